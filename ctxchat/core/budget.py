@@ -1,0 +1,60 @@
+"""The token budget of a request: window, what is reserved for the reply, and where compaction starts and stops."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+WindowSource = Literal["loaded", "configured", "catalogue", "learned", "assumed"]
+
+SAFETY_TOKENS = 13_000
+"""The trigger stays at least this far under the limit (or a quarter of it, where that is less): room for one more round."""
+
+
+class Window(msgspec.Struct, frozen=True):
+    """How many tokens a model can hold, and who said so."""
+
+    tokens: int
+    source: WindowSource
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """All in tokens. `limit` is what a prompt may hold; `trigger` and `target` are where a pass starts and ends."""
+
+    window: Window
+    reserved: int
+    trigger: int
+    target: int
+    note: str = ""
+
+    @property
+    def limit(self) -> int:
+        """Window less what is reserved for the reply; never under 1."""
+        return max(1, self.window.tokens - self.reserved)
+
+    def pressure(self, used: int) -> float:
+        """Used as a share of the limit."""
+        return used / self.limit
+
+
+def make_budget(window: Window, reserved: int, trigger: float, target: float) -> Budget:
+    """A budget that always leaves usable space.
+
+    `reserved` in tokens, clamped to a quarter of the window; `trigger` and `target` as shares of the limit. A clamp is
+    told in `note`.
+    """
+    tokens = max(1, window.tokens)
+    most = tokens // 4
+    kept = min(max(0, reserved), most)
+    note = f"reserved output lowered from {reserved} to {kept}, a quarter of the window" if kept < reserved else ""
+    limit = max(1, tokens - kept)
+    start = min(int(limit * trigger), limit - min(SAFETY_TOKENS, limit // 4))
+    start = max(1, start)
+    return Budget(
+        window=Window(tokens, window.source),
+        reserved=kept,
+        trigger=start,
+        target=min(int(limit * target), start),
+        note=note,
+    )

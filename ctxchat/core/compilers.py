@@ -1,0 +1,122 @@
+"""Compilers choose which entries of a ledger a model is shown, and in which order; decorators stack on them.
+
+The conversation has three sections, always in this order: `summary` (what stands for compacted groups), `buffer` (notes and
+quotations that were put back) and `messages` (the rest). Reads ledgers, makes entries; knows no budget.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from ctxchat.core.ledger import Entry, Ledger
+from ctxchat.core.messages import Group, Message, Text
+from ctxchat.core.tokens import Meter
+
+Compiler = Callable[[Ledger], tuple[Entry, ...]]
+"""A ledger in, the entries to show out. Never splits an entry."""
+
+ConversationSection = Literal["summary", "buffer", "messages"]
+
+
+def section_of_entry(entry: Entry) -> ConversationSection:
+    """Which section of the conversation an entry is in. Notes stay where they were said while their turn is current."""
+    if entry.kind == "digest" or (entry.group and entry.group.kind == "summary"):
+        return "summary"
+    if entry.group and entry.group.kind == "note" and entry.group.source.startswith("buffer:"):
+        return "buffer"
+    return "messages"
+
+
+def all_sections(ledger: Ledger) -> tuple[Entry, ...]:
+    """Everything live: summary, buffer, messages."""
+    return selected_sections("summary", "buffer", "messages")(ledger)
+
+
+def selected_sections(*names: ConversationSection) -> Compiler:
+    """Only these sections, in the fixed order."""
+    order: tuple[ConversationSection, ...] = ("summary", "buffer", "messages")
+
+    def compiler(ledger: Ledger) -> tuple[Entry, ...]:
+        live = ledger.live()
+        return tuple(e for name in order if name in names for e in live if section_of_entry(e) == name)
+
+    return compiler
+
+
+def current_tool_trace(ledger: Ledger) -> tuple[Entry, ...]:
+    """The conversation with the tool rounds of the current turn only; earlier turns keep what was said, not what was run.
+
+    Pinned rounds stay.
+    """
+    turn = ledger.turn
+    return tuple(
+        entry
+        for entry in all_sections(ledger)
+        if not (entry.group and entry.group.kind == "round" and entry.group.turn < turn and not entry.pinned)
+    )
+
+
+def limited(compiler: Compiler, tokens: int, meter: Meter) -> Compiler:
+    """At most `tokens` raw tokens of entries: the newest that fit, whole, never fewer than the last; summaries and pins stay."""
+
+    def compile_limited(ledger: Ledger) -> tuple[Entry, ...]:
+        entries = compiler(ledger)
+        weights = [sum(meter.message(m) for m in e.group.messages) if e.group else 0 for e in entries]
+        stays = [e.pinned or section_of_entry(e) == "summary" for e in entries]
+        left = tokens - sum(w for w, s in zip(weights, stays, strict=True) if s)
+        last = max((i for i, s in enumerate(stays) if not s), default=-1)
+        kept: set[int] = set()
+        for i in range(len(entries) - 1, -1, -1):
+            if stays[i]:
+                continue
+            if i != last and weights[i] > left:
+                break
+            left -= weights[i]
+            kept.add(i)
+        return tuple(e for i, e in enumerate(entries) if stays[i] or i in kept)
+
+    return compile_limited
+
+
+def redacted(compiler: Compiler, pattern: re.Pattern[str], mark: str = "[redacted]") -> Compiler:
+    """The same entries with every match in their texts, arguments and reasoning replaced by a mark."""
+
+    def clean(message: Message) -> Message:
+        content = message.content
+        if isinstance(content, str):
+            content = pattern.sub(mark, content)
+        else:
+            content = tuple(Text(pattern.sub(mark, p.text)) if isinstance(p, Text) else p for p in content)
+        calls = tuple(msgspec.structs.replace(c, arguments=pattern.sub(mark, c.arguments)) for c in message.calls)
+        reasoning = message.reasoning
+        if reasoning and pattern.search(reasoning.text + reasoning.blocks):
+            reasoning = None  # a signed block cannot be edited, only left out
+        return msgspec.structs.replace(message, content=content, calls=calls, reasoning=reasoning)
+
+    def compile_redacted(ledger: Ledger) -> tuple[Entry, ...]:
+        return tuple(_with_messages(entry, clean) for entry in compiler(ledger))
+
+    return compile_redacted
+
+
+def injecting(compiler: Compiler, groups: Sequence[Group]) -> Compiler:
+    """The same entries with these notes after the summary and before the messages (section `buffer`)."""
+
+    def compile_injected(ledger: Ledger) -> tuple[Entry, ...]:
+        entries = compiler(ledger)
+        cut = next((i for i, e in enumerate(entries) if section_of_entry(e) == "messages"), len(entries))
+        extra = tuple(Entry(covers=(), group=group) for group in groups)
+        return (*entries[:cut], *extra, *entries[cut:])
+
+    return compile_injected
+
+
+def _with_messages(entry: Entry, clean: Callable[[Message], Message]) -> Entry:
+    if entry.group is None:
+        return entry
+    group = msgspec.structs.replace(entry.group, messages=tuple(clean(m) for m in entry.group.messages))
+    return msgspec.structs.replace(entry, group=group)

@@ -1,0 +1,182 @@
+"""Everything that can happen while ctxchat works, as a closed union of frozen, JSON-ready values (SPEC 9).
+
+Terminal, headless mode and tests read the same stream. No callback, future, class or widget is ever inside an event.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from ctxchat.core.access import Access, Verdict
+from ctxchat.core.figures import Figures
+from ctxchat.core.record import FactCount, Outcome, Reason, SideFigures, StepGain
+
+ToolStatus = Literal["ok", "error", "denied", "cancelled", "timeout"]
+TurnStatus = Literal["done", "cancelled", "error", "max_rounds"]
+
+
+class TurnStarted(msgspec.Struct, frozen=True, tag="turn_started"):
+    """The user's message is in the record."""
+
+    turn: int
+    message: str
+    text: str
+
+
+class TextDelta(msgspec.Struct, frozen=True, tag="text_delta"):
+    text: str
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True, tag="reasoning_delta"):
+    text: str
+
+
+class ToolStarted(msgspec.Struct, frozen=True, tag="tool_started"):
+    """`arguments` is the decoded object, or the text as the model wrote it where that is no JSON object."""
+
+    call_id: str
+    name: str
+    arguments: dict[str, object] | str
+
+
+class ToolProgress(msgspec.Struct, frozen=True, tag="tool_progress"):
+    """Output of a tool that is still at work."""
+
+    call_id: str
+    text: str
+
+
+class ToolFinished(msgspec.Struct, frozen=True, tag="tool_finished", omit_defaults=True):
+    """`output` is what the model sees. `diff` is for people."""
+
+    call_id: str
+    name: str
+    status: ToolStatus
+    output: str
+    tokens: int
+    seconds: float
+    diff: str = ""
+    exit_code: int | None = None
+    spilled: str = ""
+
+
+class ApprovalRequested(msgspec.Struct, frozen=True, tag="approval_requested", omit_defaults=True):
+    """A call waits for a person. `rule` is what `session` and `always` would allow from now on."""
+
+    call_id: str
+    name: str
+    summary: str
+    access: Access = "none"
+    preview: str = ""
+    rule: str = ""
+
+
+class ApprovalResolved(msgspec.Struct, frozen=True, tag="approval_resolved"):
+    """`rule` names what decided: a rule, the mode, or the person."""
+
+    call_id: str
+    verdict: Verdict
+    rule: str
+
+
+class Usage(msgspec.Struct, frozen=True, tag="usage"):
+    """A server's own count for one request, in tokens. `prompt` includes `cached`; `completion` includes `reasoning`.
+    `estimated` is True where the server sent none and the figures are ours."""
+
+    prompt: int
+    completion: int
+    cached: int = 0
+    reasoning: int = 0
+    cost_usd: float = 0.0
+    estimated: bool = False
+
+
+class CompactionStarted(msgspec.Struct, frozen=True, tag="compaction_started"):
+    id: str
+    reason: Reason
+    strategy: str
+
+
+class CompactionFinished(msgspec.Struct, frozen=True, tag="compaction_finished"):
+    """SPEC 9's `compact`. Money in US dollars, time in seconds."""
+
+    outcome: Outcome
+    id: str
+    reason: Reason
+    strategy: str
+    steps: tuple[StepGain, ...]
+    before: SideFigures
+    after: SideFigures
+    folded_messages: int
+    folded_groups: int
+    facts: FactCount
+    seconds: float
+    cost_usd: float
+    detail: str
+
+
+class Retry(msgspec.Struct, frozen=True, tag="retry"):
+    """The same request goes out again after `after_seconds`."""
+
+    attempt: int
+    after_seconds: float
+    cause: str
+
+
+class Notice(msgspec.Struct, frozen=True, tag="notice"):
+    level: Literal["info", "warning", "error"]
+    text: str
+
+
+class Failed(msgspec.Struct, frozen=True, tag="error"):
+    """A turn cannot go on. `kind` as in ModelError, `hint` is the remedy."""
+
+    kind: str
+    text: str
+    hint: str = ""
+
+
+class TurnFinished(msgspec.Struct, frozen=True, tag="turn_finished"):
+    """`text` is the last reply, `rounds` the model calls made, `seconds` the wall time."""
+
+    status: TurnStatus
+    text: str
+    rounds: int
+    seconds: float
+
+
+Event = (
+    TurnStarted
+    | TextDelta
+    | ReasoningDelta
+    | ToolStarted
+    | ToolProgress
+    | ToolFinished
+    | ApprovalRequested
+    | ApprovalResolved
+    | Usage
+    | Figures
+    | CompactionStarted
+    | CompactionFinished
+    | Retry
+    | Notice
+    | Failed
+    | TurnFinished
+)
+
+
+class Stamped(msgspec.Struct, frozen=True):
+    """An event with its place: the session, its number in it, and when (ISO 8601, UTC)."""
+
+    session: str
+    seq: int
+    at: str
+    event: Event
+
+    def json(self) -> bytes:
+        """One JSON line: type, session, seq, at, then the event's own fields."""
+        body: dict[str, object] = msgspec.to_builtins(self.event)
+        head = {"type": body.pop("type"), "session": self.session, "seq": self.seq, "at": self.at}
+        return msgspec.json.encode(head | body)

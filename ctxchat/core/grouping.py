@@ -1,0 +1,145 @@
+"""From messages to groups: sealing what the agent makes, and sorting what comes in from outside, once, at the door.
+
+After this no later code has to repair a history: an unpaired call or an orphan result cannot be in a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ctxchat.core.errors import UnpairedCall
+from ctxchat.core.messages import Group, GroupKind, Message, ToolCall
+
+NO_RESULT = "[no result: the call was never answered]"
+
+
+def single(kind: GroupKind, message: Message, turn: int, source: str = "") -> Group:
+    """A group of one message."""
+    return Group(id=f"g{message.seq}", kind=kind, messages=(message,), turn=turn, source=source)
+
+
+def seal_round(assistant: Message, results: Sequence[Message], turn: int) -> Group:
+    """One assistant message with its calls and their results, in the order of the calls.
+
+    Raises UnpairedCall unless every call has exactly one result, paired per occurrence of its id.
+    """
+    left = list(results)
+    ordered: list[Message] = []
+    for call in assistant.calls:
+        match = next((r for r in left if r.call_id == call.id), None)
+        if match is None:
+            raise UnpairedCall(f"call {call.id} ({call.name}) has no result")
+        left.remove(match)
+        ordered.append(match)
+    if left:
+        raise UnpairedCall(f"result for {left[0].call_id} answers no call of this round")
+    return Group(id=f"g{assistant.seq}", kind="round", messages=(assistant, *ordered), turn=turn)
+
+
+def close_round(assistant: Message, results: Sequence[Message], turn: int, next_seq: int, text: str) -> Group:
+    """Like seal_round, for a round that was interrupted: calls without a result get one that says `text`.
+
+    `next_seq` is the first free place in the record.
+    """
+    answered = list(results)
+    open_calls = _unanswered(assistant.calls, answered)
+    closing = [
+        Message(seq=next_seq + i, role="tool", content=text, call_id=call.id, name=call.name, at=assistant.at)
+        for i, call in enumerate(open_calls)
+    ]
+    return seal_round(assistant, [*answered, *closing], turn)
+
+
+def group_messages(messages: Iterable[Message]) -> tuple[Group, ...]:
+    """Groups for a history from outside: late and parallel results found, the rest left where it stood.
+
+    A result belongs to a call with its id that stands before it and is still unanswered: the first such call of the
+    current turn, else the latest of earlier turns. A result that fits none becomes a `stray`. Calls that stay unanswered are
+    closed with a synthetic result. Groups come in the order of their first message.
+    """
+    history = list(messages)
+    owner = _pair(history)
+    next_seq = max((m.seq for m in history), default=0) + 1
+    groups: list[Group] = []
+    turn = 0
+    for index, message in enumerate(history):
+        if message.role == "user":
+            turn += 1
+            groups.append(single("user", message, turn))
+        elif message.role == "system":
+            groups.append(single("note" if turn else "system", message, turn))
+        elif message.role == "assistant" and message.calls:
+            results = owner[index]
+            closing: list[Message] = []
+            for place, call in enumerate(message.calls):
+                if place not in results:
+                    closing.append(_no_result(call, next_seq, message.at))
+                    results[place] = closing[-1]
+                    next_seq += 1
+            ordered = tuple(results[place] for place in range(len(message.calls)))
+            groups.append(Group(id=f"g{message.seq}", kind="round", messages=(message, *ordered), turn=turn))
+        elif message.role == "assistant":
+            groups.append(single("reply", message, turn))
+        elif index not in owner.taken:
+            groups.append(single("stray", message, turn))
+    return tuple(groups)
+
+
+class _Pairing(dict[int, dict[int, Message]]):
+    """For each assistant message's index, the result for each place among its calls; `taken` are results used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: set[int] = set()
+
+
+def _pair(history: Sequence[Message]) -> _Pairing:
+    pairing = _Pairing()
+    waiting: dict[str, list[tuple[int, int, int]]] = {}  # id -> (turn, message index, place among its calls)
+    turn = 0
+    for index, message in enumerate(history):
+        if message.role == "user":
+            turn += 1
+        elif message.role == "assistant" and message.calls:
+            pairing[index] = {}
+            for place, call in enumerate(message.calls):
+                waiting.setdefault(call.id, []).append((turn, index, place))
+        elif message.role == "tool":
+            candidates = waiting.get(message.call_id)
+            if not candidates:
+                continue
+            current = [c for c in candidates if c[0] == turn]
+            chosen = current[0] if current else _first_of_latest(candidates)
+            candidates.remove(chosen)
+            pairing[chosen[1]][chosen[2]] = message
+            pairing.taken.add(index)
+    return pairing
+
+
+def _first_of_latest(candidates: Sequence[tuple[int, int, int]]) -> tuple[int, int, int]:
+    latest = max(c[1] for c in candidates)
+    return next(c for c in candidates if c[1] == latest)
+
+
+def _unanswered(calls: Sequence[ToolCall], results: Sequence[Message]) -> list[ToolCall]:
+    left = [r.call_id for r in results]
+    missing: list[ToolCall] = []
+    for call in calls:
+        if call.id in left:
+            left.remove(call.id)
+        else:
+            missing.append(call)
+    return missing
+
+
+def _no_result(call: ToolCall, seq: int, at: str) -> Message:
+    return Message(seq=seq, role="tool", content=NO_RESULT, call_id=call.id, name=call.name, at=at, synthetic=True)
+
+
+def without_reasoning(group: Group) -> Group:
+    """The same group with what the model thought left out."""
+    return msgspec.structs.replace(
+        group, messages=tuple(msgspec.structs.replace(m, reasoning=None) if m.reasoning else m for m in group.messages)
+    )

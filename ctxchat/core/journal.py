@@ -1,0 +1,155 @@
+"""What is written down, one entry for each sealed thing, and the session as the fold of its entries.
+
+The journal is append-only: an undo is an entry, not an erasure. Knows no database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ctxchat.core.errors import LedgerError
+from ctxchat.core.events import CompactionFinished, Usage
+from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.tokens import Anchor, Calibration
+
+
+class Sealed(msgspec.Struct, frozen=True, tag="sealed"):
+    """Groups that are now part of the record."""
+
+    groups: tuple[Group, ...]
+
+
+class Changed(msgspec.Struct, frozen=True, tag="changed"):
+    """A change is in force."""
+
+    change: Change
+
+
+class Undone(msgspec.Struct, frozen=True, tag="undone"):
+    """A change is no longer in force."""
+
+    change: str
+    at: str = ""
+
+
+class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
+    """A model's reply was counted. `used` is what the gauge showed then, in tokens; `turn_end` marks the last of a turn."""
+
+    model: str
+    usage: Usage
+    used: int
+    anchor: Anchor | None = None
+    calibration: Calibration = Calibration()
+    at: str = ""
+    turn_end: bool = False
+
+
+class PassStarted(msgspec.Struct, frozen=True, tag="pass_started"):
+    """A compaction began. Without its end it counts for nothing (a crash, a kill)."""
+
+    id: str
+    at: str = ""
+
+
+class PassEnded(msgspec.Struct, frozen=True, tag="pass_ended"):
+    """A compaction ended, whatever came of it."""
+
+    result: CompactionFinished
+    at: str = ""
+
+
+class Named(msgspec.Struct, frozen=True, tag="named"):
+    """The session has a new title."""
+
+    title: str
+
+
+class ModelChosen(msgspec.Struct, frozen=True, tag="model_chosen"):
+    """The session goes on with this model."""
+
+    model: str
+
+
+Record = Sealed | Changed | Undone | Measured | PassStarted | PassEnded | Named | ModelChosen
+
+
+class Partial(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A round that is not sealed yet, kept so that a kill loses nothing: what the model said so far, and results so far."""
+
+    assistant: Message
+    results: tuple[Message, ...] = ()
+    turn: int = 0
+
+
+class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A session as its journal says. `fills` are tokens used at the end of each turn; `skipped` are entries that could not
+    be taken, in words."""
+
+    ledger: Ledger = Ledger()
+    title: str = ""
+    model: str = ""
+    anchor: Anchor | None = None
+    calibrations: dict[str, Calibration] = {}
+    fills: tuple[int, ...] = ()
+    cost_usd: float = 0.0
+    used: int = 0
+    cached: int = 0
+    passes: tuple[CompactionFinished, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+
+def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
+    """The state after these entries. An entry that does not fit (a damaged journal) is skipped and named, the rest stands."""
+    state = state or SessionState()
+    groups: list[Group] = list(state.ledger.groups)
+    known = {g.id for g in groups}
+    ledger = state.ledger
+    for record in records:
+        if isinstance(record, Sealed):
+            fresh = [g for g in record.groups if g.id not in known]
+            known.update(g.id for g in fresh)
+            groups += fresh
+            continue
+        if len(groups) != len(ledger.groups):
+            ledger = Ledger(groups=tuple(groups), changes=ledger.changes)
+        try:
+            ledger, state = step(ledger, state, record)
+        except LedgerError as problem:
+            skipped = (*state.skipped, f"{type(record).__name__.lower()}: {problem.text}")
+            state = msgspec.structs.replace(state, skipped=skipped)
+    ledger = Ledger(groups=tuple(groups), changes=ledger.changes)
+    return msgspec.structs.replace(state, ledger=ledger)
+
+
+def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, SessionState]:
+    """One entry taken in. Raises LedgerError where it does not fit."""
+    replace = msgspec.structs.replace
+    match record:
+        case Sealed(groups=groups):
+            return ledger.append(*groups), state
+        case Changed(change=change):
+            return ledger.apply(change), state
+        case Undone(change=change):
+            return ledger.undo(change), state
+        case Measured():
+            return ledger, replace(
+                state,
+                anchor=record.anchor,
+                calibrations={**state.calibrations, record.model: record.calibration},
+                fills=(*state.fills, record.used) if record.turn_end else state.fills,
+                cost_usd=state.cost_usd + record.usage.cost_usd,
+                used=record.used,
+                cached=record.usage.cached,
+            )
+        case PassStarted():
+            return ledger, state
+        case PassEnded(result=result):
+            cost = state.cost_usd + result.cost_usd
+            return ledger, replace(state, passes=(*state.passes, result), cost_usd=cost)
+        case Named(title=title):
+            return ledger, replace(state, title=title)
+        case ModelChosen(model=model):
+            return ledger, replace(state, model=model)

@@ -1,0 +1,169 @@
+"""The ledger: everything that ever happened, and the changes that decide what of it a model still sees.
+
+Immutable: each verb returns a new ledger. What is live is derived from groups and changes, never stored, so an undo
+is exact and a change that names what it covers cannot lose the rest. Knows nothing of tokens or of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from ctxchat.core.errors import LedgerError
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.record import CompactionRecord
+
+EditKind = Literal["digest", "shrink", "drop"]
+ChangeKind = Literal["compaction", "drop", "shrink", "pin", "restore"]
+
+
+class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What stands for some groups from now on.
+
+    `covers` are ids of groups of the record, in its order; those of earlier compactions are named one by one, so that
+    undoing an earlier change leaves this one whole. `replacement` is what a view shows instead, None for nothing.
+    """
+
+    kind: EditKind
+    covers: tuple[str, ...]
+    replacement: Group | None = None
+
+
+class Change(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One undoable step: a compaction, or something a person did by hand.
+
+    `pins` are groups that stay verbatim from now on. `adds` are notes that a restore put at the end of the record.
+    `record` is there for compactions.
+    """
+
+    id: str
+    kind: ChangeKind
+    at: str = ""
+    edits: tuple[Edit, ...] = ()
+    pins: tuple[str, ...] = ()
+    adds: tuple[str, ...] = ()
+    record: CompactionRecord | None = None
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that is live: the groups it stands for, and what is shown of them (None: nothing).
+
+    `change` is the id of the change that put it there, empty for a group shown as it was.
+    """
+
+    covers: tuple[str, ...]
+    group: Group | None
+    change: str = ""
+    kind: EditKind | None = None
+    pinned: bool = False
+
+
+class Ledger(msgspec.Struct, frozen=True):
+    """All groups for ever, in the order of the record, and the changes in force, oldest first."""
+
+    groups: tuple[Group, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+    def append(self, *groups: Group) -> Ledger:
+        """The ledger with these groups at its end. Raises LedgerError for an id that is taken."""
+        known = {g.id for g in groups}
+        if len(known) < len(groups) or any(g.id in known for g in self.groups):
+            raise LedgerError(f"a group of {sorted(known)} is in the record already")
+        return Ledger(groups=self.groups + groups, changes=self.changes)
+
+    def apply(self, change: Change) -> Ledger:
+        """The ledger with this change in force.
+
+        Raises LedgerError when it names groups that are not in the record or not its to touch: pinned ones, or one twice.
+        """
+        order = {g.id: i for i, g in enumerate(self.groups)}
+        pinned = self.pinned
+        seen: set[str] = set()
+        for edit in change.edits:
+            for covered in edit.covers:
+                if covered not in order:
+                    raise LedgerError(f"group {covered} is not in the record")
+                if covered in seen:
+                    raise LedgerError(f"group {covered} is covered twice by one change")
+                if covered in pinned:
+                    raise LedgerError(f"group {covered} is pinned", "Unpin it first.")
+                seen.add(covered)
+            if not edit.covers or list(edit.covers) != sorted(edit.covers, key=order.__getitem__):
+                raise LedgerError("an edit must cover groups in the order of the record")
+        if unknown := [p for p in (*change.pins, *change.adds) if p not in order]:
+            raise LedgerError(f"group {unknown[0]} is not in the record")
+        if any(c.id == change.id for c in self.changes):
+            raise LedgerError(f"change {change.id} is in force already")
+        return Ledger(groups=self.groups, changes=(*self.changes, change))
+
+    def undo(self, change_id: str) -> Ledger:
+        """The ledger as if this change had never been made; later ones stay. Raises LedgerError when it is not in force."""
+        if all(c.id != change_id for c in self.changes):
+            raise LedgerError(f"change {change_id} is not in force")
+        return Ledger(groups=self.groups, changes=tuple(c for c in self.changes if c.id != change_id))
+
+    def live(self) -> tuple[Entry, ...]:
+        """What a model may see, in the order of the record. The entries cover every group exactly once.
+
+        The latest change that covers a group decides; an entry stands where the first group it covers stood.
+        """
+        owner: dict[str, tuple[int, int]] = {}
+        for c, change in enumerate(self.changes):
+            for e, edit in enumerate(change.edits):
+                owner.update(dict.fromkeys(edit.covers, (c, e)))
+        covered: dict[tuple[int, int], list[str]] = {}
+        for group in self.groups:
+            if group.id in owner:
+                covered.setdefault(owner[group.id], []).append(group.id)
+        return tuple(self._entries(owner, covered))
+
+    def _entries(self, owner: dict[str, tuple[int, int]], covered: dict[tuple[int, int], list[str]]) -> Iterator[Entry]:
+        pinned, hidden = self.pinned, self._unrestored()
+        for group in self.groups:
+            place = owner.get(group.id)
+            if place is None:
+                shown = None if group.id in hidden else group
+                yield Entry(covers=(group.id,), group=shown, pinned=group.id in pinned)
+            elif covered[place][0] == group.id:
+                change = self.changes[place[0]]
+                edit = change.edits[place[1]]
+                covers = tuple(covered[place])
+                yield Entry(covers=covers, group=edit.replacement, change=change.id, kind=edit.kind)
+
+    def _unrestored(self) -> frozenset[str]:
+        """Notes of restores that were undone: in the record, but no longer shown."""
+        shown = {a for c in self.changes for a in c.adds}
+        return frozenset(g.id for g in self.groups if g.source.startswith("restore:") and g.id not in shown)
+
+    @property
+    def pinned(self) -> frozenset[str]:
+        """Ids of the groups that stay verbatim."""
+        return frozenset(p for c in self.changes for p in c.pins)
+
+    @property
+    def turn(self) -> int:
+        """The current turn; 0 before the first user message."""
+        return self.groups[-1].turn if self.groups else 0
+
+    @property
+    def next_seq(self) -> int:
+        """The first free place in the record."""
+        return max((m.seq for g in self.groups for m in g.messages), default=0) + 1
+
+    @property
+    def compactions(self) -> tuple[Change, ...]:
+        """The passes in force, oldest first."""
+        return tuple(c for c in self.changes if c.kind == "compaction")
+
+    def messages(self) -> tuple[Message, ...]:
+        """The whole record, message by message, in its order."""
+        return tuple(sorted((m for g in self.groups for m in g.messages), key=lambda m: m.seq))
+
+    def group(self, group_id: str) -> Group:
+        """The group as it was. Raises LedgerError when there is none."""
+        for group in self.groups:
+            if group.id == group_id:
+                return group
+        raise LedgerError(f"group {group_id} is not in the record")

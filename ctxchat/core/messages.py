@@ -1,0 +1,128 @@
+"""The values a conversation is made of: messages, tool calls, parts, and the groups that must stay together.
+
+Knows nothing of files, clocks, providers or screens. Every value is frozen and JSON-ready.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+GroupKind = Literal["system", "user", "reply", "round", "note", "stray", "summary"]
+"""What holds a group together.
+
+`system`: instructions that came with an imported conversation, always first in a view. `user`: what a person said.
+`reply`: an answer without calls. `round`: one assistant message, its reasoning, its calls and all their results.
+`note`: something ctxchat put in (a quotation, a hook's note). `stray`: a result whose call is nowhere; kept in the
+record and shown as a quotation, so no view holds an orphan. `summary`: what stands for compacted groups.
+"""
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    """A piece of text among other parts."""
+
+    text: str
+
+
+class Image(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
+    """An image by address or data URL. `width` and `height` in pixels, 0 where unknown."""
+
+    url: str
+    width: int = 0
+    height: int = 0
+
+
+class Opaque(msgspec.Struct, frozen=True, tag="other"):
+    """A part ctxchat carries without reading it (audio, a PDF, a provider's own block), as its JSON text."""
+
+    kind: str
+    json: str
+
+
+Part = Text | Image | Opaque
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call as the model wrote it. `arguments` is its JSON text, kept even where it is broken."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Reasoning(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the model thought. `blocks` is the provider's signed form as JSON text, to be sent back as it came."""
+
+    text: str
+    blocks: str = ""
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message of the record.
+
+    `seq` is its place in the record of its session, from 1. `call_id` is set on role `tool`. `original` is the
+    JSON text of an imported message where this form would not give it back equal. `synthetic` marks what was made
+    at the door to close an unanswered call: models see it, exports of the record leave it out. `interrupted` marks a
+    reply that was cut off; its text is what had arrived.
+    """
+
+    seq: int
+    role: Role
+    content: str | tuple[Part, ...] = ""
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    name: str = ""
+    reasoning: Reasoning | None = None
+    at: str = ""
+    original: str = ""
+    synthetic: bool = False
+    interrupted: bool = False
+
+    @property
+    def id(self) -> str:
+        """The name people and scripts use for it: `m12`."""
+        return f"m{self.seq}"
+
+    @property
+    def text(self) -> str:
+        """The words of it: its text parts in order, images and opaque parts as placeholders."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(_words(part) for part in self.content)
+
+    @property
+    def empty(self) -> bool:
+        """True when there is nothing a model could be sent."""
+        return not self.calls and not (self.content if isinstance(self.content, tuple) else self.content.strip())
+
+
+class Group(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Messages that stay together in every view, in the order a model must see them.
+
+    `turn` counts user messages from 1; what comes before the first belongs to turn 0. `source` says who made a note
+    or a summary (`restore:m12`, `hook:tests`, a compaction's id).
+    """
+
+    id: str
+    kind: GroupKind
+    messages: tuple[Message, ...]
+    turn: int = 0
+    source: str = ""
+
+    @property
+    def first(self) -> Message:
+        """The message the group begins with."""
+        return self.messages[0]
+
+
+def _words(part: Part) -> str:
+    match part:
+        case Text(text=text):
+            return text
+        case Image(width=width, height=height):
+            return f"[image {width}×{height}]" if width and height else "[image]"
+        case Opaque(kind=kind):
+            return f"[{kind}]"

@@ -1,0 +1,203 @@
+"""OpenAI-style chat messages, to and from: the form conversations are imported, exported and sent in.
+
+Only the shape; which provider wants what beyond it is the business of `ctxchat.models`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Role, Text, ToolCall
+from ctxchat.core.view import Item, ToolSpec
+
+Wire = dict[str, Any]
+"""One message as JSON: role, content, and where they apply tool_calls, tool_call_id, name."""
+
+FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name")
+"""The fields an export gives back equal."""
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+
+class ImportProblem(CtxchatError):
+    """A message that cannot be read; the text says which and why."""
+
+
+def to_wire(message: Message) -> Wire:
+    """One message in OpenAI's form. Call arguments go out as they are; see `whole_arguments` for what a provider accepts."""
+    wire: Wire = {"role": message.role, "content": _content(message)}
+    if message.calls:
+        wire["tool_calls"] = [
+            {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
+            for c in message.calls
+        ]
+        if not wire["content"]:
+            wire["content"] = None
+    if message.role == "tool":
+        wire["tool_call_id"] = message.call_id
+    if message.name:
+        wire["name"] = message.name
+    return wire
+
+
+def recorded(message: Message) -> Wire:
+    """A message of the record exactly as it came in, where it came from outside."""
+    return cast(Wire, msgspec.json.decode(message.original)) if message.original else to_wire(message)
+
+
+def from_wire(wire: Mapping[str, Any], seq: int, at: str = "") -> Message:
+    """A message from OpenAI's form; what this form cannot say is kept in `original`. Raises ImportProblem."""
+    role = _ROLES.get(str(wire.get("role", "")).lower())
+    if role is None:
+        raise ImportProblem(f"message {seq}: role {wire.get('role')!r} is none of {', '.join(sorted(_ROLES))}")
+    message = Message(
+        seq=seq,
+        role=role,
+        content=_parts(wire.get("content"), seq),
+        calls=tuple(_calls(wire, seq)) if role == "assistant" else (),
+        call_id=str(wire.get("tool_call_id") or wire.get("name") or "") if role == "tool" else "",
+        name=str(wire.get("name") or ""),
+        reasoning=_reasoning(wire),
+        at=at,
+    )
+    kept = {field: wire[field] for field in FIELDS if field in wire}
+    if to_wire(message) != kept:
+        message = msgspec.structs.replace(message, original=msgspec.json.encode(kept).decode())
+    return message
+
+
+def wire(items: Iterable[Item]) -> list[Wire]:
+    """The messages of a view in OpenAI's form: system messages as one, neighbours of one role merged, arguments valid JSON."""
+    messages: list[Wire] = []
+    for item in items:
+        message = to_wire(item.message)
+        message.pop("name", None)
+        for call in cast("list[Wire]", message.get("tool_calls", [])):
+            call["function"]["arguments"] = whole_arguments(call["function"]["arguments"])
+        if item.message.reasoning:
+            message["reasoning_content"] = item.message.reasoning.text
+            if item.message.reasoning.blocks:
+                message["thinking_blocks"] = msgspec.json.decode(item.message.reasoning.blocks)
+        if messages and _mergeable(messages[-1], message):
+            messages[-1] = {**message, "content": _joined(messages[-1]["content"], message["content"])}
+        else:
+            messages.append(message)
+    return messages
+
+
+def wire_tools(tools: Sequence[ToolSpec]) -> list[Wire]:
+    """Tool schemas in OpenAI's form."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": t.name, "description": t.description, "parameters": t.parameters},
+        }
+        for t in tools
+    ]
+
+
+def whole_arguments(arguments: str) -> str:
+    """Arguments a provider accepts: a JSON object. Broken text is quoted whole under `_broken`, so nothing is lost."""
+    try:
+        value = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        value = None
+    if isinstance(value, dict):
+        return arguments or "{}"
+    return msgspec.json.encode({"_broken": arguments}).decode()
+
+
+def _content(message: Message) -> str | list[Wire]:
+    if isinstance(message.content, str):
+        return message.content
+    return [_part(part) for part in message.content]
+
+
+def _part(part: Part) -> Wire:
+    match part:
+        case Text(text=text):
+            return {"type": "text", "text": text}
+        case Image(url=url):
+            return {"type": "image_url", "image_url": {"url": url}}
+        case Opaque(json=json):
+            return cast(Wire, msgspec.json.decode(json))
+
+
+def _parts(content: object, seq: int) -> str | tuple[Part, ...]:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise ImportProblem(f"message {seq}: content is {type(content).__name__}, not text, a list of parts or null")
+    return tuple(_read_part(part) for part in cast("list[object]", content))
+
+
+def _read_part(part: object) -> Part:
+    if isinstance(part, str):
+        return Text(part)
+    if isinstance(part, dict):
+        fields = cast(Wire, part)
+        kind = str(fields.get("type", "part"))
+        if kind in {"text", "input_text", "output_text"} and isinstance(fields.get("text"), str):
+            return Text(fields["text"])
+        if kind == "image_url":
+            image = fields.get("image_url")
+            url = cast(Wire, image).get("url") if isinstance(image, dict) else image
+            if isinstance(url, str):
+                return Image(url)
+        return Opaque(kind, msgspec.json.encode(fields).decode())
+    return Opaque("part", msgspec.json.encode(part).decode())
+
+
+def _calls(wire: Mapping[str, Any], seq: int) -> Iterable[ToolCall]:
+    calls: object = wire.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise ImportProblem(f"message {seq}: tool_calls is not a list")
+    for place, call in enumerate(cast("list[object]", calls)):
+        fields = cast(Wire, call) if isinstance(call, dict) else {}
+        function = fields.get("function")
+        function = cast(Wire, function) if isinstance(function, dict) else fields
+        arguments = function.get("arguments")
+        text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+        yield ToolCall(str(fields.get("id") or f"call_{seq}_{place}"), str(function.get("name") or "unknown"), text)
+    old = wire.get("function_call")
+    if isinstance(old, dict):
+        fields = cast(Wire, old)
+        name = str(fields.get("name") or "unknown")
+        yield ToolCall(name, name, str(fields.get("arguments") or ""))
+
+
+def _reasoning(wire: Mapping[str, Any]) -> Reasoning | None:
+    text = wire.get("reasoning_content") or wire.get("reasoning")
+    return Reasoning(text) if isinstance(text, str) and text else None
+
+
+def _mergeable(before: Wire, after: Wire) -> bool:
+    role = before["role"]
+    return role == after["role"] and role != "tool" and not before.get("tool_calls") and "thinking_blocks" not in after
+
+
+def _joined(before: str | list[Wire] | None, after: str | list[Wire] | None) -> str | list[Wire]:
+    if isinstance(before, str) and isinstance(after, str):
+        return f"{before}\n\n{after}"
+    return [*_as_parts(before), *_as_parts(after)]
+
+
+def _as_parts(content: str | list[Wire] | None) -> list[Wire]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []

@@ -1,0 +1,197 @@
+"""What the agent needs from outside, as protocols. Adapters implement them; the agent is handed them and knows no more."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from ctxchat.core.access import Demand
+from ctxchat.core.budget import Window
+from ctxchat.core.events import ToolStatus, Usage
+from ctxchat.core.journal import Partial, Record
+from ctxchat.core.messages import ToolCall
+from ctxchat.core.view import ToolSpec, View
+
+# ── models ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ModelRequest(msgspec.Struct, frozen=True):
+    """One model call. `max_output` in tokens, 0 for the model's own."""
+
+    view: View
+    max_output: int = 0
+
+
+class TextPiece(msgspec.Struct, frozen=True, tag="text"):
+    text: str
+
+
+class ReasoningPiece(msgspec.Struct, frozen=True, tag="reasoning"):
+    text: str
+
+
+class CallPiece(msgspec.Struct, frozen=True, tag="call"):
+    """A fragment of a call that is still being written, for the eye and the gauge; the whole comes with ReplyEnd."""
+
+    index: int
+    name: str
+    arguments: str
+
+
+class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
+    """The reply is whole. `usage` is None where the server sent none; `reasoning_blocks` is the provider's signed form as JSON."""
+
+    finish: Literal["stop", "tool_calls", "length", "content_filter"]
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    reasoning_blocks: str = ""
+
+
+ModelPiece = TextPiece | ReasoningPiece | CallPiece | ReplyEnd
+
+
+class ModelPort(Protocol):
+    """One model. Closing the iterator closes the connection."""
+
+    @property
+    def name(self) -> str:
+        """litellm's name of it."""
+        ...
+
+    @property
+    def keeps_reasoning(self) -> bool:
+        """True where the provider wants its reasoning back with the calls it led to."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        """Pieces, then exactly one ReplyEnd. Raises ModelError; never retries by itself."""
+        ...
+
+    async def window(self) -> Window:
+        """The window the server really has, as far as it can be learned."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Tokens of a text by the model's family; never raises."""
+        ...
+
+
+# ── tools ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ToolContext(msgspec.Struct, frozen=True):
+    """What a call is told: its id, the workspace's resolved root, the session's own folder (where `tool-results/…` lies;
+    empty for none), the cap for its output in characters."""
+
+    call_id: str
+    workspace: str
+    session_folder: str = ""
+    max_chars: int = 400_000
+
+
+class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The end of a call. `text` is for the model; `diff` and `exit_code` for people."""
+
+    text: str
+    status: ToolStatus = "ok"
+    diff: str = ""
+    exit_code: int | None = None
+
+
+class ToolText(msgspec.Struct, frozen=True):
+    """Output while a call is still at work."""
+
+    text: str
+
+
+class ToolPort(Protocol):
+    """One tool. Arguments arrive checked against its schema's required names only: it must cope with the rest."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema."""
+        ...
+
+    @property
+    def parallel(self) -> bool:
+        """True when it only reads, so that several calls may run at once."""
+        ...
+
+    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
+        """What the call would do. Paths are resolved first. Raises ToolError for arguments it cannot use."""
+        ...
+
+    def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolText | ToolOutput]:
+        """Texts while it works, then one ToolOutput. Raises ToolError. Closing the iterator ends what it started."""
+        ...
+
+
+# ── storage, context, time ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class JournalPort(Protocol):
+    """The journal of one session, open for writing. One call is one transaction."""
+
+    @property
+    def session(self) -> str:
+        """The session's id."""
+        ...
+
+    async def write(self, *records: Record) -> None:
+        """Append; when it returns the entries are on disk. Clears the partial round. Raises StorageError."""
+        ...
+
+    async def keep(self, partial: Partial) -> None:
+        """Remember a round that is not sealed yet, in place of the one before."""
+        ...
+
+    async def spill(self, name: str, text: str) -> str:
+        """Save a text too large for the view in the session's folder; its path. Names are made safe."""
+        ...
+
+
+class ContextProvider(Protocol):
+    """Text for the next request, made anew each time and never stored."""
+
+    @property
+    def source_id(self) -> str:
+        """Where the text is said to come from."""
+        ...
+
+    async def provide(self) -> str:
+        """The text; empty for nothing."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, handed in so that tests can hold it still."""
+
+    def now(self) -> str:
+        """ISO 8601, UTC, to the millisecond."""
+        ...
+
+    def seconds(self) -> float:
+        """A steadily rising count of seconds."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class Summariser(Protocol):
+    """Makes a summary of messages; may be a model, or code."""
+
+    @property
+    def model(self) -> str:
+        """Who summarises, empty for code."""
+        ...
+
+    def summarise(self, view: View, instructions: str, previous: str) -> AsyncIterator[str]:
+        """The summary, piece by piece. Raises ModelError."""
+        ...
+
+
+Providers = Sequence[ContextProvider]

@@ -1,0 +1,75 @@
+"""What every strategy is: a small pure object that turns a view into a plan, and can neither mutate, wait nor fail halfway.
+
+A preview is a plan drawn, a dry run is a plan printed; `ctxchat.agent.compactor` is the one executor.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from ctxchat.core.budget import Budget
+from ctxchat.core.ledger import Edit, Ledger
+from ctxchat.core.view import View
+
+
+class Spill(msgspec.Struct, frozen=True):
+    """A text to be saved before the swap, under `name` in the session's folder (`tool-results/m12.txt`)."""
+
+    name: str
+    text: str
+
+
+class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One part of a plan that can be ticked on its own.
+
+    `edits` are ready to apply. `fold` names the groups (in the order of the record) that a summary, still to be made, will stand for;
+    such a step needs a model. `tokens_freed` is in the view's raw tokens; for a summary it already counts the room the
+    summary will take.
+    """
+
+    name: str
+    tokens_freed: int
+    groups: int
+    edits: tuple[Edit, ...] = ()
+    fold: tuple[str, ...] = ()
+    spills: tuple[Spill, ...] = ()
+    note: str = ""
+
+    @property
+    def needs_summary(self) -> bool:
+        """True when somebody has to write a summary first."""
+        return bool(self.fold)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a strategy would do. `before` and `after` in the view's raw tokens; `keep_recent` is what was used, in messages."""
+
+    strategy: str
+    steps: tuple[Step, ...]
+    before: int
+    after: int
+    keep_recent: int = 0
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """Every group the plan touches."""
+        return tuple(dict.fromkeys(g for s in self.steps for g in (*(c for e in s.edits for c in e.covers), *s.fold)))
+
+
+class Strategy(Protocol):
+    """A way to make room."""
+
+    @property
+    def name(self) -> str:
+        """As in settings and records: `truncate`, `pipeline`, …"""
+        ...
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        """The steps down to `budget.target`, or None when there is nothing to free.
+
+        `budget` is in the view's raw tokens. The same state gives the same plan; a plan applied leaves nothing for a
+        second run over the same state. Pinned groups, system groups and the current user message are never touched.
+        """
+        ...

@@ -1,0 +1,28 @@
+"""When a pass is due. Pure arithmetic on figures; whoever asks decides what to do about it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ctxchat.core.figures import Figures
+
+Due = Literal["no", "prepare", "compact", "overhead"]
+
+OVERHEAD = ("system", "tools", "memory", "injected")
+
+
+def overhead(figures: Figures) -> int:
+    """Tokens that no compaction can free."""
+    return sum(figures.tokens(name) for name in OVERHEAD)
+
+
+def due(figures: Figures, soft_mark: float = 0.60) -> Due:
+    """Whether a pass should run before the next request.
+
+    `overhead`: what cannot be compacted is above the trigger alone, so a pass would be in vain. `prepare`: past the soft mark
+    (a share of the limit), where a summary is best made ahead.
+    """
+    used = figures.used - figures.tokens("draft")
+    if used < figures.trigger_tokens:
+        return "prepare" if used >= figures.limit * soft_mark else "no"
+    return "overhead" if overhead(figures) >= figures.trigger_tokens else "compact"

@@ -1,0 +1,220 @@
+"""The view: exactly what the next request holds, and what each part of it weighs. The only door to a model.
+
+Gauge, X-ray, headless events, tests and the request itself read the same View, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ctxchat.core.compilers import Compiler, all_sections
+from ctxchat.core.ledger import Entry, Ledger
+from ctxchat.core.messages import GroupKind, Message
+from ctxchat.core.sections import SECTIONS, SectionName, section_of
+from ctxchat.core.tokens import Meter
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """What a model is told of a tool. `parameters` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: dict[str, object]
+
+    @property
+    def schema(self) -> str:
+        """Its JSON text as it goes to a provider."""
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return msgspec.json.encode(function).decode()
+
+
+class Insert(msgspec.Struct, frozen=True):
+    """Text from a memory file or a context provider, attributed by `source_id`."""
+
+    source_id: str
+    text: str
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """What stands around the conversation in a request.
+
+    `memory` is sent right behind the system prompt, `injected` after the last message, so that the prefix stays the
+    same from request to request. `keep_reasoning`: the model wants its reasoning back.
+    """
+
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    memory: tuple[Insert, ...] = ()
+    injected: tuple[Insert, ...] = ()
+    keep_reasoning: bool = False
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One message of a view. `tokens` is our raw count; `group` and `change` say where it comes from, empty for
+    what the frame put in; `source` attributes inserts."""
+
+    message: Message
+    section: SectionName
+    tokens: int
+    kind: GroupKind
+    turn: int = 0
+    group: str = ""
+    change: str = ""
+    source: str = ""
+    pinned: bool = False
+
+
+Transform = Callable[[tuple[Item, ...]], tuple[Item, ...]]
+"""Changes what is shown this once. Strategies change what is shown from now on."""
+
+
+class View(msgspec.Struct, frozen=True):
+    """A request, weighed. `raw` is the sum of our counts, tools included; `fingerprint` names the stable prefix: two views
+    with the same one share everything up to the first message; `passes` counts the compactions in force."""
+
+    items: tuple[Item, ...]
+    tools: tuple[ToolSpec, ...]
+    tool_tokens: tuple[int, ...]
+    raw: int
+    fingerprint: str
+    passes: int
+
+    def weights(self) -> dict[SectionName, int]:
+        """Raw tokens by section; `reserved`, `free` and `draft` are 0 here."""
+        totals: dict[SectionName, int] = dict.fromkeys(SECTIONS, 0)
+        for item in self.items:
+            totals[item.section] += item.tokens
+        totals["tools"] = sum(self.tool_tokens)
+        return totals
+
+    @property
+    def turn(self) -> int:
+        """The turn of the last message that belongs to one."""
+        return max((item.turn for item in self.items), default=0)
+
+
+def compile(
+    ledger: Ledger,
+    frame: Frame,
+    meter: Meter,
+    compiler: Compiler = all_sections,
+    transforms: Sequence[Transform] = (),
+) -> View:
+    """The view of a ledger in a frame: system prompt first, memory, what is live, injected context last."""
+    system = "\n\n".join([frame.system, *_instructions(ledger)]).strip()
+    head = [_insert(system, "system", "system", "", meter)] if system else []
+    head += [_insert(_attributed(i), "memory", "system", i.source_id, meter) for i in frame.memory if i.text]
+    body = tuple(_items(compiler(ledger), frame, meter))
+    for transform in transforms:
+        body = transform(body)
+    tail = [_insert(_attributed(i), "injected", "user", i.source_id, meter) for i in frame.injected if i.text]
+    items = (*head, *body, *tail)
+    tool_tokens = tuple(meter.tool(tool.schema) for tool in frame.tools)
+    return View(
+        items=items,
+        tools=frame.tools,
+        tool_tokens=tool_tokens,
+        raw=sum(item.tokens for item in items) + sum(tool_tokens),
+        fingerprint=_fingerprint(head, frame.tools),
+        passes=len(ledger.changes),
+    )
+
+
+def _instructions(ledger: Ledger) -> list[str]:
+    texts: list[str] = []
+    for group in ledger.groups:
+        if group.kind != "system":
+            if group.kind == "user":
+                break
+            continue
+        texts.append(group.first.text)
+    return texts
+
+
+def _items(entries: Sequence[Entry], frame: Frame, meter: Meter) -> list[Item]:
+    items: list[Item] = []
+    for entry in entries:
+        group = entry.group
+        if group is None or group.kind == "system":
+            continue
+        for message in group.messages:
+            shown = shape(message, group.kind)
+            if shown.reasoning and not frame.keep_reasoning:
+                shown = msgspec.structs.replace(shown, reasoning=None)
+            if shown.empty:
+                continue
+            items.append(
+                Item(
+                    message=shown,
+                    section=section_of(message, entry),
+                    tokens=meter.message(shown),
+                    kind=group.kind,
+                    turn=group.turn,
+                    group=group.id,
+                    change=entry.change,
+                    source=group.source,
+                    pinned=entry.pinned,
+                )
+            )
+    return items
+
+
+def shape(message: Message, kind: GroupKind) -> Message:
+    """The message as a model may see it: strays and notes become marked quotations by the user, results are never empty."""
+    if kind == "stray":
+        who = message.name or message.call_id or "a tool"
+        text = f"[a result of {who} whose call is not in this conversation]\n{message.text}"
+        return Message(seq=message.seq, role="user", content=text, at=message.at)
+    if kind == "note" and message.role == "system":
+        return Message(seq=message.seq, role="user", content=f"[instruction]\n{message.text}", at=message.at)
+    if message.role == "tool" and message.empty:
+        return msgspec.structs.replace(message, content="[no output]")
+    return message
+
+
+def _attributed(insert: Insert) -> str:
+    return f'<context source="{insert.source_id}">\n{insert.text}\n</context>'
+
+
+def _insert(text: str, section: SectionName, role: str, source: str, meter: Meter) -> Item:
+    message = Message(seq=0, role="system" if role == "system" else "user", content=text)
+    kind: GroupKind = "system" if role == "system" else "note"
+    return Item(message=message, section=section, tokens=meter.message(message), kind=kind, source=source)
+
+
+def _fingerprint(head: Sequence[Item], tools: Sequence[ToolSpec]) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for tool in tools:
+        digest.update(tool.schema.encode())
+    for item in head:
+        digest.update(item.message.text.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def problems(view: View) -> list[str]:
+    """What a strict provider would refuse in a view, in words; empty when it is valid (SPEC 2.2)."""
+    found: list[str] = []
+    seen_other = False
+    open_calls: list[str] = []
+    for place, item in enumerate(view.items):
+        message = item.message
+        if message.role == "system" and seen_other:
+            found.append(f"item {place}: a system message after others")
+        seen_other = seen_other or message.role != "system"
+        if message.role == "tool":
+            if message.call_id in open_calls:
+                open_calls.remove(message.call_id)
+            else:
+                found.append(f"item {place}: result {message.call_id} without its call")
+        elif open_calls:
+            found.append(f"item {place}: calls {open_calls} without results")
+            open_calls = []
+        open_calls += [call.id for call in message.calls]
+        if message.empty:
+            found.append(f"item {place}: empty content")
+    if open_calls:
+        found.append(f"end: calls {open_calls} without results")
+    return found
