@@ -1,0 +1,162 @@
+"""What the interface is handed by the composition root: a session to talk through, and the doors beside it.
+
+Protocols only; `ctxchat.agent.session.Session` and `ctxchat.bootstrap` fulfil them. Knows no widget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from ctxchat.agent.preview import Preview
+from ctxchat.core.access import Mode, Verdict
+from ctxchat.core.events import Stamped
+from ctxchat.core.figures import Figures
+from ctxchat.core.journal import SessionState
+from ctxchat.core.messages import Part
+from ctxchat.core.view import View
+
+
+class ChatSession(Protocol):
+    """One conversation. Values to read at any time, verbs to act; verbs that take long yield events."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def state(self) -> SessionState:
+        """Ledger, title, fills (tokens at the end of each turn), past passes."""
+        ...
+
+    @property
+    def view(self) -> View:
+        """What the next request holds, as last compiled."""
+        ...
+
+    @property
+    def figures(self) -> Figures:
+        """The gauge, as last measured."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """A turn or a pass is under way."""
+        ...
+
+    @property
+    def read_only(self) -> str:
+        """Why nothing can be sent (the session is open for writing elsewhere), or empty."""
+        ...
+
+    @property
+    def mode(self) -> Mode: ...
+    def set_mode(self, mode: Mode) -> None: ...
+
+    def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
+        """One turn. Closing the generator (aclose, or cancelling the task that iterates it) interrupts it; what exists is kept."""
+        ...
+
+    def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
+        """What the person said to an ApprovalRequested."""
+        ...
+
+    def with_draft(self, text: str, attachments: Sequence[Part] = ()) -> Figures:
+        """The gauge with this unsent text in it. Quick for short texts; long ones are counted roughly until counted."""
+        ...
+
+    async def measure(self) -> Figures:
+        """Compile and measure now (after start, after a change by hand)."""
+        ...
+
+    async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
+        """What freeing up context would do. Calls no model, sends nothing anywhere."""
+        ...
+
+    def free_up(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[Stamped, None]:
+        """Run a previewed pass, only the named steps of it where given. Closing it leaves everything as it was."""
+        ...
+
+    async def undo(self, change_id: str = "") -> Figures:
+        """Take back a change (the last one without an id). Raises LedgerError when there is none."""
+        ...
+
+    async def pin(self, group_id: str) -> Figures: ...
+    async def drop(self, group_id: str) -> Figures: ...
+    async def shrink(self, group_id: str) -> Figures: ...
+    async def restore(self, group_id: str) -> Figures:
+        """Put a group of the record back at the end, as a marked quotation."""
+        ...
+
+    async def rename(self, title: str) -> None: ...
+    async def switch_model(self, name: str) -> Figures:
+        """Go on with another model. Raises CtxchatError for one that cannot be had."""
+        ...
+
+    async def close(self) -> None:
+        """Give the session free for others."""
+        ...
+
+
+class SessionRow(msgspec.Struct, frozen=True):
+    """A stored session, as in `sessions list --json`."""
+
+    id: str
+    title: str
+    created: str
+    updated: str
+    messages: int
+    model: str
+    used: int
+    compactions: int
+    parent: str = ""
+
+
+class ModelRow(msgspec.Struct, frozen=True):
+    """A model that can be chosen, as in `models --json`. Costs in US dollars a million tokens, None where unknown."""
+
+    name: str
+    provider: str
+    reachable: bool
+    window: int
+    window_source: str
+    input_cost: float | None = None
+    output_cost: float | None = None
+    note: str = ""
+
+
+class Services(Protocol):
+    """Everything beside the conversation."""
+
+    @property
+    def workspace(self) -> Path:
+        """The folder the agent works in, resolved."""
+        ...
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What went wrong at start (a broken setting, theme, data folder): sentences with remedy, for a banner."""
+        ...
+
+    @property
+    def sandboxed(self) -> bool:
+        """Shell commands run in a sandbox."""
+        ...
+
+    async def open(self, session_id: str = "") -> ChatSession:
+        """A new session, or a stored one (unique prefix enough). Raises CtxchatError."""
+        ...
+
+    async def sessions(self) -> Sequence[SessionRow]: ...
+    async def delete(self, session_id: str) -> None: ...
+    async def fork(self, session_id: str, message_id: str = "") -> str:
+        """A new session with everything up to that message (all without one); its id."""
+        ...
+
+    async def models(self) -> Sequence[ModelRow]: ...
+    async def warm_up(self) -> None:
+        """Start what is slow (the model worker), after the first paint."""
+        ...
+
+    async def close(self) -> None: ...
