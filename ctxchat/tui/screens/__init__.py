@@ -1,0 +1,1 @@
+"""The screens: the chat, and those it opens."""

@@ -1,0 +1,1 @@
+"""The parts of the screens, named as a person would call them."""
