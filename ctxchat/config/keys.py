@@ -1,0 +1,180 @@
+"""Every action that a key can start, its keys, and what a person's `[keys]` table makes of them. Knows no widget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+import msgspec
+
+from ctxchat.config.problems import Problem, nearest, shown
+
+ActionId = Literal[
+    "send",
+    "newline",
+    "interrupt",
+    "context",
+    "archive",
+    "xray",
+    "free_up",
+    "undo_compaction",
+    "search",
+    "sessions",
+    "new_session",
+    "models",
+    "mode",
+    "settings",
+    "themes",
+    "help",
+    "palette",
+    "toggle_details",
+    "copy_last",
+    "editor",
+    "scroll_up",
+    "scroll_down",
+    "quit",
+]
+
+ACTION_IDS: tuple[ActionId, ...] = get_args(ActionId)
+
+Preset = Literal["standard", "no-function-keys"]
+
+
+class Action(msgspec.Struct, frozen=True):
+    """Something a key can start. `keys` are the standard ones, in Textual's names."""
+
+    id: ActionId
+    keys: tuple[str, ...]
+    help: str
+
+
+ACTIONS: tuple[Action, ...] = (
+    Action("send", ("enter",), "Send the message"),
+    Action("newline", ("ctrl+j", "shift+enter"), "A new line in the message"),
+    Action("interrupt", ("escape",), "Close the panel on top, else stop the work under way"),
+    Action("context", ("f2",), "Context panel: what fills the window"),
+    Action("archive", ("f3",), "Archive: every compaction, and what it put away"),
+    Action("xray", ("f4",), "X-ray: every message and its price in tokens"),
+    Action("free_up", ("f8",), "Free up context, with a preview first"),
+    Action("undo_compaction", ("alt+u",), "Undo the last compaction"),
+    Action("search", ("ctrl+f",), "Search everything ever said"),
+    Action("sessions", ("f9",), "Sessions: open, rename, delete, branch"),
+    Action("new_session", ("ctrl+n",), "A new session"),
+    Action("models", ("f10",), "Models: choose another one"),
+    Action("mode", ("shift+tab",), "The next permission mode"),
+    Action("settings", ("f12",), "Settings"),
+    Action("themes", ("alt+t",), "Themes, with a preview"),
+    Action("help", ("f1",), "Help and all keys"),
+    Action("palette", ("ctrl+p",), "All commands"),
+    Action("toggle_details", ("ctrl+o",), "Fold or unfold reasoning and tool output"),
+    Action("copy_last", ("alt+c",), "Copy the last answer"),
+    Action("editor", ("ctrl+g",), "Write the message in your own editor"),
+    Action("scroll_up", ("pageup",), "Scroll the conversation up"),
+    Action("scroll_down", ("pagedown",), "Scroll the conversation down"),
+    Action("quit", ("ctrl+q",), "Quit"),
+)
+
+PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
+    "standard": {},
+    "no-function-keys": {
+        "context": ("alt+2",),
+        "archive": ("alt+3",),
+        "xray": ("alt+4",),
+        "free_up": ("alt+f",),
+        "sessions": ("alt+s",),
+        "models": ("alt+m",),
+        "settings": ("alt+comma",),
+        "help": ("alt+h",),
+    },
+}
+
+SWALLOWED = frozenset({f"ctrl+{c}" for c in "aewdxcvukzy"} | {"f5", "f6", "f7"})
+"""Keys that the message editor takes for itself while it has the focus."""
+
+_SAME = {"ctrl+m": "enter", "ctrl+i": "tab", "ctrl+h": "backspace", "ctrl+left_square_bracket": "escape"}
+"""Keys that most terminals send as another one."""
+
+_MODIFIERS = frozenset({"ctrl", "shift", "alt", "super", "meta", "hyper"})
+_WORDS = """escape enter tab space backspace delete insert home end pageup pagedown up down left right comma full_stop
+slash backslash minus plus equals_sign semicolon colon question_mark exclamation_mark left_square_bracket
+right_square_bracket left_curly_bracket right_curly_bracket apostrophe quotation_mark grave_accent tilde at number_sign
+dollar_sign percent_sign circumflex_accent ampersand asterisk left_parenthesis right_parenthesis underscore vertical_line
+less_than_sign greater_than_sign"""
+_NAMED = frozenset(_WORDS.split()) | {f"f{n}" for n in range(1, 25)}
+
+
+class KeyMap(msgspec.Struct, frozen=True):
+    """The keys in force for every action (none where a person took them away), and what was wrong with the wishes."""
+
+    keys: dict[ActionId, tuple[str, ...]]
+    problems: tuple[Problem, ...] = ()
+
+    def action(self, key: str) -> ActionId | None:
+        """What this key starts."""
+        return next((action for action, keys in self.keys.items() if key in keys), None)
+
+
+def resolve(overrides: Mapping[ActionId, str | Sequence[str]], preset: Preset = "standard") -> KeyMap:
+    """The standard keys, then the preset's, then a person's own.
+
+    A key that cannot work is named and left out; an action all of whose wishes were left out keeps the keys it had. A
+    key wished for that was another action's goes to the wish, and that is named too; a key wished for twice goes to the
+    action that comes first in the table.
+    """
+    keys: dict[ActionId, tuple[str, ...]] = {a.id: PRESETS[preset].get(a.id, a.keys) for a in ACTIONS}
+    problems: list[Problem] = []
+    wishes: dict[ActionId, tuple[str, ...]] = {}
+    for action in ACTION_IDS:
+        if action not in overrides:
+            continue
+        asked = split(overrides[action])
+        faults = [(key, fault(key)) for key in asked]
+        problems += [_problem(action, key, *why) for key, why in faults if why]
+        if not asked or any(not why for _, why in faults):
+            wishes[action] = tuple(key for key, why in faults if not why)
+    keys |= wishes
+    taken: dict[str, ActionId] = {}
+    for action in sorted(ACTION_IDS, key=lambda a: a not in wishes):  # wishes first, each in the table's order
+        for key in keys[action]:
+            if (owner := taken.setdefault(key, action)) != action:
+                problems.append(_conflict(key, owner, action, owner in wishes))
+    resolved: dict[ActionId, tuple[str, ...]] = {
+        a: tuple(k for k in dict.fromkeys(keys[a]) if taken[k] == a) for a in ACTION_IDS
+    }
+    return KeyMap(resolved, tuple(problems))
+
+
+def split(keys: str | Sequence[str]) -> tuple[str, ...]:
+    """Keys as a list, from a list or from one text with commas; upper case and blanks do not count."""
+    parts = keys.split(",") if isinstance(keys, str) else keys
+    return tuple(p for p in (part.strip().lower() for part in parts) if p)
+
+
+def fault(key: str) -> tuple[str, str] | None:
+    """Why this key cannot start an action, and the nearest right name (or empty); None when it can."""
+    *modifiers, base = key.split("+")
+    if wrong := [m for m in modifiers if m not in _MODIFIERS]:
+        return f"{shown(wrong[0])} is no modifier (ctrl, shift, alt, super)", nearest(wrong[0], _MODIFIERS)
+    if base not in _NAMED and len(base) != 1:
+        return f"{shown(key)} is no key", nearest(base, _NAMED)
+    if key in SWALLOWED:
+        return f"{key} is taken by the message editor while you type", ""
+    if key in _SAME:
+        return f"{key} reaches the program as {_SAME[key]}", ""
+    if len(base) == 1 and set(modifiers) <= {"shift"}:
+        return f"{shown(key)} is a letter you type", ""
+    return None
+
+
+def table() -> list[tuple[str, str, str]]:
+    """Rows for the documentation: action, standard keys, what it does."""
+    return [(a.id, ", ".join(a.keys), a.help) for a in ACTIONS]
+
+
+def _problem(action: str, key: str, what: str, near: str) -> Problem:
+    return Problem(what=what if key in what else f"{key}: {what}", key=f"keys.{action}", nearest=near)
+
+
+def _conflict(key: str, owner: ActionId, loser: ActionId, wished: bool) -> Problem:
+    what = f"{key} was the key of {loser}, which has it no longer" if wished else f"{key} is also the key of {loser}"
+    return Problem(what=what, key=f"keys.{owner}")

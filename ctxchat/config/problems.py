@@ -1,0 +1,62 @@
+"""What is wrong with a file a person wrote: where, what, what is allowed, and the nearest right word."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection
+
+import msgspec
+
+KeyPath = tuple[str | int, ...]
+"""A place in a settings tree: names of tables and options, numbers for elements of arrays (from 0)."""
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing to mend. `file` is a path, `environment` or `command line`; `line` counts from 1, 0 where there is none."""
+
+    what: str
+    key: str = ""
+    allowed: str = ""
+    nearest: str = ""
+    file: str = ""
+    line: int = 0
+
+    @property
+    def text(self) -> str:
+        """`file:line: key: what, allowed, nearest` in one line, without what is empty."""
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        head = ": ".join(part for part in (place, self.key) if part)
+        nearest = f"did you mean {self.nearest}?" if self.nearest else ""
+        tail = ", ".join(part for part in (self.what, self.allowed, nearest) if part)
+        return f"{head}: {tail}" if head else tail
+
+
+def key_text(path: KeyPath) -> str:
+    """The dotted key as written in TOML; elements of arrays as `hooks[2]`, counted from 1 as people do."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part + 1}]"
+        else:
+            text += ("." if text else "") + (part if _BARE.fullmatch(part) else _quoted(part))
+    return text
+
+
+def nearest(word: str, words: Collection[str]) -> str:
+    """The most similar of `words`, empty when none is near."""
+    found = difflib.get_close_matches(word[:80], list(words), n=1, cutoff=0.6)
+    return found[0] if found else ""
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A value as it may be repeated in a sentence: one line, clipped, without control characters."""
+    text = repr(value) if isinstance(value, str) else str(value)
+    text = "".join(c if c.isprintable() else "�" for c in text)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _quoted(part: str) -> str:
+    return '"' + "".join(c if c.isprintable() else "�" for c in part).replace("\\", "\\\\").replace('"', '\\"') + '"'
