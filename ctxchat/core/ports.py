@@ -151,6 +151,10 @@ class JournalPort(Protocol):
         """Save a text too large for the view in the session's folder; its path. Names are made safe."""
         ...
 
+    async def close(self) -> None:
+        """Give the session free for other writers."""
+        ...
+
 
 class ContextProvider(Protocol):
     """Text for the next request, made anew each time and never stored."""

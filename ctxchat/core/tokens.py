@@ -74,7 +74,7 @@ class Meter:
         """Tokens of one message: words, call names and arguments, reasoning, images, overhead."""
         known = self._messages.get(message)
         if known is None:
-            known = self._messages[message] = self._weigh(message)
+            known = self._messages[message] = self.weigh(message)
         return known
 
     def warm(self, messages: Sequence[Message]) -> None:
@@ -82,7 +82,8 @@ class Meter:
         for message in messages:
             self.message(message)
 
-    def _weigh(self, message: Message) -> int:
+    def weigh(self, message: Message) -> int:
+        """Tokens of a message that is not kept, such as a draft; not remembered."""
         if message.empty and not message.reasoning:
             return 0
         total = MESSAGE_OVERHEAD + self.text(message.name)

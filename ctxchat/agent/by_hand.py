@@ -1,0 +1,75 @@
+"""Changes a person makes by hand in the ledger: pin, drop, shrink, put back. Pure: a ledger in, a change out."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ctxchat.core.errors import LedgerError
+from ctxchat.core.ledger import Change, ChangeKind, Edit, Ledger
+from ctxchat.core.messages import Group, Message
+
+LINE = 120
+"""Characters a shrunk message keeps."""
+
+
+def pinned(ledger: Ledger, group_id: str, at: str) -> Change:
+    """The group stays verbatim."""
+    if group_id in ledger.pinned:
+        raise LedgerError(f"{group_id} is pinned already.")
+    _live(ledger, group_id)
+    return Change(id=_next(ledger, "pin", at), kind="pin", at=at, pins=(group_id,))
+
+
+def dropped(ledger: Ledger, group_id: str, at: str) -> Change:
+    """The group, whole, is shown no more."""
+    _live(ledger, group_id)
+    return Change(id=_next(ledger, "drop", at), kind="drop", at=at, edits=(Edit("drop", (group_id,)),))
+
+
+def shrunk(ledger: Ledger, group_id: str, at: str) -> Change:
+    """Each message of the group keeps its first line; calls keep their shape."""
+    group = _live(ledger, group_id)
+    small = msgspec.structs.replace(group, messages=tuple(_one_line(m) for m in group.messages))
+    return Change(id=_next(ledger, "shrink", at), kind="shrink", at=at, edits=(Edit("shrink", (group_id,), small),))
+
+
+def restored(ledger: Ledger, group_id: str, at: str) -> tuple[Group, Change]:
+    """A note that quotes the group, to be added to the record, and the change that shows it."""
+    group = ledger.group(group_id)
+    lines = [f"[put back from earlier in this conversation, turn {group.turn}]"]
+    for message in group.messages:
+        lines += [f"{message.role}: {message.text}".rstrip()]
+        lines += [f"  called {call.name} {call.arguments}" for call in message.calls]
+    seq = ledger.next_seq
+    message = Message(seq=seq, role="user", content="\n".join(lines), at=at)
+    note = Group(f"g{seq}", "note", (message,), ledger.turn, f"restore:{group_id}")
+    return note, Change(id=_next(ledger, "restore", at), kind="restore", at=at, adds=(note.id,))
+
+
+def _live(ledger: Ledger, group_id: str) -> Group:
+    group = ledger.group(group_id)
+    for entry in ledger.live():
+        if group_id in entry.covers:
+            if entry.change or entry.group is None:
+                raise LedgerError(f"{group_id} is not in the view as it was.", "Undo what replaced it, or put it back.")
+            return group
+    raise LedgerError(f"{group_id} is not in the record.")
+
+
+def _next(ledger: Ledger, kind: ChangeKind, at: str) -> str:
+    """An id no change of this ledger has: the kind, its time, and a number where two fall on one instant."""
+    taken = {c.id for c in ledger.changes}
+    base = f"{kind}-{''.join(ch for ch in at if ch.isdigit())[:17] or len(taken) + 1}"
+    number = 1
+    while (name := base if number == 1 else f"{base}-{number}") in taken:
+        number += 1
+    return name
+
+
+def _one_line(message: Message) -> Message:
+    text = message.text.strip()
+    first = text.split("\n", 1)[0][:LINE]
+    if first == text:
+        return message
+    mark = f"{first} [… {len(text) - len(first):,} more characters in the archive as {message.id}]"
+    return msgspec.structs.replace(message, content=mark, reasoning=None)

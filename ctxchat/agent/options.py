@@ -1,0 +1,39 @@
+"""How an agent behaves, as one frozen value; whoever composes the program makes it from the settings."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Consent = Literal["auto", "ask", "off"]
+
+
+class Options(msgspec.Struct, frozen=True):
+    """Shares are of the limit, sizes in tokens, times in seconds.
+
+    `tool_result_tokens` caps one result in the view (and never more than a quarter of the limit); the rest goes to a
+    file. `micro_trigger` and `full_trigger` act between the rounds of a turn, at most `reactive_per_turn` times.
+    """
+
+    output_reserved: int = 4096
+    compression_trigger: float = 0.75
+    target: float = 0.50
+    keep_recent: int = 12
+    strategy: str = "pipeline"
+    consent: Consent = "auto"
+    min_messages: int = 4
+    summary_max_tokens: int = 2000
+    tool_result_tokens: int = 8000
+    soft_mark: float = 0.60
+    prepare: bool = True
+    micro_trigger: float = 0.85
+    full_trigger: float = 0.92
+    preserve_recent_rounds: int = 2
+    micro_batch_groups: int = 4
+    reactive_per_turn: int = 3
+    emergency_floor: int = 4
+    emergency_calls: int = 3
+    max_rounds: int = 60
+    retries: int = 4
+    stream_figures_every: float = 0.25

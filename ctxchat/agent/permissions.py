@@ -1,0 +1,61 @@
+"""Whether a call may run: pure judgement over a demand, the mode and the rules. Asks nobody; `gate` does that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Literal
+
+import msgspec
+
+from ctxchat.core.access import Demand, Mode, Rule
+
+_SHELL_SYNTAX = re.compile(r"[;&|<>`\n\r]|\$\(|\$\{")
+"""What could put a second command behind the first: a rule with a wildcard never reaches across it."""
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """`allow`, `ask` or `deny`, and what decided: a rule, the mode, or the kind of access. `reason` is for the model."""
+
+    verdict: Literal["allow", "ask", "deny"]
+    rule: str
+    reason: str = ""
+
+
+def judge(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule]) -> Judgement:
+    """Reading inside the workspace is free; the rest is up to the mode, then to the rules, then to the person."""
+    if demand.access == "none" or (demand.access == "read" and demand.inside):
+        return Judgement("allow", "free")
+    if mode == "read-only":
+        reason = f"The session is read-only: {tool} was not run. Tell the user what you would have done."
+        return Judgement("deny", "mode read-only", reason)
+    if mode == "all":
+        return Judgement("allow", "mode all")
+    if mode == "auto-edit" and demand.access == "write" and demand.inside:
+        return Judgement("allow", "mode auto-edit")
+    for rule in rules:
+        if matches(rule, tool, demand):
+            return Judgement("allow", rule.text)
+    return Judgement("ask", "")
+
+
+def matches(rule: Rule, tool: str, demand: Demand) -> bool:
+    """True when the rule covers this call. Targets are compared as resolved; case counts."""
+    if rule.tool != tool:
+        return False
+    if rule.pattern == demand.target:
+        return True
+    if demand.access == "run" and _SHELL_SYNTAX.search(demand.target):
+        return False
+    if rule.pattern.endswith(" *") and rule.pattern[:-2] == demand.target:
+        return True
+    return fnmatchcase(demand.target, rule.pattern)
+
+
+def parse_rule(text: str) -> Rule | None:
+    """A rule as written in settings (`shell: git *`), None when it is none."""
+    tool, colon, pattern = text.partition(":")
+    if not colon or not tool.strip() or not pattern.strip():
+        return None
+    return Rule(tool.strip(), pattern.strip())

@@ -1,0 +1,193 @@
+"""A session as the outside sees it: values to read and verbs to act. Terminal, headless mode and tests all use this one door.
+
+Composes the parts; what they do is theirs. One turn or pass at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+
+from ctxchat.agent.by_hand import dropped, pinned, restored, shrunk
+from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.gate import Answer, Gate
+from ctxchat.agent.preview import Preview
+from ctxchat.agent.toolbox import Toolbox
+from ctxchat.agent.turn import Turn
+from ctxchat.core.access import Mode, Verdict
+from ctxchat.core.errors import CtxchatError, LedgerError, SessionBusy
+from ctxchat.core.events import Event, Stamped
+from ctxchat.core.figures import Figures
+from ctxchat.core.journal import Changed, ModelChosen, Named, Record, SessionState, Undone
+from ctxchat.core.ledger import Change
+from ctxchat.core.messages import Message, Part, Text
+from ctxchat.core.ports import ModelPort
+from ctxchat.core.tokens import rough_count
+from ctxchat.core.view import View
+
+ROUGH_FROM = 20_000
+"""Characters from which a draft is estimated without the tokenizer, so that typing never waits for it."""
+
+
+class Session:
+    """One conversation, open for writing unless `read_only` says why not."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        toolbox: Toolbox,
+        gate: Gate,
+        compactor: Compactor,
+        *,
+        open_model: Callable[[str], ModelPort],
+        read_only: str = "",
+    ) -> None:
+        self._talk = conversation
+        self._toolbox = toolbox
+        self._gate = gate
+        self._compactor = compactor
+        self._open_model = open_model
+        self._lock = asyncio.Lock()
+        self._seq = 0
+        self.read_only = read_only
+
+    # ── values ──
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._talk.journal.session
+
+    @property
+    def state(self) -> SessionState:
+        """Ledger, title, fills, past passes."""
+        return self._talk.state
+
+    @property
+    def view(self) -> View:
+        """What the next request holds, as last compiled."""
+        return self._talk.view
+
+    @property
+    def figures(self) -> Figures:
+        """The gauge, as last measured."""
+        return self._talk.figures
+
+    @property
+    def busy(self) -> bool:
+        """A turn or a pass is under way."""
+        return self._lock.locked()
+
+    @property
+    def mode(self) -> Mode:
+        """Which calls run without asking."""
+        return self._gate.mode
+
+    def set_mode(self, mode: Mode) -> None:
+        """From now on."""
+        self._gate.mode = mode
+
+    def with_draft(self, text: str, attachments: Sequence[Part] = ()) -> Figures:
+        """The gauge with this unsent message in it. Long texts are estimated without the tokenizer."""
+        if not text and not attachments:
+            return self._talk.measured()
+        if len(text) > ROUGH_FROM:
+            tokens = rough_count(text)
+        else:
+            content = (Text(text), *attachments) if attachments else text
+            tokens = self._talk.meter.weigh(Message(seq=0, role="user", content=content))
+        return self._talk.measured(draft=tokens)
+
+    # ── verbs ──
+
+    def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
+        """One turn. Closing the generator interrupts it; what exists is kept. Raises SessionBusy for a read-only session."""
+        turn = Turn(self._talk, self._toolbox, self._compactor)
+        return self._stamped(turn.run(text, attachments))
+
+    def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
+        """What the person said to an ApprovalRequested."""
+        self._gate.answer(call_id, Answer(verdict, reason))
+
+    async def measure(self) -> Figures:
+        """Compile and measure now."""
+        return await self._talk.refresh()
+
+    async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
+        """What freeing up context would do. Calls no model, sends nothing anywhere."""
+        return await self._compactor.preview(instructions, keep_recent)
+
+    def free_up(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[Stamped, None]:
+        """Run a previewed pass, only the named steps of it where given. Closing it leaves everything as it was."""
+        return self._stamped(self._compactor.run(preview, steps))
+
+    async def undo(self, change_id: str = "") -> Figures:
+        """Take back a change, the last one without an id. Raises LedgerError when there is none."""
+        changes = self._talk.ledger.changes
+        if not changes:
+            raise LedgerError("There is nothing to undo.")
+        return await self._change(Undone(change_id or changes[-1].id, self._talk.clock.now()))
+
+    async def pin(self, group_id: str) -> Figures:
+        """Keep a group word for word from now on."""
+        return await self._by_hand(pinned(self._talk.ledger, group_id, self._talk.clock.now()))
+
+    async def drop(self, group_id: str) -> Figures:
+        """Take a group out of the view; the record keeps it."""
+        return await self._by_hand(dropped(self._talk.ledger, group_id, self._talk.clock.now()))
+
+    async def shrink(self, group_id: str) -> Figures:
+        """Show a group as one line from now on."""
+        return await self._by_hand(shrunk(self._talk.ledger, group_id, self._talk.clock.now()))
+
+    async def restore(self, group_id: str) -> Figures:
+        """Put a group of the record back at the end, as a marked quotation."""
+        note, change = restored(self._talk.ledger, group_id, self._talk.clock.now())
+        await self._talk.add(note)
+        return await self._by_hand(change)
+
+    async def rename(self, title: str) -> None:
+        """Give the session another title."""
+        await self._change(Named(title))
+
+    async def switch_model(self, name: str) -> Figures:
+        """Go on with another model from the next request. Raises CtxchatError for one that cannot be had."""
+        model = self._open_model(name)
+        async with self._alone():
+            await self._talk.write(ModelChosen(model.name))
+            self._talk.use(model)
+            return await self._talk.refresh()
+
+    async def close(self) -> None:
+        """Give the session free for others."""
+        await self._talk.journal.close()
+
+    # ── inside ──
+
+    async def _by_hand(self, change: Change) -> Figures:
+        self._talk.ledger.apply(change)  # raises before anything is written
+        return await self._change(Changed(change))
+
+    async def _change(self, record: Record) -> Figures:
+        async with self._alone():
+            await self._talk.write(record)
+            return await self._talk.refresh()
+
+    def _alone(self) -> asyncio.Lock:
+        if self.read_only:
+            raise SessionBusy(self.read_only)
+        if self._lock.locked():
+            raise CtxchatError("A turn is under way.", "Wait for its end, or stop it with Esc.")
+        return self._lock
+
+    async def _stamped(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Stamped, None]:
+        """The events with their place in the session. Holds the session for itself while they run."""
+        try:
+            async with self._alone(), aclosing(events):
+                async for event in events:
+                    self._seq += 1
+                    yield Stamped(self.id, self._seq, self._talk.clock.now(), event)
+        finally:
+            await events.aclose()

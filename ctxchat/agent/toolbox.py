@@ -1,0 +1,220 @@
+"""Runs the calls of one round: each checked and approved in turn, reading ones side by side, results in the order of the calls.
+
+Closing the generator ends what is running. Knows no tool by name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import cast
+
+import msgspec
+
+from ctxchat.agent.gate import Answer, Gate
+from ctxchat.core.access import Demand, Rule
+from ctxchat.core.errors import CtxchatError, ToolError
+from ctxchat.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    Event,
+    Notice,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+)
+from ctxchat.core.messages import ToolCall
+from ctxchat.core.ports import Clock, ToolContext, ToolOutput, ToolPort, ToolText
+from ctxchat.core.view import ToolSpec
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of a call, before it is fitted into the view."""
+
+    call: ToolCall
+    output: ToolOutput
+    seconds: float
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A call that may run."""
+
+    call: ToolCall
+    tool: ToolPort
+    arguments: dict[str, object]
+    context: ToolContext
+
+
+class Toolbox:
+    """The tools of a session behind one gate."""
+
+    def __init__(
+        self, tools: Sequence[ToolPort], gate: Gate, clock: Clock, *, workspace: str, session_folder: str = ""
+    ) -> None:
+        self._tools = {tool.spec.name: tool for tool in tools}
+        self._gate = gate
+        self._clock = clock
+        self._workspace = workspace
+        self._session_folder = session_folder
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What a model is told, in a fixed order."""
+        return tuple(tool.spec for tool in self._tools.values())
+
+    async def run(self, calls: Sequence[ToolCall]) -> AsyncGenerator[Event | Outcome, None]:
+        """Events as they happen; an Outcome for each call, in the order in which they end."""
+        waiting: list[Job] = []
+        for call in calls:
+            yield ToolStarted(call.id, call.name, decoded(call.arguments) or call.arguments)
+            job: Job | None = None
+            async with aclosing(self._admit(call)) as admitting:
+                async for news in admitting:
+                    if isinstance(news, Job):
+                        job = news
+                    else:
+                        yield news
+            if job is None:
+                continue
+            if job.tool.parallel:
+                waiting.append(job)
+                continue
+            async for news in self._together(waiting):
+                yield news
+            waiting = []
+            async for news in self._together([job]):
+                yield news
+        async for news in self._together(waiting):
+            yield news
+
+    async def _admit(self, call: ToolCall) -> AsyncGenerator[Event | Outcome | Job, None]:
+        """The call as a job, or its refusal as an outcome."""
+        context = ToolContext(call_id=call.id, workspace=self._workspace, session_folder=self._session_folder)
+        try:
+            tool = self._find(call)
+            arguments = self._arguments(call, tool.spec)
+            demand = await asyncio.to_thread(tool.demand, arguments, context)
+        except CtxchatError as problem:
+            yield Outcome(call, ToolOutput(str(problem), status="error"), 0.0)
+            return
+        judgement = self._gate.judge(call.name, demand)
+        if judgement.verdict == "ask":
+            answer = Answer("deny")
+            future = self._gate.open(call.id)
+            try:
+                yield _question(call, demand)
+                answer = await future
+            finally:
+                self._gate.close(call.id)
+            async for news in self._settle(call, demand, answer):
+                yield news
+            if answer.verdict == "deny":
+                return
+        elif judgement.verdict == "deny":
+            yield ApprovalResolved(call.id, "deny", judgement.rule)
+            yield Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
+            return
+        yield Job(call, tool, arguments, context)
+
+    async def _settle(
+        self, call: ToolCall, demand: Demand, answer: Answer
+    ) -> AsyncGenerator[Event | Outcome, None]:
+        rule = Rule(call.name, demand.pattern or demand.target)
+        if answer.verdict == "deny":
+            yield ApprovalResolved(call.id, "deny", "the user")
+            reason = f" They said: {answer.reason}" if answer.reason else " They gave no reason; do not try it again."
+            yield Outcome(call, ToolOutput(f"The user did not allow this.{reason}", status="denied"), 0.0)
+            return
+        if answer.verdict in {"session", "always"}:
+            try:
+                await self._gate.allow(rule, answer.verdict)
+            except CtxchatError as problem:
+                yield Notice("warning", f"The rule holds for this session only. {problem}")
+        yield ApprovalResolved(call.id, answer.verdict, rule.text if answer.verdict != "once" else "the user")
+
+    def _find(self, call: ToolCall) -> ToolPort:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            raise ToolError(f"There is no tool {call.name!r}.", f"Available: {', '.join(self._tools)}.")
+        return tool
+
+    def _arguments(self, call: ToolCall, spec: ToolSpec) -> dict[str, object]:
+        arguments = decoded(call.arguments)
+        if arguments is None:
+            raise ToolError("The arguments are not a JSON object.", "Send the call again with valid JSON.")
+        required = cast("list[str]", spec.parameters.get("required", []))
+        if missing := [name for name in required if name not in arguments]:
+            raise ToolError(f"{call.name} needs {', '.join(missing)}.")
+        return arguments
+
+    async def _together(self, jobs: Sequence[Job]) -> AsyncGenerator[Event | Outcome, None]:
+        """Runs jobs side by side; closing the generator cancels them all and waits until they are gone."""
+        if not jobs:
+            return
+        news: asyncio.Queue[Event | Outcome] = asyncio.Queue()
+        tasks = [asyncio.create_task(self._work(job, news)) for job in jobs]
+        left = len(jobs)
+        try:
+            while left:
+                item = await news.get()
+                left -= isinstance(item, Outcome)
+                yield item
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _work(self, job: Job, news: asyncio.Queue[Event | Outcome]) -> None:
+        start = self._clock.seconds()
+        output = ToolOutput("", status="error")
+        try:
+            running = job.tool.run(job.arguments, job.context)
+            async with aclosing(cast("AsyncGenerator[ToolText | ToolOutput, None]", running)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, ToolText):
+                        news.put_nowait(ToolProgress(job.call.id, piece.text))
+                    else:
+                        output = piece
+        except CtxchatError as problem:
+            output = ToolOutput(str(problem), status="error")
+        except Exception as problem:  # a tool may come from a third party: its fault is a result, not our end
+            output = ToolOutput(f"{job.call.name} failed: {type(problem).__name__}: {problem}", status="error")
+        news.put_nowait(Outcome(job.call, output, self._clock.seconds() - start))
+
+
+def decoded(arguments: str) -> dict[str, object] | None:
+    """Call arguments as an object, None when the text is not one. No text at all is an empty object."""
+    try:
+        value: object = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        return None
+    return cast("dict[str, object]", value) if isinstance(value, dict) else None
+
+
+def finished(outcome: Outcome, shown: str, tokens: int, spilled: str) -> ToolFinished:
+    """The event for a call that ended; `shown` is what the model sees of its output."""
+    output = outcome.output
+    return ToolFinished(
+        call_id=outcome.call.id,
+        name=outcome.call.name,
+        status=output.status,
+        output=shown,
+        tokens=tokens,
+        seconds=round(outcome.seconds, 3),
+        diff=output.diff,
+        exit_code=output.exit_code,
+        spilled=spilled,
+    )
+
+
+def _question(call: ToolCall, demand: Demand) -> ApprovalRequested:
+    rule = Rule(call.name, demand.pattern or demand.target)
+    return ApprovalRequested(
+        call_id=call.id,
+        name=call.name,
+        summary=demand.summary or f"{call.name} {demand.target}",
+        access=demand.access,
+        preview=demand.preview,
+        rule=rule.text,
+    )

@@ -1,0 +1,112 @@
+"""A turn without a screen: the answer on standard output, what happened on standard error, or every event as a JSON line.
+
+Reads the same events as the interface; knows no terminal beyond the two streams it is handed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import aclosing
+from typing import TextIO
+
+from ctxchat.agent.session import Session
+from ctxchat.core.events import (
+    ApprovalResolved,
+    CompactionFinished,
+    Event,
+    Failed,
+    Notice,
+    Retry,
+    Stamped,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from ctxchat.core.plain import clean
+
+EXIT = {"done": 0, "cancelled": 130, "error": 1, "max_rounds": 1}
+
+
+async def run(session: Session, text: str, *, as_json: bool, out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
+    """Send one message and report until its turn ends; the exit code (SPEC 9). Being cancelled ends the turn first."""
+    reader = _JsonLines(out) if as_json else _Words(out, err)
+    code = EXIT["error"]
+    last: Stamped | None = None
+    try:
+        async with aclosing(session.send(text)) as events:
+            async for stamped in events:
+                last = stamped
+                reader.take(stamped)
+                if isinstance(stamped.event, TurnFinished):
+                    code = EXIT[stamped.event.status]
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        if last is not None:
+            reader.take(Stamped(last.session, last.seq + 1, last.at, TurnFinished("cancelled", "", 0, 0.0)))
+        raise
+    return code
+
+
+class _JsonLines:
+    """Events as they are, one a line."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def take(self, stamped: Stamped) -> None:
+        self._out.write(stamped.json().decode() + "\n")
+        self._out.flush()
+
+
+class _Words:
+    """The answer for a person or a pipe; a line for each thing that happened beside it."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out = out
+        self._err = err
+        self._names: dict[str, str] = {}
+        self._open_line = False
+
+    def take(self, stamped: Stamped) -> None:
+        event = stamped.event
+        if isinstance(event, TextDelta):
+            self._out.write(clean(event.text) if self._out.isatty() else event.text)
+            self._out.flush()
+            self._open_line = not event.text.endswith("\n")
+        elif isinstance(event, TurnFinished):
+            self._end_line()
+        elif line := self._narrated(event):
+            self._end_line()
+            self._err.write(clean(line) + "\n")
+            self._err.flush()
+
+    def _end_line(self) -> None:
+        if self._open_line:
+            self._out.write("\n")
+            self._out.flush()
+            self._open_line = False
+
+    def _narrated(self, event: Event) -> str:
+        match event:
+            case ToolStarted():
+                arguments = event.arguments
+                words = arguments if isinstance(arguments, str) else " ".join(str(v) for v in arguments.values())
+                self._names[event.call_id] = " ".join(f"{event.name} {words}".split())[:100]
+                return ""
+            case ToolFinished():
+                name = self._names.pop(event.call_id, event.name)
+                sign = "·" if event.status == "ok" else f"! {event.status}:"
+                return f"{sign} {name}  ({event.seconds:.1f} s, {event.tokens} tokens)"
+            case ApprovalResolved(verdict="deny"):
+                return ""
+            case CompactionFinished():
+                return f"· compaction {event.outcome}: {event.detail}"
+            case Retry():
+                return f"! {event.cause} — trying again in {event.after_seconds:.0f} s"
+            case Notice():
+                return f"! {event.text}"
+            case Failed():
+                return f"error: {event.text} {event.hint}".rstrip()
+            case _:
+                return ""
