@@ -1,0 +1,71 @@
+"""Asking all context providers side by side, with a deadline: one that is late or fails gives its last good value.
+
+Knows providers by their port only; what they read is their business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from ctxchat.core.ports import ContextProvider
+from ctxchat.core.view import Insert
+
+
+class LastGood:
+    """What each provider said last, for the requests it misses. One for a session.
+
+    `troubles` names, after each gathering, who was late or failed and why. A late provider goes on; what it says then counts
+    for the next request.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self.troubles: dict[str, str] = {}
+        self._running: dict[str, asyncio.Task[str]] = {}
+
+    async def close(self) -> None:
+        """End whoever is still at work."""
+        tasks = list(self._running.values())
+        self._running.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def start(self, provider: ContextProvider) -> asyncio.Task[str]:
+        """The provider at work: anew, or still from a request it missed. What it said too late is taken now."""
+        task = self._running.get(provider.source_id)
+        if task is not None and task.done():
+            self.settle(provider.source_id, 0.0)
+            task = None
+        if task is None:
+            task = self._running[provider.source_id] = asyncio.ensure_future(provider.provide())
+        return task
+
+    def settle(self, source_id: str, deadline: float) -> None:
+        """Take what came of it: a value, a failure, or nothing yet."""
+        task = self._running[source_id]
+        if not task.done():
+            self.troubles[source_id] = f"gave no answer within {deadline:g} s; what it said last is used"
+            return
+        del self._running[source_id]
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled() or error:
+            self.troubles[source_id] = f"failed ({error or 'cancelled'}); what it said last is used"
+        else:
+            self.values[source_id] = task.result()
+
+
+async def gather(providers: Sequence[ContextProvider], deadline: float, kept: LastGood) -> tuple[Insert, ...]:
+    """What the providers say, in their order, after at most `deadline` seconds; empty texts are left out.
+
+    Raises nothing of theirs. Two providers with one `source_id` count as one. When the caller is cancelled, providers go on
+    until `kept.close()`.
+    """
+    tasks = {p.source_id: kept.start(p) for p in providers}
+    kept.troubles = {}
+    if tasks:
+        await asyncio.wait(tasks.values(), timeout=deadline)
+    for source_id in tasks:
+        kept.settle(source_id, deadline)
+    return tuple(Insert(s, kept.values[s]) for s in tasks if kept.values.get(s, "").strip())

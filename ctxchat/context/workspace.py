@@ -1,0 +1,88 @@
+"""A snapshot of the workspace: git's branch and short status, and what lies at the top. Reads, never writes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+GIT_SECONDS = 2.0
+MOST_STATUS = 20
+MOST_NAMES = 60
+
+
+class Workspace:
+    """ContextProvider `workspace`. Where git is missing, slow or has nothing to say, the listing stands alone.
+
+    A repository's own configuration can name programs that git runs: pass `git=""` for a folder that is not trusted.
+    """
+
+    source_id = "workspace"
+
+    def __init__(self, root: Path, *, git: str = "git", seconds: float = GIT_SECONDS) -> None:
+        self._root = root
+        self._git = git
+        self._seconds = seconds
+
+    async def provide(self) -> str:
+        """Branch, changed files, top-level names, each capped with the number left out."""
+        status, names = await asyncio.gather(self._status(), asyncio.to_thread(_listing, self._root))
+        return "\n".join(part for part in (_git_text(status), names) if part)
+
+    async def _status(self) -> str:
+        if not self._git:
+            return ""
+        # No optional locks: a snapshot must not get in the way of a git command that runs beside it.
+        # No fsmonitor: it is a program named by the repository's own configuration.
+        command = (self._git, "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(self._root))
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                *("status", "--short", "--branch", "--ignore-submodules=all"),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+            )
+        except OSError:
+            return ""
+        try:
+            output, _ = await asyncio.wait_for(process.communicate(), self._seconds)
+        except TimeoutError:
+            return ""
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return output.decode("utf-8", "replace") if process.returncode == 0 else ""
+
+
+def _git_text(status: str) -> str:
+    head, *changed = status.splitlines() or [""]
+    if not head.startswith("## "):
+        return ""
+    branch = head[3:].removeprefix("No commits yet on ")
+    lines = [f"Git branch: {branch}"]
+    lines += ["Changed files:", *changed[:MOST_STATUS]] if changed else ["No changed files."]
+    return "\n".join([*lines, *_left_out(len(changed) - MOST_STATUS)])
+
+
+def _listing(root: Path) -> str:
+    try:
+        with os.scandir(root) as entries:
+            names = sorted(e.name + ("/" if e.is_dir() else "") for e in entries if e.name != ".git")
+    except OSError as error:
+        return f"The folder cannot be listed: {error.strerror}"
+    if not names:
+        return "The folder is empty."
+    return "\n".join(["Top level:", *map(_one_line, names[:MOST_NAMES]), *_left_out(len(names) - MOST_NAMES)])
+
+
+def _one_line(name: str) -> str:
+    """A name that cannot break out of its line, whatever bytes it is made of."""
+    clean = name.encode("utf-8", "replace").decode()
+    return "".join(c if c.isprintable() else "?" for c in clean)
+
+
+def _left_out(number: int) -> list[str]:
+    return [f"… and {number} more"] if number > 0 else []

@@ -1,0 +1,101 @@
+"""Identity, workspace and skills over real folders and a real git."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ctxchat.context.identity import Identity
+from ctxchat.context.skills import Skills, find_skills, workspace_skills
+from ctxchat.context.standard import standard_providers
+from ctxchat.context.workspace import MOST_NAMES, Workspace
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+async def test_identity_is_to_the_day(tmp_path: Path) -> None:
+    root = tmp_path / "harbour-logger"
+    text = await Identity(root, lambda: datetime.date(2026, 2, 28)).provide()
+    assert text.splitlines()[0] == "Date: 2026-02-28 (Saturday)"
+    assert "Workspace: harbour-logger" in text and ":" not in text.splitlines()[0].removeprefix("Date:")
+
+
+def git(root: Path, *words: str) -> None:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    subprocess.run(("git", *identity, *words), cwd=root, check=True, capture_output=True)
+
+
+@needs_git
+async def test_branch_changes_and_names(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-b", "tide")
+    fresh = await Workspace(tmp_path).provide()
+    assert "Git branch: tide\nNo changed files." in fresh
+    (tmp_path / "src").mkdir()
+    (tmp_path / "a\nb.txt").write_text("x")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "one")
+    (tmp_path / "new.py").write_text("x")
+    text = await Workspace(tmp_path).provide()
+    assert "Changed files:\n?? new.py" in text
+    assert text.endswith("Top level:\na?b.txt\nnew.py\nsrc/")
+
+
+async def test_without_git_the_listing_stands_alone(tmp_path: Path) -> None:
+    for number in range(MOST_NAMES + 5):
+        (tmp_path / f"f{number:03}").touch()
+    text = await Workspace(tmp_path, git="no-such-git").provide()
+    assert text.startswith("Top level:\nf000") and text.endswith("f059\n… and 5 more")
+    assert await Workspace(tmp_path, git="").provide() == text
+    assert "cannot be listed" in await Workspace(tmp_path / "gone", git="").provide()
+
+
+async def test_a_hanging_git_is_given_up_and_ended(tmp_path: Path) -> None:
+    slow = tmp_path / "slow-git"
+    slow.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
+    slow.chmod(slow.stat().st_mode | stat.S_IXUSR)
+    text = await Workspace(tmp_path, git=str(slow), seconds=0.5).provide()
+    assert text.startswith("Top level:")
+    pid = int((tmp_path / "pid").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@needs_git
+async def test_a_repository_cannot_name_a_program_to_run(tmp_path: Path) -> None:
+    git(tmp_path, "init")
+    spy = tmp_path / "spy"
+    spy.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    spy.chmod(0o755)
+    git(tmp_path, "config", "core.fsmonitor", str(spy))
+    await Workspace(tmp_path).provide()
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_skills_are_named_and_the_workspace_wins(tmp_path: Path) -> None:
+    own, user = workspace_skills(tmp_path / "ws"), tmp_path / "user"
+    (own / "deploy").mkdir(parents=True)
+    user.mkdir()
+    (own / "deploy" / "SKILL.md").write_text("---\nname: x\ndescription: 'Ship a release'\n---\n# Deploy\n")
+    (own / "empty.md").write_text("")
+    (user / "deploy.md").write_text("# The user's own\n")
+    (user / "tide.md").write_text("\n# Reading tide tables\nmore\n")
+    (user / "notes.txt").write_text("not a skill")
+    found = find_skills(own, user)
+    assert [(s.name, s.line) for s in found] == [
+        ("deploy", "Ship a release"),
+        ("empty", "no description"),
+        ("tide", "Reading tide tables"),
+    ]
+    text = await Skills(own, user).provide()
+    assert f"- tide: Reading tide tables ({user / 'tide.md'})" in text
+    assert await Skills(tmp_path / "none").provide() == ""
+
+
+def test_what_changes_most_comes_last(tmp_path: Path) -> None:
+    assert [p.source_id for p in standard_providers(tmp_path)] == ["skills", "workspace", "identity"]
