@@ -1,0 +1,179 @@
+"""A small model server on loopback that plays a script, goes wrong on request, and remembers what it was asked.
+
+    async with ModelDouble([says("hello"), breaks("reset")]) as double:
+        ... double.base_url, double.requests
+
+By hand: `python -m tests.doubles.http_model --port 8123`, then `ctxchat --model openai/double --api-base http://127.0.0.1:8123/v1`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from tests.doubles import wire
+from tests.doubles.replies import Reply, call, calls, says
+
+Script = Iterable[Reply] | Callable[[dict[str, Any]], Reply]
+"""Replies in order, the last one again when they run out; or a function from the request's body to a reply."""
+
+Encoder = Callable[[Reply, dict[str, Any]], Iterator[bytes]]
+
+
+@dataclass
+class Seen:
+    """A request the double was sent. `ended` is set when the exchange is over; `dropped` tells that the client closed it."""
+
+    path: str
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    dropped: bool = False
+
+
+class ModelDouble:
+    """The server. `pages` are further GET (or POST) paths with the JSON they answer, such as `/props` or `/api/ps`."""
+
+    def __init__(self, script: Script = (), pages: Mapping[str, object] | None = None, model: str = "double") -> None:
+        self.requests: list[Seen] = []
+        self._answer = script if callable(script) else _in_order(script)
+        self._pages = dict(pages or {})
+        self._model = model
+        self._runner: web.AppRunner | None = None
+        self.port = 0
+
+    @property
+    def root(self) -> str:
+        """Its address without a path."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        """What OpenAI-style clients want."""
+        return f"{self.root}/v1"
+
+    async def start(self, port: int = 0) -> None:
+        """Listen on loopback; port 0 takes a free one."""
+        app = web.Application(client_max_size=1 << 28)
+        for path, encoder in (
+            ("/v1/chat/completions", wire.openai),
+            ("/v1/messages", wire.anthropic),
+            ("/api/chat", wire.ollama),
+        ):
+            app.router.add_post(path, self._chat(encoder))
+        app.router.add_route("*", "/{page:.*}", self._page)
+        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Stop listening and drop what is open."""
+        if self._runner:
+            await self._runner.cleanup()
+
+    async def __aenter__(self) -> ModelDouble:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.stop()
+
+    def _chat(self, encoder: Encoder) -> Callable[[web.Request], Any]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            seen = Seen(request.path, await request.json(), dict(request.headers))
+            self.requests.append(seen)
+            try:
+                return await _play(self._answer(seen.body), seen, request, encoder)
+            except (asyncio.CancelledError, ConnectionError):
+                seen.dropped = True
+                raise
+            finally:
+                seen.ended.set()
+
+        return handle
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        if request.path in self._pages:
+            return web.json_response(self._pages[request.path])
+        if request.path == "/v1/models":
+            return web.json_response({"object": "list", "data": [{"id": self._model, "object": "model"}]})
+        return web.json_response({"error": "not found"}, status=404)
+
+
+def _in_order(script: Iterable[Reply]) -> Callable[[dict[str, Any]], Reply]:
+    left = list(script) or [says("hello")]
+    return lambda _body: left.pop(0) if len(left) > 1 else left[0]
+
+
+async def _play(reply: Reply, seen: Seen, request: web.Request, encoder: Encoder) -> web.StreamResponse:
+    await asyncio.sleep(reply.first_byte)
+    seen.started.set()
+    if reply.status != 200:
+        text = reply.error if isinstance(reply.error, str) else json.dumps(reply.error or {})
+        kind = "application/json" if text[:1] == "{" else "text/plain"
+        return web.Response(status=reply.status, text=text, headers=reply.headers, content_type=kind)
+    if not seen.body.get("stream", encoder is wire.ollama):
+        return web.json_response(wire.openai_whole(reply, seen.body), headers=reply.headers)
+    response = web.StreamResponse(headers={"content-type": "text/event-stream", **reply.headers})
+    await response.prepare(request)
+    for number, chunk in enumerate(encoder(reply, seen.body)):
+        if reply.fault and number >= reply.fault_after and await _go_wrong(reply, request, response):
+            return response
+        await response.write(chunk)
+        await asyncio.sleep(reply.delay)
+    if encoder is wire.openai and not reply.fault:
+        await response.write(b"data: [DONE]\n\n")
+    await response.write_eof()
+    return response
+
+
+async def _go_wrong(reply: Reply, request: web.Request, response: web.StreamResponse) -> bool:
+    """Do what the fault says; True when nothing may follow."""
+    match reply.fault:
+        case "reset" if request.transport:
+            request.transport.abort()
+        case "stall":
+            await asyncio.sleep(3600)
+        case "malformed":
+            await response.write(b'data: {"choices": [{"delta": {"conte\n\n')
+        case "error_event":
+            await response.write(f"data: {json.dumps(reply.error)}\n\n".encode())
+        case "cut":
+            return False
+        case _:
+            pass
+    return True
+
+
+def _first_a_tool(body: dict[str, Any]) -> Reply:
+    """By hand: one tool call, then, when its result is there, a text."""
+    messages = body.get("messages") or [{}]
+    if body.get("tools") and messages[-1].get("role") == "user":
+        name = body["tools"][0]["function"]["name"]
+        return calls(call(name, f"call_{len(messages)}", path="."), delay=0.02)
+    return says(f"I was sent {len(messages)} messages. " + "Some words. " * 40, delay=0.02)
+
+
+async def _serve(port: int) -> None:
+    double = ModelDouble(_first_a_tool)
+    await double.start(port)
+    print(double.base_url, flush=True)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await double.stop()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, default=8123)
+    asyncio.run(_serve(parser.parse_args().port))

@@ -1,0 +1,151 @@
+"""The bytes of a scripted reply in each server's own streaming form: OpenAI, Anthropic, Ollama. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tests.doubles.replies import Reply
+
+Body = dict[str, Any]
+
+
+def tokens_of(value: object) -> int:
+    """The double's own count: four characters of JSON a token."""
+    return max(1, len(json.dumps(value)) // 4)
+
+
+def usage_of(reply: Reply, body: Body) -> Body | None:
+    """Usage in OpenAI's form."""
+    if reply.usage != "counted":
+        return reply.usage
+    prompt = tokens_of([body.get("messages"), body.get("tools")]) + reply.cached
+    completion = tokens_of([reply.text, reply.reasoning, *[c.arguments for c in reply.calls]])
+    usage: Body = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    if reply.cached:
+        usage["prompt_tokens_details"] = {"cached_tokens": reply.cached}
+    if reply.reasoning:
+        usage["completion_tokens_details"] = {"reasoning_tokens": tokens_of(reply.reasoning)}
+    return usage
+
+
+# ── OpenAI ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def openai(reply: Reply, body: Body) -> Iterator[bytes]:
+    """Server-sent events of /v1/chat/completions, one chunk a time, without the closing [DONE]."""
+    yield _event(_delta(body, {"role": "assistant", "content": ""}))
+    for text in reply.texts(reply.reasoning):
+        yield _event(_delta(body, {"reasoning_content": text}))
+    for text in reply.texts(reply.text):
+        yield _event(_delta(body, {"content": text}))
+    for fragments in _interleaved(reply):
+        yield _event(_delta(body, {"tool_calls": [fragments]}))
+    if reply.fault != "cut":
+        yield _event(_delta(body, {}, reply.finish_reason))
+        usage = usage_of(reply, body)
+        if usage is not None and (body.get("stream_options") or {}).get("include_usage"):
+            yield _event({**_delta(body, {}), "choices": [], "usage": usage})
+
+
+def openai_whole(reply: Reply, body: Body) -> Body:
+    """The answer in one piece, for requests without `stream`."""
+    message: Body = {"role": "assistant", "content": reply.text or None}
+    if reply.calls:
+        message["tool_calls"] = [
+            {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
+            for c in reply.calls
+        ]
+    choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
+    usage = usage_of(reply, body)
+    return {**_delta(body, {}), "object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+def _delta(body: Body, delta: Body, finish: str | None = None) -> Body:
+    return {
+        "id": "chatcmpl-double",
+        "object": "chat.completion.chunk",
+        "created": 1_700_000_000,
+        "model": body.get("model", "double"),
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    }
+
+
+def _interleaved(reply: Reply) -> Iterator[Body]:
+    """Parallel calls as real servers send them: names first, then fragments of all in turn."""
+    left: list[list[str]] = []
+    for index, call in enumerate(reply.calls):
+        yield {"index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""}}
+        left.append(reply.texts(call.arguments))
+    while any(left):
+        for index, fragments in enumerate(left):
+            if fragments:
+                yield {"index": index, "function": {"arguments": fragments.pop(0)}}
+
+
+def _event(data: Body) -> bytes:
+    return f"data: {json.dumps(data)}\n\n".encode()
+
+
+# ── Anthropic ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def anthropic(reply: Reply, body: Body) -> Iterator[bytes]:
+    """Server-sent events of /v1/messages. `cached` tokens are told apart from the input, as Anthropic does."""
+    prompt = tokens_of([body.get("system"), body.get("messages"), body.get("tools")])
+    usage: Body = {"input_tokens": prompt, "cache_read_input_tokens": reply.cached, "cache_creation_input_tokens": 0}
+    message = {"id": "msg_double", "type": "message", "role": "assistant", "model": body.get("model"), "content": []}
+    yield _named("message_start", {"message": {**message, "usage": {**usage, "output_tokens": 1}}})
+    for index, (start, deltas) in enumerate(_blocks(reply)):
+        yield _named("content_block_start", {"index": index, "content_block": start})
+        for delta in deltas:
+            yield _named("content_block_delta", {"index": index, "delta": delta})
+        yield _named("content_block_stop", {"index": index})
+    if reply.fault != "cut":
+        reasons = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
+        output = {"output_tokens": tokens_of(reply.text)}
+        reason = reasons.get(reply.finish_reason, reply.finish_reason)
+        yield _named("message_delta", {"delta": {"stop_reason": reason, "stop_sequence": None}, "usage": output})
+        yield _named("message_stop", {})
+
+
+def _blocks(reply: Reply) -> Iterator[tuple[Body, list[Body]]]:
+    if reply.reasoning:
+        deltas: list[Body] = [{"type": "thinking_delta", "thinking": t} for t in reply.texts(reply.reasoning)]
+        signature = {"type": "signature_delta", "signature": reply.signature or "c2lnbmVk"}
+        yield {"type": "thinking", "thinking": "", "signature": ""}, [*deltas, signature]
+    if reply.text:
+        yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": t} for t in reply.texts(reply.text)]
+    for call in reply.calls:
+        fragments = [{"type": "input_json_delta", "partial_json": t} for t in reply.texts(call.arguments)]
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}, fragments
+
+
+def _named(name: str, data: Body) -> bytes:
+    return f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n".encode()
+
+
+# ── Ollama ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def ollama(reply: Reply, body: Body) -> Iterator[bytes]:
+    """JSON lines of /api/chat. Calls come whole, in one line."""
+    head = {"model": body.get("model"), "created_at": "2025-01-01T00:00:00Z"}
+    for text in reply.texts(reply.reasoning):
+        yield _line({**head, "message": {"role": "assistant", "content": "", "thinking": text}, "done": False})
+    for text in reply.texts(reply.text):
+        yield _line({**head, "message": {"role": "assistant", "content": text}, "done": False})
+    if reply.calls:
+        wanted = [{"function": {"name": c.name, "arguments": json.loads(c.arguments)}} for c in reply.calls]
+        message = {"role": "assistant", "content": "", "tool_calls": wanted}
+        yield _line({**head, "message": message, "done": False})
+    if reply.fault != "cut":
+        usage = usage_of(reply, body) or {}
+        counts = {"prompt_eval_count": usage.get("prompt_tokens"), "eval_count": usage.get("completion_tokens")}
+        end = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": reply.finish or "stop"}
+        yield _line({**head, **end, **{k: v for k, v in counts.items() if v is not None}})
+
+
+def _line(data: Body) -> bytes:
+    return json.dumps(data).encode() + b"\n"
