@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.ledger import Entry, Ledger
-from ctxchat.core.messages import Group, Message, Text
+from ctxchat.core.messages import Group, Image, Message, Opaque, Part, Text
 from ctxchat.core.tokens import Meter
 
 Compiler = Callable[[Ledger], tuple[Entry, ...]]
@@ -53,20 +53,29 @@ def current_tool_trace(ledger: Ledger) -> tuple[Entry, ...]:
     Pinned rounds stay.
     """
     turn = ledger.turn
-    return tuple(
-        entry
-        for entry in all_sections(ledger)
-        if not (entry.group and entry.group.kind == "round" and entry.group.turn < turn and not entry.pinned)
-    )
+    shown: list[Entry] = []
+    for entry in all_sections(ledger):
+        group = entry.group
+        if group and group.kind == "round" and group.turn < turn and not entry.pinned:
+            said = msgspec.structs.replace(group.first, calls=(), reasoning=None)
+            if said.empty:
+                continue
+            group = msgspec.structs.replace(group, kind="reply", messages=(said,))
+            entry = msgspec.structs.replace(entry, group=group)
+        shown.append(entry)
+    return tuple(shown)
 
 
 def limited(compiler: Compiler, tokens: int, meter: Meter) -> Compiler:
-    """At most `tokens` raw tokens of entries: the newest that fit, whole, never fewer than the last; summaries and pins stay."""
+    """At most `tokens` raw tokens of entries: the newest that fit, whole, never fewer than the last.
+
+    Summaries, pins and the current user message stay.
+    """
 
     def compile_limited(ledger: Ledger) -> tuple[Entry, ...]:
         entries = compiler(ledger)
         weights = [sum(meter.message(m) for m in e.group.messages) if e.group else 0 for e in entries]
-        stays = [e.pinned or section_of_entry(e) == "summary" for e in entries]
+        stays = [e.pinned or ledger.current in e.covers or section_of_entry(e) == "summary" for e in entries]
         left = tokens - sum(w for w, s in zip(weights, stays, strict=True) if s)
         last = max((i for i, s in enumerate(stays) if not s), default=-1)
         kept: set[int] = set()
@@ -85,12 +94,23 @@ def limited(compiler: Compiler, tokens: int, meter: Meter) -> Compiler:
 def redacted(compiler: Compiler, pattern: re.Pattern[str], mark: str = "[redacted]") -> Compiler:
     """The same entries with every match in their texts, arguments and reasoning replaced by a mark."""
 
+    def clean_part(part: Part) -> Part:
+        match part:
+            case Text(text=text):
+                return Text(pattern.sub(mark, text))
+            case Image(url=url) if not url.startswith("data:") and pattern.search(url):
+                return Text(mark)
+            case Opaque(json=json) if pattern.search(json):
+                return Text(mark)  # a part we cannot read can only be left out whole
+            case _:
+                return part
+
     def clean(message: Message) -> Message:
         content = message.content
         if isinstance(content, str):
             content = pattern.sub(mark, content)
         else:
-            content = tuple(Text(pattern.sub(mark, p.text)) if isinstance(p, Text) else p for p in content)
+            content = tuple(clean_part(part) for part in content)
         calls = tuple(msgspec.structs.replace(c, arguments=pattern.sub(mark, c.arguments)) for c in message.calls)
         reasoning = message.reasoning
         if reasoning and pattern.search(reasoning.text + reasoning.blocks):

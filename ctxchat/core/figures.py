@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -73,8 +74,9 @@ def measure(
     weights: dict[SectionName, int] = view.weights()
     weights["draft"] = draft
     weights["assistant"] += streamed
-    inside = [name for name in SECTIONS if name not in OUTSIDE]
-    parts: dict[SectionName, int] = dict(zip(inside, apportion(used, [weights[name] for name in inside]), strict=True))
+    inside: list[SectionName] = [name for name in SECTIONS if name not in OUTSIDE]
+    shares = apportion(used, [weights[name] for name in inside])
+    parts: dict[SectionName, int] = dict(zip(inside, shares, strict=True))
     used = sum(parts.values())  # 0 where there is nothing to hold tokens
     parts["reserved"] = budget.reserved
     parts["free"] = max(0, budget.window.tokens - budget.reserved - used)
@@ -101,7 +103,7 @@ def measure(
 def forecast(fills: Sequence[int], used: int, trigger: int) -> int | None:
     """Turns left before `trigger` at the pace of the last turns (median growth); None without two turns of growth."""
     recent = list(fills[-6:])
-    growth = sorted(b - a for a, b in zip(recent, recent[1:], strict=False) if b > a)
+    growth = sorted(b - a for a, b in pairwise(recent) if b > a)
     if not growth:
         return None
     pace = growth[len(growth) // 2]

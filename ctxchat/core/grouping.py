@@ -55,9 +55,10 @@ def close_round(assistant: Message, results: Sequence[Message], turn: int, next_
 def group_messages(messages: Iterable[Message]) -> tuple[Group, ...]:
     """Groups for a history from outside: late and parallel results found, the rest left where it stood.
 
-    A result belongs to a call with its id that stands before it and is still unanswered: the first such call of the
-    current turn, else the latest of earlier turns. A result that fits none becomes a `stray`. Calls that stay unanswered are
-    closed with a synthetic result. Groups come in the order of their first message.
+    A result belongs to a call with its id that stands before it and is still unanswered: of the current turn, else of the
+    latest turn before. Where several calls wait under one id, results go to them in order, and where there are fewer
+    results than calls the oldest calls stay unanswered. A result that fits none becomes a `stray`. Unanswered calls
+    are closed with a synthetic result. Groups come in the order of their first message.
     """
     history = list(messages)
     owner = _pair(history)
@@ -95,9 +96,14 @@ class _Pairing(dict[int, dict[int, Message]]):
         self.taken: set[int] = set()
 
 
+_Waiting = tuple[int, int, int]
+"""An unanswered call: its turn, the index of its message, its place among that message's calls."""
+
+
 def _pair(history: Sequence[Message]) -> _Pairing:
     pairing = _Pairing()
-    waiting: dict[str, list[tuple[int, int, int]]] = {}  # id -> (turn, message index, place among its calls)
+    waiting: dict[str, list[_Waiting]] = {}
+    ahead = _results_ahead(history)
     turn = 0
     for index, message in enumerate(history):
         if message.role == "user":
@@ -110,17 +116,25 @@ def _pair(history: Sequence[Message]) -> _Pairing:
             candidates = waiting.get(message.call_id)
             if not candidates:
                 continue
-            current = [c for c in candidates if c[0] == turn]
-            chosen = current[0] if current else _first_of_latest(candidates)
+            latest = [c for c in candidates if c[0] == candidates[-1][0]]
+            chosen = latest[max(0, len(latest) - ahead[index])]
             candidates.remove(chosen)
             pairing[chosen[1]][chosen[2]] = message
             pairing.taken.add(index)
     return pairing
 
 
-def _first_of_latest(candidates: Sequence[tuple[int, int, int]]) -> tuple[int, int, int]:
-    latest = max(c[1] for c in candidates)
-    return next(c for c in candidates if c[1] == latest)
+def _results_ahead(history: Sequence[Message]) -> dict[int, int]:
+    """For each result's index, how many results of its id come from there on, before that id is called again."""
+    ahead: dict[int, int] = {}
+    count: dict[str, int] = {}
+    for index in range(len(history) - 1, -1, -1):
+        message = history[index]
+        if message.role == "tool":
+            ahead[index] = count[message.call_id] = count.get(message.call_id, 0) + 1
+        for call in message.calls:
+            count[call.id] = 0
+    return ahead
 
 
 def _unanswered(calls: Sequence[ToolCall], results: Sequence[Message]) -> list[ToolCall]:

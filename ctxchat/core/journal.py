@@ -113,7 +113,7 @@ def fold(records: Iterable[Record], state: SessionState | None = None) -> Sessio
             known.update(g.id for g in fresh)
             groups += fresh
             continue
-        if len(groups) != len(ledger.groups):
+        if isinstance(record, Changed | Undone) and len(groups) != len(ledger.groups):
             ledger = Ledger(groups=tuple(groups), changes=ledger.changes)
         try:
             ledger, state = step(ledger, state, record)
@@ -131,9 +131,9 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case Sealed(groups=groups):
             return ledger.append(*groups), state
         case Changed(change=change):
-            return ledger.apply(change), state
+            return ledger.apply(change), replace(state, anchor=None)  # counted for another view
         case Undone(change=change):
-            return ledger.undo(change), state
+            return ledger.undo(change), replace(state, anchor=None)
         case Measured():
             return ledger, replace(
                 state,

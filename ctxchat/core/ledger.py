@@ -6,14 +6,14 @@ is exact and a change that names what it covers cannot lose the rest. Knows noth
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cached_property
 from typing import Literal
 
 import msgspec
 
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.messages import Group, Message
-from ctxchat.core.record import CompactionRecord
+from ctxchat.core.record import CompactionRecord, Digest
 
 EditKind = Literal["digest", "shrink", "drop"]
 ChangeKind = Literal["compaction", "drop", "shrink", "pin", "restore"]
@@ -23,12 +23,14 @@ class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
     """What stands for some groups from now on.
 
     `covers` are ids of groups of the record, in its order; those of earlier compactions are named one by one, so that
-    undoing an earlier change leaves this one whole. `replacement` is what a view shows instead, None for nothing.
+    undoing an earlier change leaves this one whole. `replacement` is what a view shows instead, None for nothing. `digest`
+    is what a summary among them was made of.
     """
 
     kind: EditKind
     covers: tuple[str, ...]
     replacement: Group | None = None
+    digest: Digest | None = None
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,7 +52,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that is live: the groups it stands for, and what is shown of them (None: nothing).
 
-    `change` is the id of the change that put it there, empty for a group shown as it was.
+    `change` is the id of the change that put it there, empty for a group shown as it was; `digest` is there for a summary.
     """
 
     covers: tuple[str, ...]
@@ -58,10 +60,14 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     change: str = ""
     kind: EditKind | None = None
     pinned: bool = False
+    digest: Digest | None = None
 
 
-class Ledger(msgspec.Struct, frozen=True):
-    """All groups for ever, in the order of the record, and the changes in force, oldest first."""
+class Ledger(msgspec.Struct, frozen=True, dict=True):
+    """All groups for ever, in the order of the record, and the changes in force, oldest first.
+
+    What is derived from them is worked out once for each value.
+    """
 
     groups: tuple[Group, ...] = ()
     changes: tuple[Change, ...] = ()
@@ -76,78 +82,103 @@ class Ledger(msgspec.Struct, frozen=True):
     def apply(self, change: Change) -> Ledger:
         """The ledger with this change in force.
 
-        Raises LedgerError when it names groups that are not in the record or not its to touch: pinned ones, or one twice.
+        Raises LedgerError when it names groups that are not in the record or not its to touch: pinned ones, one twice, or
+        the current user message, which may be shortened but never be gone.
         """
-        order = {g.id: i for i, g in enumerate(self.groups)}
-        pinned = self.pinned
-        seen: set[str] = set()
-        for edit in change.edits:
-            for covered in edit.covers:
-                if covered not in order:
-                    raise LedgerError(f"group {covered} is not in the record")
-                if covered in seen:
-                    raise LedgerError(f"group {covered} is covered twice by one change")
-                if covered in pinned:
-                    raise LedgerError(f"group {covered} is pinned", "Unpin it first.")
-                seen.add(covered)
-            if not edit.covers or list(edit.covers) != sorted(edit.covers, key=order.__getitem__):
-                raise LedgerError("an edit must cover groups in the order of the record")
-        if unknown := [p for p in (*change.pins, *change.adds) if p not in order]:
-            raise LedgerError(f"group {unknown[0]} is not in the record")
         if any(c.id == change.id for c in self.changes):
             raise LedgerError(f"change {change.id} is in force already")
-        return Ledger(groups=self.groups, changes=(*self.changes, change))
+        seen: set[str] = set()
+        for edit in change.edits:
+            self._check(edit, seen)
+        if unknown := [p for p in (*change.pins, *change.adds) if p not in self._places]:
+            raise LedgerError(f"group {unknown[0]} is not in the record")
+        return self._with((*self.changes, change))
+
+    def _check(self, edit: Edit, seen: set[str]) -> None:
+        last = -1
+        for covered in edit.covers:
+            place = self._places.get(covered)
+            if place is None:
+                raise LedgerError(f"group {covered} is not in the record")
+            if covered in seen:
+                raise LedgerError(f"group {covered} is covered twice by one change")
+            if covered in self.pinned:
+                raise LedgerError(f"group {covered} is pinned", "Unpin it first.")
+            if place <= last:
+                raise LedgerError("an edit must cover groups in the order of the record")
+            seen.add(covered)
+            last = place
+        if not edit.covers:
+            raise LedgerError("an edit must cover at least one group")
+        if self.current in edit.covers and (edit.replacement is None or edit.replacement.kind != "user"):
+            raise LedgerError(
+                "the current user message must stay in view", "It can be shortened, or dropped a turn later."
+            )
 
     def undo(self, change_id: str) -> Ledger:
         """The ledger as if this change had never been made; later ones stay. Raises LedgerError when it is not in force."""
         if all(c.id != change_id for c in self.changes):
             raise LedgerError(f"change {change_id} is not in force")
-        return Ledger(groups=self.groups, changes=tuple(c for c in self.changes if c.id != change_id))
+        return self._with(tuple(c for c in self.changes if c.id != change_id))
+
+    def _with(self, changes: tuple[Change, ...]) -> Ledger:
+        ledger = Ledger(groups=self.groups, changes=changes)
+        ledger.__dict__["_places"] = self._places  # the same groups stand in the same places
+        return ledger
 
     def live(self) -> tuple[Entry, ...]:
         """What a model may see, in the order of the record. The entries cover every group exactly once.
 
-        The latest change that covers a group decides; an entry stands where the first group it covers stood.
+        The latest change that covers a group decides; an entry stands where the first group it covers stood. A pinned group
+        is shown as it was, whatever covered it before.
         """
-        owner: dict[str, tuple[int, int]] = {}
-        for c, change in enumerate(self.changes):
-            for e, edit in enumerate(change.edits):
-                owner.update(dict.fromkeys(edit.covers, (c, e)))
-        covered: dict[tuple[int, int], list[str]] = {}
-        for group in self.groups:
-            if group.id in owner:
-                covered.setdefault(owner[group.id], []).append(group.id)
-        return tuple(self._entries(owner, covered))
+        return self._live
 
-    def _entries(self, owner: dict[str, tuple[int, int]], covered: dict[tuple[int, int], list[str]]) -> Iterator[Entry]:
+    @cached_property
+    def _live(self) -> tuple[Entry, ...]:
         pinned, hidden = self.pinned, self._unrestored()
+        owner = {covered: (c, edit) for c in self.changes for edit in c.edits for covered in edit.covers}
+        covered: dict[int, list[str]] = {}
         for group in self.groups:
-            place = owner.get(group.id)
-            if place is None:
+            if group.id in owner and group.id not in pinned:
+                covered.setdefault(id(owner[group.id][1]), []).append(group.id)
+        entries: list[Entry] = []
+        for group in self.groups:
+            if group.id not in owner or group.id in pinned:
                 shown = None if group.id in hidden else group
-                yield Entry(covers=(group.id,), group=shown, pinned=group.id in pinned)
-            elif covered[place][0] == group.id:
-                change = self.changes[place[0]]
-                edit = change.edits[place[1]]
-                covers = tuple(covered[place])
-                yield Entry(covers=covers, group=edit.replacement, change=change.id, kind=edit.kind)
+                entries.append(Entry(covers=(group.id,), group=shown, pinned=group.id in pinned))
+                continue
+            change, edit = owner[group.id]
+            covers = covered[id(edit)]
+            if covers[0] == group.id:
+                entries.append(Entry(tuple(covers), edit.replacement, change.id, edit.kind, digest=edit.digest))
+        return tuple(entries)
 
     def _unrestored(self) -> frozenset[str]:
         """Notes of restores that were undone: in the record, but no longer shown."""
         shown = {a for c in self.changes for a in c.adds}
         return frozenset(g.id for g in self.groups if g.source.startswith("restore:") and g.id not in shown)
 
-    @property
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {g.id: i for i, g in enumerate(self.groups)}
+
+    @cached_property
     def pinned(self) -> frozenset[str]:
         """Ids of the groups that stay verbatim."""
         return frozenset(p for c in self.changes for p in c.pins)
+
+    @cached_property
+    def current(self) -> str:
+        """Id of the current user message's group, empty before the first."""
+        return next((g.id for g in reversed(self.groups) if g.kind == "user"), "")
 
     @property
     def turn(self) -> int:
         """The current turn; 0 before the first user message."""
         return self.groups[-1].turn if self.groups else 0
 
-    @property
+    @cached_property
     def next_seq(self) -> int:
         """The first free place in the record."""
         return max((m.seq for g in self.groups for m in g.messages), default=0) + 1
@@ -163,7 +194,7 @@ class Ledger(msgspec.Struct, frozen=True):
 
     def group(self, group_id: str) -> Group:
         """The group as it was. Raises LedgerError when there is none."""
-        for group in self.groups:
-            if group.id == group_id:
-                return group
-        raise LedgerError(f"group {group_id} is not in the record")
+        place = self._places.get(group_id)
+        if place is None:
+            raise LedgerError(f"group {group_id} is not in the record")
+        return self.groups[place]

@@ -96,7 +96,11 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def empty(self) -> bool:
         """True when there is nothing a model could be sent."""
-        return not self.calls and not (self.content if isinstance(self.content, tuple) else self.content.strip())
+        if self.calls:
+            return False
+        if isinstance(self.content, str):
+            return not self.content.strip()
+        return all(isinstance(part, Text) and not part.text.strip() for part in self.content)
 
 
 class Group(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -83,7 +83,7 @@ def wire(items: Iterable[Item]) -> list[Wire]:
     """The messages of a view in OpenAI's form: system messages as one, neighbours of one role merged, arguments valid JSON."""
     messages: list[Wire] = []
     for item in items:
-        message = to_wire(item.message)
+        message = to_wire(_without_blanks(item.message))
         message.pop("name", None)
         for call in cast("list[Wire]", message.get("tool_calls", [])):
             call["function"]["arguments"] = whole_arguments(call["function"]["arguments"])
@@ -92,7 +92,7 @@ def wire(items: Iterable[Item]) -> list[Wire]:
             if item.message.reasoning.blocks:
                 message["thinking_blocks"] = msgspec.json.decode(item.message.reasoning.blocks)
         if messages and _mergeable(messages[-1], message):
-            messages[-1] = {**message, "content": _joined(messages[-1]["content"], message["content"])}
+            messages[-1] = _merged(messages[-1], message)
         else:
             messages.append(message)
     return messages
@@ -191,7 +191,24 @@ def _mergeable(before: Wire, after: Wire) -> bool:
     return role == after["role"] and role != "tool" and not before.get("tool_calls") and "thinking_blocks" not in after
 
 
-def _joined(before: str | list[Wire] | None, after: str | list[Wire] | None) -> str | list[Wire]:
+def _merged(before: Wire, after: Wire) -> Wire:
+    merged = {**before, **after, "content": _joined(before["content"], after["content"])}
+    if "reasoning_content" in before and "reasoning_content" in after:
+        merged["reasoning_content"] = f"{before['reasoning_content']}\n\n{after['reasoning_content']}"
+    return merged
+
+
+def _without_blanks(message: Message) -> Message:
+    """Blank text beside calls or among parts left out: strict providers refuse it."""
+    if isinstance(message.content, str):
+        return message if message.content.strip() else msgspec.structs.replace(message, content="")
+    parts = tuple(part for part in message.content if not (isinstance(part, Text) and not part.text.strip()))
+    return msgspec.structs.replace(message, content=parts)
+
+
+def _joined(before: str | list[Wire] | None, after: str | list[Wire] | None) -> str | list[Wire] | None:
+    if not before or not after:
+        return before or after
     if isinstance(before, str) and isinstance(after, str):
         return f"{before}\n\n{after}"
     return [*_as_parts(before), *_as_parts(after)]

@@ -41,7 +41,7 @@ class CallPiece(msgspec.Struct, frozen=True, tag="call"):
 
 
 class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
-    """The reply is whole. `usage` is None where the server sent none; `reasoning_blocks` is the provider's signed form as JSON."""
+    """The reply is whole. `usage` is None where the server sent none; `reasoning_blocks` is the provider's signed form."""
 
     finish: Literal["stop", "tool_calls", "length", "content_filter"]
     calls: tuple[ToolCall, ...] = ()

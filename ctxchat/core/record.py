@@ -28,6 +28,39 @@ class SideFigures(msgspec.Struct, frozen=True, omit_defaults=True):
     sections: dict[str, int] = {}
 
 
+FactKind = Literal["rule", "decision", "changed", "command", "error", "number", "read", "path", "url", "identifier"]
+
+
+class Fact(msgspec.Struct, frozen=True, array_like=True):
+    """One exact thing that was said or seen, in a line.
+
+    `key` is what it is about (a path, a command line, the name of a number) and `value` what was last known of it (an exit
+    code, an amount); of two facts with one kind and key the newer stands. `seq` is the message it was last seen in.
+    """
+
+    kind: FactKind
+    key: str
+    value: str = ""
+    seq: int = 0
+
+
+class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The facts of what was folded, each once, those seen last at the end."""
+
+    facts: tuple[Fact, ...] = ()
+
+
+class Digest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a summary group was made of, so that the next pass can merge it without reading it back from its text.
+
+    `summary` was written by a summariser, `recap` by code; either may be empty. `evidence` is carried from pass to pass.
+    """
+
+    summary: str = ""
+    recap: str = ""
+    evidence: Evidence = Evidence()
+
+
 class FactCount(msgspec.Struct, frozen=True):
     """Facts found in what was folded, and how many of them the view still holds."""
 
@@ -39,8 +72,8 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """The record of one pass (SPEC 2.14). Tokens are integers, `seconds` wall time, `cost_usd` US dollars.
 
     `steps` are what was done in order. `folded` are the ids of the groups that left the view. `detail` is one sentence for
-    people. `evidence` is the ledger of facts as text, `tools`, `memory` and `recent_calls` are the snapshots a resumed session can
-    be checked against.
+    people. `evidence` is the ledger of facts as text, `tools`, `memory` and `recent_calls` are the snapshots a resumed
+    session can be checked against.
     """
 
     id: str

@@ -22,26 +22,25 @@ MESSAGE_OVERHEAD = 4
 TOOL_OVERHEAD = 8
 """Tokens a tool schema costs beyond its JSON text, from llama.cpp's and OpenAI's templates."""
 
-_WIDE = re.compile("[\u0080-\U0010ffff]")
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
 
 
 def rough_count(text: str) -> int:
     """An estimate without a tokenizer that errs upward: three ASCII characters, or less than one other, a token."""
-    wide = len(_WIDE.findall(text))
-    emoji = len(_EMOJI.findall(text))
-    return math.ceil((len(text) - wide) / 3 + 1.2 * wide + 1.8 * emoji)
+    narrow = len(text.encode("ascii", "ignore"))
+    wide = len(text) - narrow
+    emoji = sum(1 for _ in _EMOJI.finditer(text)) if wide else 0
+    return math.ceil(narrow / 3 + 1.2 * wide + 1.8 * emoji)
 
 
 def image_tokens(width: int, height: int) -> int:
     """What an image costs by its size in pixels, by the tile rule OpenAI documents (85 + 170 a 512-pixel tile).
 
-    Unknown sizes count as the largest image that rule scales to. The bytes of the image never matter.
+    An image of unknown size counts as a large square one, 765. The bytes of the image never matter.
     """
     if width <= 0 or height <= 0:
         return 765
-    scale = min(1.0, 2048 / max(width, height))
-    scale = min(scale, 768 / min(width * scale, height * scale) * scale) if min(width, height) * scale > 768 else scale
+    scale = min(1.0, 2048 / max(width, height), 768 / min(width, height))
     tiles = math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
     return 85 + 170 * max(1, tiles)
 
@@ -60,11 +59,12 @@ class Meter:
 
     def fixed(self, text: str) -> int:
         """Tokens of a text that comes back with every request (a prompt, a schema); remembered."""
-        if text not in self._texts:
+        known = self._texts.get(text)
+        if known is None:
             if len(self._texts) > 512:
                 self._texts.clear()
-            self._texts[text] = self.text(text)
-        return self._texts[text]
+            known = self._texts[text] = self.text(text)
+        return known
 
     def tool(self, schema: str) -> int:
         """Tokens of one tool, from its schema as JSON text."""
@@ -119,7 +119,7 @@ class Calibration(msgspec.Struct, frozen=True):
 
     def learn(self, *, real: int, raw: int) -> Calibration:
         """The calibration after a server counted `real` tokens where we counted `raw`; senseless figures change nothing."""
-        if raw < 50 or real <= 0:
+        if raw < 50 or not 0 < real < math.inf:
             return self
         seen = min(4.0, max(0.25, real / raw))
         weight = max(0.3, 1 / (self.samples + 1))

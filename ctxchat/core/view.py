@@ -103,11 +103,15 @@ def compile(
     compiler: Compiler = all_sections,
     transforms: Sequence[Transform] = (),
 ) -> View:
-    """The view of a ledger in a frame: system prompt first, memory, what is live, injected context last."""
-    system = "\n\n".join([frame.system, *_instructions(ledger)]).strip()
+    """The view of a ledger in a frame: system prompt first, memory, what is live, injected context last.
+
+    The system prompt and the current user message are there whatever the compiler leaves out.
+    """
+    entries = _with_current(compiler(ledger), ledger)
+    system = "\n\n".join([frame.system, *_instructions(entries, ledger)]).strip()
     head = [_insert(system, "system", "system", "", meter)] if system else []
     head += [_insert(_attributed(i), "memory", "system", i.source_id, meter) for i in frame.memory if i.text]
-    body = tuple(_items(compiler(ledger), frame, meter))
+    body = tuple(_items(entries, frame, meter))
     for transform in transforms:
         body = transform(body)
     tail = [_insert(_attributed(i), "injected", "user", i.source_id, meter) for i in frame.injected if i.text]
@@ -123,14 +127,22 @@ def compile(
     )
 
 
-def _instructions(ledger: Ledger) -> list[str]:
+def _with_current(entries: tuple[Entry, ...], ledger: Ledger) -> tuple[Entry, ...]:
+    current = ledger.current
+    if not current or any(current in entry.covers for entry in entries):
+        return entries
+    return (*entries, next(entry for entry in ledger.live() if current in entry.covers))
+
+
+def _instructions(entries: Sequence[Entry], ledger: Ledger) -> list[str]:
+    """Imported system messages, as the compiler shows them where it does."""
+    shown = {entry.group.id: entry.group for entry in entries if entry.group and entry.group.kind == "system"}
     texts: list[str] = []
     for group in ledger.groups:
-        if group.kind != "system":
-            if group.kind == "user":
-                break
-            continue
-        texts.append(group.first.text)
+        if group.kind == "user":
+            break  # what comes later is a note
+        if group.kind == "system":
+            texts.append(shown.get(group.id, group).first.text)
     return texts
 
 

@@ -24,9 +24,9 @@ class Spill(msgspec.Struct, frozen=True):
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     """One part of a plan that can be ticked on its own.
 
-    `edits` are ready to apply. `fold` names the groups (in the order of the record) that a summary, still to be made, will stand for;
-    such a step needs a model. `tokens_freed` is in the view's raw tokens; for a summary it already counts the room the
-    summary will take.
+    `edits` are ready to apply. `fold` names the groups (in the order of the record) that a summary, still to be made, will
+    stand for; such a step needs a model. `tokens_freed` is in the view's raw tokens and already counts what takes the
+    groups' place; for a summary that is `summary_tokens` (its text) and `evidence_tokens` (the facts kept by code) at most.
     """
 
     name: str
@@ -34,6 +34,8 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     groups: int
     edits: tuple[Edit, ...] = ()
     fold: tuple[str, ...] = ()
+    summary_tokens: int = 0
+    evidence_tokens: int = 0
     spills: tuple[Spill, ...] = ()
     note: str = ""
 
