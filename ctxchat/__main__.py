@@ -1,0 +1,5 @@
+"""`python -m ctxchat`."""
+
+from ctxchat.cli import entry
+
+entry()

@@ -1,0 +1,97 @@
+"""What all commands share: the common options (before or after the command's name), and JSON on standard output."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from ctxchat.core.errors import UsageError
+
+
+class Flags(msgspec.Struct, frozen=True):
+    """The common options as given; empty or 0 where they were not."""
+
+    model: str = ""
+    api_base: str = ""
+    api_key_env: str = ""
+    window: int = 0
+    config: str = ""
+    session: str = ""
+    json: bool = False
+    permissions: str = ""
+    max_rounds: int = 0
+    cwd: str = ""
+
+
+_T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--model", metavar="NAME", help="Model, by litellm's name (`offline/assistant` needs no network)."),
+    click.option("--api-base", metavar="URL", help="Address of the model's server."),
+    click.option("--api-key-env", metavar="VAR", help="Environment variable that holds the key."),
+    click.option("--window", type=click.IntRange(min=0), metavar="N", help="The window in tokens; 0 detects it."),
+    click.option("--config", type=click.Path(), metavar="FILE", help="Settings file instead of your own."),
+    click.option("--session", metavar="ID", help="A stored session; a unique beginning of its id is enough."),
+    click.option("--json", "as_json", is_flag=True, help="JSON on standard output, everything else on standard error."),
+)
+
+
+def common_options(command: _F) -> _F:
+    """Adds the common options; what is given after a command's name wins over what stood before it.
+
+    The command finds them as `ctx.obj`, a Flags, and is called without them.
+    """
+
+    def keep(**given: Any) -> Any:
+        ctx = click.get_current_context()
+        named = {"json" if k == "as_json" else k: given.pop(k) for k in (*_NAMES, "as_json") if k in given}
+        before = ctx.find_object(Flags) or Flags()
+        ctx.obj = msgspec.structs.replace(before, **{k: v for k, v in named.items() if v})
+        return command(**given)
+
+    keep.__name__, keep.__doc__ = command.__name__, command.__doc__
+    wrapped: Any = keep
+    wrapped.__click_params__ = getattr(command, "__click_params__", [])
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+_NAMES = ("model", "api_base", "api_key_env", "window", "config", "session")
+
+
+def flags() -> Flags:
+    """The common options of the command that is running."""
+    return click.get_current_context().find_object(Flags) or Flags()
+
+
+def run_async(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run a command's work to its end."""
+    return asyncio.run(work)
+
+
+def emit(value: object) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+
+
+def narrate(text: str) -> None:
+    """A line for people, on standard error."""
+    click.echo(text, err=True)
+
+
+def readable(path: str) -> Path:
+    """A file to read. Raises UsageError when it is not there or no file."""
+    file = Path(path)
+    if not file.exists():
+        raise UsageError(f"{path}: there is no such file.")
+    if file.is_dir():
+        raise UsageError(f"{path}: this is a folder, not a file.")
+    return file

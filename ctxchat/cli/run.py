@@ -1,0 +1,70 @@
+"""`ctxchat run`: one message in, its answer out, for scripts and pipes."""
+
+from __future__ import annotations
+
+import select
+import sys
+
+import click
+import msgspec
+
+from ctxchat.cli.common import common_options, flags, narrate, run_async
+from ctxchat.core.errors import UsageError
+
+MOST_INPUT = 50_000_000
+"""Characters taken from standard input."""
+
+PATIENCE = 2.0
+"""Seconds an open, silent pipe is waited for when there is a prompt already."""
+
+
+@click.command("run")
+@click.argument("prompt", required=False, default="")
+@click.option(
+    "--permissions",
+    type=click.Choice(["ask", "read-only", "auto-edit", "all"]),
+    help="What may run without asking; here `ask` denies what would ask.",
+)
+@click.option("--max-rounds", type=click.IntRange(min=1), metavar="N", help="Most model calls in this turn.")
+@click.option("--continue", "go_on", is_flag=True, help="Go on with the newest session of this folder.")
+@click.option("--cwd", type=click.Path(file_okay=False), metavar="DIR", help="Work in this folder.")
+@common_options
+def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on: bool, cwd: str | None) -> None:
+    """Answer PROMPT on standard output. `-` or a pipe adds what comes on standard input."""
+    text = _message(prompt)
+    chosen = msgspec.structs.replace(
+        flags(), permissions=permissions or "", max_rounds=max_rounds or 0, cwd=cwd or ""
+    )
+    from ctxchat.bootstrap import Program
+    from ctxchat.headless import run
+
+    async def work() -> int:
+        async with Program.started(chosen) as program:
+            session_id = chosen.session or (await program.newest() if go_on else "")
+            session = await program.open(session_id, interactive=False)
+            try:
+                return await run(session, text, as_json=chosen.json)
+            finally:
+                await session.close()
+
+    click.get_current_context().exit(run_async(work()))
+
+
+def _message(prompt: str) -> str:
+    """The prompt with what came through a pipe. Raises UsageError when there is nothing to say."""
+    words = "" if prompt == "-" else prompt
+    piped = _piped(patient=not words)
+    text = "\n\n".join(part for part in (words, piped.strip("\n")) if part.strip())
+    if not text:
+        raise UsageError("There is nothing to answer.", 'Give a message: ctxchat run "…", or pipe one in.')
+    return text
+
+
+def _piped(patient: bool) -> str:
+    """What came on standard input. With a prompt given, an open pipe that stays silent is not waited for."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return ""
+    if not patient and not select.select([sys.stdin], [], [], PATIENCE)[0]:
+        narrate(f"Nothing came on standard input within {PATIENCE:.0f} s: going on without it (`-` waits for it).")
+        return ""
+    return sys.stdin.read(MOST_INPUT)
