@@ -1,0 +1,117 @@
+"""From the path a model writes to the place it means: resolved first, judged then, looked at once more when it is opened."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from ctxchat.core.errors import ToolError
+from ctxchat.core.ports import ToolContext
+
+SPILLED = "tool-results"
+"""The folder of a session where large results are kept; reachable under this name from every workspace."""
+
+_FORBIDDEN = ("/dev", "/proc", "/sys")
+_DRIVE = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a path leads. `path` has no symbolic link and no `..` in it; `shown` is relative to the workspace where it lies
+    inside, else absolute. `inside` is True in the workspace and for the session's spilled results."""
+
+    path: Path
+    shown: str
+    inside: bool
+
+
+def locate(written: str, context: ToolContext, *, spilled: bool = True) -> Place:
+    """Resolve a path as a model wrote it. `spilled` False: `tool-results/…` means the workspace's own (for writing).
+
+    Raises ToolError for what is no usable path and for devices and the like.
+    """
+    _check(written)
+    root = Path(os.path.realpath(context.workspace))
+    kept = Path(os.path.realpath(Path(context.session_folder, SPILLED))) if context.session_folder and spilled else None
+    path = _resolve(written, root)
+    if kept and not path.exists() and path.is_relative_to(root / SPILLED):
+        path = Path(os.path.realpath(kept / path.relative_to(root / SPILLED)))
+    if any(path.is_relative_to(folder) for folder in _FORBIDDEN):
+        raise ToolError(f"{path} is a device or a view of the system, not a file to work with.")
+    if kept and path.is_relative_to(kept):
+        return Place(path, f"{SPILLED}/{path.relative_to(kept).as_posix()}".removesuffix("/."), True)
+    inside = path.is_relative_to(root)
+    return Place(path, path.relative_to(root).as_posix() if inside else str(path), inside)
+
+
+def _check(written: str) -> None:
+    if not written.strip():
+        raise ToolError("The path is empty.")
+    if "\0" in written:
+        raise ToolError("The path holds a NUL character.")
+    if os.name != "nt" and _DRIVE.match(written):
+        raise ToolError(f"{written} is a Windows path.", "Use a path relative to the workspace, with forward slashes.")
+    try:
+        os.fsencode(written)
+    except UnicodeEncodeError as error:
+        raise ToolError("The path holds characters no file name can have.") from error
+
+
+def _resolve(written: str, root: Path) -> Path:
+    try:
+        wanted = Path(written).expanduser() if written.startswith("~") else Path(written)
+    except RuntimeError as error:
+        raise ToolError(f"{written}: there is no such user.") from error
+    return Path(os.path.realpath(root / wanted))
+
+
+def open_file(place: Place) -> BinaryIO:
+    """Open for reading, provided that the path still leads where it was judged to. Never blocks on a pipe.
+
+    Raises ToolError (missing, a folder, not a plain file, moved meanwhile) or OSError.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if place.path.is_dir():
+        raise ToolError(f"{place.shown} is a folder.", f"Use list_files with path={place.shown!r}.")
+    try:
+        handle = os.open(place.path, flags)
+    except FileNotFoundError as error:
+        raise missing(place) from error
+    file = os.fdopen(handle, "rb")
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise ToolError(f"{place.shown} is not a plain file (a pipe, a socket or a device).")
+        if not unmoved(place.path) or not os.path.samestat(found, place.path.stat()):
+            raise ToolError(f"{place.shown} leads somewhere else than a moment ago; it was not read.")
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def unmoved(path: Path) -> bool:
+    """True while a resolved path still resolves to itself: nobody put a link in the way."""
+    return Path(os.path.realpath(path)) == path
+
+
+def missing(place: Place) -> ToolError:
+    """The error for a file that is not there, naming what resembles it."""
+    parent = place.path.parent
+    if not parent.is_dir():
+        return ToolError(f"{place.shown} does not exist, nor does its folder.", "Find it with glob or list_files.")
+    try:
+        with os.scandir(parent) as entries:
+            names = [entry.name for entry, _ in zip(entries, range(5000), strict=False)]
+    except OSError:
+        names = []
+    folded = {name.lower(): name for name in names}
+    near = [folded[name] for name in difflib.get_close_matches(place.path.name.lower(), folded, 3)]
+    beside = Path(place.shown).parent
+    hint = f"Did you mean {', '.join((beside / name).as_posix() for name in near)}?" if near else "Find it with glob."
+    return ToolError(f"{place.shown} does not exist.", hint)

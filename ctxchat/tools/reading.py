@@ -1,0 +1,148 @@
+"""read_file: numbered lines of a text file, in the encoding it has, with every cut named."""
+
+from __future__ import annotations
+
+import io
+import threading
+from typing import Annotated
+
+import msgspec
+
+from ctxchat.core.access import Demand
+from ctxchat.core.errors import ToolError
+from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.tools.paths import Place, locate, open_file
+from ctxchat.tools.text import LATIN1, SNIFF, Encoding, binary_kind, encoding_of, size
+from ctxchat.tools.tool import Arguments, Pieces, Tool, in_thread
+
+MAX_LINES = 2000
+MAX_LINE = 2000
+"""Characters of one line that are shown."""
+
+_COUNTED = 50_000_000
+"""Characters behind the wanted lines that are still read to learn how many lines there are."""
+
+
+class ReadArguments(Arguments, frozen=True):
+    path: Annotated[str, msgspec.Meta(description="Relative to the workspace, or absolute")]
+    start_line: Annotated[int, msgspec.Meta(description="First line, from 1")] = 1
+    end_line: Annotated[int, msgspec.Meta(description="Last line, included")] = 0
+
+
+class ReadFile(Tool[ReadArguments]):
+    name = "read_file"
+    about = (
+        "Read a text file as numbered lines, at most 2000 at once. Read before you edit. "
+        "Results too large to show are kept under tool-results/ and are read with this too."
+    )
+    arguments = ReadArguments
+
+    def wants(self, arguments: ReadArguments, context: ToolContext) -> Demand:
+        place = locate(arguments.path, context)
+        lines = f" {arguments.start_line}–{arguments.end_line or 'end'}" if _partial(arguments) else ""
+        return Demand("read", str(place.path), place.inside, f"read {place.shown}{lines}", pattern=str(place.path))
+
+    async def work(self, arguments: ReadArguments, context: ToolContext) -> Pieces:
+        if arguments.end_line and arguments.end_line < arguments.start_line:
+            raise ToolError(f"end_line {arguments.end_line} comes before start_line {arguments.start_line}.")
+        place = locate(arguments.path, context)
+        first = max(1, arguments.start_line)
+        last = min(arguments.end_line or first + MAX_LINES - 1, first + MAX_LINES - 1)
+        yield ToolOutput(await in_thread(_read, place, first, last, context.max_chars))
+
+
+def _partial(arguments: ReadArguments) -> bool:
+    return arguments.start_line > 1 or arguments.end_line > 0
+
+
+class Excerpt(msgspec.Struct):
+    """Lines of a file as they will be shown, the last one among them, and how many there are in all (0: too many to count)."""
+
+    lines: list[str]
+    last: int
+    total: int
+    crlf: bool = False
+
+
+def _read(stop: threading.Event, place: Place, first: int, last: int, max_chars: int) -> str:
+    with open_file(place) as file:
+        head = file.read(SNIFF)
+        if kind := binary_kind(head):
+            file.seek(0, io.SEEK_END)
+            raise ToolError(
+                f"{place.shown} is not text: {kind}, {size(file.tell())}.", "Use a program for it through shell."
+            )
+        encoding = encoding_of(head, whole=len(head) < SNIFF)
+        try:
+            excerpt = _excerpt(stop, file, encoding, first, last, max_chars)
+        except UnicodeDecodeError:  # further on than we had looked
+            encoding = LATIN1
+            excerpt = _excerpt(stop, file, encoding, first, last, max_chars)
+    return _drawn(place, excerpt, encoding, first)
+
+
+def _excerpt(
+    stop: threading.Event, file: io.BufferedIOBase, encoding: Encoding, first: int, last: int, max_chars: int
+) -> Excerpt:
+    file.seek(len(encoding.bom))
+    text = io.TextIOWrapper(file, encoding.codec, newline="\n")
+    try:
+        return _lines(stop, text, first, last, max_chars)
+    finally:
+        text.detach()
+
+
+def _lines(stop: threading.Event, text: io.TextIOWrapper, first: int, last: int, max_chars: int) -> Excerpt:
+    found = Excerpt([], first - 1, 0)
+    number, room, beyond = 0, max_chars, 0
+    while not stop.is_set():
+        line = text.readline(MAX_LINE + 2)
+        if not line:
+            found.total = number
+            break
+        number += 1
+        extra = 0 if line.endswith("\n") else _skip_line(text)
+        if first <= number <= last and room > 0:
+            found.crlf = found.crlf or line.endswith("\r\n")
+            shown = _numbered(number, line, extra)
+            room -= len(shown) + 1
+            if room > 0 or not found.lines:
+                found.lines.append(shown)
+                found.last = number
+        elif number > last:
+            beyond += len(line) + extra
+            if beyond > _COUNTED:
+                break
+    return found
+
+
+def _skip_line(text: io.TextIOWrapper) -> int:
+    """Read on to the end of a long line; how many characters that were."""
+    skipped = 0
+    while piece := text.readline(65536):
+        skipped += len(piece)
+        if piece.endswith("\n"):
+            return skipped - 1
+    return skipped
+
+
+def _numbered(number: int, line: str, extra: int) -> str:
+    line = line.removesuffix("\n").removesuffix("\r")
+    over = max(0, len(line) - MAX_LINE) + extra
+    mark = f" [… {over:,} more characters in this line]" if over else ""
+    return f"{number:>5}\t{line[:MAX_LINE]}{mark}"
+
+
+def _drawn(place: Place, excerpt: Excerpt, encoding: Encoding, first: int) -> str:
+    total = f"{excerpt.total}" if excerpt.total else "very many"
+    if not excerpt.lines:
+        if excerpt.total == 0 and first == 1:
+            return f"[{place.shown} is empty]"
+        raise ToolError(f"{place.shown} has only {total} lines; there is no line {first}.")
+    notes = [] if encoding == Encoding() else [f"encoding: {encoding.label}"]
+    notes += ["line ends: CRLF"] if excerpt.crlf else []
+    if first > 1 or excerpt.last != excerpt.total:
+        notes.append(f"lines {first}-{excerpt.last} of {total}")
+    if excerpt.last != excerpt.total:
+        notes[-1] += f", go on with start_line={excerpt.last + 1}"
+    return "\n".join(excerpt.lines) + (f"\n[{'; '.join(notes)}]" if notes else "")

@@ -1,0 +1,135 @@
+"""What every tool of ours shares: arguments declared once as a struct, a schema made from it, and a second look before it runs.
+
+Knows no single tool and judges nothing: permissions are the agent's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from functools import cached_property
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
+
+import msgspec
+
+from ctxchat.core.access import Demand
+from ctxchat.core.errors import ToolError
+from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
+from ctxchat.core.view import ToolSpec
+
+A = TypeVar("A", bound="Arguments")
+T = TypeVar("T")
+P = ParamSpec("P")
+Pieces = AsyncGenerator[ToolText | ToolOutput, None]
+
+_REMEMBERED = 256
+"""Demands kept for a second look; a denied call never comes to fetch its own."""
+
+
+class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of every tool's arguments. Field descriptions (`msgspec.Meta`) are what the model reads."""
+
+
+class Tool(ABC, Generic[A]):
+    """A `core.ports.ToolPort`. What a call was judged by is remembered; when that no longer holds, it does not run."""
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    arguments: type[A]
+    parallel: bool = True
+
+    def __init__(self) -> None:
+        self._judged: dict[str, Demand] = {}
+
+    @cached_property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema."""
+        return ToolSpec(self.name, self.about, schema_of(self.arguments))
+
+    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
+        """What the call would do. May read files: call it off the event loop. Raises ToolError."""
+        demand = self._wants(self._decode(arguments), context)
+        self._judged.pop(context.call_id, None)
+        self._judged[context.call_id] = demand
+        while len(self._judged) > _REMEMBERED:
+            del self._judged[next(iter(self._judged))]
+        return demand
+
+    async def run(self, arguments: dict[str, object], context: ToolContext) -> Pieces:
+        """Texts while it works, then one ToolOutput. Raises ToolError, also when the call is no longer what was judged."""
+        decoded = self._decode(arguments)
+        judged = self._judged.pop(context.call_id, None)
+        if judged is not None and judged != await asyncio.to_thread(self._wants, decoded, context):
+            raise ToolError(
+                f"{judged.target} changed after this call was approved; nothing was done.",
+                "Read it again, then try again.",
+            )
+        async with aclosing(self.work(decoded, context)) as pieces:
+            try:
+                async for piece in pieces:
+                    yield piece
+            except OSError as error:
+                raise _readable(error) from error
+
+    @abstractmethod
+    def wants(self, arguments: A, context: ToolContext) -> Demand:
+        """What a call with these arguments would do. Raises ToolError or OSError."""
+
+    @abstractmethod
+    def work(self, arguments: A, context: ToolContext) -> Pieces:
+        """Do it. Raises ToolError or OSError."""
+
+    def _wants(self, arguments: A, context: ToolContext) -> Demand:
+        try:
+            return self.wants(arguments, context)
+        except OSError as error:
+            raise _readable(error) from error
+
+    def _decode(self, arguments: dict[str, object]) -> A:
+        """Models write `null` for what they leave out and `"12"` for numbers; both are taken as meant."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        try:
+            return msgspec.convert(given, self.arguments, strict=False)
+        except msgspec.ValidationError as error:
+            names = ", ".join(self.arguments.__struct_fields__)
+            raise ToolError(f"{self.name}: wrong arguments: {error}.", f"Arguments are: {names}.") from error
+
+
+def schema_of(arguments: type[Arguments]) -> dict[str, object]:
+    """The JSON schema of an arguments struct, with nothing in it that a model does not need (each token is sent every time)."""
+    (root,), parts = msgspec.json.schema_components([arguments], ref_template="{name}")
+    return _plain(root, parts)
+
+
+def _plain(node: Any, parts: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_plain(item, parts) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _plain(parts[node["$ref"]], parts)
+    if "properties" in node:
+        return {
+            "type": "object",
+            "properties": {name: _plain(value, parts) for name, value in node["properties"].items()},
+            "required": node["required"],
+            "additionalProperties": False,
+        }
+    return {key: _plain(value, parts) for key, value in node.items() if key not in {"default", "title"}}
+
+
+async def in_thread(work: Callable[Concatenate[threading.Event, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run blocking work in a thread. Its first argument is an event that is set when nobody waits for it any more."""
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(work, stop, *args, **kwargs)
+    finally:
+        stop.set()
+
+
+def _readable(error: OSError) -> ToolError:
+    where = f": {error.filename}" if error.filename else ""
+    return ToolError(f"{error.strerror or error}{where}.")

@@ -1,0 +1,230 @@
+"""write_file and edit_file on real files: what is shown is what is written, or nothing is."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from ctxchat.core.errors import ToolError
+from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.tools.diffs import unified
+from ctxchat.tools.edits import only_crlf, replaced
+from ctxchat.tools.text import encoding_of
+from ctxchat.tools.writing import EditFile, WriteFile
+
+write, edit = WriteFile(), EditFile()
+
+
+async def test_a_new_file_with_new_folders(call: Callable, workspace: Path) -> None:
+    found = await call(write, path="a/b/c.txt", content="one\ntwo\n")
+    assert (workspace / "a/b/c.txt").read_text() == "one\ntwo\n"
+    assert found.text.startswith("Created a/b/c.txt: +2 −0, now 2 lines")
+    assert found.diff == "--- a/b/c.txt\n+++ a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
+    assert os.listdir(workspace / "a/b") == ["c.txt"]
+
+
+async def test_mode_and_link_are_kept(call: Callable, workspace: Path) -> None:
+    script = workspace / "run.sh"
+    script.write_text("old\n")
+    script.chmod(0o750)
+    (workspace / "link.sh").symlink_to(script)
+    await call(write, path="link.sh", content="new\n")
+    assert (workspace / "link.sh").is_symlink()
+    assert script.read_text() == "new\n"
+    assert stat.S_IMODE(script.stat().st_mode) == 0o750
+
+
+async def test_rewriting_keeps_crlf_and_encoding(call: Callable, workspace: Path) -> None:
+    (workspace / "a").write_bytes("ä\r\nb\r\n".encode("utf-16"))
+    found = await call(write, path="a", content="ä\nc\n")
+    assert (workspace / "a").read_bytes() == "ä\r\nc\r\n".encode("utf-16")
+    assert found.diff.endswith("@@ -1,2 +1,2 @@\n ä\n-b\n+c\n")
+
+
+async def test_a_text_the_old_encoding_cannot_hold_becomes_utf_8(call: Callable, workspace: Path) -> None:
+    (workspace / "a").write_bytes("grün\n".encode("latin-1"))
+    with pytest.raises(ToolError, match="latin-1"):
+        await call(edit, path="a", old="grün", new="€")
+    await call(write, path="a", content="€\n")
+    assert (workspace / "a").read_text(encoding="utf-8") == "€\n"
+
+
+async def test_the_demand_shows_the_diff_and_writes_nothing(context: ToolContext, workspace: Path) -> None:
+    (workspace / "src").mkdir()
+    (workspace / "src" / "a.py").write_text("x = 1\n")
+    demand = edit.demand({"path": "src/a.py", "old": "1", "new": "2"}, context)
+    assert demand.preview == "--- src/a.py\n+++ src/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
+    assert (demand.access, demand.inside, demand.summary) == ("write", True, "change src/a.py (+1 −1)")
+    assert demand.pattern == f"{workspace}/src/*"
+    assert (workspace / "src" / "a.py").read_text() == "x = 1\n"
+
+
+async def test_a_file_changed_after_approval_is_left_alone(context: ToolContext, workspace: Path) -> None:
+    file = workspace / "a.py"
+    file.write_text("x = 1\n")
+    for tool, arguments in (
+        (edit, {"path": "a.py", "old": "x = 1", "new": "x = 2"}),
+        (write, {"path": "a.py", "content": "x = 3\n"}),
+    ):
+        tool.demand(arguments, context)
+        theirs = file.read_text() + "# theirs, far from the change\n" * 20
+        file.write_text(theirs)
+        with pytest.raises(ToolError, match="changed after this call was approved"):
+            [piece async for piece in tool.run(arguments, context)]
+        assert file.read_text() == theirs
+
+
+async def test_a_folder_turned_into_a_link_after_approval(
+    context: ToolContext, workspace: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (workspace / "d").mkdir()
+    write.demand({"path": "d/a", "content": "x"}, context)
+    (workspace / "d").rmdir()
+    (workspace / "d").symlink_to(tmp_path / "outside")
+    with pytest.raises(ToolError):
+        [piece async for piece in write.run({"path": "d/a", "content": "x"}, context)]
+    assert os.listdir(tmp_path / "outside") == []
+
+
+async def test_not_found_shows_what_is_near(call: Callable, workspace: Path) -> None:
+    (workspace / "a.py").write_text("import os\n\ndef handle(request):\n    return request.body\n")
+    with pytest.raises(ToolError, match=r"nearest lines are:\n    3\tdef handle\(request\):"):
+        await call(edit, path="a.py", old="def handel(request):", new="x")
+    with pytest.raises(ToolError, match=r"Only the white space differs(.|\n)*    4\t    return request.body"):
+        await call(edit, path="a.py", old="def handle(request):\n\treturn request.body", new="x")
+    with pytest.raises(ToolError, match="Nothing there resembles it"):
+        await call(edit, path="a.py", old="§§§§§§§", new="x")
+
+
+async def test_several_are_counted_and_named(call: Callable, workspace: Path) -> None:
+    (workspace / "a").write_text("x\ny\nx\nz\nx\n")
+    with pytest.raises(ToolError, match="3 times, in lines 1, 3, 5"):
+        await call(edit, path="a", old="x", new="w")
+    await call(edit, path="a", old="x", new="w", replace_all=True)
+    assert (workspace / "a").read_text() == "w\ny\nw\nz\nw\n"
+
+
+@pytest.mark.parametrize(("old", "new"), [("", "x"), ("same", "same")])
+async def test_senseless_edits(old: str, new: str, call: Callable, workspace: Path) -> None:
+    (workspace / "a").write_text("same")
+    with pytest.raises(ToolError):
+        await call(edit, path="a", old=old, new=new)
+
+
+async def test_refusals(call: Callable, workspace: Path) -> None:
+    (workspace / "d").mkdir()
+    (workspace / "b").write_bytes(b"\0\1")
+    with pytest.raises(ToolError, match="folder"):
+        await call(write, path="d", content="x")
+    with pytest.raises(ToolError, match="not text"):
+        await call(edit, path="b", old="a", new="b")
+    with pytest.raises(ToolError, match="does not exist"):
+        await call(edit, path="none", old="a", new="b")
+    with pytest.raises(ToolError, match="cannot hold"):
+        await call(write, path="s", content="\ud800")
+    with pytest.raises(ToolError, match=r"(?i)not a directory|exists"):
+        await call(write, path="b/under", content="x")
+    assert not (workspace / "s").exists()
+
+
+async def test_replacing_a_binary_says_so_first(context: ToolContext, workspace: Path) -> None:
+    (workspace / "b").write_bytes(b"\x89PNG\0")
+    assert "PNG image, 5 bytes, replaced by this text" in write.demand({"path": "b", "content": "x"}, context).preview
+
+
+async def test_crlf_edit_from_text_written_with_newlines_only(call: Callable, workspace: Path) -> None:
+    (workspace / "a").write_bytes(b"one\r\ntwo\r\nthree")
+    await call(edit, path="a", old="one\ntwo\n", new="1\n2\n2b\n")
+    assert (workspace / "a").read_bytes() == b"1\r\n2\r\n2b\r\nthree"
+
+
+_newline = st.sampled_from(["\n", "\r\n"])
+_line = st.text("ab ä€\t", max_size=4)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    text = "".join(
+        draw(_line) + draw(end) for end in [draw(st.sampled_from([st.just("\n"), st.just("\r\n"), _newline]))] * 6
+    )
+    text += draw(_line)
+    codec = draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
+    return text.encode(codec)
+
+
+@given(files(), st.data())
+def test_an_edit_and_its_inverse_give_back_the_same_bytes(data: bytes, choose: st.DataObject) -> None:
+    encoding = encoding_of(data)
+    text = encoding.decode(data)
+    start = choose.draw(st.integers(0, len(text) - 1))
+    end = choose.draw(st.integers(start + 1, len(text)))
+    old, new = text[start:end], choose.draw(st.text("ab\nXY", min_size=1, max_size=8)) + "§"
+    assume(text.count(old) == 1 and not (old.startswith("\n") and text[start - 1 : start] == "\r"))
+    assume(not (old.endswith("\r") and text[end : end + 1] == "\n"))
+    after, _ = replaced(text, old, new)
+    # Mixed line ends of which only CRLF is left say nothing any more about what the others were.
+    assume(only_crlf(text) or not only_crlf(after))
+    back, _ = replaced(after, new, old)
+    assert encoding.encode(back) == data
+
+
+@given(st.lists(_line, max_size=12), st.lists(_line, max_size=12), st.booleans(), st.booleans())
+def test_a_diff_says_exactly_what_changed(before: list[str], after: list[str], end1: bool, end2: bool) -> None:
+    old = "\n".join(before) + ("\n" if end1 and before else "")
+    new = "\n".join(after) + ("\n" if end2 and after else "")
+    assert _applied(old, unified(old, new, "f")) == new
+
+
+def _applied(old: str, diff: str) -> str:
+    """A patch program of ten lines: believes the hunk headers and nothing else."""
+    lines, result, at, open_end = old.split("\n")[: None if not old.endswith("\n") and old else -1], [], 0, False
+    ended = old.endswith("\n") or not old
+    body = diff.split("\n")[2:-1]
+    for number, line in enumerate(body):
+        if line.startswith("@@"):
+            start, _, count = line.split()[1][1:].partition(",")
+            begin = int(start) - (0 if count == "0" else 1)
+            result += lines[at:begin]
+            at = begin
+        elif line.startswith("\\"):
+            open_end = body[number - 1][0] in "+ "
+        elif line[0] in " -":
+            assert lines[at] == line[1:]
+            at += 1
+            if line[0] == " ":
+                result.append(line[1:])
+        if line[0] == "+":
+            result.append(line[1:])
+    untouched_end = at < len(lines)
+    result += lines[at:]
+    ends_open = (not ended) if untouched_end or not diff else open_end
+    return "\n".join(result) + ("\n" if result and not ends_open else "")
+
+
+def test_diffs_are_what_diff_writes(tmp_path: Path) -> None:
+    old = "".join(f"line {n}\n" for n in range(60))
+    new = old.replace("line 7\n", "seven\n").replace("line 11\n", "").replace("line 50\n", "line 50\nnew\n")
+    (tmp_path / "old").write_text(old)
+    (tmp_path / "new").write_text(new)
+    theirs = subprocess.run(["diff", "-u", tmp_path / "old", tmp_path / "new"], capture_output=True, text=True).stdout
+    assert unified(old, new, "f").split("\n")[2:] == theirs.split("\n")[2:]
+
+
+def test_a_long_diff_is_cut_and_counted() -> None:
+    diff = unified("", "x\n" * 100_000, "f", max_lines=50)
+    assert diff.count("\n") == 51
+    assert "[… 99,953 more lines of this diff …]" in diff
+
+
+def test_outputs_are_outputs(context: ToolContext) -> None:
+    assert write.spec.parameters["required"] == ["path", "content"]
+    assert edit.spec.parameters["additionalProperties"] is False
+    assert ToolOutput("x").status == "ok"
