@@ -1,0 +1,134 @@
+"""The gauge: one line that shows what the window holds, part by part, and says it in figures beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import msgspec
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.color import Color
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ctxchat.core.figures import Figures
+from ctxchat.core.sections import SECTIONS, SectionName
+from ctxchat.tui.bar import Cell, layout_bar
+from ctxchat.tui.figures_text import gauge_words, known, part_words, sentence
+
+GAUGE_COLOURS: dict[str, str] = {
+    "gauge-system": "#5d6b89",
+    "gauge-tools": "#4a7a9e",
+    "gauge-memory": "#3f8a8c",
+    "gauge-injected": "#6d8a4e",
+    "gauge-summary": "#9474bd",
+    "gauge-pinned": "#c79a36",
+    "gauge-user": "#4f9e6b",
+    "gauge-assistant": "#5787cf",
+    "gauge-tool-results": "#c77a43",
+    "gauge-draft": "#dcc05a",
+    "gauge-reserved": "#6c7080",
+    "gauge-free": "#585d69",
+}
+"""Theme variables of the gauge and what they are where a theme does not say. For `App.get_theme_variable_defaults`."""
+
+
+def component(section: SectionName) -> str:
+    """The component class of a part: `gauge--tool-results`."""
+    return f"gauge--{section.replace('_', '-')}"
+
+
+def words_beside(figures: Figures, width: int) -> str:
+    """What is said beside a bar when both share `width` columns: the bar keeps most of them, the percentage always shows.
+
+    As wide as it would be with a full window, so that the bar does not jump while figures grow.
+    """
+    full = msgspec.structs.replace(figures, used=figures.limit, pressure=1.0, estimated=True)
+    texts, widest = gauge_words(figures), [cell_len(t) for t in gauge_words(full)]
+    level = next((i for i, columns in enumerate(widest) if columns <= width * 3 // 10), len(texts) - 1)
+    text = texts[level].rjust(widest[level])
+    return text if cell_len(text) < width else ""
+
+
+class Gauge(Widget):
+    """The bar with its figures, one line high at any width."""
+
+    COMPONENT_CLASSES = {component(name) for name in SECTIONS} | {"gauge--tick", "gauge--over", "gauge--words"}
+
+    class SegmentClicked(Message):
+        """A part of the bar was clicked."""
+
+        def __init__(self, name: SectionName) -> None:
+            super().__init__()
+            self.name = name
+
+    def __init__(
+        self, figures: Figures | None = None, *, ghost: int = 0, words: bool = True, id: str | None = None
+    ) -> None:
+        super().__init__(id=id)
+        self._figures = figures
+        self._ghost = ghost
+        self._words = words
+        self._cells: tuple[Cell, ...] = ()
+
+    def on_mount(self) -> None:
+        if self._figures:
+            self.show(self._figures, ghost=self._ghost)
+
+    def show(self, figures: Figures, *, ghost: int = 0) -> None:
+        """Draw these figures; `ghost` is the tokens a prepared compaction would leave, 0 for none."""
+        self._figures, self._ghost = figures, ghost
+        self.set_class(known(figures) and figures.used >= figures.trigger_tokens * 0.9, "-near")
+        self.set_class(known(figures) and figures.used >= figures.trigger_tokens, "-due")
+        self.set_class(known(figures) and figures.used > figures.limit, "-over")
+        self.tooltip = sentence(figures)
+        self.refresh()
+
+    @property
+    def words(self) -> str:
+        """What stands beside the bar at this width."""
+        return words_beside(self._figures, self.size.width) if self._figures and self._words else ""
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if self._figures is None or y:
+            return Strip.blank(width, self.rich_style)
+        text = self.words
+        gap = min(2, max(0, width - cell_len(text))) if text else 0
+        pad = len(text) - len(text.lstrip())
+        self._cells = layout_bar(self._figures, max(0, width - cell_len(text) - gap), self._ghost)
+        plain = self.rich_style
+        beside = plain if self.app.no_color else self.get_component_rich_style("gauge--words")
+        segments = [*self._bar(plain), Segment(" " * (gap + pad), plain), Segment(text[pad:], beside)]
+        return Strip(segments).adjust_cell_length(width, plain)
+
+    def _bar(self, plain: Style) -> Iterator[Segment]:
+        for (section, tick, ghost, over), run in groupby(self._cells, lambda c: (c.section, c.tick, c.ghost, c.over)):
+            chars = "".join(cell.char for cell in run)
+            style = plain if self.app.no_color else self._colours(section, bool(tick), ghost, over)
+            yield Segment(chars, style + Style(reverse=True) if over and self.app.no_color else style)
+
+    def _colours(self, section: SectionName, tick: bool, ghost: bool, over: bool) -> Style:
+        """Colour of a run of cells; a ghost is most of the way back to the background."""
+        style = self.get_component_rich_style("gauge--over" if over else component(section))
+        if ghost and style.bgcolor:
+            colour = Color.from_rich_color(style.bgcolor)
+            style = Style(color=style.bgcolor, bgcolor=colour.blend(self.background_colors[1], 0.7).rich_color)
+        return style + Style(color=self.get_component_rich_style("gauge--tick").color) if tick else style
+
+    def section_at(self, x: int) -> SectionName | None:
+        """The part under a column of the bar, None beside it."""
+        return self._cells[x].section if 0 <= x < len(self._cells) else None
+
+    def on_click(self, event: events.Click) -> None:
+        if section := self.section_at(event.x):
+            self.post_message(self.SegmentClicked(section))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._figures:
+            section = self.section_at(event.x)
+            self.tooltip = part_words(self._figures, section) if section else sentence(self._figures)

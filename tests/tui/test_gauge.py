@@ -1,0 +1,188 @@
+"""The gauge: its layout at every width, and the widget that draws it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from desk import Desk, state
+from hypothesis import given
+from hypothesis import strategies as st
+from panel_app import PanelApp
+from textual.app import ComposeResult
+
+from ctxchat.core.budget import Window, WindowSource, make_budget
+from ctxchat.core.figures import Figures
+from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
+from ctxchat.tui.bar import bar_text, layout_bar
+from ctxchat.tui.figures_text import PARTS
+from ctxchat.tui.widgets.gauge import Gauge, words_beside
+
+INSIDE = [name for name in SECTIONS if name not in OUTSIDE]
+
+
+def figures_of(
+    tokens: dict[SectionName, int], window: int, reserved: int, source: WindowSource = "catalogue"
+) -> Figures:
+    """Figures with these tokens in each part."""
+    budget = make_budget(Window(window, source), reserved, 0.8, 0.5)
+    used = sum(tokens.values())
+    parts = {**tokens, "reserved": budget.reserved, "free": max(0, budget.limit - used)}
+    return Figures(
+        model="m",
+        window=window,
+        window_source=source,
+        reserved_output=budget.reserved,
+        limit=budget.limit,
+        used=used,
+        estimated=True,
+        pressure=budget.pressure(used),
+        trigger_tokens=budget.trigger,
+        target_tokens=budget.target,
+        forecast_turns=None,
+        compactions=0,
+        cost_usd=0.0,
+        sections=tuple(Section(n, parts.get(n, 0)) for n in SECTIONS),
+    )
+
+
+@st.composite
+def any_figures(draw: st.DrawFn) -> Figures:
+    window = draw(st.sampled_from([1, 7, 512, 8_192, 200_000, 2_000_000]))
+    size = st.one_of(st.just(0), st.integers(0, max(1, window // 4)), st.integers(0, window * 2))
+    tokens = {name: draw(size) for name in INSIDE}
+    return figures_of(tokens, window, draw(st.integers(0, window)))
+
+
+@given(any_figures(), st.integers(0, 260), st.integers(0, 4_000_000))
+def test_the_bar_is_exactly_as_wide_as_asked(figures: Figures, width: int, ghost: int) -> None:
+    cells = layout_bar(figures, width, ghost)
+    assert len(cells) == width
+    assert len(bar_text(cells)) == width
+
+
+@given(any_figures(), st.integers(1, 260))
+def test_parts_stand_in_their_order_each_in_one_piece(figures: Figures, width: int) -> None:
+    order = [SECTIONS.index(c.section) for c in layout_bar(figures, width)]
+    free, reserved = SECTIONS.index("free"), SECTIONS.index("reserved")
+    assert order == sorted(order, key=lambda place: {free: 90, reserved: 91}.get(place, place))
+
+
+@given(any_figures(), st.integers(20, 260))
+def test_every_part_with_tokens_has_a_cell_where_there_is_room(figures: Figures, width: int) -> None:
+    cells = layout_bar(figures, width)
+    held = {name for name in INSIDE if figures.tokens(name)}
+    shown = {c.section for c in cells} - OUTSIDE
+    room = next((i for i, c in enumerate(cells) if c.section in OUTSIDE), width)
+    assert shown <= held
+    assert shown == held or len(shown) == room  # a cell each as far as cells go
+    if shown != held:
+        assert min(figures.tokens(n) for n in shown) >= max(figures.tokens(n) for n in held - shown)
+        assert figures.used < figures.limit or room < len(held)
+
+
+@given(any_figures(), st.integers(20, 260))
+def test_the_fill_passes_a_tick_exactly_when_the_tokens_do(figures: Figures, width: int) -> None:
+    cells = layout_bar(figures, width)
+    for i, cell in enumerate(cells):
+        if cell.tick:
+            mark = figures.trigger_tokens if cell.tick == "trigger" else figures.target_tokens
+            assert (cell.section != "free") == (figures.used >= mark), (i, cell)
+
+
+@given(any_figures(), st.integers(20, 260))
+def test_over_the_limit_nothing_is_free_and_under_it_something_is(figures: Figures, width: int) -> None:
+    cells = layout_bar(figures, width)
+    free = any(c.section == "free" for c in cells)
+    assert free == (figures.used < figures.limit) or figures.used == figures.limit or figures.limit < 4
+    if figures.used > figures.limit and figures.reserved_output:
+        assert any(c.over for c in cells)
+
+
+@given(any_figures(), st.integers(20, 260), st.floats(0.01, 0.99))
+def test_a_ghost_is_the_end_of_the_fill(figures: Figures, width: int, rest: float) -> None:
+    cells = layout_bar(figures, width, int(figures.used * rest))
+    ghosts = [i for i, c in enumerate(cells) if c.ghost]
+    fill = [i for i, c in enumerate(cells) if c.section not in OUTSIDE]
+    assert ghosts == (fill[-len(ghosts) :] if ghosts else [])
+    assert len(ghosts) < max(1, len(fill)), "something always stays"
+
+
+def test_a_window_that_is_not_known_shows_no_share() -> None:
+    figures = msgspec.structs.replace(Desk().figures, window=0, limit=0)
+    assert bar_text(layout_bar(figures, 30)) == PARTS["free"].letter * 30
+
+
+def test_it_reads_without_colour() -> None:
+    tokens = dict.fromkeys(INSIDE, 1_000)
+    assert bar_text(layout_bar(figures_of(tokens, 40_000, 4_000), 40)) == "STMIΣPUAR~········╎········╷········▒▒▒▒"
+    assert (
+        bar_text(layout_bar(figures_of({"user": 9_000}, 40_000, 4_000), 40, 4_000))
+        == "UUUUuuuuu·········╎········╷········▒▒▒▒"
+    )
+
+
+@given(any_figures(), st.integers(4, 300))
+def test_the_words_fit_and_the_percentage_always_shows(figures: Figures, width: int) -> None:
+    text = words_beside(figures, width)
+    assert len(text) <= width
+    if width >= 20:
+        assert "%" in text
+
+
+class GaugeApp(PanelApp):
+    def __init__(self, figures: Figures, ghost: int = 0) -> None:
+        super().__init__()
+        self.figures, self.ghost = figures, ghost
+        self.clicked: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield Gauge(self.figures, ghost=self.ghost)
+
+    def on_gauge_segment_clicked(self, event: Gauge.SegmentClicked) -> None:
+        self.clicked.append(event.name)
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 120, 5, 1])
+async def test_one_line_at_any_width(width: int) -> None:
+    app = GaugeApp(Desk(state(20)).figures)
+    async with app.run_test(size=(width, 5)):
+        line = app.query_one(Gauge).render_line(0)
+        assert line.cell_length == width == len(line.text)
+        if width >= 20:
+            assert line.text.rstrip().endswith(("%", "k"))
+
+
+async def test_a_click_names_the_part_and_hovering_tells_its_tokens() -> None:
+    app = GaugeApp(Desk(state(20)).figures)
+    async with app.run_test(size=(80, 5), tooltips=True) as pilot:
+        gauge = app.query_one(Gauge)
+        bar = gauge.render_line(0).text
+        place = bar.index("R")
+        await pilot.click(gauge, offset=(place, 0))
+        await pilot.click(gauge, offset=(78, 0))  # the words beside it are no part
+        assert app.clicked == ["tool_results"]
+        await pilot.hover(gauge, offset=(place, 0))
+        assert str(gauge.tooltip).startswith("tool results: ~")
+
+
+async def test_near_due_and_over_are_told_apart_and_never_by_colour_alone() -> None:
+    figures = figures_of({"user": 1_000}, 40_000, 4_000)
+    app = GaugeApp(figures)
+    async with app.run_test(size=(100, 5)) as pilot:
+        gauge = app.query_one(Gauge)
+        states = []
+        for used in (1_000, figures.trigger_tokens - 100, figures.trigger_tokens, figures.limit + 500):
+            gauge.show(figures_of({"user": used}, 40_000, 4_000))
+            await pilot.pause()
+            states.append(({c for c in gauge.classes if c.startswith("-")}, gauge.render_line(0).text))
+        assert [s[0] for s in states] == [set(), {"-near"}, {"-near", "-due"}, {"-near", "-due", "-over"}]
+        assert " over " in states[3][1] and "·" not in states[3][1]
+
+
+async def test_no_color_leaves_letters_alone() -> None:
+    app = GaugeApp(Desk(state(20)).figures)
+    app.no_color = True
+    async with app.run_test(size=(80, 5)):
+        line = app.query_one(Gauge).render_line(0)
+        assert len({s.style.bgcolor for s in line if s.style}) == 1, "one ground for all"
+        assert "R" in line.text and "╷" in line.text
