@@ -13,6 +13,7 @@ from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import CompactionFinished, Usage
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.record import Reason
 from ctxchat.core.tokens import Anchor, Calibration
 
 
@@ -47,11 +48,13 @@ class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
     turn_end: bool = False
 
 
-class PassStarted(msgspec.Struct, frozen=True, tag="pass_started"):
+class PassStarted(msgspec.Struct, frozen=True, tag="pass_started", omit_defaults=True):
     """A compaction began. Without its end it counts for nothing (a crash, a kill)."""
 
     id: str
     at: str = ""
+    reason: Reason = "auto"
+    strategy: str = ""
 
 
 class PassEnded(msgspec.Struct, frozen=True, tag="pass_ended"):

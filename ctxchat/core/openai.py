@@ -5,6 +5,7 @@ Only the shape; which provider wants what beyond it is the business of `ctxchat.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -55,7 +56,8 @@ def to_wire(message: Message) -> Wire:
 
 def recorded(message: Message) -> Wire:
     """A message of the record exactly as it came in, where it came from outside."""
-    return cast(Wire, msgspec.json.decode(message.original)) if message.original else to_wire(message)
+    # Python's own reader, since it gives back halves of surrogate pairs, which cut-off tool output has now and then.
+    return cast(Wire, json.loads(message.original)) if message.original else to_wire(message)
 
 
 def from_wire(wire: Mapping[str, Any], seq: int, at: str = "") -> Message:

@@ -1,0 +1,253 @@
+"""The archive: what compactions took out of view, exactly as it was, and search over everything ever said.
+
+Not a second copy: it reads what a compaction covers from the record. Reads only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from ctxchat.core.errors import StorageError, UsageError
+from ctxchat.core.journal import Changed, Sealed
+from ctxchat.core.ledger import Change
+from ctxchat.core.messages import Group, Message
+from ctxchat.storage import entries, index, loading
+from ctxchat.storage.database import Database
+from ctxchat.storage.snippet import snippet
+
+_NEWEST = 2000  # matches that are ranked: of a word that is everywhere, the newest
+
+
+class CompactionRow(msgspec.Struct, frozen=True):
+    """One compaction, as in `archive list --json`. `before` and `after` in tokens, `messages` how many were folded."""
+
+    id: str
+    session: str
+    reason: str
+    strategy: str
+    at: str
+    before: int
+    after: int
+    messages: int
+    model: str
+    seconds: float
+    cost_usd: float
+    undone: bool
+
+
+class Archived(msgspec.Struct, frozen=True):
+    """What one compaction folded: its groups as they were, in the order of the record. `nested` are the earlier
+    compactions whose groups are all
+    among them, oldest first. `problems` names what could not be read."""
+
+    session: str
+    change: Change
+    groups: tuple[Group, ...]
+    nested: tuple[str, ...] = ()
+    undone: bool = False
+    problems: tuple[str, ...] = ()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The archived messages in the order of the record, without what ctxchat made up to close a call."""
+        found = (m for group in self.groups for m in group.messages if not m.synthetic)
+        return tuple(sorted(found, key=lambda m: m.seq))
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """One message found. `tokens` is what bringing it back would cost (an estimate), `compaction` the one that
+    folded it, empty while it
+    is in view; `group` and `turn` say where it stands."""
+
+    session: str
+    message: str
+    role: str
+    snippet: str
+    tokens: int
+    compaction: str
+    turn: int
+    at: str
+    group: str
+    title: str
+
+
+_ROW = ", ".join(CompactionRow.__struct_fields__)
+
+
+def compactions(database: Database, session: str = "") -> list[CompactionRow]:
+    """The compactions of a session (a full id), or of all, oldest first."""
+    where = "WHERE session = ?" if session else ""
+    found = database.read(f"SELECT {_ROW} FROM compactions {where} ORDER BY at, entry", (session,) if session else ())
+    return [CompactionRow(*row[:-1], undone=bool(row[-1])) for row in found]
+
+
+def show(database: Database, compaction: str, session: str = "") -> Archived:
+    """One compaction with what it folded. A unique beginning of its id is enough; a fork's copy stands behind the
+    original unless `session`
+    says otherwise. Raises UsageError for none or several, StorageError when it cannot be read."""
+    owner, id, entry, undone = _find(database, compaction, session)
+    change = _change(database, owner, entry)
+    groups, lost = _groups(database, owner, _covered(change))
+    return Archived(owner, change, groups, _nested(database, owner, id, entry), bool(undone), tuple(lost))
+
+
+def _find(database: Database, compaction: str, session: str) -> tuple[str, str, int, int]:
+    where, values = ("AND c.session = ?", [session]) if session else ("", [])
+    found = database.read(
+        "SELECT c.session, c.id, c.entry, c.undone FROM compactions c JOIN sessions s ON s.id = c.session "
+        f"WHERE substr(c.id, 1, ?) = ? {where} ORDER BY s.created, s.id",
+        (len(compaction), compaction, *values),
+    )
+    exact = [row for row in found if row[1] == compaction] or found
+    ids = list(dict.fromkeys(row[1] for row in exact))
+    if not compaction or not ids:
+        raise UsageError(f"There is no compaction {compaction!r}.", "`ctxchat archive list` shows them.")
+    if len(ids) > 1:
+        raise UsageError(f"{compaction!r} begins several compactions: {', '.join(ids[:3])}.", "Give more of the id.")
+    owner, id, entry, undone = exact[0]
+    return owner, id, entry, undone
+
+
+def _change(database: Database, session: str, entry: int) -> Change:
+    body = database.read("SELECT body FROM journal WHERE session = ? AND seq = ?", (session, entry))
+    ids = loading.group_ids(database, session)
+    value = entries.decode(entry, body[0][0], lambda: ids) if body else None
+    if not isinstance(value, Changed):
+        raise StorageError(
+            f"Entry {entry} of session {session} is damaged.", "The messages it folded are still in the record."
+        )
+    return value.change
+
+
+def _covered(change: Change) -> list[str]:
+    return list(dict.fromkeys(group for edit in change.edits for group in edit.covers))
+
+
+def _groups(database: Database, session: str, wanted: Sequence[str]) -> tuple[tuple[Group, ...], list[str]]:
+    """Groups by id, in the order of the record, and a sentence for each that cannot be read."""
+    where = dict(database.read("SELECT id, entry FROM groups WHERE session = ?", (session,)))
+    numbers = sorted({where[id] for id in wanted if id in where})
+    known: dict[str, Group] = {}
+    for first in range(0, len(numbers), 500):
+        part = numbers[first : first + 500]
+        marks = ", ".join("?" * len(part))
+        for seq, body in database.read(
+            f"SELECT seq, body FROM journal WHERE session = ? AND seq IN ({marks}) ORDER BY seq", (session, *part)
+        ):
+            value = entries.decode(seq, body, list)
+            if isinstance(value, Sealed):
+                known.update((group.id, group) for group in value.groups)
+    lost = [f"group {id} is damaged and left out" for id in wanted if id not in known]
+    return tuple(known[id] for id in wanted if id in known), lost
+
+
+def _nested(database: Database, session: str, compaction: str, entry: int) -> tuple[str, ...]:
+    found = database.read(
+        """SELECT c.id FROM compactions c WHERE c.session = ? AND c.entry < ? AND EXISTS
+             (SELECT 1 FROM covers x WHERE x.session = c.session AND x.compaction = c.id) AND NOT EXISTS
+             (SELECT 1 FROM covers inner_ WHERE inner_.session = c.session AND inner_.compaction = c.id AND NOT EXISTS
+               (SELECT 1 FROM covers outer_ WHERE outer_.session = c.session AND outer_.compaction = ?
+                AND outer_.first <= inner_.first AND outer_.last >= inner_.last))
+           ORDER BY c.entry""",
+        (session, entry, compaction),
+    )
+    return tuple(id for (id,) in found)
+
+
+def group_of(database: Database, session: str, message: str) -> Group:
+    """The group of the record that a message (`m12`) belongs to. Raises UsageError when there is none, StorageError
+    when it is damaged."""
+    if not re.fullmatch(r"m\d{1,12}", message):
+        raise UsageError(f"{message!r} is no message id.", "They look like m12.")
+    found = database.read(
+        "SELECT g.id FROM messages m JOIN groups g ON g.session = m.session AND g.place = m.place "
+        "WHERE m.session = ? AND m.seq = ?",
+        (session, int(message[1:])),
+    )
+    if not found:
+        raise UsageError(f"There is no message {message} in session {session}.")
+    groups, lost = _groups(database, session, [found[0][0]])
+    if lost:
+        raise StorageError(f"Session {session}: {lost[0]}.")
+    return groups[0]
+
+
+def message(database: Database, session: str, message: str) -> Message:
+    """One message of the record by its id (`m12`). Raises like `group_of`."""
+    return next(m for m in group_of(database, session, message).messages if m.id == message)
+
+
+# ── search ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def search(
+    database: Database, query: str, session: str = "", *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
+) -> list[Hit]:
+    """Messages that hold all the words of a query, the best first; "…" keeps words together.
+
+    Where none does: those that hold the words as parts of longer ones, then those that hold some of them. `marks`
+    stand around what was found in a
+    snippet, which is one line without control characters. Raises StorageError.
+    """
+    wanted = index.terms(query)
+    if not wanted or limit < 1:
+        return []
+    found: list[tuple[Any, ...]] = []
+    if database.fts:
+        found = _indexed(database, index.expression(wanted), session, limit)
+    found = found or _scanned(database, wanted, session, limit)
+    if not found and database.fts and len(wanted) > 1:
+        found = _indexed(database, index.expression(wanted, "OR"), session, limit)
+    return [_hit(database, row, wanted, marks) for row in found]
+
+
+_HIT = """SELECT m.session, m.seq, m.role, m.text, m.tokens, m.at, m.place, g.id, g.turn, s.title
+    FROM {source} JOIN messages m ON m.id = {row} JOIN sessions s ON s.id = m.session
+    JOIN groups g ON g.session = m.session AND g.place = m.place"""
+
+
+def _indexed(database: Database, expression: str, session: str, limit: int) -> list[tuple[Any, ...]]:
+    within = "AND rowid IN (SELECT id FROM messages WHERE session = ?)" if session else ""
+    newest = f"SELECT rowid AS id, rank AS score FROM search WHERE search MATCH ? {within} ORDER BY rowid DESC LIMIT
+    {_NEWEST}"
+    best = f"SELECT id, score FROM ({newest}) ORDER BY score, id DESC LIMIT ?"
+    sql = _HIT.format(source=f"({best}) f", row="f.id") + " ORDER BY f.score, f.id DESC"
+    return database.read(sql, (expression, *([session] if session else []), limit))
+
+
+def _scanned(database: Database, wanted: Iterable[str], session: str, limit: int) -> list[tuple[Any, ...]]:
+    patterns = ["%" + re.sub(r"([\\%_])", r"\\\1", term) + "%" for term in wanted]
+    tests = [r"text LIKE ? ESCAPE '\'" for _ in patterns] + (["session = ?"] if session else [])
+    newest = f"SELECT id FROM messages WHERE {' AND '.join(tests)} ORDER BY id DESC LIMIT ?"
+    sql = _HIT.format(source=f"({newest}) f", row="f.id") + " ORDER BY f.id DESC"
+    return database.read(sql, (*patterns, *([session] if session else []), limit))
+
+
+def _hit(database: Database, row: tuple[Any, ...], wanted: Sequence[str], marks: tuple[str, str]) -> Hit:
+    session, seq, role, text, tokens, at, place, group, turn, title = row
+    return Hit(
+        session=session,
+        message=f"m{seq}",
+        role=role,
+        snippet=snippet(text, wanted, marks),
+        tokens=tokens,
+        compaction=_folded_by(database, session, place),
+        turn=turn,
+        at=at,
+        group=group,
+        title=title,
+    )
+
+
+def _folded_by(database: Database, session: str, place: int) -> str:
+    """The latest compaction in force that covers a place of the record."""
+    found = database.read(
+        "SELECT c.id FROM covers x JOIN compactions c ON c.session = x.session AND c.id = x.compaction "
+        "WHERE x.session = ? AND x.first <= ? AND x.last >= ? AND NOT c.undone ORDER BY c.entry DESC LIMIT 1",
+        (session, place, place),
+    )
+    return str(found[0][0]) if found else ""

@@ -1,0 +1,158 @@
+"""The one SQLite database of a data folder: opened, brought up to date, read and written in whole transactions.
+
+One connection, used by one thread at a time; asynchronous callers hand their work to the one storage thread. Knows
+no session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+from urllib.parse import quote
+
+from ctxchat.core.errors import StorageError
+from ctxchat.core.tokens import Count, rough_count
+from ctxchat.storage import files, index, schema
+from ctxchat.storage.faults import faults
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FILE = "ctxchat.db"
+BACKUPS_KEPT = 5
+_PATIENCE = 30.0  # seconds another process may write before we give up
+
+
+def utc_now() -> str:
+    """ISO 8601, UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Database:
+    """An open store. Its functions may be called from any thread; `run` calls them in the storage thread.
+
+    `folder` is the data folder, `fts` whether there is a full-text index, `backups` the copies made by migrations at this
+    opening. `count` gives the tokens that search shows beside a hit.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        now: Callable[[], str] = utc_now,
+        count: Count = rough_count,
+        full_text: bool = True,
+        migrations: Sequence[schema.Migration] = schema.MIGRATIONS,
+    ) -> None:
+        """Open, make or bring up to date the database in `folder`. Raises StorageError, having overwritten nothing."""
+        self.folder = files.private_folder(folder)
+        self.path = files.private_file(folder / FILE)
+        self.now = now
+        self.count = count
+        self._mutex = threading.RLock()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage")
+        with faults(self.path):
+            self._connection = _connect(self.path)
+            try:
+                self.backups = self._bring_up_to_date(migrations)
+                self.fts = index.prepare(self._connection, wanted=full_text)
+            except BaseException:
+                self._connection.close()
+                raise
+        self.finish_deletions()
+
+    def read(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query. Raises StorageError."""
+        with self._mutex, faults(self.path):
+            return self._connection.execute(sql, values).fetchall()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything inside is written, and is on disk at the end; or nothing is. Raises StorageError."""
+        with self._mutex, faults(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function in the storage thread, after all that was asked for before. Once asked for it is done, even where
+        the one who waits is cancelled."""
+        loop = asyncio.get_running_loop()
+        return await asyncio.shield(loop.run_in_executor(self._thread, lambda: function(*args, **kwargs)))
+
+    def backup(self, name: str) -> Path:
+        """A copy of the database under `backups/`, whole even while others write. Raises StorageError."""
+        copy = files.private_folder(self.folder / "backups") / name
+        files.private_file(copy)
+        with faults(copy), contextlib.closing(sqlite3.connect(copy)) as target, self._mutex:
+            self._connection.backup(target)
+        return copy
+
+    def check(self) -> list[str]:
+        """What SQLite finds wrong with the file, in words; empty when all is well."""
+        try:
+            rows = [str(row[0]) for row in self.read("PRAGMA quick_check(20)")]
+        except StorageError as problem:
+            return [str(problem)]
+        return [] if rows == ["ok"] else rows
+
+    def finish_deletions(self) -> None:
+        """Remove the folders of deleted sessions that are still there; what cannot be removed is tried again next time."""
+        for (session,) in self.read("SELECT session FROM doomed"):
+            with contextlib.suppress(StorageError):
+                files.remove_folder(files.session_folder(self.folder, session))
+                with self.transaction() as connection:
+                    connection.execute("DELETE FROM doomed WHERE session = ?", (session,))
+
+    def close(self) -> None:
+        """Finish what was asked for, then close. A second time does nothing."""
+        self._thread.shutdown(wait=True)
+        with self._mutex:
+            self._connection.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _bring_up_to_date(self, migrations: Sequence[schema.Migration]) -> list[Path]:
+        schema.check_ours(self._connection, self.path, len(migrations))
+        mode = self._connection.execute("PRAGMA journal_mode").fetchone()[0]
+        if schema.version(self._connection) == len(migrations) and mode == "wal":
+            return []
+        with files.lock(self.folder / ".setup.lock", wait=_PATIENCE):  # of two that start at once, one does it
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            return schema.migrate(self._connection, migrations, self._backup_before)
+
+    def _backup_before(self, number: int) -> Path:
+        stamp = self.now().replace(":", "").replace("-", "")
+        copy = self.backup(f"v{number}-{stamp}.db")
+        for old in sorted(copy.parent.glob("v*.db"), key=lambda p: p.stat().st_mtime)[:-BACKUPS_KEPT]:
+            old.unlink()
+        return copy
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    uri = f"file:{quote(str(path.resolve()))}?mode=rw"
+    connection = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = FAST")
+    except BaseException:
+        connection.close()
+        raise
+    return connection

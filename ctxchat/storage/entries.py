@@ -1,0 +1,259 @@
+"""Journal entries as rows: written with everything that lists and searches read, read back one by one.
+
+A compaction names every group it ever folded. Kept as runs of places, two hundred passes over a hundred thousand
+messages cost
+kilobytes and not a hundred megabytes. Knows nothing of what the entries mean for a session.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from ctxchat.core.journal import Changed, Measured, ModelChosen, Named, Partial, Record, Sealed, Undone
+from ctxchat.core.ledger import Change
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count
+from ctxchat.storage import index
+
+Runs = tuple[int, ...]
+"""Places in the record as first, how many, first, how many, …"""
+
+_PACK_FROM = 32  # groups; below that the ids themselves are as short
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+class Packed(msgspec.Struct, frozen=True, tag="packed"):
+    """A change whose groups are named by place: `covers` for each edit, `folded` for its record."""
+
+    change: Change
+    covers: tuple[Runs, ...]
+    folded: Runs = ()
+
+
+_encoder = msgspec.json.Encoder()
+_rows = msgspec.json.Decoder(Record | Packed)
+_partials = msgspec.json.Decoder(Partial)
+
+
+class Damaged(msgspec.Struct, frozen=True):
+    """An entry that cannot be read, and why."""
+
+    seq: int
+    why: str
+
+
+def encode(value: Record | Packed | Partial) -> bytes:
+    """Its JSON. Halves of surrogate pairs, which no database takes, become U+FFFD."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return whole_text(json.dumps(msgspec.to_builtins(value), ensure_ascii=False)).encode()
+
+
+def whole_text(text: str) -> str:
+    """The text with halves of surrogate pairs replaced, so that it can be written."""
+    return _LONE.sub("\ufffd", text)
+
+
+def decode_partial(body: bytes) -> Partial:
+    """A partial round. Raises msgspec.DecodeError."""
+    return _partials.decode(body)
+
+
+# ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def append(
+    connection: sqlite3.Connection, session: str, records: Iterable[Record], at: str, count: Count, *, fts: bool
+) -> None:
+    """Write entries at the end of a session's journal, with all that is derived from them, within the caller's
+    transaction."""
+    writer = _Writer(connection, session, at, count, fts)
+    for record in records:
+        writer.take(record)
+    writer.finish()
+
+
+class _Writer:
+    """One append under way: rows gathered, written in a few strokes."""
+
+    def __init__(self, connection: sqlite3.Connection, session: str, at: str, count: Count, fts: bool) -> None:
+        self._connection = connection
+        self._session = session
+        self._at = at
+        self._count = count
+        self._fts = fts
+        self._seq = self._last("SELECT max(seq) FROM journal WHERE session = ?")
+        self._place = self._last("SELECT max(place) + 1 FROM groups WHERE session = ?")
+        self._message = int(connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0])
+        self._entries: list[tuple[object, ...]] = []
+        self._groups: list[tuple[object, ...]] = []
+        self._messages: list[tuple[object, ...]] = []
+        self._counted = 0
+
+    def take(self, record: Record) -> None:
+        self._seq += 1
+        stored: Record | Packed = record
+        match record:
+            case Sealed(groups=groups):
+                for group in groups:
+                    self._take_group(group)
+            case Changed(change=change):
+                stored = self._take_change(change)
+            case Undone(change=change):
+                self._undo(change)
+            case Measured(used=used, model=model):
+                self._set("used = ?, model = iif(model = '', ?, model)", used, whole_text(model))
+            case Named(title=title):
+                self._set("title = ?", whole_text(title))
+            case ModelChosen(model=model):
+                self._set("model = ?", whole_text(model))
+            case _:
+                pass
+        self._entries.append((self._session, self._seq, self._at, encode(stored)))
+
+    def finish(self) -> None:
+        self._flush()
+        self._set("updated = ?, messages = messages + ?", self._at, self._counted)
+
+    def _take_group(self, group: Group) -> None:
+        self._groups.append((self._session, self._place, group.id, group.turn, self._seq))
+        for message in group.messages:
+            self._take_message(message)
+        if group.kind == "user":
+            opening = " ".join(whole_text(group.first.text[:400]).split())[:80]
+            self._set("title = iif(title = '', ?, title)", opening)
+        self._place += 1
+
+    def _take_message(self, message: Message) -> None:
+        if message.synthetic:
+            return
+        self._message += 1
+        self._counted += 1
+        text = whole_text(index.searchable(message))
+        tokens = self._count(text) + MESSAGE_OVERHEAD
+        at = message.at or self._at
+        row = (self._message, self._session, message.seq, self._place, message.role, at, tokens, text)
+        self._messages.append(row)
+
+    def _take_change(self, change: Change) -> Record | Packed:
+        self._flush()
+        covered = sum(len(edit.covers) for edit in change.edits)
+        places = self._places() if covered else {}
+        if any(group not in places for edit in change.edits for group in edit.covers):
+            return Changed(change)  # refused when it is read, and reported then
+        covers = tuple(runs(places[group] for group in edit.covers) for edit in change.edits)
+        if change.kind == "compaction":
+            self._list_compaction(change, covers)
+        return _pack(change, covers, places) if covered >= _PACK_FROM else Changed(change)
+
+    def _list_compaction(self, change: Change, covers: Sequence[Runs]) -> None:
+        record = change.record
+        row = (
+            self._session,
+            change.id,
+            self._seq,
+            change.at or self._at,
+            record.reason if record else "",
+            record.strategy if record else "",
+            record.model if record else "",
+            record.before.used if record else 0,
+            record.after.used if record else 0,
+            record.folded_messages if record else 0,
+            record.seconds if record else 0.0,
+            record.cost_usd if record else 0.0,
+        )
+        marks = ", ".join("?" * len(row))
+        self._connection.execute(f"INSERT OR REPLACE INTO compactions VALUES ({marks}, 0)", row)
+        spans = [(self._session, change.id, first, first + many - 1) for edit in covers for first, many in _pairs(edit)]
+        self._connection.executemany("INSERT INTO covers VALUES (?, ?, ?, ?)", spans)
+        self._count_compactions()
+
+    def _undo(self, change: str) -> None:
+        self._flush()
+        self._connection.execute(
+            "UPDATE compactions SET undone = 1 WHERE session = ? AND id = ?", (self._session, change)
+        )
+        self._count_compactions()
+
+    def _count_compactions(self) -> None:
+        self._set("compactions = (SELECT count(*) FROM compactions WHERE session = sessions.id AND NOT undone)")
+
+    def _places(self) -> dict[str, int]:
+        rows = self._connection.execute(
+            "SELECT id, place FROM groups WHERE session = ? ORDER BY place", (self._session,)
+        )
+        return dict(rows.fetchall())
+
+    def _flush(self) -> None:
+        execute = self._connection.executemany
+        execute("INSERT INTO journal (session, seq, at, body) VALUES (?, ?, ?, ?)", self._entries)
+        execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?)", self._groups)
+        execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._messages)
+        if self._messages:
+            index.add(self._connection, ((row[0], row[7]) for row in self._messages), fts=self._fts)  # type: ignore[misc]
+        self._entries, self._groups, self._messages = [], [], []
+
+    def _set(self, what: str, *values: object) -> None:
+        self._connection.execute(f"UPDATE sessions SET {what} WHERE id = ?", (*values, self._session))
+
+    def _last(self, sql: str) -> int:
+        return int(self._connection.execute(sql, (self._session,)).fetchone()[0] or 0)
+
+
+def runs(places: Iterable[int]) -> Runs:
+    """Places as runs, their order kept."""
+    found: list[int] = []
+    for place in places:
+        if found and place == found[-2] + found[-1]:
+            found[-1] += 1
+        else:
+            found += (place, 1)
+    return tuple(found)
+
+
+def _pack(change: Change, covers: tuple[Runs, ...], places: Mapping[str, int]) -> Record | Packed:
+    replace = msgspec.structs.replace
+    bare = replace(change, edits=tuple(replace(edit, covers=()) for edit in change.edits))
+    folded: Runs = ()
+    if bare.record and all(group in places for group in bare.record.folded):
+        folded = runs(places[group] for group in bare.record.folded)
+        bare = replace(bare, record=replace(bare.record, folded=()))
+    return Packed(bare, covers, folded)
+
+
+def _pairs(flat: Runs) -> Iterable[tuple[int, int]]:
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode(seq: int, body: bytes, groups: Callable[[], Sequence[str]]) -> Record | Damaged:
+    """One entry. `groups` gives the ids of the session's groups by place, asked for only where they are needed."""
+    try:
+        value = _rows.decode(body)
+        return _unpack(value, groups()) if isinstance(value, Packed) else value
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError) as error:
+        return Damaged(seq, str(error))
+
+
+def _unpack(packed: Packed, groups: Sequence[str]) -> Changed:
+    replace = msgspec.structs.replace
+    change = packed.change
+    edits = tuple(
+        replace(edit, covers=_expand(flat, groups)) for edit, flat in zip(change.edits, packed.covers, strict=True)
+    )
+    record = change.record
+    if record and packed.folded:
+        record = replace(record, folded=_expand(packed.folded, groups))
+    return Changed(replace(change, edits=edits, record=record))
+
+
+def _expand(flat: Runs, groups: Sequence[str]) -> tuple[str, ...]:
+    return tuple(group for first, many in _pairs(flat) for group in groups[first : first + many] if group)

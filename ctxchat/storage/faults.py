@@ -1,0 +1,67 @@
+"""Turns what SQLite and the file system complain about into errors a person can act on. Knows no table."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ctxchat.core.errors import StorageError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+@contextmanager
+def faults(path: Path) -> Iterator[None]:
+    """Raise StorageError, with a remedy, for whatever goes wrong with the file or folder `path` inside."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _from_sqlite(error, path) from error
+    except OSError as error:
+        raise _from_system(error, path) from error
+
+
+def _from_sqlite(error: sqlite3.Error, path: Path) -> StorageError:
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name.startswith("SQLITE_FULL"):
+        return _full(path)
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        return _refused(path)
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StorageError(f"{path} is in use by another ctxchat that writes.", "Wait a moment and try again.")
+    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+        return unreadable(path, str(error))
+    if name.startswith("SQLITE_CONSTRAINT_FOREIGNKEY"):
+        return StorageError("The session was deleted elsewhere; nothing was written.", "Start a new session.")
+    return StorageError(f"{path}: {error}", "Nothing was changed. `ctxchat doctor` looks at the store.")
+
+
+def _from_system(error: OSError, path: Path) -> StorageError:
+    if error.errno in _FULL:
+        return _full(path)
+    if error.errno in _REFUSED:
+        return _refused(path)
+    return StorageError(f"{path}: {error.strerror or error}", "Nothing was changed.")
+
+
+def _full(path: Path) -> StorageError:
+    return StorageError(f"The disk of {path} is full; nothing was written.", "Free some space and try again.")
+
+
+def _refused(path: Path) -> StorageError:
+    return StorageError(
+        f"{path} cannot be opened for writing.",
+        "Give yourself write permission, or set CTXCHAT_DATA_DIR to another folder.",
+    )
+
+
+def unreadable(path: Path, why: str) -> StorageError:
+    """A database that is damaged as a whole, or none of ours."""
+    return StorageError(
+        f"{path} cannot be read as ctxchat's database: {why}.",
+        f"It was left as it is. Move it away to start afresh, or put back a copy from {path.parent / 'backups'}.",
+    )

@@ -1,0 +1,148 @@
+"""Folders and files of the store: private to their owner, inside the data folder, and never reached through a link.
+
+Knows no table.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from pathlib import Path
+
+from ctxchat.core.errors import SessionBusy, StorageError, UsageError
+from ctxchat.storage.faults import faults
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford's base 32: nothing in it can be mistaken for something else."""
+
+_ID = re.compile(f"[{ALPHABET}]{{12}}")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def check_id(session: str) -> str:
+    """The id, if it is one. Raises UsageError: no path is ever made of anything else."""
+    if not _ID.fullmatch(session):
+        raise UsageError(f"{session!r} is no session id.", "`ctxchat sessions list` shows them.")
+    return session
+
+
+def private_folder(path: Path) -> Path:
+    """The folder, made with 0700 where it is missing. Raises StorageError, also where a link or a file stands there."""
+    with faults(path):
+        for missing in [p for p in reversed((path, *path.parents)) if not p.exists()]:
+            missing.mkdir(mode=0o700, exist_ok=True)
+        if not path.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "a file stands where a folder should be", str(path))
+    if path.is_symlink():
+        raise StorageError(f"{path} is a link; ctxchat does not write through it.", "Remove the link.")
+    return path
+
+
+def private_file(path: Path) -> Path:
+    """The file, made with 0600 where it is missing, and closed to others where it was open. Raises StorageError."""
+    with faults(path):
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            if os.name == "posix" and os.fstat(handle).st_mode & 0o077:
+                os.fchmod(handle, 0o600)
+        finally:
+            os.close(handle)
+    return path
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """A new file with 0600. It is there whole or not at all; one that stands there already is never touched
+    (FileExistsError)."""
+    if path.is_symlink() or path.exists():
+        raise FileExistsError(errno.EEXIST, "a file stands there already", str(path))
+    half = path.with_name(f".{path.name}.{os.getpid()}")
+    half.unlink(missing_ok=True)
+    handle = os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        half.rename(path)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def session_folder(data: Path, session: str) -> Path:
+    """Where the files of a session lie; not made here. Raises UsageError for a crafted id."""
+    return data / "sessions" / check_id(session)
+
+
+def remove_folder(path: Path) -> None:
+    """Delete a session's folder; a link in it, or in its place, goes and what it points to stays. Raises StorageError."""
+    with faults(path):
+        if path.is_symlink():
+            path.unlink()
+        elif path.exists():
+            shutil.rmtree(path)
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copy a session's files, private again; links are not followed and not copied. Raises StorageError."""
+    if not source.is_dir() or source.is_symlink():
+        return
+    with faults(target):
+        for path in sorted(source.rglob("*")):
+            if path.is_file() and not path.is_symlink() and not any(p.is_symlink() for p in path.parents):
+                copy = target / path.relative_to(source)
+                private_folder(copy.parent)
+                write_private(copy, path.read_bytes())
+
+
+def safe_name(name: str) -> str:
+    """A file name made of any text: one segment, no dots in front, at most 100 characters."""
+    parts = [part for part in re.split(r"[/\\]", name) if part not in {"", ".", ".."}]
+    flat = _UNSAFE.sub("_", "_".join(parts)).lstrip("._-")
+    stem, dot, suffix = flat.rpartition(".")
+    if dot and len(suffix) <= 8:
+        return f"{stem[: 99 - len(suffix)]}.{suffix}"
+    return flat[:100] or "text"
+
+
+def lock(path: Path, *, wait: float = 0.0) -> Lock:
+    """Hold the lock file `path` for this process, waiting at most so many seconds. Raises SessionBusy and StorageError."""
+    held = Lock(path)
+    held.acquire(wait)
+    return held
+
+
+class Lock:
+    """A lock that dies with its process; the file stays, since unlinking it would let two hold it."""
+
+    def __init__(self, path: Path) -> None:
+        from filelock import FileLock  # 80 ms that a command which only reads does not need
+
+        self._path = path
+        # A soft lock would outlive a kill, so a file system without locks is an error here.
+        self._lock = FileLock(path, mode=0o600, thread_local=False, fallback_to_soft=False)
+
+    def acquire(self, wait: float) -> None:
+        """Raises SessionBusy when another holds it for longer than `wait` seconds."""
+        from filelock import Timeout
+
+        private_folder(self._path.parent)
+        with faults(self._path):
+            try:
+                self._lock.acquire(timeout=wait, poll_interval=0.02)
+            except Timeout:
+                raise SessionBusy(
+                    f"{self._path.parent.name} is open in another window or command.",
+                    "Close it there, or read it here without writing.",
+                ) from None
+
+    def release(self) -> None:
+        """Give it free; a second time does nothing."""
+        self._lock.release()
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()

@@ -1,0 +1,134 @@
+"""OpenAI-style chat messages from a file into a new session: read whole, checked whole, then written in one transaction."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ctxchat.core import openai
+from ctxchat.core.errors import UsageError
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.journal import Named, Record, Sealed
+from ctxchat.core.messages import Message
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+from ctxchat.storage.entries import whole_text
+from ctxchat.storage.faults import faults
+
+_SHAPES = "It must hold a JSON array of chat messages, an object with `messages`, or JSON lines of these."
+_HALF = re.compile(r"\\u[dD][89abAB]")
+
+
+def import_file(database: Database, file: Path, title: str = "") -> str:
+    """A new session with the conversation in a file; its id. Without a title, the first user message gives one.
+
+    Raises UsageError naming file and line, or the message, and StorageError; nothing is left behind then.
+    """
+    messages = read_messages(file, database.now())
+    records: list[Record] = [Named(" ".join(title.split()))] if title.strip() else []
+    records += [Sealed((group,)) for group in group_messages(messages)]
+    return sessions.create(database, records=records)
+
+
+def read_messages(file: Path, at: str = "") -> list[Message]:
+    """The messages of a file, numbered from 1. Raises UsageError and StorageError."""
+    text = _text(file)
+    wires = list(_messages(text, file))
+    if not wires:
+        raise UsageError(f"{file} holds no messages.", _SHAPES)
+    halves = bool(_HALF.search(text))
+    return [_message(wire, seq, at, where, halves=halves) for seq, (where, wire) in enumerate(wires, 1)]
+
+
+def _text(file: Path) -> str:
+    if not file.exists():
+        raise UsageError(f"{file} does not exist.", "Give the path of a JSON or JSON-lines file.")
+    with faults(file):
+        data = file.read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{file}:{line}: not UTF-8 (byte {error.start}).", "Save it as UTF-8.") from error
+
+
+def _messages(text: str, file: Path) -> Iterator[tuple[str, object]]:
+    """Each message and where it stands."""
+    if not text.strip():
+        raise UsageError(f"{file} is empty.", _SHAPES)
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    try:
+        whole = _parse(text)
+    except ValueError as error:
+        if len(lines) == 1 or not _is_json(lines[0][1]):
+            raise _bad_json(file, getattr(error, "lineno", 1), error) from error
+    else:
+        yield from _conversation(whole, str(file))
+        return
+    for number, line in lines:
+        try:
+            value = _parse(line)
+        except ValueError as error:
+            raise _bad_json(file, number, error) from error
+        yield from _conversation(value, f"{file}:{number}")
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _no_number(word: str) -> object:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        _parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _bad_json(file: Path, line: int, error: ValueError) -> UsageError:
+    return UsageError(f"{file}:{line}: not JSON: {getattr(error, 'msg', error)}.", _SHAPES)
+
+
+def _conversation(value: object, where: str) -> Iterator[tuple[str, object]]:
+    """The messages of one JSON value: a message, an array of them, or an object that holds them."""
+    if isinstance(value, dict) and "role" not in value and isinstance(value.get("messages"), list):
+        value = value["messages"]
+    if isinstance(value, list):
+        yield from ((where, message) for message in value)
+    elif isinstance(value, dict) and "role" in value:
+        yield where, value
+    else:
+        raise UsageError(f"{where}: no chat messages.", _SHAPES)
+
+
+def _message(wire: object, seq: int, at: str, where: str, *, halves: bool) -> Message:
+    if not isinstance(wire, dict):
+        raise UsageError(
+            f"{where}: message {seq}: {type(wire).__name__}, not an object with role and content.", _SHAPES
+        )
+    clean = _without_halves(wire) if halves else wire
+    try:
+        message = openai.from_wire(clean, seq, at)
+    except openai.ImportProblem as problem:
+        raise UsageError(f"{where}: {problem.text}", _SHAPES) from problem
+    if clean != wire:
+        kept = {field: wire[field] for field in openai.FIELDS if field in wire}
+        message = msgspec.structs.replace(message, original=json.dumps(kept))
+    return message
+
+
+def _without_halves(wire: dict[str, Any]) -> dict[str, Any]:
+    """The message without halves of surrogate pairs, which nothing but JSON's escapes can carry."""
+    return json.loads(whole_text(json.dumps(wire, ensure_ascii=False)))

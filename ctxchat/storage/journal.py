@@ -1,0 +1,88 @@
+"""The journal of one session, open for writing: what the agent is handed as `core.ports.JournalPort`.
+
+The SQLite work is done in the storage thread, in the order it was asked for; nothing here blocks the event loop.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.core.journal import Partial, Record
+from ctxchat.storage import entries, files, loading, sessions
+from ctxchat.storage.database import Database
+from ctxchat.storage.spill import spill
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """A session this process may write: its journal, its state, and what was found damaged or cut off, in sentences."""
+
+    journal: Journal
+    state: loading.SessionState
+    problems: tuple[str, ...]
+
+
+class Journal:
+    """Appends to one session while holding its lock. Made by `open_journal`."""
+
+    def __init__(self, database: Database, session: str, lock: files.Lock) -> None:
+        self._database = database
+        self._session = session
+        self._lock = lock
+
+    @property
+    def session(self) -> str:
+        """The session's id."""
+        return self._session
+
+    @property
+    def folder(self) -> Path:
+        """The session's own folder; `spill` returns paths within it."""
+        return files.session_folder(self._database.folder, self._session)
+
+    async def write(self, *records: Record) -> None:
+        """Append; when it returns the entries are on disk and the partial round is forgotten, in one transaction.
+
+        Once asked for it happens, even where the caller is cancelled while waiting. Raises StorageError, having
+        changed nothing.
+        """
+        await self._database.run(sessions.append, self._database, self._session, *records, clear=True)
+
+    async def keep(self, partial: Partial) -> None:
+        """Remember a round that is not sealed yet, in place of the one before. Raises StorageError."""
+        await self._database.run(self._keep, partial)
+
+    async def spill(self, name: str, text: str) -> str:
+        """Save a text too large for the view; its path within the session's folder, `tool-results/…`. Raises
+        StorageError."""
+        return await self._database.run(spill, self.folder, name, text)
+
+    async def close(self) -> None:
+        """Finish what was asked for and give the session free for others."""
+        await self._database.run(self._lock.release)
+
+    def _keep(self, partial: Partial) -> None:
+        body = entries.encode(partial)
+        with self._database.transaction() as connection:
+            values = (self._session, self._database.now(), body)
+            connection.execute("INSERT OR REPLACE INTO partials VALUES (?, ?, ?)", values)
+
+
+def open_journal(database: Database, session: str) -> Opened:
+    """Open a session (a full id) for writing, and close in its record what a kill left open.
+
+    Raises SessionBusy while another window or command writes to it: `loading.load` reads it all the same. Call it in
+    the storage
+    thread (`database.run`) where an event loop is running.
+    """
+    sessions.row(database, session)
+    lock = files.lock(sessions.lock_path(database, session))
+    try:
+        sessions.row(database, session)
+        loaded = loading.load(database, session, owned=True)
+        sessions.append(database, session, *loaded.repairs, clear=True) if loaded.repairs else None
+    except BaseException:
+        lock.release()
+        raise
+    return Opened(Journal(database, session, lock), loaded.state, loaded.problems)

@@ -1,0 +1,93 @@
+"""The tables, and how an older database becomes a newer one: a copy first, then one transaction a step.
+
+A kill at any point leaves the version before or the version after. The journal is the truth; `sessions`, `groups`, `messages`,
+`compactions` and `covers` say again what lists, search and the archive need to find without reading it whole.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ctxchat.core.errors import StorageError
+from ctxchat.storage.faults import unreadable
+
+APPLICATION = 0x43745874
+"""SQLite's application id: tells our databases from anyone's."""
+
+Migration = Sequence[str]
+
+_FIRST: Migration = (
+    """CREATE TABLE sessions (
+        id TEXT PRIMARY KEY, created TEXT NOT NULL, updated TEXT NOT NULL, title TEXT NOT NULL DEFAULT '',
+        model TEXT NOT NULL DEFAULT '', parent TEXT NOT NULL DEFAULT '', messages INTEGER NOT NULL DEFAULT 0,
+        used INTEGER NOT NULL DEFAULT 0, compactions INTEGER NOT NULL DEFAULT 0)""",
+    "CREATE INDEX sessions_by_time ON sessions (updated)",
+    """CREATE TABLE journal (
+        id INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, seq INTEGER NOT NULL,
+        at TEXT NOT NULL, body BLOB NOT NULL, UNIQUE (session, seq))""",
+    """CREATE TABLE partials (
+        session TEXT PRIMARY KEY REFERENCES sessions ON DELETE CASCADE, at TEXT NOT NULL, body BLOB NOT NULL)""",
+    # `place` counts the groups of a session from 0; `entry` is the journal's seq.
+    """CREATE TABLE groups (
+        session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, place INTEGER NOT NULL, id TEXT NOT NULL,
+        turn INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (session, place)) WITHOUT ROWID""",
+    "CREATE INDEX groups_by_id ON groups (session, id)",
+    """CREATE TABLE messages (
+        id INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, seq INTEGER NOT NULL,
+        place INTEGER NOT NULL, role TEXT NOT NULL, at TEXT NOT NULL, tokens INTEGER NOT NULL, text TEXT NOT NULL)""",
+    "CREATE INDEX messages_by_seq ON messages (session, seq)",
+    """CREATE TABLE compactions (
+        session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, id TEXT NOT NULL, entry INTEGER NOT NULL,
+        at TEXT NOT NULL, reason TEXT NOT NULL, strategy TEXT NOT NULL, model TEXT NOT NULL, before INTEGER NOT NULL,
+        after INTEGER NOT NULL, messages INTEGER NOT NULL, seconds REAL NOT NULL, cost_usd REAL NOT NULL,
+        undone INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (session, id))""",
+    """CREATE TABLE covers (
+        session TEXT NOT NULL, compaction TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+        FOREIGN KEY (session, compaction) REFERENCES compactions ON DELETE CASCADE)""",
+    "CREATE INDEX covers_by_compaction ON covers (session, compaction)",
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    # Sessions whose rows are gone and whose folder still has to go: tried again at every start.
+    "CREATE TABLE doomed (session TEXT PRIMARY KEY)",
+)
+
+MIGRATIONS: Sequence[Migration] = (_FIRST,)
+"""Step n turns version n into version n + 1. Never edited once released, only added to."""
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """The version of this database, 0 for an empty one."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check_ours(connection: sqlite3.Connection, path: Path, newest: int) -> None:
+    """Raises StorageError for a database that is somebody else's or made by a newer ctxchat."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if tables and application != APPLICATION:
+        raise unreadable(path, "it belongs to another program")
+    if version(connection) > newest:
+        raise StorageError(f"{path} was written by a newer ctxchat.", "Update ctxchat to open it.")
+
+
+def migrate(
+    connection: sqlite3.Connection, migrations: Sequence[Migration], backup: Callable[[int], Path]
+) -> list[Path]:
+    """Bring the database to the newest version; the copies that were made. Raises sqlite3.Error, having changed nothing."""
+    copies: list[Path] = []
+    for number in range(version(connection), len(migrations)):
+        if number:
+            copies.append(backup(number))
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in migrations[number]:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+    return copies

@@ -1,0 +1,224 @@
+"""Sessions as a whole: made, listed, found, named, branched, deleted."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.core.errors import SessionBusy, StorageError, UsageError
+from ctxchat.core.journal import Changed, Named, PassEnded, PassStarted, Record, Sealed, Undone
+from ctxchat.storage import entries, files, index, loading
+from ctxchat.storage.database import Database
+
+_TICK = 8  # milliseconds between two ids that sort by time
+_SINCE = 1_704_067_200_000  # 2024-01-01 in milliseconds
+
+
+class SessionRow(msgspec.Struct, frozen=True):
+    """A stored session, as in `sessions list --json`. Times ISO 8601 UTC, `used` tokens at its last reply,
+    `compactions` in force."""
+
+    id: str
+    title: str
+    created: str
+    updated: str
+    messages: int
+    model: str
+    used: int
+    compactions: int
+    parent: str
+
+
+_COLUMNS = ", ".join(SessionRow.__struct_fields__)
+
+
+def new_id(at: str) -> str:
+    """Twelve characters: eight of time, so that ids sort by age, and four of chance."""
+    milliseconds = int(datetime.fromisoformat(at).timestamp() * 1000)
+    number = max(0, milliseconds - _SINCE) // _TICK
+    time = "".join(files.ALPHABET[number >> shift & 31] for shift in range(35, -1, -5))
+    return time + "".join(secrets.choice(files.ALPHABET) for _ in range(4))
+
+
+def create(
+    database: Database, *, title: str = "", model: str = "", parent: str = "", records: Iterable[Record] = ()
+) -> str:
+    """A new session with these entries, all or nothing; its id. `title` and `model` are columns for the list: they
+    belong among
+    `records` too where the session itself shall know them. Raises StorageError."""
+    at = database.now()
+    with database.transaction() as connection:
+        session = _insert(connection, at, title, model, parent)
+        entries.append(connection, session, records, at, database.count, fts=database.fts)
+    return session
+
+
+def _insert(connection: sqlite3.Connection, at: str, title: str, model: str, parent: str) -> str:
+    values = (at, at, entries.whole_text(title), entries.whole_text(model), parent)
+    while True:
+        session = new_id(at)
+        made = connection.execute(
+            "INSERT OR IGNORE INTO sessions (id, created, updated, title, model, parent) VALUES (?, ?, ?, ?, ?, ?)",
+            (session, *values),
+        )
+        if made.rowcount:
+            return session
+
+
+def rows(database: Database) -> list[SessionRow]:
+    """All sessions, the one used last first."""
+    return [
+        SessionRow(*row) for row in database.read(f"SELECT {_COLUMNS} FROM sessions ORDER BY updated DESC, id DESC")
+    ]
+
+
+def row(database: Database, session: str) -> SessionRow:
+    """One session by its full id. Raises StorageError when there is none."""
+    found = database.read(f"SELECT {_COLUMNS} FROM sessions WHERE id = ?", (session,))
+    if not found:
+        raise StorageError(f"There is no session {session!r}.", "`ctxchat sessions list` shows them.")
+    return SessionRow(*found[0])
+
+
+def find(database: Database, prefix: str) -> str:
+    """The id that begins with `prefix`, which must tell it from all others. Raises UsageError for a crafted one, for
+    none and for several."""
+    wanted = prefix.strip().lower()
+    if not wanted or len(wanted) > 12 or not set(wanted) <= set(files.ALPHABET):
+        raise UsageError(f"{prefix!r} is no session id.", "`ctxchat sessions list` shows them.")
+    found = database.read("SELECT id FROM sessions WHERE substr(id, 1, ?) = ? LIMIT 4", (len(wanted), wanted))
+    if not found:
+        raise UsageError(f"There is no session {prefix!r}.", "`ctxchat sessions list` shows them.")
+    if len(found) > 1:
+        names = ", ".join(session for (session,) in found[:3])
+        raise UsageError(
+            f"{prefix!r} begins several sessions: {names}{', …' if found[3:] else ''}.", "Give more of the id."
+        )
+    return str(found[0][0])
+
+
+def latest(database: Database) -> str:
+    """The id of the session used last, empty when there is none."""
+    found = database.read("SELECT id FROM sessions ORDER BY updated DESC, id DESC LIMIT 1")
+    return str(found[0][0]) if found else ""
+
+
+@contextmanager
+def held(database: Database, session: str) -> Iterator[None]:
+    """Hold a session for a short while. Raises SessionBusy while another window or command has it, StorageError when
+    it is gone."""
+    row(database, session)
+    with files.lock(lock_path(database, session)):
+        row(database, session)  # it may have been deleted while we reached for the lock
+        yield
+
+
+def lock_path(database: Database, session: str) -> Path:
+    """The file whose lock makes one process the session's writer."""
+    return files.session_folder(database.folder, session) / ".lock"
+
+
+def is_busy(database: Database, session: str) -> bool:
+    """Whether another window or command has it open for writing."""
+    try:
+        with held(database, session):
+            return False
+    except SessionBusy:
+        return True
+
+
+def rename(database: Database, session: str, title: str) -> None:
+    """Give it a new title, as an entry of its journal. Raises SessionBusy and StorageError."""
+    with held(database, session):
+        append(database, session, Named(" ".join(title.split())))
+
+
+def append(database: Database, session: str, *records: Record, clear: bool = False) -> None:
+    """Write entries for a session the caller holds; `clear` forgets the partial round with them. Raises StorageError."""
+    at = database.now()
+    with database.transaction() as connection:
+        entries.append(connection, session, records, at, database.count, fts=database.fts)
+        if clear:
+            connection.execute("DELETE FROM partials WHERE session = ?", (session,))
+
+
+def delete(database: Database, session: str) -> None:
+    """Its rows, its index, its folder; nothing else. Raises SessionBusy and StorageError; a folder that resists goes
+    at a later start."""
+    files.check_id(session)
+    with held(database, session), database.transaction() as connection:
+        connection.execute("INSERT OR IGNORE INTO doomed VALUES (?)", (session,))
+        index.remove(connection, session, fts=database.fts)
+        connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+    database.finish_deletions()
+
+
+def fork(database: Database, session: str, up_to: str = "") -> str:
+    """A new session with everything up to a message (`m12`) or a compaction (its id), or with all of it; its id.
+
+    The group a message belongs to is copied whole. Changes that need a group that is not copied are left out, as are passes
+    without an end. Spilled files are copied too. Raises UsageError when `up_to` is nowhere.
+    """
+    source = row(database, session)
+    loaded = loading.load(database, session)
+    read, _ = loading.read_entries(database, session)
+    records = [*(entry.record for entry in read), *loaded.repairs]
+    copied = fitting(cut(records, up_to) if up_to else records)
+    new = create(database, title=source.title, model=source.model, parent=session, records=copied)
+    try:
+        old_folder, new_folder = (files.session_folder(database.folder, s) for s in (session, new))
+        files.copy_folder(old_folder / "tool-results", new_folder / "tool-results")
+        files.copy_folder(old_folder / "attachments", new_folder / "attachments")
+    except StorageError:
+        delete(database, new)
+        raise
+    return new
+
+
+def cut(records: Iterable[Record], up_to: str) -> list[Record]:
+    """The entries up to and with the one that holds a message or made a change. Raises UsageError when none does."""
+    kept: list[Record] = []
+    for record in records:
+        if isinstance(record, Sealed):
+            for place, group in enumerate(record.groups, 1):
+                if any(message.id == up_to for message in group.messages):
+                    return [*kept, Sealed(record.groups[:place])]
+        kept.append(record)
+        if isinstance(record, Changed) and record.change.id == up_to:
+            return kept
+    raise UsageError(
+        f"There is no message or compaction {up_to!r} in this session.", "`ctxchat sessions show` has the ids."
+    )
+
+
+def fitting(records: Iterable[Record]) -> list[Record]:
+    """The entries without changes that name groups which are not among them, without undoings of those, and without
+    passes that
+    have no end."""
+    held_back = list(records)
+    ended = {record.result.id for record in held_back if isinstance(record, PassEnded)}
+    groups: set[str] = set()
+    changes: set[str] = set()
+    kept: list[Record] = []
+    for record in held_back:
+        match record:
+            case Sealed():
+                groups.update(group.id for group in record.groups)
+            case Changed(change=change):
+                if not groups.issuperset([*change.pins, *change.adds, *(g for e in change.edits for g in e.covers)]):
+                    continue
+                changes.add(change.id)
+            case Undone(change=change) if change not in changes:
+                continue
+            case PassStarted(id=id) if id not in ended:
+                continue
+            case _:
+                pass
+        kept.append(record)
+    return kept
