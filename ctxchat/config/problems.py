@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection
 
@@ -47,6 +46,8 @@ def key_text(path: KeyPath) -> str:
 
 def nearest(word: str, words: Collection[str]) -> str:
     """The most similar of `words`, empty when none is near."""
+    import difflib
+
     found = difflib.get_close_matches(word[:80], list(words), n=1, cutoff=0.6)
     return found[0] if found else ""
 

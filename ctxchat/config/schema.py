@@ -32,7 +32,7 @@ STRATEGIES = (
     "pipeline",
 )
 
-PROVIDERS = ("memory_files", "skills", "workspace", "identity")
+PROVIDERS = ("skills", "workspace", "identity")
 
 
 def opt(
@@ -43,6 +43,7 @@ def opt(
     trust: bool = False,
     append: bool = False,
     names: Names | None = None,
+    partial: type | None = None,
     ge: float | None = None,
     le: float | None = None,
 ) -> Meta:
@@ -50,8 +51,9 @@ def opt(
 
     `effect` says what more or less of it does. `trust`: in a project's file it counts in a trusted folder only.
     `append`: layers add to it instead of replacing it. `names`: the open list its words come from (plug-ins add to it).
+    `partial`: a free table that holds any options of this one.
     """
-    extra = {"unit": unit, "effect": effect, "trust": trust, "append": append, "names": names}
+    extra = {"unit": unit, "effect": effect, "trust": trust, "append": append, "names": names, "partial": partial}
     limits: dict[str, Any] = {k: v for k, v in (("ge", ge), ("le", le)) if v is not None}
     return Meta(description=help, extra=extra, **limits)
 
@@ -74,7 +76,7 @@ class ModelSettings(Table, frozen=True):
     max_output: Annotated[int, opt("Longest reply; 0 leaves it to the model.", unit="tokens", ge=0, le=10_000_000)] = 0
     timeout: Annotated[
         float, opt("How long to wait for the next piece of a reply.", unit="seconds", ge=1, le=86_400)
-    ] = 120.0
+    ] = 300.0
     retries: Annotated[
         int, opt("How often a call is tried again after a passing failure.", unit="calls", ge=0, le=20)
     ] = 4
@@ -251,7 +253,7 @@ class ContextSettings(Table, frozen=True):
     ] = "auto"
     min_messages: Annotated[int, opt("No compaction by itself below this.", unit="messages", ge=1, le=10_000)] = 4
     compiler: Annotated[
-        Literal["all_sections", "current_tool_trace"] | tuple[ConversationSection, ...],
+        Literal["all_sections", "current_tool_trace"] | Annotated[tuple[ConversationSection, ...], Meta(min_length=1)],
         opt("What of the conversation the model sees: all, tool calls of the current turn only, or chosen sections."),
     ] = "all_sections"
     providers: Annotated[
@@ -284,7 +286,7 @@ class Permissions(Table, frozen=True):
         Mode, opt("`ask`, `read-only`, `auto-edit` (writing inside the folder is free), or `all`.", trust=True)
     ] = "ask"
     rules: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^\s*[^:\s]+\s*:\s*\S")], ...],
+        tuple[Annotated[str, Meta(pattern=r"^\s*[^:\s]+\s*:\s*\S", examples=["shell: git status*"])], ...],
         opt("What is allowed without asking, as `tool: pattern` (`shell: git status*`).", trust=True, append=True),
     ] = ()
     sandbox: Annotated[bool, opt("Run shell commands in the system's sandbox where there is one.", trust=True)] = True
@@ -324,7 +326,9 @@ class AgentSettings(Table, frozen=True):
     prompt: Annotated[str | None, opt("Its instructions, in place of the usual ones.")] = None
     tools: Annotated[tuple[str, ...] | None, opt("Its tools, by name; an empty list for none.", names="tools")] = None
     permissions: Annotated[Mode | None, opt("Its permission mode.")] = None
-    context: Annotated[dict[str, Any], opt("Any option of [context], for this agent only.")] = {}
+    context: Annotated[
+        dict[str, Any], opt("Any option of [context], for this agent only.", partial=ContextSettings)
+    ] = {}
 
 
 AtLeast = Annotated[int, Meta(ge=0)]

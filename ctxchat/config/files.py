@@ -1,0 +1,141 @@
+"""The settings in force: defaults, the person's file, the trusted project's file, environment, flags, in that order.
+
+Never raises for what a file holds: whatever is wrong is a `Problem`, and the last good settings stay in force.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.config import keys, paths
+from ctxchat.config.atomic import write_text
+from ctxchat.config.check import KnownNames, build
+from ctxchat.config.layers import Layer, Origin, agreeing, environment_layer, file_layer, flags_layer
+from ctxchat.config.merge import Tree, leaves, merge, split_trust
+from ctxchat.config.problems import Problem, key_text
+from ctxchat.config.schema import Settings
+from ctxchat.config.trust import is_trusted, trusted_folders
+
+DEFAULT = Origin("default")
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """The settings in force and where they come from.
+
+    `origins` holds every dotted key that somebody set. `problems` are all there are, at once. `keys` are the keys in
+    force. `untrusted` are the keys of the project's file that do not count because its folder is not trusted. `files`
+    are the ones to watch for edits, whether they exist or not.
+    """
+
+    settings: Settings
+    origins: dict[str, Origin]
+    problems: tuple[Problem, ...]
+    keys: keys.KeyMap
+    untrusted: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+
+    def origin(self, key: str) -> Origin:
+        """Who set this dotted key."""
+        return self.origins.get(key, DEFAULT)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Everything a person should be told at the start, a sentence each, with its remedy."""
+        told = [p.text for p in self.problems]
+        if any(o.layer == "last good" for o in self.origins.values()):
+            told.append("Using the last good settings until the file is mended.")
+        if self.untrusted:
+            told.append(f"{self.files[-1]}: not in force until you trust this folder: {', '.join(self.untrusted)}")
+        return tuple(told)
+
+
+def load(
+    workspace: Path | None = None,
+    *,
+    config: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
+    flags: Mapping[str, object] | None = None,
+    known: KnownNames | None = None,
+) -> Loaded:
+    """Read everything anew.
+
+    `workspace` is the folder whose project file counts, `config` a file to read instead of the person's own. `flags` are
+    dotted keys with values. `known` tells what plug-ins add to the open lists (`strategies`, `providers`, `transforms`,
+    `tools`); without it the installed entry points are asked.
+    """
+    known = known or entry_points
+    folder = paths.config_dir(environ)
+    backup = None if config else paths.data_dir(environ) / "last-good-config.toml"
+    user = config or paths.user_file(folder)
+    project, untrusted = _project_layer(workspace, folder, known)
+    above = (project, environment_layer(environ, known), flags_layer(flags or {}, known))
+    layers = [_user_layer(user, backup, known, missing_is_wrong=config is not None)]
+    tree = layers[0].tree
+    for layer in above:
+        layers.append(agreeing(tree, layer))
+        tree = merge(tree, layers[-1].tree)
+    settings = build(tree)
+    origins = {key_text(path): layer.where(path) for layer in layers for path, _ in leaves(layer.tree)}
+    keymap = keys.resolve(settings.keys, settings.interface.keys)
+    problems = [p for layer in layers for p in layer.problems]
+    problems += [_placed(p, origins) for p in keymap.problems]
+    if trouble := trusted_folders(folder)[1]:
+        problems.append(trouble)
+    watched = (user,) if workspace is None else (user, paths.project_file(workspace))
+    return Loaded(settings, origins, tuple(problems), keymap, untrusted, watched)
+
+
+def changes(before: Settings, after: Settings) -> tuple[tuple[str, object, object], ...]:
+    """What differs, as dotted key, old and new value (None where it is left out)."""
+    old, new = (dict(leaves(msgspec.to_builtins(s))) for s in (before, after))
+    return tuple((key_text(k), old.get(k), new.get(k)) for k in {**old, **new} if old.get(k) != new.get(k))
+
+
+def entry_points(names: str) -> Collection[str]:
+    """What installed plug-ins add to an open list."""
+    from importlib.metadata import entry_points as installed
+
+    return {entry.name for entry in installed(group=f"ctxchat.{names}")}
+
+
+def _user_layer(path: Path, backup: Path | None, known: KnownNames, missing_is_wrong: bool) -> Layer:
+    """The person's file; where something is wrong with it, its last good copy if there is one, else what is right of it."""
+    layer = agreeing({}, file_layer("user", path, known))
+    if missing_is_wrong and not layer.problems and not path.exists():
+        return msgspec.structs.replace(layer, problems=(Problem("is not there", file=str(path)),))
+    if backup is None:
+        return layer
+    if layer.problems:
+        good = agreeing({}, file_layer("last good", backup, known))
+        return msgspec.structs.replace(good, problems=layer.problems) if good.text and not good.problems else layer
+    with suppress(OSError, UnicodeError):
+        _remember(layer, backup)
+    return layer
+
+
+def _remember(layer: Layer, backup: Path) -> None:
+    if not layer.text:
+        backup.unlink(missing_ok=True)
+    elif not backup.exists() or backup.read_text(encoding="utf-8") != layer.text:
+        write_text(backup, layer.text)
+
+
+def _project_layer(workspace: Path | None, folder: Path, known: KnownNames) -> tuple[Layer, tuple[str, ...]]:
+    if workspace is None:
+        return Layer({}, (), lambda _: DEFAULT), ()
+    layer = file_layer("project", paths.project_file(workspace), known)
+    if not layer.tree or is_trusted(folder, workspace):
+        return layer, ()
+    harmless: Tree
+    harmless, held = split_trust(layer.tree)
+    return msgspec.structs.replace(layer, tree=harmless), held
+
+
+def _placed(problem: Problem, origins: Mapping[str, Origin]) -> Problem:
+    at = origins.get(problem.key, origins.get("interface.keys", DEFAULT))
+    return msgspec.structs.replace(problem, file=at.place, line=at.line)

@@ -1,0 +1,130 @@
+"""One source of settings each: a file, the environment, flags; its right values, where they stand, what is wrong."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from ctxchat.config.check import Fault, KnownNames, build, check, contradictions, get, nested, without
+from ctxchat.config.lines import layout, parse_key
+from ctxchat.config.merge import Tree, merge
+from ctxchat.config.options import Option, bare, find, options
+from ctxchat.config.problems import KeyPath, Problem, key_text, nearest
+from ctxchat.config.reading import read
+
+LayerName = Literal["default", "user", "last good", "project", "environment", "command line"]
+
+PREFIX = "CTXCHAT_"
+NOT_OPTIONS = frozenset({"CTXCHAT_CONFIG_DIR", "CTXCHAT_DATA_DIR"})
+"""Variables of ours that are no settings."""
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Who set a value. `place` is a file or a variable, `line` counts from 1, 0 where there is none."""
+
+    layer: LayerName
+    place: str = ""
+    line: int = 0
+
+    @property
+    def text(self) -> str:
+        """As shown beside the value: `default`, `config.toml:12`, `CTXCHAT_MODEL`."""
+        return f"{self.place}:{self.line}" if self.line else self.place or self.layer
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """A right tree, what was wrong with the rest, and where each key stands. `text` is a file's own."""
+
+    tree: Tree
+    problems: tuple[Problem, ...]
+    where: Callable[[KeyPath], Origin]
+    text: str = ""
+
+
+def file_layer(name: LayerName, path: Path, known: KnownNames) -> Layer:
+    """A file's values; none where there is no file."""
+    found = read(path)
+    if found.tree is None:
+        return Layer({}, (found.problem,) if found.problem else (), lambda _: Origin(name, str(path)), found.text)
+    tree, faults = check(found.tree, known)
+    places = layout(found.text)
+
+    def where(key: KeyPath) -> Origin:
+        return Origin(name, str(path), places.line(key))
+
+    return Layer(tree, _problems(faults, where), where, found.text)
+
+
+def environment_layer(environ: Mapping[str, str], known: KnownNames) -> Layer:
+    """`CTXCHAT_CONTEXT__KEEP_RECENT=6`: two underscores between the parts of a key, values as in TOML or plain words."""
+    raw: Tree = {}
+    problems: list[Problem] = []
+    variables: dict[KeyPath, str] = {}
+    for name in sorted(environ):
+        if not name.startswith(PREFIX) or name in NOT_OPTIONS:
+            continue
+        path = tuple(name[len(PREFIX) :].lower().split("__"))
+        option = find(path)
+        if option is None:
+            names = [PREFIX + o.key.upper().replace(".", "__") for o in options() if "*" not in o.path]
+            problems.append(Problem("is no setting", nearest=nearest(name, names), file=name))
+            continue
+        variables[path] = name
+        raw = merge(raw, nested(path, _from_text(environ[name], option)))
+
+    def where(key: KeyPath) -> Origin:
+        return Origin("environment", variables.get(key, "environment"))
+
+    tree, faults = check(raw, known)
+    return Layer(tree, (*problems, *_problems(faults, where)), where)
+
+
+def flags_layer(flags: Mapping[str, object], known: KnownNames) -> Layer:
+    """Values by dotted key, as the command line gave them."""
+    raw: Tree = {}
+    for key, value in flags.items():
+        raw = merge(raw, nested(parse_key(key), value))
+    tree, faults = check(raw, known)
+
+    def where(_: KeyPath) -> Origin:
+        return Origin("command line", "command line")
+
+    return Layer(tree, _problems(faults, where), where)
+
+
+def agreeing(below: Tree, layer: Layer) -> Layer:
+    """The layer without the values that contradict others (its own, or those below), which are named."""
+    tree, found = layer.tree, []
+    for _ in range(20):
+        faults = contradictions(build(merge(below, tree)))
+        if not faults:
+            break
+        for fault in faults:
+            own = [p for p in (fault.path, fault.against) if p and get(tree, p) is not None]
+            blamed = own[0] if own else fault.path
+            found.append(msgspec.structs.replace(fault, path=blamed))
+            tree = without(tree, blamed) if own else without(tree, fault.path[:2])
+    else:
+        tree = {}
+    problems = sorted((*layer.problems, *_problems(found, layer.where)), key=lambda p: p.line)
+    return msgspec.structs.replace(layer, tree=tree, problems=tuple(problems))
+
+
+def _problems(faults: list[Fault], where: Callable[[KeyPath], Origin]) -> tuple[Problem, ...]:
+    made = [(where(f.path), f) for f in faults]
+    made.sort(key=lambda pair: pair[0].line)
+    return tuple(Problem(f.what, key_text(f.path), f.allowed, f.nearest, at.place, at.line) for at, f in made)
+
+
+def _from_text(text: str, option: Option) -> Any:
+    if bare(option.type) is str:
+        return text
+    try:
+        return tomllib.loads(f"v = {text}")["v"]
+    except (ValueError, RecursionError, KeyError):
+        listed = option.allowed.startswith("a list")
+        return [part.strip() for part in text.split(",") if part.strip()] if listed else text

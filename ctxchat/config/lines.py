@@ -1,0 +1,176 @@
+"""Where things stand in a TOML text: the line and span of every key and value. For texts that are valid TOML already."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from bisect import bisect_right
+from contextlib import suppress
+
+import msgspec
+
+from ctxchat.config.problems import KeyPath
+
+_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+_KEY = re.compile(rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*")
+_PARTS = re.compile(_PART)
+_BLANK = re.compile(r"(?:[ \t\r\n,]|\#[^\n]*)*")
+_VALUE = re.compile(
+    r'"""(?:\\.|[^\\])*?"""(?:"{0,2})'
+    r"|'''.*?'''(?:'{0,2})"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'"
+    r"|\d{4}-\d\d-\d\d \d\d:[^\s,\]}#]*"
+    r"|[^\s,\]}#\[{]+",
+    re.DOTALL,
+)
+_LINE_END = re.compile(r"[^\n]*\n?")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a key and its value stand, as offsets into the text."""
+
+    key: int
+    value: int
+    end: int
+
+
+class Section(msgspec.Struct, frozen=True):
+    """A `[table]` with its path; `body` is the offset after its last key (or its header), at the start of a line."""
+
+    path: KeyPath
+    body: int
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """Every key of a text. `sections` begin with the root, whose path is empty."""
+
+    places: dict[KeyPath, Place]
+    sections: list[Section]
+    starts: list[int]
+
+    def line(self, path: KeyPath) -> int:
+        """The line (from 1) of a key, or of the nearest table around it; 0 when nothing of it is there."""
+        for n in range(len(path), 0, -1):
+            if place := self.places.get(path[:n]):
+                return bisect_right(self.starts, place.key)
+        return 0
+
+
+def layout(text: str) -> Layout:
+    """The places of all keys. Nonsense in, nonsense out: never raises for a text tomllib takes."""
+    scanner = _Scanner(text)
+    with suppress(RecursionError, ValueError, IndexError):  # a line number less; what is wrong has been said already
+        scanner.document()
+    starts = [0, *(m.end() for m in re.finditer("\n", text))]
+    return Layout(scanner.places, scanner.sections, starts)
+
+
+def parse_key(text: str) -> tuple[str, ...]:
+    """A dotted key as its parts: `models."a.b".window` is three. Raises ValueError for one that is none."""
+    if not _KEY.fullmatch(text.strip()):
+        raise ValueError(f"{text!r} is no key")
+    return tuple(_plain(part) for part in _PARTS.findall(text))
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.places: dict[KeyPath, Place] = {}
+        self.sections: list[Section] = [Section((), 0)]
+        self._counts: dict[KeyPath, int] = {}
+
+    def document(self) -> None:
+        here: KeyPath = ()
+        while self._skip():
+            if self.text[self.at] == "[":
+                here = self._header()
+            else:
+                self._pair(here)
+            self.sections[-1] = Section(here, self._line_end())
+
+    def _header(self) -> KeyPath:
+        start = self.at
+        many = self.text.startswith("[[", start)
+        self.at += 2 if many else 1
+        self._skip()
+        *front, last = self._key()
+        path = self._resolve((), front)
+        if many:
+            path = (*path, last)
+            self.places.setdefault(path, Place(start, start, start))
+            self._counts[path] = self._counts.get(path, 0) + 1
+            path = (*path, self._counts[path] - 1)
+        else:
+            path = self._resolve(path, [last])
+        self._skip()
+        self.at += 2 if many else 1
+        self.places.setdefault(path, Place(start, start, self.at))
+        self.sections.append(Section(path, self.at))
+        return path
+
+    def _pair(self, here: KeyPath) -> None:
+        start = self.at
+        path: KeyPath = here
+        for part in self._key():
+            path = (*path, part)
+            self.places.setdefault(path, Place(start, start, start))
+        self._skip()
+        self.at += 1  # the equals sign
+        self._skip()
+        value = self.at
+        self._value(path)
+        self.places[path] = Place(start, value, self.at)
+
+    def _value(self, path: KeyPath) -> None:
+        opening = self.text[self.at]
+        if opening == "[":
+            self._array(path)
+        elif opening == "{":
+            self.at += 1
+            while self._skip() and self.text[self.at] != "}":
+                self._pair(path)
+            self.at += 1
+        elif found := _VALUE.match(self.text, self.at):
+            self.at = found.end()
+        else:
+            raise ValueError("no value")
+
+    def _array(self, path: KeyPath) -> None:
+        self.at += 1
+        n = 0
+        while self._skip() and self.text[self.at] != "]":
+            start = self.at
+            self._value((*path, n))
+            self.places[(*path, n)] = Place(start, start, self.at)
+            n += 1
+        self.at += 1
+
+    def _key(self) -> list[str]:
+        found = _KEY.match(self.text, self.at)
+        if not found:
+            raise ValueError("no key")
+        self.at = found.end()
+        return [_plain(part) for part in _PARTS.findall(found[0])]
+
+    def _resolve(self, path: KeyPath, parts: list[str]) -> KeyPath:
+        """The path a header means: names of arrays of tables stand for their last element."""
+        for part in parts:
+            path = (*path, part)
+            if path in self._counts:
+                path = (*path, self._counts[path] - 1)
+        return path
+
+    def _skip(self) -> bool:
+        found = _BLANK.match(self.text, self.at)
+        self.at = found.end() if found else self.at
+        return self.at < len(self.text)
+
+    def _line_end(self) -> int:
+        found = _LINE_END.match(self.text, self.at)
+        return found.end() if found else self.at
+
+
+def _plain(part: str) -> str:
+    return str(tomllib.loads(f"k = {part}")["k"]) if part[0] in "\"'" else part

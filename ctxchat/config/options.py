@@ -1,0 +1,169 @@
+"""The table of options, read off the types of the schema: for checking, showing, documenting. Knows no file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, Meta
+from msgspec.structs import FieldInfo, fields
+
+from ctxchat.config.schema import Settings, Table
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What the schema says about one field besides its type."""
+
+    help: str = ""
+    unit: str = ""
+    effect: str = ""
+    trust: bool = False
+    append: bool = False
+    names: str | None = None
+    partial: type[Table] | None = None
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How a field is taken apart. `table`: fixed options. `named`: one `item` a name, `words` if only those are allowed.
+    `array`: a list of tables. `leaf`: one value, checked whole."""
+
+    kind: Literal["table", "named", "array", "leaf"]
+    item: Any = None
+    words: tuple[str, ...] = ()
+
+
+class Option(msgspec.Struct, frozen=True):
+    """One option. `*` in the path stands for a name of the person's choice. `default` is None where it is left out, and
+    `required` where it cannot be."""
+
+    path: tuple[str, ...]
+    type: Any
+    default: Any
+    facts: Facts
+    required: bool = False
+
+    @property
+    def key(self) -> str:
+        """The dotted key: `context.keep_recent`, `models.*.window`."""
+        return ".".join(self.path)
+
+    @property
+    def allowed(self) -> str:
+        """What may stand there, in words: `a whole number from 1 to 10000`."""
+        return allowed(self.type)
+
+
+def facts(tp: Any) -> Facts:
+    """What the outermost annotation says."""
+    found = Facts()
+    for meta in get_args(tp)[1:] if get_origin(tp) is Annotated else ():
+        if isinstance(meta, Meta) and meta.extra is not None:
+            found = Facts(help=meta.description or "", **meta.extra)
+    return found
+
+
+@cache
+def shape(tp: Any) -> Shape:
+    """How a type of the schema is taken apart."""
+    if partial := facts(tp).partial:
+        return Shape("table", partial)
+    tp = bare(tp)
+    if isinstance(tp, type) and issubclass(tp, Table):
+        return Shape("table", tp)
+    args = get_args(tp)
+    if get_origin(tp) is dict:
+        words = tuple(get_args(args[0])) if get_origin(args[0]) is Literal else ()
+        if words or shape(args[1]).kind == "table":
+            return Shape("named", args[1], words)
+    if get_origin(tp) is tuple and shape(args[0]).kind == "table":
+        return Shape("array", args[0])
+    return Shape("leaf", tp)
+
+
+def bare(tp: Any) -> Any:
+    """The type without annotations and without `or None`."""
+    while get_origin(tp) is Annotated:
+        tp = get_args(tp)[0]
+    if get_origin(tp) in (Union, UnionType):
+        rest = [a for a in get_args(tp) if a is not NoneType]
+        if len(rest) == 1:
+            return bare(rest[0])
+    return tp
+
+
+@cache
+def members(table: type[Table]) -> dict[str, FieldInfo]:
+    """The fields of a table by their name in TOML."""
+    return {field.encode_name: field for field in fields(table)}
+
+
+@cache
+def options() -> tuple[Option, ...]:
+    """Every option, in the order of the schema; hooks and other lists of tables with their parts as `hooks.*.event`."""
+    return tuple(_walk((), Settings, False))
+
+
+def find(path: tuple[str | int, ...]) -> Option | None:
+    """The option a key of a settings tree belongs to."""
+    return next((o for o in options() if _matches(o.path, path)), None)
+
+
+def allowed(tp: Any) -> str:
+    """What may stand there, in words."""
+    limits = [m for m in get_args(tp)[1:] if isinstance(m, Meta)] if get_origin(tp) is Annotated else []
+    low = next((m.ge for m in limits if m.ge is not None), None)
+    high = next((m.le for m in limits if m.le is not None), None)
+    while get_origin(tp) is Annotated:
+        tp = get_args(tp)[0]
+    example = next((m.examples[0] for m in limits if m.examples), None)
+    if tp is str and example:
+        return f'text such as "{example}"'
+    if tp is int or tp is float:
+        return ("a whole number" if tp is int else "a number") + _range(low, high)
+    if get_origin(tp) is Literal:
+        return _either([f'"{word}"' for word in get_args(tp)])
+    if get_origin(tp) in (Union, UnionType):
+        return _either([allowed(a) for a in get_args(tp) if a is not NoneType])
+    if get_origin(tp) is tuple:
+        return "a list of tables" if shape(tp).kind == "array" else f"a list of {allowed(get_args(tp)[0])}"
+    if get_origin(tp) is dict or (isinstance(tp, type) and issubclass(tp, Table)):
+        return "a table"
+    return {bool: "true or false", str: "text"}.get(tp, "any value")
+
+
+def _walk(path: tuple[str, ...], table: type[Table], trust: bool) -> Iterator[Option]:
+    for name, field in members(table).items():
+        told = facts(field.type)
+        told = msgspec.structs.replace(told, trust=told.trust or trust)
+        kind = shape(field.type)
+        here = (*path, name)
+        inner = kind.item if kind.kind in ("named", "array") else None
+        if kind.kind == "table" and not told.partial and kind.item is not table:
+            yield from _walk(here, kind.item, told.trust)
+        elif inner is not None and shape(inner).kind == "table" and shape(inner).item is not table:
+            yield from _walk((*here, "*"), shape(inner).item, told.trust)
+        else:
+            default = None if field.default is NODEFAULT else field.default
+            if field.default_factory is not NODEFAULT:
+                default = field.default_factory()
+            if kind.kind == "named":
+                yield Option((*here, "*"), kind.item, None, told)
+            else:
+                yield Option(here, field.type, default, told, field.required)
+
+
+def _matches(pattern: tuple[str, ...], path: tuple[str | int, ...]) -> bool:
+    return len(pattern) == len(path) and all(p in ("*", q) for p, q in zip(pattern, path, strict=True))
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f" from {low:,} to {high:,}"
+    return f" from {low:,}" if low is not None else ""
+
+
+def _either(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,0 +1,197 @@
+"""Themes from TOML files, ours and a person's: read, checked and completed. Broken ones are reported together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ctxchat.config import paths
+from ctxchat.config.colours import contrast, from_lch, ink_on, lch, luminance, mix, normal, readable
+from ctxchat.config.lines import layout
+from ctxchat.config.problems import KeyPath, Problem, key_text, nearest, shown
+from ctxchat.config.reading import read
+from ctxchat.config.theme import PATTERNS, Theme
+from ctxchat.core.sections import SECTIONS, SectionName
+
+REQUIRED = ("background", "foreground", "primary")
+COLOURS = (
+    *REQUIRED,
+    *("secondary", "accent", "surface", "panel", "muted", "border", "success", "warning", "error"),
+    *("target", "trigger", "ghost"),
+)
+_KNOWN = ("name", "dark", *COLOURS, "gauge", "patterns")
+
+# Segments turn a third of the wheel round the accent, so that they are one family; neighbours differ in lightness.
+_HUES: dict[SectionName, float] = {
+    "system": -60, "tools": -45, "memory": -30, "injected": -15, "summary": 150, "pinned": 60,
+    "user": 0, "assistant": 20, "tool_results": -75, "draft": 40,
+}  # fmt: skip
+_LIGHT = frozenset({"tools", "injected", "pinned", "assistant", "draft"})
+
+
+class Themes(msgspec.Struct, frozen=True):
+    """All themes by name, ours first, and everything that was wrong with the rest."""
+
+    themes: dict[str, Theme]
+    problems: tuple[Problem, ...] = ()
+
+    def named(self, name: str) -> Theme:
+        """The theme of that name, or our dark one (`unknown` says what to tell the person)."""
+        return self.themes.get(name) or self.themes.get("dark") or FALLBACK
+
+    def unknown(self, name: str) -> Problem | None:
+        """What is wrong with a name nothing is called by."""
+        if name in self.themes:
+            return None
+        return Problem(
+            f"there is no theme {shown(name)}", "theme", f"one of {', '.join(self.themes)}", nearest(name, self.themes)
+        )
+
+
+def load_themes(config: Path | None = None) -> Themes:
+    """Ours, then those in the `themes` folder of a person's settings folder; a person's own wins over ours of that name."""
+    folders = [paths.shipped() / "themes", *([config / "themes"] if config else [])]
+    themes: dict[str, Theme] = {}
+    problems: list[Problem] = []
+    for folder in folders:
+        found, wrong = _folder(folder)
+        themes |= {theme.name: theme for theme in found}
+        problems += wrong
+    return Themes(themes, tuple(problems))
+
+
+def read_theme(path: Path) -> tuple[Theme | None, tuple[Problem, ...]]:
+    """One file's theme, None when it cannot be used, and what is wrong with it."""
+    found = read(path)
+    if found.tree is None:
+        return None, (found.problem or Problem("is not there", file=str(path)),)
+    faults = list(_faults(found.tree))
+    if not faults:
+        return make_theme(found.tree, path.stem, str(path)), ()
+    places = layout(found.text)
+    problems = (Problem(p.what, key_text(at), p.allowed, p.nearest, str(path), places.line(at)) for at, p in faults)
+    return None, tuple(sorted(problems, key=lambda p: p.line))
+
+
+def make_theme(tree: dict[str, Any], name: str, file: str = "") -> Theme:
+    """A theme from a right table: what is left out is derived from background, foreground and primary."""
+    given = {key: normal(tree[key]) for key in COLOURS if key in tree}
+    back, fore, primary = given["background"], given["foreground"], given["primary"]
+    dark = tree.get("dark", luminance(back) < 0.18)
+    lift = "#ffffff" if dark else "#000000"
+    accent = given.get("accent", primary)
+    surface = given.get("surface", mix(back, lift, 0.04))
+    panel = given.get("panel", mix(back, lift, 0.08))
+    grounds = (panel, surface, back)
+    light = 0.78 if dark else 0.50
+    derived = {
+        "secondary": mix(primary, fore, 0.35),
+        "accent": accent,
+        "surface": surface,
+        "panel": panel,
+        "muted": readable(mix(back, fore, 0.55), *grounds),
+        "border": mix(back, fore, 0.22),
+        "success": readable(from_lch(light, 0.11, 150), *grounds),
+        "warning": readable(from_lch(light, 0.12, 75), *grounds),
+        "error": readable(from_lch(light, 0.15, 25), *grounds),
+        "target": given.get("muted", mix(back, fore, 0.6)),
+        "trigger": accent,
+        "ghost": mix(back, accent, 0.22),
+    }
+    colours = {**derived, **given}
+    gauge = _gauge(tree.get("gauge", {}), dark, colours)
+    inks = {s: _ink(s, ground, colours) for s, ground in gauge.items()}
+    patterns = {**PATTERNS, **tree.get("patterns", {})}
+    return Theme(
+        name=tree.get("name", name), dark=dark, gauge=gauge, gauge_ink=inks, patterns=patterns, file=file, **colours
+    )
+
+
+def unreadable(theme: Theme) -> tuple[str, ...]:
+    """The pairs of text and ground that fall short of WCAG AA, in words."""
+    grounds = {"background": theme.background, "surface": theme.surface, "panel": theme.panel}
+    inks = ("foreground", "muted", "primary", "secondary", "accent", "success", "warning", "error")
+    pairs = [(f"{ink} on {name}", getattr(theme, ink), ground) for ink in inks for name, ground in grounds.items()]
+    pairs += [(f"{s} letter on its segment", theme.gauge_ink[s], theme.gauge[s]) for s in SECTIONS]
+    pairs += [(f"{tick} tick on free", getattr(theme, tick), theme.gauge["free"]) for tick in ("target", "trigger")]
+    return tuple(f"{name}: {contrast(ink, ground):.2f}" for name, ink, ground in pairs if contrast(ink, ground) < 4.5)
+
+
+def _gauge(given: dict[str, str], dark: bool, colours: dict[str, str]) -> dict[SectionName, str]:
+    _, chroma, hue = lch(colours["accent"])
+    strength = min(0.09, chroma)
+    low, high = (0.42, 0.54) if dark else (0.80, 0.88)
+    made: dict[SectionName, str] = {
+        s: from_lch(high if s in _LIGHT else low, strength, hue + turn) for s, turn in _HUES.items()
+    }
+    made["reserved"] = colours["panel"]
+    made["free"] = colours["background"]
+    return {s: normal(given[s]) if s in given else made[s] for s in SECTIONS}
+
+
+def _ink(section: SectionName, ground: str, colours: dict[str, str]) -> str:
+    quiet = (colours["muted"],) if section in ("free", "reserved") else ()
+    return ink_on(ground, *quiet, colours["foreground"], colours["background"])
+
+
+def _faults(tree: dict[str, Any]) -> Iterable[tuple[KeyPath, Problem]]:
+    for key in REQUIRED:
+        if key not in tree:
+            yield (key,), Problem("is missing", allowed='a colour such as "#7aa2f7"')
+    for key, value in tree.items():
+        if key not in _KNOWN:
+            yield (key,), Problem("is unknown", nearest=nearest(key, _KNOWN))
+        elif key in COLOURS and not _is_colour(value):
+            yield (key,), Problem(f"is {shown(value)}", allowed='must be a colour such as "#7aa2f7"')
+        elif key == "name" and not (
+            isinstance(value, str) and value.strip() and value.isprintable() and len(value) <= 40
+        ):
+            yield (key,), Problem(f"is {shown(value)}", allowed="must be a name of 1 to 40 letters")
+        elif key == "dark" and not isinstance(value, bool):
+            yield (key,), Problem(f"is {shown(value)}", allowed="must be true or false")
+    for table, right, allowed in (
+        ("gauge", _is_colour, "a colour"),
+        ("patterns", _is_sign, "one narrow letter or sign"),
+    ):
+        part = tree.get(table, {})
+        if not isinstance(part, dict):
+            yield (table,), Problem(f"is {shown(part)}", allowed="must be a table")
+            continue
+        for key, value in part.items():
+            if key not in SECTIONS:
+                yield (table, key), Problem("is unknown", f"one of {', '.join(SECTIONS)}", nearest(key, SECTIONS))
+            elif not right(value):
+                yield (table, key), Problem(f"is {shown(value)}", allowed=f"must be {allowed}")
+
+
+def _folder(folder: Path) -> tuple[list[Theme], list[Problem]]:
+    try:
+        files = sorted(path for path in folder.iterdir() if path.suffix == ".toml")
+    except (FileNotFoundError, NotADirectoryError):
+        return [], []
+    except OSError as error:
+        return [], [Problem(f"cannot be read ({error.strerror})", file=str(folder))]
+    read_ones = [read_theme(path) for path in files]
+    return [theme for theme, _ in read_ones if theme], [p for _, problems in read_ones for p in problems]
+
+
+def _is_colour(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(normal(value))
+    except ValueError:
+        return False
+
+
+def _is_sign(value: object) -> bool:
+    from unicodedata import category, east_asian_width
+
+    if not isinstance(value, str) or len(value) != 1:
+        return False
+    return value == " " or (category(value)[0] in "LNPS" and east_asian_width(value) not in "WF")
+
+
+FALLBACK = make_theme({"background": "#16181d", "foreground": "#d7dae0", "primary": "#7fb4ca"}, "dark")
+"""When not even our own files can be read."""

@@ -1,0 +1,33 @@
+"""The folders a person trusts: in those, a project's settings may start programs and change permissions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ctxchat.config.lists import read_list, write_list
+from ctxchat.config.problems import Problem
+
+
+def trusted_folders(config: Path) -> tuple[tuple[str, ...], Problem | None]:
+    """The trusted folders, resolved, and what is wrong with the file that keeps them."""
+    return read_list(_file(config), "folders")
+
+
+def is_trusted(config: Path, folder: Path) -> bool:
+    """True for exactly a folder that was trusted; what lies beneath one must be trusted itself."""
+    return str(folder.resolve()) in trusted_folders(config)[0]
+
+
+def trust(config: Path, folder: Path) -> None:
+    """Trust a folder for good. Raises OSError."""
+    write_list(_file(config), "folders", (*trusted_folders(config)[0], str(folder.resolve())))
+
+
+def distrust(config: Path, folder: Path) -> None:
+    """Take the trust back. Raises OSError."""
+    rest = tuple(f for f in trusted_folders(config)[0] if f != str(folder.resolve()))
+    write_list(_file(config), "folders", rest)
+
+
+def _file(config: Path) -> Path:
+    return config / "trusted.toml"
