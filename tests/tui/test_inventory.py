@@ -1,0 +1,94 @@
+"""What is in the window, row by row."""
+
+from __future__ import annotations
+
+from desk import Desk, state
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.figures import measure
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.sections import OUTSIDE, SECTIONS
+from ctxchat.core.tokens import Calibration, Meter
+from ctxchat.core.view import compile
+from ctxchat.tui.inventory import inventory, largest
+
+
+@given(st.integers(0, 30), st.integers(0, 2), st.integers(2_000, 400_000))
+def test_rows_add_up_to_the_gauge_section_by_section(turns: int, passes: int, window: int) -> None:
+    desk = Desk(state(turns, passes=passes if turns > 12 else 0), window=window)
+    view, figures = desk.view, desk.figures
+    rows = inventory(view, figures)
+    for name in SECTIONS:
+        if name not in OUTSIDE:
+            assert sum(r.tokens for r in rows if r.section == name) == figures.tokens(name), name
+    assert rows[-1].running == figures.used
+    assert [r.number for r in rows] == list(range(1, len(rows) + 1))
+
+
+def test_a_draft_belongs_to_no_row() -> None:
+    desk = Desk()
+    figures = desk.with_draft("word " * 3_000)
+    rows = inventory(desk.view, figures)
+    assert rows[-1].running == figures.used - figures.tokens("draft")
+
+
+def test_a_reply_that_is_arriving_swells_no_row() -> None:
+    desk = Desk()
+    before = inventory(desk.view, desk.figures)
+    figures = measure(desk.view, desk.budget, model="m", calibration=Calibration(ratio=1.08), streamed=5_000)
+    during = inventory(desk.view, figures)
+    assert [r.tokens for r in during if r.section == "user"] == [r.tokens for r in before if r.section == "user"]
+    grown = sum(r.tokens for r in during) - sum(r.tokens for r in before)
+    assert abs(grown) <= len(SECTIONS)
+
+
+def test_a_result_is_told_by_its_call() -> None:
+    desk = Desk()
+    rows = inventory(desk.view, desk.figures)
+    result = largest(rows, 1)[0]
+    assert result.kind == "result" and result.section == "tool_results"
+    assert result.what.startswith(("run journalctl -u cormorant", "read var/log/tide-7.log"))
+    assert result.source in {"run", "read"}
+
+
+def test_repeated_call_ids_are_told_per_occurrence() -> None:
+    def round_of(seq: int, command: str) -> list[Message]:
+        call = ToolCall("same", "run", f'{{"command": "{command}"}}')
+        return [Message(seq, "assistant", calls=(call,)), Message(seq + 1, "tool", "out", call_id="same")]
+
+    ledger = Ledger(group_messages([Message(1, "user", "go"), *round_of(2, "first"), *round_of(4, "second")]))
+    view = compile(ledger, Desk().frame, Meter())
+    budget = make_budget(Window(8_000, "assumed"), 500, 0.8, 0.5)
+    rows = inventory(view, measure(view, budget, model="m", calibration=Calibration()))
+    assert [r.what for r in rows if r.kind == "result"] == ["run first", "run second"]
+
+
+def test_what_is_cached_is_the_front() -> None:
+    desk = Desk()
+    rows = inventory(desk.view, desk.figures)
+    flags = [r.cached for r in rows]
+    assert flags == sorted(flags, reverse=True)
+    assert sum(r.tokens for r in rows if r.cached) <= desk.figures.cached
+
+
+def test_hostile_words_come_out_flat() -> None:
+    call = ToolCall("c", "\x1b]0;x\x07run", '{"command": "\x1b[2Jrm [bold]-rf[/]\\n/"}')
+    ledger = Ledger(
+        group_messages(
+            [
+                Message(1, "user", "[/x]\n\x1b[2J"),
+                Message(2, "assistant", calls=(call,)),
+                Message(3, "tool", "x", call_id="c"),
+            ]
+        )
+    )
+    view = compile(ledger, Desk().frame, Meter())
+    rows = inventory(
+        view, measure(view, make_budget(Window(8_000, "assumed"), 500, 0.8, 0.5), model="m", calibration=Calibration())
+    )
+    assert all(r.what.isprintable() and r.source.isprintable() for r in rows)
+    assert "[/x]" in [r.what for r in rows]
