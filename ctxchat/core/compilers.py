@@ -106,11 +106,8 @@ def redacted(compiler: Compiler, pattern: re.Pattern[str], mark: str = "[redacte
                 return part
 
     def clean(message: Message) -> Message:
-        content = message.content
-        if isinstance(content, str):
-            content = pattern.sub(mark, content)
-        else:
-            content = tuple(clean_part(part) for part in content)
+        parts = message.content
+        content = pattern.sub(mark, parts) if isinstance(parts, str) else tuple(clean_part(part) for part in parts)
         calls = tuple(msgspec.structs.replace(c, arguments=pattern.sub(mark, c.arguments)) for c in message.calls)
         reasoning = message.reasoning
         if reasoning and pattern.search(reasoning.text + reasoning.blocks):

@@ -99,6 +99,13 @@ class CompactionStarted(msgspec.Struct, frozen=True, tag="compaction_started"):
     strategy: str
 
 
+class SummaryDelta(msgspec.Struct, frozen=True, tag="summary_delta"):
+    """The summary of a running compaction, as it is written."""
+
+    id: str
+    text: str
+
+
 class CompactionFinished(msgspec.Struct, frozen=True, tag="compaction_finished"):
     """SPEC 9's `compact`. Money in US dollars, time in seconds."""
 
@@ -159,6 +166,7 @@ Event = (
     | Usage
     | Figures
     | CompactionStarted
+    | SummaryDelta
     | CompactionFinished
     | Retry
     | Notice

@@ -123,7 +123,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     def _with(self, changes: tuple[Change, ...]) -> Ledger:
         ledger = Ledger(groups=self.groups, changes=changes)
-        ledger.__dict__["_places"] = self._places  # the same groups stand in the same places
+        vars(ledger)["_places"] = self._places  # the same groups stand in the same places
         return ledger
 
     def live(self) -> tuple[Entry, ...]:

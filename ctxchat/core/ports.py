@@ -11,7 +11,7 @@ from ctxchat.core.access import Demand
 from ctxchat.core.budget import Window
 from ctxchat.core.events import ToolStatus, Usage
 from ctxchat.core.journal import Partial, Record
-from ctxchat.core.messages import ToolCall
+from ctxchat.core.messages import Group, ToolCall
 from ctxchat.core.view import ToolSpec, View
 
 # ── models ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -186,15 +186,20 @@ class Clock(Protocol):
 
 
 class Summariser(Protocol):
-    """Makes a summary of messages; may be a model, or code."""
+    """Makes a summary of groups; may be a model, or code."""
 
     @property
     def model(self) -> str:
         """Who summarises, empty for code."""
         ...
 
-    def summarise(self, view: View, instructions: str, previous: str) -> AsyncIterator[str]:
-        """The summary, piece by piece. Raises ModelError."""
+    def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncIterator[str | Usage]:
+        """The summary piece by piece, and the usage of each call made for it. `previous` is the summary to be merged.
+
+        Raises ModelError, also for a summary that was cut off or turned into something else.
+        """
         ...
 
 

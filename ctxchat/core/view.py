@@ -111,7 +111,7 @@ def compile(
     system = "\n\n".join([frame.system, *_instructions(entries, ledger)]).strip()
     head = [_insert(system, "system", "system", "", meter)] if system else []
     head += [_insert(_attributed(i), "memory", "system", i.source_id, meter) for i in frame.memory if i.text]
-    body = tuple(_items(entries, frame, meter))
+    body = tuple(item for entry in entries for item in items_of(entry, frame.keep_reasoning, meter))
     for transform in transforms:
         body = transform(body)
     tail = [_insert(_attributed(i), "injected", "user", i.source_id, meter) for i in frame.injected if i.text]
@@ -146,31 +146,31 @@ def _instructions(entries: Sequence[Entry], ledger: Ledger) -> list[str]:
     return texts
 
 
-def _items(entries: Sequence[Entry], frame: Frame, meter: Meter) -> list[Item]:
+def items_of(entry: Entry, keep_reasoning: bool, meter: Meter) -> list[Item]:
+    """What a view shows of an entry: its messages as a model may see them, empty ones left out, each weighed."""
+    group = entry.group
+    if group is None or group.kind == "system":
+        return []
     items: list[Item] = []
-    for entry in entries:
-        group = entry.group
-        if group is None or group.kind == "system":
+    for message in group.messages:
+        shown = shape(message, group.kind)
+        if shown.reasoning and not keep_reasoning:
+            shown = msgspec.structs.replace(shown, reasoning=None)
+        if shown.empty:
             continue
-        for message in group.messages:
-            shown = shape(message, group.kind)
-            if shown.reasoning and not frame.keep_reasoning:
-                shown = msgspec.structs.replace(shown, reasoning=None)
-            if shown.empty:
-                continue
-            items.append(
-                Item(
-                    message=shown,
-                    section=section_of(message, entry),
-                    tokens=meter.message(shown),
-                    kind=group.kind,
-                    turn=group.turn,
-                    group=group.id,
-                    change=entry.change,
-                    source=group.source,
-                    pinned=entry.pinned,
-                )
+        items.append(
+            Item(
+                message=shown,
+                section=section_of(message, entry),
+                tokens=meter.message(shown),
+                kind=group.kind,
+                turn=group.turn,
+                group=group.id,
+                change=entry.change,
+                source=group.source,
+                pinned=entry.pinned,
             )
+        )
     return items
 
 

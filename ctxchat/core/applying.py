@@ -1,0 +1,84 @@
+"""From a plan to the change that performs it. Pure: saving texts and writing the journal is the executor's business."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ctxchat.core.errors import LedgerError
+from ctxchat.core.evidence import collect
+from ctxchat.core.ledger import Change, Edit, Ledger
+from ctxchat.core.messages import Group
+from ctxchat.core.record import CompactionRecord, Digest
+from ctxchat.core.strategies.base import Plan, Step
+from ctxchat.core.strategies.ground import Options
+from ctxchat.core.summaries import earlier, fold_edit, merged_digest
+
+
+def digest_for(ledger: Ledger, step: Step, summary: str, options: Options, recap: str = "") -> Digest:
+    """What a fold step's summary is made of: the text, and the evidence of the groups and of the summary it merges."""
+    known = merged_digest(earlier(ledger))
+    folded_before = {name for e in earlier(ledger) for name in e.covers}
+    fresh = [ledger.group(name) for name in step.fold if name not in folded_before]
+    return Digest(summary=summary, recap=recap, evidence=collect(fresh, known.evidence, options.memory.facts_of))
+
+
+def apply_step(
+    ledger: Ledger, step: Step, options: Options, change_id: str = "", summary: str = ""
+) -> tuple[Edit, ...]:
+    """The edits of one step. Raises LedgerError when it needs a summary and got none."""
+    if not step.needs_summary:
+        return tuple(_signed(edit, change_id) for edit in step.edits)
+    if not summary.strip():
+        raise LedgerError(f"the step {step.name} needs a summary")
+    digest = digest_for(ledger, step, summary, options)
+    fold = fold_edit(ledger, step.fold, digest, step.evidence_tokens, options.meter.text, change_id)
+    return (*(_signed(edit, change_id) for edit in step.edits), fold)
+
+
+def apply_plan(
+    ledger: Ledger,
+    plan: Plan,
+    change_id: str,
+    options: Options,
+    *,
+    summary: str = "",
+    at: str = "",
+    record: CompactionRecord | None = None,
+) -> Change:
+    """The change that performs a plan. `summary` is the text for its fold step, where it has one.
+
+    Where two steps touch one group the later one stands: it was planned on what the earlier would leave. Raises LedgerError.
+    """
+    edits = [edit for step in plan.steps for edit in apply_step(ledger, step, options, change_id, summary)]
+    return Change(id=change_id, kind="compaction", at=at, edits=_latest(edits), record=record)
+
+
+def groups_to_summarise(ledger: Ledger, step: Step) -> tuple[tuple[Group, ...], Digest]:
+    """What a summariser has to read for a fold step: the groups as they were, and what the summary in force carries.
+
+    Groups that the summary in force stands for are not read again.
+    """
+    before = {name for e in earlier(ledger) for name in e.covers}
+    return tuple(ledger.group(name) for name in step.fold if name not in before), merged_digest(earlier(ledger))
+
+
+def _latest(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    taken: set[str] = set()
+    kept: list[Edit] = []
+    for edit in reversed(edits):
+        covers = tuple(name for name in edit.covers if name not in taken)
+        taken.update(covers)
+        if covers:
+            kept.append(edit if covers == edit.covers else msgspec.structs.replace(edit, covers=covers))
+    return tuple(reversed(kept))
+
+
+def _signed(edit: Edit, change_id: str) -> Edit:
+    group = edit.replacement
+    if group is None or group.kind != "summary" or not change_id:
+        return edit
+    return msgspec.structs.replace(
+        edit, replacement=msgspec.structs.replace(group, id=f"s{change_id}", source=change_id)
+    )

@@ -1,0 +1,175 @@
+"""Finding exact facts in messages: paths, commands, numbers, errors, rules.
+
+Patterns and nothing else; what is kept of the facts is decided in `evidence`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.record import Fact
+from ctxchat.core.tooluse import Use, exit_code, failed, use_of
+
+_LONG = 240
+"""Characters of a sentence, an error or a command that are kept."""
+
+_SCANNED = 6_000
+"""Characters at the head of a message that are looked through; half as many at its tail."""
+
+
+_ENDINGS = frozenset(
+    re.findall(
+        r"\w+",
+        "py pyi js jsx ts tsx mjs go rs c h cc cpp hpp java kt rb php sh bash zsh sql md rst txt json jsonl toml yaml yml "
+        "ini cfg conf env lock csv tsv html css scss xml svg png jpg jpeg gif pdf ipynb log proto tf vue swift cs lua pl "
+        "ps1 bat diff patch db zip gz tar mk gradle",
+    )
+)
+_PATH = re.compile(
+    r"(?<![\w/.:@~+\\-])(?:~|\.{1,2}|[\w@.+-]+)?(?:/[\w@.+-]+)+/?"
+    r"|(?<![\w/.\\-])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}(?![\w/.(])"
+)
+_URL = re.compile(r"\b(?:https?|wss?|ftp|ssh|git|postgres(?:ql)?|mysql|redis|amqp|file)://[^\s<>\"'`)\]}]+")
+_UNIT = (
+    r"%|‰|°C|°F|€|(?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|h|hours?|days?|weeks?|months?|years?"
+    r"|[kKMGT]i?B(?:/s)?|[kMG]bit/s|[kMG]bps|bytes?|B|px|[kMG]?Hz|tokens?|rows?|records?|tests?|passed|failed|skipped"
+    r"|files?|lines?|requests?|req/s|rps|qps|users?|items?|errors?|warnings?|commits?|cores?|threads?|workers?|retries"
+    r"|attempts?|connections?|replicas?|pages?|points?|USD|EUR|GBP|dollars?|euros?|kg|mg|km|cm|mm|kWh|W|V|x|fps|cents?"
+    r"|vCPUs?|CPUs?|GPUs?|epochs?|steps?|samples?|messages?|partitions?|shards?)(?![\w/])"
+)
+_AMOUNT = r"[+-]?\d(?:[\d_,.]*\d)?"
+_NUMBER = re.compile(rf"(?<![\w.,])(?:[$€£]\s?{_AMOUNT}[kKM]?\b|{_AMOUNT}\s?(?:{_UNIT}))")
+_NAMED = re.compile(
+    rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})[ \t]*[:=][ \t]*({_AMOUNT}(?:\s?(?:{_UNIT}))?)(?![\w:/.-]\d|\w)"
+)
+_BREAK = re.compile(r"[\n,;|]|[.!?:] ")
+_WORDS = re.compile(r"[\w/@.-]*\w")
+_ERROR = re.compile(
+    r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed)\b"
+    r"|command not found|No such file|Permission denied|Segmentation fault"
+)
+_SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
+_RULE = re.compile(
+    r"\b(?:always|never|must(?:n't)?|do not|don't|from now on|make sure|only ever|please keep|prefer|avoid"
+    r"|under no circumstances|sempre|nunca|jamais|não|siempre|no uses|immer|nie(?:mals)?|toujours|ne pas|mai)\b"
+    r"|必ず|絶対|しないで|ください|必须|不要|始终",
+    re.IGNORECASE,
+)
+_DECISION = re.compile(
+    r"\b(?:decided|decision|we(?:'ll| will) (?:use|go|keep|take)|let's (?:use|go|keep|take)|going with|go with|settled on"
+    r"|chose|chosen|agreed|opted for|decidi(?:mos|u|do)?|decisão|decisión|entschieden|entscheidung|décidé|décision)\b"
+    r"|決定|に決め|决定",
+    re.IGNORECASE,
+)
+_IDENTIFIER = re.compile(
+    r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
+    r"|\b[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{1,7}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
+)
+_QUOTED = re.compile(r"`([^`\s]{2,60})`")
+
+
+def facts_of(group: Group) -> tuple[Fact, ...]:
+    """The facts in one group of the record, oldest first."""
+    uses = [use_of(call) for call in group.first.calls]
+    facts: list[Fact] = []
+    for place, message in enumerate(group.messages):
+        if message.role == "tool" and group.kind == "round" and place:
+            facts += _result_facts(message, uses[place - 1] if place <= len(uses) else None)
+        elif group.kind not in {"system", "summary"}:
+            facts += _said_facts(message)
+    return tuple(facts)
+
+
+def _said_facts(message: Message) -> Iterator[Fact]:
+    text = _scanned(message)
+    by_user = message.role == "user"
+    for match in _SENTENCE.finditer(text):
+        sentence = plain(match.group()).lstrip("-*# ")
+        if len(sentence) < 8:
+            continue
+        if by_user and _RULE.search(sentence):
+            yield Fact("rule", _clip(sentence), seq=message.seq)
+        elif _DECISION.search(sentence):
+            yield Fact("decision", _clip(sentence), seq=message.seq)
+    yield from _mentions(text, message.seq, most=60)
+    for match in _QUOTED.finditer(text):
+        if not _is_path(match[1]):
+            yield Fact("identifier", match[1], seq=message.seq)
+
+
+def _result_facts(message: Message, use: Use | None) -> Iterator[Fact]:
+    text = _scanned(message)
+    if use and use.target and not failed(message):
+        if use.kind in {"read", "change"}:
+            yield Fact("changed" if use.kind == "change" else "read", use.target, seq=message.seq)
+        elif use.kind == "fetch":
+            yield Fact("url", use.target, seq=message.seq)
+    if use and use.kind == "run":
+        code = exit_code(message.text)
+        outcome = f"exit {code}" if code is not None else ("failed" if failed(message) else "")
+        yield Fact("command", _clip(plain(use.target), 2 * _LONG), outcome, message.seq)
+    errors = [line for line in text.splitlines() if _ERROR.search(line)]
+    for line in [*errors[:3], *errors[3:][-3:]]:
+        yield Fact("error", _clip(plain(line)), seq=message.seq)
+    source = use.target.rsplit("/", 1)[-1] if use and use.kind == "read" else ""
+    yield from _mentions(text, message.seq, most=24, source=source)
+
+
+def _mentions(text: str, seq: int, most: int, source: str = "") -> Iterator[Fact]:
+    for match in _some(_URL, text, most):
+        yield Fact("url", match.group().rstrip(".,;:"), seq=seq)
+    without = _URL.sub(" ", text)
+    for match in _some(_PATH, without, most):
+        path = match.group().rstrip(".")
+        if _is_path(path):
+            yield Fact("path", path, seq=seq)
+    named: set[int] = set()
+    for match in _some(_NAMED, without, most):
+        named.add(match.start(2))
+        label = f"{match[1]} ({source})" if source else match[1]
+        yield Fact("number", label, plain(match[2]), seq)
+    for match in _some(_NUMBER, without, most):
+        if match.start() not in named:
+            yield Fact("number", _in_context(without, match), seq=seq)
+    for match in _some(_IDENTIFIER, without, most):
+        yield Fact("identifier", match.group(), seq=seq)
+
+
+def _some(pattern: re.Pattern[str], text: str, most: int) -> list[re.Match[str]]:
+    """The first and the last matches: what stands in the middle of a long output matters least."""
+    found = list(pattern.finditer(text))
+    return found if len(found) <= most else [*found[: most // 2], *found[-(most - most // 2) :]]
+
+
+def _in_context(text: str, match: re.Match[str]) -> str:
+    line = _BREAK.split(text[max(0, match.start() - 60) : match.start()])[-1]
+    return " ".join([*_WORDS.findall(line)[-4:], plain(match.group())])
+
+
+def _is_path(text: str) -> bool:
+    if "/" in text:
+        head = text.lstrip("~./")
+        return (
+            len(text) > 3
+            and not head.replace("/", "").replace(".", "").isdigit()
+            and (text.count("/") > 1 or "." in head or text[0] in "~./")
+        )
+    return text.rsplit(".", 1)[-1] in _ENDINGS
+
+
+def _scanned(message: Message) -> str:
+    text = message.text
+    if len(text) <= _SCANNED * 3 // 2:
+        return text
+    return f"{text[:_SCANNED]}\n{text[-_SCANNED // 2 :]}"
+
+
+def _clip(text: str, width: int = _LONG) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def plain(text: str) -> str:
+    """Text in one line, single spaces."""
+    return " ".join(text.split())

@@ -1,0 +1,40 @@
+"""The strategies that come with ctxchat, by name. Third parties add theirs by entry point, elsewhere."""
+
+from __future__ import annotations
+
+from ctxchat.core.strategies.base import Strategy
+from ctxchat.core.strategies.drop_superseded import DropSuperseded
+from ctxchat.core.strategies.drop_tool_calls import DropToolCalls
+from ctxchat.core.strategies.ground import Options
+from ctxchat.core.strategies.oversize import Oversize
+from ctxchat.core.strategies.pipeline import Pipeline
+from ctxchat.core.strategies.reactive import ReactiveFull, ReactiveMicro
+from ctxchat.core.strategies.shrink_tool_results import ShrinkToolResults
+from ctxchat.core.strategies.sliding_window import SlidingWindow
+from ctxchat.core.strategies.strip_reasoning import StripReasoning
+from ctxchat.core.strategies.summarize import Summarize
+from ctxchat.core.strategies.token_budget import TokenBudget
+from ctxchat.core.strategies.truncate import Truncate
+
+LOSSLESS = ("drop_superseded", "strip_reasoning", "shrink_tool_results", "oversize")
+"""Steps whose full text stays a pointer away, in the order the pipeline takes them."""
+
+
+def strategies(options: Options) -> dict[str, Strategy]:
+    """Every built-in strategy by its name, the pipeline included (lossless steps, then a summary)."""
+    single: list[Strategy] = [
+        Truncate(options),
+        Summarize(options),
+        SlidingWindow(options),
+        DropToolCalls(options),
+        ShrinkToolResults(options),
+        DropSuperseded(options),
+        StripReasoning(options),
+        TokenBudget(options),
+        Oversize(options),
+        ReactiveMicro(options),
+        ReactiveFull(options),
+    ]
+    found = {strategy.name: strategy for strategy in single}
+    found["pipeline"] = Pipeline([found[name] for name in (*LOSSLESS, "summarize")], options.meter)
+    return found

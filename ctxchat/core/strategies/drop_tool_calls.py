@@ -1,0 +1,24 @@
+"""Old tool rounds leave the view whole: the call, what the model said beside it, and every result."""
+
+from __future__ import annotations
+
+from ctxchat.core.budget import Budget
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.strategies.base import Plan
+from ctxchat.core.strategies.drops import drop_step
+from ctxchat.core.strategies.ground import Ground, Options, one_step
+from ctxchat.core.view import View
+
+
+class DropToolCalls:
+    """Rounds before the cut, and results that never had a call."""
+
+    name = "drop_tool_calls"
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        ground = Ground(view, ledger, self.options)
+        rounds = [e for e in ground.old() if e.group and e.group.kind in {"round", "stray"}]
+        return one_step(self.name, ground, drop_step(self.name, ground, rounds))

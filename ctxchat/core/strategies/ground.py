@@ -1,0 +1,148 @@
+"""What every strategy stands on: live entries with their weight in the view, which may be touched, where the cut falls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ctxchat.core.evidence import Memory
+from ctxchat.core.ledger import Change, Edit, Entry, Ledger
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.strategies.base import Plan, Step
+from ctxchat.core.tokens import Meter
+from ctxchat.core.view import Item, View, items_of, shape
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What strategies are told. All sizes in raw tokens.
+
+    `keep_recent` messages at the end stay as they are; `keep_turns` is the same for the sliding window. `summary_tokens`,
+    `recap_tokens` and `evidence_tokens` cap what takes the place of folded groups (small windows get less). Results up to
+    `result_tokens` are not worth shrinking. Messages over `oversize_tokens` are clipped; 0 means half the target.
+    `clip_current` allows even the current user message to be clipped (emergencies). `micro_batch_groups` go at a time inside
+    a long turn, and its newest `preserve_recent_rounds` stay.
+    """
+
+    meter: Meter = msgspec.field(default_factory=Meter)
+    memory: Memory = msgspec.field(default_factory=Memory)
+    keep_recent: int = 10
+    keep_turns: int = 4
+    summary_tokens: int = 2_000
+    recap_tokens: int = 800
+    evidence_tokens: int = 2_000
+    result_tokens: int = 80
+    oversize_tokens: int = 0
+    clip_current: bool = False
+    micro_batch_groups: int = 4
+    preserve_recent_rounds: int = 3
+
+
+class Ground:
+    """A view and its ledger, looked at once for planning. Changes nothing."""
+
+    def __init__(self, view: View, ledger: Ledger, options: Options) -> None:
+        self.view = view
+        self.ledger = ledger
+        self.options = options
+        self.entries = ledger.live()
+        self._items: dict[str, list[Item]] = {}
+        for item in view.items:
+            if item.group:
+                self._items.setdefault(item.group, []).append(item)
+        self.cut = self._cut()
+
+    def items(self, entry: Entry) -> Sequence[Item]:
+        """What the view shows of an entry."""
+        return self._items.get(entry.group.id, ()) if entry.group else ()
+
+    def weight(self, entry: Entry) -> int:
+        """Raw tokens an entry takes in the view."""
+        return sum(item.tokens for item in self.items(entry))
+
+    def weigh(self, group: Group) -> int:
+        """Raw tokens a group would take, its reasoning aside."""
+        return sum(self.options.meter.message(shape(m, group.kind)) for m in group.messages)
+
+    def movable(self, entry: Entry) -> bool:
+        """True for what a pass may touch: shown, not pinned, no system prompt, not the current user message."""
+        group = entry.group
+        if group is None or entry.pinned or group.kind == "system":
+            return False
+        return self.ledger.current not in entry.covers
+
+    def old(self, end: int | None = None) -> list[Entry]:
+        """What may be touched before the cut, or before another place among the entries; summaries aside."""
+        return [e for e in self.entries[: self.cut if end is None else end] if self.movable(e) and not is_summary(e)]
+
+    def turn_start(self) -> int:
+        """The cut moved back to the start of the turn it falls into."""
+        if self.cut >= len(self.entries):
+            return self.cut
+        turn = _turn(self.entries[self.cut])
+        place = self.cut
+        while place and (_turn(self.entries[place - 1]) == turn and not is_summary(self.entries[place - 1])):
+            place -= 1
+        return place
+
+    def originals(self, entry: Entry) -> dict[int, Message]:
+        """The messages of an entry as the record has them, by their place in it."""
+        return {m.seq: m for name in entry.covers for m in self.ledger.group(name).messages}
+
+    def _cut(self) -> int:
+        kept = 0
+        for place in range(len(self.entries) - 1, -1, -1):
+            if kept >= self.options.keep_recent:
+                return place + 1
+            if not is_summary(self.entries[place]):
+                kept += len(self.items(self.entries[place]))
+        return 0
+
+
+def is_summary(entry: Entry) -> bool:
+    """True for what stands for folded groups."""
+    return entry.group is not None and entry.group.kind == "summary"
+
+
+def _turn(entry: Entry) -> int:
+    return entry.group.turn if entry.group else -1
+
+
+def one_step(strategy: str, ground: Ground, step: Step | None) -> Plan | None:
+    """A plan of a single step, or none where it frees nothing."""
+    if step is None or step.tokens_freed <= 0:
+        return None
+    raw = ground.view.raw
+    return Plan(strategy, (step,), before=raw, after=raw - step.tokens_freed, keep_recent=ground.options.keep_recent)
+
+
+def replaced(ground: Ground, entry: Entry, messages: Iterable[Message]) -> Edit:
+    """The edit that shows these messages in place of an entry's own."""
+    assert entry.group is not None
+    group = msgspec.structs.replace(entry.group, messages=tuple(messages))
+    return Edit(kind="shrink", covers=entry.covers, replacement=group)
+
+
+def after_step(view: View, ledger: Ledger, step: Step, meter: Meter) -> tuple[View, Ledger]:
+    """The view and ledger as they would be after a step without a summary, for planning the next one.
+
+    Order and frame are those of the view; new groups stand where the first they cover stood.
+    """
+    change = Change(id=f"plan:{len(ledger.changes)}", kind="compaction", edits=step.edits)
+    after = ledger.apply(change)
+    gone = {covered for edit in step.edits for covered in edit.covers}
+    shown = {e.group.id: e for e in ledger.live() if e.group and gone.intersection(e.covers)}
+    fresh = {e.covers[0]: e for e in after.live() if e.change == change.id}
+    keeps_reasoning = any(item.message.reasoning for item in view.items)
+    items: list[Item] = []
+    done: set[str] = set()
+    for item in view.items:
+        if item.group not in shown:
+            items.append(item)
+            continue
+        for covered in shown[item.group].covers:
+            if covered in fresh and covered not in done:
+                done.add(covered)
+                items += items_of(fresh[covered], keeps_reasoning, meter)
+    raw = sum(item.tokens for item in items) + sum(view.tool_tokens)
+    return msgspec.structs.replace(view, items=tuple(items), raw=raw, passes=len(after.changes)), after

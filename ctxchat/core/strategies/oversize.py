@@ -1,0 +1,83 @@
+"""One huge message becomes head and tail around a pointer to its full text; its group stays whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ctxchat.core.budget import Budget
+from ctxchat.core.clip import clip
+from ctxchat.core.ledger import Edit, Entry, Ledger
+from ctxchat.core.messages import Message, Text
+from ctxchat.core.strategies.base import Plan, Spill, Step
+from ctxchat.core.strategies.ground import Ground, Options, is_summary, one_step, replaced
+from ctxchat.core.strategies.results import spill_of
+from ctxchat.core.tokens import MESSAGE_OVERHEAD, Meter
+from ctxchat.core.view import View
+
+LEAST = 64
+"""A clip below this many tokens would be all mark."""
+
+
+class Oversize:
+    """Messages over the cap, wherever they stand; pinned ones and the current user message only as the options allow."""
+
+    name = "oversize"
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        ground = Ground(view, ledger, self.options)
+        cap = max(LEAST, self.options.oversize_tokens or budget.target // 2)
+        return one_step(self.name, ground, clip_step(self.name, ground, ground.entries, cap))
+
+
+def clip_step(name: str, ground: Ground, entries: Iterable[Entry], cap: int) -> Step | None:
+    """A step that clips every message over `cap` tokens among these entries."""
+    edits: list[Edit] = []
+    spills: list[Spill] = []
+    freed = 0
+    for entry in entries:
+        if not _clippable(ground, entry) or all(item.tokens <= cap for item in ground.items(entry)):
+            continue
+        assert entry.group is not None
+        messages = list(entry.group.messages)
+        originals = ground.originals(entry)
+        gain = 0
+        for place, message in enumerate(messages):
+            fresh, saved = clip_message(message, originals.get(message.seq, message), cap, ground.options.meter)
+            if fresh is not None:
+                gain += ground.options.meter.message(message) - ground.options.meter.message(fresh)
+                messages[place] = fresh
+                spills += saved
+        if gain > 0:
+            freed += gain
+            edits.append(replaced(ground, entry, messages))
+    return Step(name, freed, len(edits), edits=tuple(edits), spills=tuple(spills)) if edits else None
+
+
+def _clippable(ground: Ground, entry: Entry) -> bool:
+    if is_summary(entry) or entry.group is None:
+        return False
+    current = ground.ledger.current in entry.covers and not entry.pinned
+    return ground.movable(entry) or (current and ground.options.clip_current)
+
+
+def clip_message(
+    message: Message, original: Message, cap: int, meter: Meter
+) -> tuple[Message | None, tuple[Spill, ...]]:
+    """The message in at most `cap` tokens (its calls and reasoning aside) and the text to save first; None where that
+    frees nothing. Images and other parts become placeholders."""
+    if meter.message(message) <= cap:
+        return None, ()
+    whole = msgspec.structs.replace(original, reasoning=message.reasoning)
+    pointer, spills = spill_of(whole, meter.message(whole))
+    rest = meter.message(msgspec.structs.replace(whole, content=""))
+    room = max(LEAST // 2, cap - max(rest, MESSAGE_OVERHEAD))
+    text = clip(original.text, room, meter.text, f"\n[… {{tokens}} tokens left out; {pointer}]\n")
+    if isinstance(original.content, tuple) and not any(isinstance(p, Text) for p in original.content):
+        text, spills = f"{text}\n[left out to make room; {message.id} in the record]", ()
+    fresh = msgspec.structs.replace(message, content=text)
+    return (fresh, spills) if meter.message(fresh) < meter.message(message) else (None, ())

@@ -1,0 +1,66 @@
+"""Several strategies one after another, each planned on what the ones before would leave, until the target is met."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ctxchat.core.budget import Budget
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.strategies.base import Plan, Step, Strategy
+from ctxchat.core.strategies.ground import after_step
+from ctxchat.core.tokens import Meter
+from ctxchat.core.view import View
+
+
+class Pipeline:
+    """Lossless steps first and a summary last, if built in that order. A step that needs a summary ends the plan.
+
+    Gains are those of each step in its place: leaving one out means planning again, with `without`.
+    """
+
+    def __init__(self, strategies: Sequence[Strategy], meter: Meter, name: str = "pipeline") -> None:
+        self.name = name
+        self.strategies = tuple(strategies)
+        self.meter = meter
+
+    def without(self, *names: str) -> Pipeline:
+        """The same pipeline less these steps, for a preview where they were unticked."""
+        return Pipeline([s for s in self.strategies if s.name not in names], self.meter, self.name)
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        steps: list[Step] = []
+        now, state, raw, keep = view, ledger, view.raw, 0
+        for strategy in self.strategies:
+            if raw <= budget.target:
+                break
+            plan = strategy.plan(now, state, budget)
+            if plan is None:
+                continue
+            keep = keep or plan.keep_recent
+            for step in plan.steps:
+                steps.append(step)
+                raw -= step.tokens_freed
+                if step.needs_summary:
+                    return self._plan(steps, view, raw, keep)
+                now, state = after_step(now, state, step, self.meter)
+        return self._plan(steps, view, raw, keep) if steps else None
+
+    def _plan(self, steps: Sequence[Step], view: View, after: int, keep: int) -> Plan:
+        return Plan(self.name, needed_spills(steps), before=view.raw, after=after, keep_recent=keep)
+
+
+def needed_spills(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps without the texts of results that a later fold takes out of the view anyway."""
+    folded = {name for step in steps for name in step.fold}
+    gone = {
+        f"tool-results/{message.id}.txt"
+        for step in steps
+        for edit in step.edits
+        if edit.replacement and folded.issuperset(edit.covers)
+        for message in edit.replacement.messages
+    }
+    if not gone:
+        return tuple(steps)
+    return tuple(msgspec.structs.replace(s, spills=tuple(t for t in s.spills if t.name not in gone)) for s in steps)

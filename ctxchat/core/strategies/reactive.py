@@ -1,0 +1,74 @@
+"""Room inside a long turn: the oldest groups, tool rounds of the current turn included, become a recap made by code.
+
+The user's message and the newest rounds stay as they are.
+"""
+
+from __future__ import annotations
+
+from ctxchat.core.budget import Budget
+from ctxchat.core.ledger import Entry, Ledger
+from ctxchat.core.strategies.base import Plan, Step
+from ctxchat.core.strategies.folding import recap_step
+from ctxchat.core.strategies.ground import Ground, Options, is_summary, one_step
+from ctxchat.core.view import View
+
+
+class ReactiveMicro:
+    """The oldest `micro_batch_groups`, and as many more batches as it takes to come halfway down from trigger to target."""
+
+    name = "reactive_micro"
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        goal = (budget.trigger + budget.target) // 2
+        if view.raw <= goal:
+            return None
+        ground = Ground(view, ledger, self.options)
+        entries = foldable(ground)
+        size = max(1, self.options.micro_batch_groups)
+        best: Step | None = None
+        end = 0
+        while end < len(entries):
+            end = self._end(ground, entries, end + size, view.raw - goal)
+            step = recap_step(self.name, ground, entries[:end], budget)
+            best = step or best
+            if step is not None and view.raw - step.tokens_freed <= goal:
+                break
+        return one_step(self.name, ground, best)
+
+    def _end(self, ground: Ground, entries: list[Entry], least: int, needed: int) -> int:
+        """The first end of a batch, from `least` on, where the entries before it weigh what is needed."""
+        size = max(1, self.options.micro_batch_groups)
+        weight = sum(ground.weight(e) for e in entries[:least])
+        end = min(least, len(entries))
+        while weight < needed and end < len(entries):
+            weight += sum(ground.weight(e) for e in entries[end : end + size])
+            end = min(end + size, len(entries))
+        return end
+
+
+class ReactiveFull:
+    """All of the foldable prefix."""
+
+    name = "reactive_full"
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        ground = Ground(view, ledger, self.options)
+        return one_step(self.name, ground, recap_step(self.name, ground, foldable(ground), budget))
+
+
+def foldable(ground: Ground) -> list[Entry]:
+    """What may be folded in the middle of a turn: everything before its newest rounds, earlier turns included."""
+    turn, keep = ground.ledger.turn, ground.options.preserve_recent_rounds
+    ours = [i for i, e in enumerate(ground.entries) if e.group and e.group.turn == turn and not is_summary(e)]
+    rounds = [i for i in ours if (group := ground.entries[i].group) and group.kind == "round"]
+    if keep <= 0:
+        return ground.old(len(ground.entries))
+    if keep <= len(rounds):
+        return ground.old(rounds[-keep])
+    return ground.old(ours[0] if ours else len(ground.entries))

@@ -1,0 +1,55 @@
+"""Tool results made short: which may be, what a line for one costs, and the step that puts the lines in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from ctxchat.core.ledger import Edit, Entry
+from ctxchat.core.messages import Message
+from ctxchat.core.strategies.base import Spill, Step
+from ctxchat.core.strategies.ground import Ground, replaced
+
+Short = Callable[[Entry, int, Message], tuple[str, tuple[Spill, ...]] | None]
+"""Entry, place of the message in its group, the result; the text to show instead and what to save first, or None to leave it."""
+
+
+def shorten(name: str, ground: Ground, entries: Iterable[Entry], short: Short) -> Step | None:
+    """A step that replaces results by shorter texts where that frees tokens; what was shortened before is left alone."""
+    edits: list[Edit] = []
+    spills: list[Spill] = []
+    freed = 0
+    for entry in entries:
+        if entry.group is None or entry.group.kind not in {"round", "stray"} or not ground.items(entry):
+            continue
+        originals = ground.originals(entry)
+        messages = list(entry.group.messages)
+        gain = 0
+        for place, message in enumerate(messages):
+            original = originals.get(message.seq)
+            if message.role != "tool" or original is None or message.content != original.content:
+                continue
+            found = short(entry, place, message)
+            if found is None:
+                continue
+            fresh = msgspec.structs.replace(message, content=found[0])
+            saved = ground.options.meter.message(message) - ground.options.meter.message(fresh)
+            if saved > 0:
+                messages[place] = fresh
+                gain += saved
+                spills += found[1]
+        if gain:
+            freed += gain
+            edits.append(replaced(ground, entry, messages))
+    return Step(name, freed, len(edits), edits=tuple(edits), spills=tuple(spills)) if edits else None
+
+
+def spill_of(message: Message, tokens: int) -> tuple[str, tuple[Spill, ...]]:
+    """The pointer line to a message's full text, and what to save for it: nothing where its own file exists already, because
+    it was clipped on arrival and the file holds more than the message does."""
+    name = f"tool-results/{message.id}.txt"
+    pointer = f"full text: {name}, {tokens} tokens"
+    if name in message.text[-200:]:
+        return message.text.rstrip().rsplit("\n", 1)[-1].strip("[]"), ()
+    return pointer, (Spill(name, message.text),)

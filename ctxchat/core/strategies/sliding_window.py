@@ -1,0 +1,25 @@
+"""Show the last turns only; what came before leaves the view, and stays in the record."""
+
+from __future__ import annotations
+
+from ctxchat.core.budget import Budget
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.strategies.base import Plan
+from ctxchat.core.strategies.drops import drop_step
+from ctxchat.core.strategies.ground import Ground, Options, is_summary, one_step
+from ctxchat.core.view import View
+
+
+class SlidingWindow:
+    """The newest `keep_turns` turns stay whole, and so does a summary that is in force."""
+
+    name = "sliding_window"
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        ground = Ground(view, ledger, self.options)
+        first = ledger.turn - max(1, self.options.keep_turns) + 1
+        gone = [e for e in ground.old(len(ground.entries)) if e.group and e.group.turn < first and not is_summary(e)]
+        return one_step(self.name, ground, drop_step(self.name, ground, gone))

@@ -1,0 +1,23 @@
+"""Fold old turns into a summary that a model (or an extractive summariser) writes; this names what it shall stand for."""
+
+from __future__ import annotations
+
+from ctxchat.core.budget import Budget
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.strategies.base import Plan
+from ctxchat.core.strategies.folding import choose, summary_step
+from ctxchat.core.strategies.ground import Ground, Options, one_step
+from ctxchat.core.view import View
+
+
+class Summarize:
+    """Everything before the cut, the summary in force included, becomes one fold step."""
+
+    name = "summarize"
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        ground = Ground(view, ledger, self.options)
+        return one_step(self.name, ground, summary_step(self.name, ground, choose(ground, budget), budget))

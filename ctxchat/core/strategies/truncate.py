@@ -1,0 +1,23 @@
+"""Fold old turns into a recap of goal and recent activity, with the evidence: no model, no wait."""
+
+from __future__ import annotations
+
+from ctxchat.core.budget import Budget
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.strategies.base import Plan
+from ctxchat.core.strategies.folding import choose, recap_step
+from ctxchat.core.strategies.ground import Ground, Options, one_step
+from ctxchat.core.view import View
+
+
+class Truncate:
+    """Everything before the cut becomes one recap; an earlier summary is carried inside it."""
+
+    name = "truncate"
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        ground = Ground(view, ledger, self.options)
+        return one_step(self.name, ground, recap_step(self.name, ground, choose(ground, budget), budget))

@@ -1,0 +1,149 @@
+"""Summaries as values: how one is shown to a model, found again, made input for the next, and judged. Makes no model call.
+
+A summary is known by its metadata (group kind, digest), never by its text: a user who types the delimiter is still a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ctxchat.core.clip import clip, head
+from ctxchat.core.evidence import render
+from ctxchat.core.ledger import Edit, Entry, Ledger
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.record import Digest
+from ctxchat.core.tokens import Count
+
+OPENING = "<conversation_summary>"
+CLOSING = "</conversation_summary>"
+PREFACE = (
+    "The earlier part of this conversation was folded to make room; this stands for it. It is a record of what happened, not a "
+    "request: nothing in it is to be done again unless the conversation below asks for it."
+)
+RANGES = 12
+"""Runs of message ids a summary names; more are told as a number."""
+
+LEAST_GAIN = 0.05
+"""A pass must free this share of the view, or it is refused."""
+
+
+def earlier(ledger: Ledger) -> tuple[Entry, ...]:
+    """The summaries in force: none or one, unless passes were undone in part."""
+    return tuple(e for e in ledger.live() if e.group is not None and e.group.kind == "summary")
+
+
+def merged_digest(entries: Sequence[Entry]) -> Digest:
+    """What the summaries in force carry, as one: a new pass starts from it."""
+    digests = [e.digest or Digest(recap=e.group.first.text if e.group else "") for e in entries]
+    if len(digests) == 1:
+        return digests[0]
+    facts = {(f.kind, f.key): f for d in digests for f in d.evidence.facts}
+    return Digest(
+        summary="\n\n".join(d.summary for d in digests if d.summary),
+        recap="\n\n".join(d.recap for d in digests if d.recap),
+        evidence=type(Digest().evidence)(tuple(facts.values())),
+    )
+
+
+def fold_edit(
+    ledger: Ledger, fold: Sequence[str], digest: Digest, evidence_tokens: int, count: Count, source: str = ""
+) -> Edit:
+    """The edit that puts one summary group in the place of these groups. `source` is the change's id."""
+    groups = [ledger.group(g) for g in fold]
+    group = summary_group(digest, groups, evidence_tokens, count, source)
+    return Edit(kind="digest", covers=tuple(fold), replacement=group, digest=digest)
+
+
+def summary_group(
+    digest: Digest, covered: Sequence[Group], evidence_tokens: int, count: Count, source: str = ""
+) -> Group:
+    """One clearly delimited user message: preface, summary, recap, the facts that fit, and the ids to recall the rest by."""
+    facts = render(digest.evidence, evidence_tokens, count)
+    turns = [g.turn for g in covered]
+    where = f"Covers messages {_ranges(m.seq for g in covered for m in g.messages)} (turns {min(turns)}–{max(turns)})."
+    parts = [
+        OPENING,
+        f"{PREFACE} {where} Their full text can be recalled by id.",
+        digest.summary.strip(),
+        digest.recap.strip(),
+        f"Facts kept exactly:\n{facts}" if facts else "",
+        CLOSING,
+    ]
+    message = Message(seq=0, role="user", content="\n\n".join(part for part in parts if part))
+    return Group(
+        id=f"s{source or covered[0].id}", kind="summary", messages=(message,), turn=covered[-1].turn, source=source
+    )
+
+
+def overhead_tokens(count: Count) -> int:
+    """What the wrapping of a summary takes at most, in tokens."""
+    return count(f"{OPENING}{PREFACE}{CLOSING}") + 160
+
+
+def render_input(group: Group, count: Count, max_result: int = 800, max_text: int = 4_000) -> str:
+    """A group as a summariser reads it: every message marked as data with its id and role, calls with their arguments,
+    results and long texts clipped to that many tokens, images and other parts as placeholders."""
+    return "\n".join(_message_input(m, count, max_result if m.role == "tool" else max_text) for m in group.messages)
+
+
+def chunks(groups: Sequence[Group], max_tokens: int, count: Count, max_result: int = 800) -> tuple[str, ...]:
+    """Input for a summariser in pieces of at most `max_tokens`, cut between groups; a group larger than that is clipped."""
+    pieces: list[list[str]] = [[]]
+    room = max_tokens
+    for group in groups:
+        text = clip(render_input(group, count, max_result), max_tokens, count)
+        tokens = count(text) + 1
+        if tokens > room and pieces[-1]:
+            pieces.append([])
+            room = max_tokens
+        pieces[-1].append(text)
+        room -= tokens
+    return tuple("\n".join(piece) for piece in pieces if piece)
+
+
+def refusal(text: str, *, finish: str, calls: int, before: int, after: int) -> str:
+    """Why a summary is not to be used, in one sentence; empty when it is good.
+
+    `finish` as in ReplyEnd, `calls` the tool calls in the reply, `before` and `after` the whole view in raw tokens.
+    """
+    if calls:
+        return "The summary model called a tool instead of writing a summary."
+    if finish == "length":
+        return "The summary was cut off by the output limit."
+    if finish == "content_filter":
+        return "The summary was stopped by the provider's content filter."
+    if not text.strip():
+        return "The summary model wrote nothing."
+    return too_little(before, after)
+
+
+def too_little(before: int, after: int) -> str:
+    """Why a pass is not worth it, in one sentence; empty when it frees at least 5 % of the view."""
+    if before - after >= before * LEAST_GAIN and after < before:
+        return ""
+    return f"The pass would have freed {max(0, before - after)} of {before} tokens, less than {LEAST_GAIN:.0%}."
+
+
+def _message_input(message: Message, count: Count, most: int) -> str:
+    lines = [clip(message.text, most, count)] if message.text else []
+    lines += [f"[calls {c.name} with {head(c.arguments, 400, count)}]" for c in message.calls]
+    name = f' name="{message.name}"' if message.name else ""
+    body = "\n".join(lines).replace("</message", "<\u200b/message")
+    return f'<message id="{message.id}" role="{message.role}"{name}>\n{body}\n</message>'
+
+
+def _ranges(places: Iterable[int]) -> str:
+    runs: list[tuple[int, int]] = []
+    for place in sorted(set(places)):
+        if runs and place == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], place)
+        else:
+            runs.append((place, place))
+    words = list(_run_words(runs[:RANGES]))
+    more = sum(b - a + 1 for a, b in runs[RANGES:])
+    return ", ".join(words) + (f" and {more} more" if more else "")
+
+
+def _run_words(runs: Sequence[tuple[int, int]]) -> Iterator[str]:
+    for a, b in runs:
+        yield f"m{a}" if a == b else f"m{a}–m{b}"

@@ -1,0 +1,115 @@
+"""What a tool call is about (a file, a command line, an address), judged by its name and arguments.
+
+Tools come from anywhere, imported conversations too, so this goes by the words and keys that tools use, not by a list of tools.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Literal, cast
+
+import msgspec
+
+from ctxchat.core.messages import Message, ToolCall
+
+UseKind = Literal["read", "change", "run", "search", "fetch", "other"]
+
+_PATHS = ("path", "file_path", "filepath", "filename", "file", "target_file", "absolute_path", "relative_path")
+_COMMANDS = ("command", "cmd", "script", "command_line")
+_ADDRESSES = ("url", "uri", "address")
+_QUERIES = ("pattern", "query", "regex", "q", "glob")
+_CHANGES = frozenset(
+    {
+        "write",
+        "edit",
+        "create",
+        "replace",
+        "patch",
+        "apply",
+        "insert",
+        "delete",
+        "remove",
+        "move",
+        "rename",
+        "append",
+        "update",
+    }
+)
+_RUNS = frozenset(
+    {"shell", "bash", "sh", "run", "exec", "execute", "command", "terminal", "powershell", "cmd", "process"}
+)
+_SEARCHES = frozenset({"grep", "search", "find", "glob", "list", "ls", "rg", "tree"})
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_EXIT = re.compile(
+    r"\bexit(?:ed)?(?:[ _]?(?:with|code|status))*\W{0,3}(-?\d{1,4})\b|\breturn[ _]?code\W{1,3}(-?\d{1,4})\b", re.I
+)
+_FAILED = re.compile(r"\s*(?:\[(?:error|cancelled|denied|no result|timed? ?out)|error\b|failed\b|traceback\b)", re.I)
+
+
+class Use(msgspec.Struct, frozen=True):
+    """One call: what kind of thing it does, to what, and its arguments in a form that equal calls share."""
+
+    kind: UseKind
+    target: str
+    arguments: str
+
+
+def use_of(call: ToolCall) -> Use:
+    """What a call does, as far as its name and arguments tell. Broken arguments make it `other`."""
+    fields = _fields(call.arguments)
+    if fields is None:
+        return Use("other", "", call.arguments)
+    words = {word.lower() for word in _WORD.findall(call.name)}
+    arguments = msgspec.json.encode(fields, order="sorted").decode("utf-8", "replace")
+    command, path = _first(fields, _COMMANDS), _first(fields, _PATHS)
+    address, query = _first(fields, _ADDRESSES), _first(fields, _QUERIES)
+    if command and (not path or words & _RUNS):
+        return Use("run", command, arguments)
+    if path and words & _CHANGES:
+        return Use("change", path, arguments)
+    if query or words & _SEARCHES:
+        return Use("search", query or path, arguments)
+    if path:
+        return Use("read", path, arguments)
+    if address:
+        return Use("fetch", address, arguments)
+    return Use("other", "", arguments)
+
+
+def exit_code(text: str) -> int | None:
+    """The exit code a result tells of, in its first or last words; None where it tells none."""
+    for piece in (text[-300:], text[:200]) if len(text) > 500 else (text,):
+        matches = _EXIT.findall(piece)
+        if matches:
+            return int(matches[-1][0] or matches[-1][1])
+    return None
+
+
+def failed(result: Message) -> bool:
+    """True when a result says that the call came to nothing: it was cancelled, refused, or an error is all it holds."""
+    return result.synthetic or bool(_FAILED.match(result.text))
+
+
+def first_line(text: str, width: int) -> str:
+    """The first line with words in it, cut to `width` characters."""
+    line = next((stripped for raw in text.splitlines() if (stripped := raw.strip())), "")
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _fields(arguments: str) -> dict[str, object] | None:
+    try:
+        value: object = msgspec.json.decode(arguments or "{}")
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    return cast("dict[str, object]", value) if isinstance(value, dict) else None
+
+
+def _first(fields: dict[str, object], names: tuple[str, ...]) -> str:
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+        if isinstance(value, list) and value and all(isinstance(v, str) for v in cast("list[object]", value)):
+            return shlex.join(cast("list[str]", value))
+    return ""
