@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import msgspec
 
@@ -82,7 +82,7 @@ def _read(stop: threading.Event, place: Place, first: int, last: int, max_chars:
 
 
 def _excerpt(
-    stop: threading.Event, file: io.BufferedIOBase, encoding: Encoding, first: int, last: int, max_chars: int
+    stop: threading.Event, file: BinaryIO, encoding: Encoding, first: int, last: int, max_chars: int
 ) -> Excerpt:
     file.seek(len(encoding.bom))
     text = io.TextIOWrapper(file, encoding.codec, newline="\n")

@@ -142,7 +142,7 @@ class HeadTail:
             self._tail_size -= len(self._tail.popleft())
 
     def text(self) -> str:
-        """What was kept, with a line in the middle that says how much was not. Broken characters become `\N{REPLACEMENT CHARACTER}`."""
+        """What was kept, with a line in the middle that says how much was not."""
         tail = b"".join(self._tail)
         if len(self._head) + len(tail) == self.total and len(tail) <= self._tail_cap:
             return (bytes(self._head) + tail).decode("utf-8", "replace")
@@ -168,4 +168,4 @@ def boundary(data: bytes | bytearray, end: int) -> int:
 
 def next_start(data: bytes) -> int:
     """The first place where a UTF-8 character begins (at most three bytes in)."""
-    return next((at for at in range(min(4, len(data))) if data[at] & 0xC0 != 0x80), 0)
+    return next((at for at in range(min(4, len(data))) if data[at] & 0xC0 != 0x80), min(3, len(data)))

@@ -126,8 +126,8 @@ async def test_folder_empty_file_and_beyond_the_end(call: Callable, workspace: P
         await call(tool, path="one", start_line=5, end_line=2)
 
 
-async def test_spilled_results_can_be_read(call: Callable, context: ToolContext) -> None:
-    Path(context.session_folder, "tool-results", "c1.txt").write_text("full text")
+async def test_spilled_results_can_be_read(call: Callable, workspace: Path) -> None:
+    (workspace.parent / "session" / "tool-results" / "c1.txt").write_text("full text")
     assert (await call(tool, path="tool-results/c1.txt")).text == "    1\tfull text"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import subprocess
 from collections.abc import Callable
@@ -27,7 +26,7 @@ async def test_a_new_file_with_new_folders(call: Callable, workspace: Path) -> N
     assert (workspace / "a/b/c.txt").read_text() == "one\ntwo\n"
     assert found.text.startswith("Created a/b/c.txt: +2 −0, now 2 lines")
     assert found.diff == "--- a/b/c.txt\n+++ a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
-    assert os.listdir(workspace / "a/b") == ["c.txt"]
+    assert [file.name for file in (workspace / "a/b").iterdir()] == ["c.txt"]
 
 
 async def test_mode_and_link_are_kept(call: Callable, workspace: Path) -> None:
@@ -91,7 +90,7 @@ async def test_a_folder_turned_into_a_link_after_approval(
     (workspace / "d").symlink_to(tmp_path / "outside")
     with pytest.raises(ToolError):
         [piece async for piece in write.run({"path": "d/a", "content": "x"}, context)]
-    assert os.listdir(tmp_path / "outside") == []
+    assert list((tmp_path / "outside").iterdir()) == []
 
 
 async def test_not_found_shows_what_is_near(call: Callable, workspace: Path) -> None:

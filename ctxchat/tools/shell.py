@@ -1,0 +1,154 @@
+"""shell: run a command line, show its output as it comes, keep its head and its tail, and leave nothing of it running."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+
+from ctxchat.core.access import Demand
+from ctxchat.core.errors import ToolError
+from ctxchat.core.events import ToolStatus
+from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
+from ctxchat.tools.commands import rule_for
+from ctxchat.tools.processes import child, environment
+from ctxchat.tools.sandbox import Sandbox
+from ctxchat.tools.text import HeadTail, clip_line
+from ctxchat.tools.tool import Arguments, Pieces, Tool
+
+TICK = 0.1
+"""Seconds between two pieces of output shown."""
+
+_SHOWN = 8_000
+"""Bytes shown of what comes in during one tick."""
+
+_EAGER = 1_000_000
+"""Bytes read at full speed; a command that writes more is slowed down so that nothing else is."""
+
+_AFTERGLOW = 0.3
+"""Seconds of listening on after the command ended while something it left behind holds its pipe."""
+
+
+class ShellArguments(Arguments, frozen=True):
+    command: str
+    timeout: Annotated[int, msgspec.Meta(description="Seconds until it is stopped, default 120, at most 600")] = 120
+
+
+class Shell(Tool[ShellArguments]):
+    """`environ` is what commands may see (keys are taken out, but those named in `keep`), `sandbox` what shuts them in."""
+
+    name = "shell"
+    about = (
+        "Run a command line with bash in the workspace: build, test, git, anything there is no other tool for. There is no "
+        "input; what it leaves in the background ends with the call. Long output keeps its beginning and its end."
+    )
+    arguments = ShellArguments
+    parallel = False
+
+    def __init__(self, sandbox: Sandbox, environ: Mapping[str, str], keep: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._sandbox = sandbox
+        self._environment = environment(environ, keep)
+
+    @property
+    def sandbox(self) -> str:
+        """What commands run in: `bubblewrap`, `seatbelt`, or empty for nothing."""
+        return self._sandbox.kind
+
+    def wants(self, arguments: ShellArguments, context: ToolContext) -> Demand:
+        command = arguments.command.strip()
+        if not command or "\0" in command:
+            raise ToolError("The command is empty." if not command else "The command holds a NUL character.")
+        first, _, more = command.partition("\n")
+        how = "" if self.sandbox else " (no sandbox)"
+        summary = f"run {clip_line(first, 200)}{' …' if more else ''}{how}"
+        return Demand("run", command, True, summary, preview=command, pattern=rule_for(command))
+
+    async def work(self, arguments: ShellArguments, context: ToolContext) -> Pieces:
+        try:
+            command = arguments.command.strip().encode()
+        except UnicodeEncodeError as error:
+            raise ToolError("The command holds characters that cannot be written.") from error
+        seconds = min(max(1, arguments.timeout), 600)
+        shell = shutil.which("bash") or "/bin/sh"
+        argv = self._sandbox.wrap([shell, "-c", os.fsdecode(command)], context.workspace)
+        run = _Run(context.max_chars)
+        async with child(
+            argv, cwd=context.workspace, env=self._environment, stderr=asyncio.subprocess.STDOUT
+        ) as process:
+            reader = asyncio.create_task(run.listen(process.stdout))
+            try:
+                async for piece in run.watch(process, reader, seconds):
+                    yield ToolText(piece)
+            finally:
+                reader.cancel()
+        yield run.output(process.returncode, seconds)
+
+
+class _Run:
+    """The output of one command while it comes in."""
+
+    def __init__(self, cap: int) -> None:
+        self._kept = HeadTail(cap)
+        self._fresh = bytearray()
+        self._skipped = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._timed_out = False
+
+    async def listen(self, pipe: asyncio.StreamReader | None) -> None:
+        """Take in everything, the end of which is only shown when too much comes at once."""
+        assert pipe is not None
+        while data := await pipe.read(65536):
+            self._kept.add(data)
+            self._fresh += data
+            over = len(self._fresh) - _SHOWN
+            if over > 0:
+                self._skipped += over
+                del self._fresh[:over]
+            if self._kept.total > _EAGER:
+                await asyncio.sleep(0.002)
+
+    async def watch(self, process: asyncio.subprocess.Process, reader: asyncio.Task[None], seconds: float):
+        """New output about ten times a second until the command has ended or its time is up."""
+        loop = asyncio.get_running_loop()
+        deadline, ended = loop.time() + seconds, 0.0
+        while True:
+            # Not process.wait(): that waits for the pipe as well, which an orphan may hold.
+            await asyncio.wait({reader}, timeout=TICK)
+            if piece := self._piece():
+                yield piece
+            now = loop.time()
+            if process.returncode is not None:
+                ended = ended or now
+                if reader.done() or now - ended > _AFTERGLOW:
+                    return
+            elif now > deadline:
+                self._timed_out = True
+                return
+            if reader.done():
+                await asyncio.sleep(0.01)
+
+    def _piece(self) -> str:
+        skipped = f"[… {self._skipped:,} bytes not shown …]\n" if self._skipped else ""
+        text = self._decoder.decode(bytes(self._fresh))
+        self._fresh.clear()
+        self._skipped = 0
+        return skipped + text
+
+    def output(self, code: int | None, seconds: float) -> ToolOutput:
+        """The whole for the model, ending in what became of the command."""
+        text = self._kept.text().rstrip("\n")
+        if self._timed_out:
+            return ToolOutput(_with(text, f"[stopped after {seconds:g} s: time-out]"), "timeout")
+        status: ToolStatus = "ok" if code == 0 else "error"
+        note = "" if code == 0 else f"[exit code {code}]" if code is None or code >= 0 else f"[ended by signal {-code}]"
+        return ToolOutput(_with(text or "[no output]", note), status, exit_code=code)
+
+
+def _with(text: str, note: str) -> str:
+    return f"{text}\n{note}".strip("\n") if note else text

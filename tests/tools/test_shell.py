@@ -1,0 +1,265 @@
+"""shell with real processes: output, ends of every kind, and nothing left running."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.core.errors import ToolError
+from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
+from ctxchat.tools.processes import environment
+from ctxchat.tools.sandbox import Sandbox, find_sandbox, seatbelt_profile
+from ctxchat.tools.shell import Shell
+from ctxchat.tools.text import HeadTail, clip, clip_line
+
+bare = Shell(Sandbox(), os.environ)
+here = find_sandbox()
+shut_in = Shell(here, os.environ)
+needs_sandbox = pytest.mark.skipif(here.kind != "bubblewrap", reason="bubblewrap does not work here")
+
+
+def alive(pid: int) -> bool:
+    """A process that is there and not just unburied."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+async def gone(pid: int) -> bool:
+    for _ in range(200):
+        if not alive(pid):
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+async def pids(file: Path, count: int) -> list[int]:
+    """Wait until a command has written that many process ids."""
+    for _ in range(500):
+        if file.exists() and len(found := file.read_text().split()) == count:  # noqa: ASYNC240
+            return [int(pid) for pid in found]
+        await asyncio.sleep(0.02)
+    raise AssertionError("the command did not start")
+
+
+async def test_output_and_exit_code(call: Callable, workspace: Path) -> None:
+    found = await call(bare, command="pwd; echo error >&2")
+    assert found == ToolOutput(f"{workspace}\nerror", exit_code=0)
+    found = await call(bare, command="echo x; exit 3")
+    assert (found.text, found.status, found.exit_code) == ("x\n[exit code 3]", "error", 3)
+    assert (await call(bare, command="true")).text == "[no output]"
+    assert "[ended by signal 9]" in (await call(bare, command="kill -9 $$")).text
+
+
+async def test_output_comes_while_it_works(context: ToolContext) -> None:
+    async with aclosing(bare.run({"command": "echo first; read -t 30 x <> <(:); echo second"}, context)) as pieces:
+        piece = await anext(pieces)
+        assert piece == ToolText("first\n")
+
+
+async def test_there_is_no_input(call: Callable) -> None:
+    assert (await call(bare, command="cat; echo end")).text == "end"
+
+
+async def test_a_time_out_ends_the_whole_group(call: Callable, workspace: Path) -> None:
+    found = await call(bare, command="sleep 60 & echo $! > pids; echo begun; sleep 60", timeout=1)
+    assert (found.status, found.exit_code) == ("timeout", None)
+    assert found.text == "begun\n[stopped after 1 s: time-out]"
+    assert await gone((await pids(workspace / "pids", 1))[0])
+
+
+async def test_cancelling_ends_the_whole_group_even_a_deaf_one(context: ToolContext, workspace: Path) -> None:
+    command = "trap '' TERM; (trap '' TERM; echo $BASHPID >> pids; while :; do sleep 1; done) & echo $$ >> pids; wait"
+
+    async def consume() -> None:
+        async with aclosing(bare.run({"command": command}, context)) as pieces:
+            async for _ in pieces:
+                pass
+
+    task = asyncio.create_task(consume())
+    started = await pids(workspace / "pids", 2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [await gone(pid) for pid in started] == [True, True]
+
+
+async def test_cancelling_twice_still_kills(context: ToolContext, workspace: Path) -> None:
+    async def consume() -> None:
+        async for _ in bare.run({"command": "trap '' TERM; echo $$ > pids; while :; do sleep 1; done"}, context):
+            pass
+
+    task = asyncio.create_task(consume())
+    (pid,) = await pids(workspace / "pids", 1)
+    task.cancel()
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await gone(pid)
+
+
+async def test_closing_the_iterator_ends_it(context: ToolContext, workspace: Path) -> None:
+    pieces = bare.run({"command": "echo $$ > pids; echo go; sleep 60"}, context)
+    assert await anext(pieces) == ToolText("go\n")
+    await pieces.aclose()
+    assert await gone(int((workspace / "pids").read_text()))
+
+
+async def test_an_orphan_that_holds_the_pipe_does_not_hang_it(call: Callable, workspace: Path) -> None:
+    start = time.monotonic()
+    found = await call(bare, command="(sleep 60 & echo $! > pids); echo done", timeout=50)
+    assert (found.text, found.status) == ("done", "ok")
+    assert time.monotonic() - start < 40
+    assert await gone(int((workspace / "pids").read_text()))
+
+
+async def test_an_endless_writer_costs_no_memory(context: ToolContext) -> None:
+    small = ToolContext("c", context.workspace, max_chars=3000)
+    shown = 0
+    async for piece in bare.run({"command": "yes", "timeout": 2}, small):
+        if isinstance(piece, ToolOutput):
+            assert piece.status == "timeout"
+            assert len(piece.text) < 3100
+            assert re.search(r"\n\[… [\d.]+ [MG]B left out …\]\n", piece.text)
+        else:
+            assert len(piece.text) < 8100
+            shown += 1
+    assert 1 <= shown <= 21
+
+
+async def test_keys_are_not_passed_on(call: Callable) -> None:
+    given_ = {
+        **os.environ,
+        "OPENAI_API_KEY": "k",
+        "GH_TOKEN": "k",
+        "MY_SECRETS": "k",
+        "db_password": "k",
+        "TOKENIZERS": "v",
+    }
+    found = (await call(Shell(Sandbox(), given_, keep=["GH_TOKEN"]), command="env")).text
+    assert "OPENAI_API_KEY" not in found
+    assert "MY_SECRETS" not in found
+    assert "db_password" not in found
+    assert "GH_TOKEN=k" in found
+    assert "TOKENIZERS=v" in found
+
+
+def test_names_that_hold_keys() -> None:
+    kept = environment(
+        dict.fromkeys(["AWS_SECRET_ACCESS_KEY", "X_API_KEY", "APIKEY", "SSH_AUTH_SOCK", "NPM_TOKEN", "GITHUB_PAT"], "v")
+    )
+    assert not {name for name, value in kept.items() if value == "v"}
+    assert {"PATH", "KEYBOARD", "MONKEY", "LANG"} <= environment(
+        dict.fromkeys(["PATH", "KEYBOARD", "MONKEY", "LANG"], "v")
+    ).keys()
+
+
+@pytest.mark.parametrize("command", ["", "  ", "a\0b"])
+def test_empty_commands(command: str, context: ToolContext) -> None:
+    with pytest.raises(ToolError):
+        bare.demand({"command": command}, context)
+
+
+async def test_unwritable_characters(call: Callable) -> None:
+    with pytest.raises(ToolError):
+        await call(bare, command="echo \ud800")
+
+
+def test_the_demand_shows_the_whole_command(context: ToolContext) -> None:
+    demand = bare.demand({"command": "echo a\necho b"}, context)
+    assert (demand.access, demand.preview, demand.summary) == ("run", "echo a\necho b", "run echo a … (no sandbox)")
+    assert demand.pattern == demand.target == "echo a\necho b"
+
+
+@needs_sandbox
+async def test_inside_only_the_workspace_can_be_written(call: Callable, workspace: Path, tmp_path: Path) -> None:
+    found = await call(shut_in, command=f"echo in > in.txt; echo out > {tmp_path}/out.txt; echo x > ~/ctxchat-test")
+    assert (workspace / "in.txt").read_text() == "in\n"
+    assert not (tmp_path / "out.txt").exists()
+    assert "Read-only file system" in found.text
+    assert shut_in.sandbox == "bubblewrap"
+
+
+@needs_sandbox
+async def test_inside_there_is_no_network_and_a_private_tmp(call: Callable) -> None:
+    async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        command = f"(echo > /dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo reached || echo refused; ls /tmp | wc -l"
+        assert (await call(shut_in, command=command)).text.startswith("refused")
+        open_net = Shell(Sandbox("bubblewrap", network=True), os.environ)
+        assert (await call(open_net, command=command)).text.startswith("reached")
+
+
+@needs_sandbox
+async def test_inside_secrets_are_hidden(call: Callable, tmp_path: Path) -> None:
+    folder, file = tmp_path / ".ssh", tmp_path / ".netrc"
+    folder.mkdir()
+    (folder / "id_ed25519").write_text("private")
+    file.write_text("password")
+    sandbox = find_sandbox(hidden=[folder, file, folder / "id_ed25519", tmp_path / "not-there"])
+    found = await call(Shell(sandbox, os.environ), command=f"ls {folder}; cat {file} {folder}/id_ed25519")
+    assert "private" not in found.text
+    assert "password" not in found.text
+
+
+@needs_sandbox
+async def test_inside_nothing_outlives_the_call(context: ToolContext, workspace: Path) -> None:
+    mark = f"{time.time_ns()}"
+    pieces = shut_in.run({"command": f"setsid sleep 6{mark[-6:]} & echo go; sleep 60"}, context)
+    assert await anext(pieces) == ToolText("go\n")
+    await pieces.aclose()
+    for _ in range(200):
+        if f"6{mark[-6:]}" not in _commands():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("still there")
+
+
+def _commands() -> str:
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(file.read_text())
+    return "\n".join(found)
+
+
+def test_the_seatbelt_profile_quotes_paths() -> None:
+    profile = seatbelt_profile(Sandbox("seatbelt", hidden=("/",)), '/work/a"b\\c')
+    assert '(allow file-write* (subpath "/work/a\\"b\\\\c"))' in profile
+    assert profile.endswith("(deny network*)")
+
+
+@given(st.lists(st.text("aä€😀", max_size=12), max_size=12), st.integers(3, 40))
+def test_head_and_tail_cut_between_characters(pieces: list[str], cap: int) -> None:
+    kept = HeadTail(cap)
+    for piece in pieces:
+        kept.add(piece.encode())
+    whole = "".join(pieces)
+    text = kept.text()
+    assert "\ufffd" not in text
+    if len(whole.encode()) <= cap:
+        assert text == whole
+    if text != whole:
+        head, tail = re.split(r"\n\[… \d+ bytes left out …\]\n", text)
+        assert whole.startswith(head)
+        assert whole.endswith(tail)
+        left_out = int(re.search(r"(\d+) bytes left out", text)[1])
+        assert len((head + tail).encode()) + left_out == len(whole.encode())
+        assert len((head + tail).encode()) <= cap
+
+
+@given(st.text(max_size=60), st.integers(3, 40), st.integers(0, 60))
+def test_clips_count_what_they_leave_out(text: str, limit: int, at: int) -> None:
+    assert clip(text, limit) == text or f"[… {len(text) - limit:,} characters left out …]" in clip(text, limit)
+    line = clip_line(text, limit, at)
+    assert line == text or sum(int(n) for n in re.findall(r"(\d+) characters", line)) >= len(text) - limit
