@@ -1,0 +1,234 @@
+"""What went wrong with a call, in the terms of core.errors.ModelError, from whatever exception came out of litellm.
+
+Reads classes by name, statuses, bodies and headers along the chain of causes, because litellm drops some of them on the
+way; does not import litellm. A refusal whose words alone hint at an overflow stays what it is: the core judges those.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ctxchat.models.protocol import Failure
+
+_OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "model_context_window_exceeded"}
+_QUOTA = re.compile(
+    r"insufficient.{0,3}(quota|balance|funds|credit)|credit balance|billing|payment|out of credits", re.I
+)
+_FILTER = re.compile(r"content.?(filter|policy|management)|safety system|flagged", re.I)
+_AGAIN = re.compile(
+    r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?\s*(?:ms|h|m|s)[a-z]*\s*)+)|\"retryDelay\": ?\"(\d+(?:\.\d+)?s)\"",
+    re.I,
+)
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|h|m|s)", re.I)
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PREFIX = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout)\w*(?::| -)\s*)+")
+
+_BY_STATUS = {
+    400: "bad_request",
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    404: "not_found",
+    408: "timeout",
+    409: "server",
+    413: "bad_request",
+    422: "bad_request",
+    429: "rate_limit",
+}
+
+_HINTS = {
+    "auth": "Check the key and what it may use.",
+    "quota": "Check the account's plan and balance, or choose another model.",
+    "not_found": "Check the model's name and the server's address.",
+    "connection": "Check that the server runs and that the address is right.",
+    "timeout": "The server took too long; raise `timeout`, or send less.",
+    "empty": "Local servers do this when the prompt does not fit: check the context size the server was started with.",
+    "interrupted": "What had arrived is kept; you can go on from there.",
+}
+
+
+def failure(id: int, error: BaseException, began: bool) -> Failure:
+    """An exception as a line for the other side. `began`: parts of the reply had already arrived."""
+    chain = list(_chain(error))
+    status, code, body = _status(chain), _code(chain), _body(chain)
+    kind = _kind(chain, status, code, body, began)
+    return Failure(
+        id=id,
+        text=_words(kind, error, body),
+        hint=_HINTS.get(kind, ""),
+        kind=kind,
+        status=status,
+        code=code,
+        body=body,
+        retry_after=_retry_after(chain, body),
+    )
+
+
+def cut_off(id: int) -> Failure:
+    """The stream ended in good order, but before the reply did."""
+    return Failure(id, "The stream ended before the reply was complete.", _HINTS["interrupted"], "interrupted")
+
+
+def nothing_came(id: int) -> Failure:
+    """The stream ended without text, call or thought."""
+    return Failure(id, "The model sent an empty reply.", _HINTS["empty"], "empty")
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        original = getattr(error, "original_exception", None)
+        error = original if isinstance(original, BaseException) else error.__cause__ or error.__context__
+
+
+def _kind(chain: list[BaseException], status: int, code: str, body: str, began: bool) -> str:
+    names = {base.__name__ for error in chain for base in type(error).__mro__}
+    if status != 429 and (code in _OVERFLOW_CODES or "ContextWindowExceededError" in names):
+        return "overflow"
+    if "ContentPolicyViolationError" in names or (status in {0, 400, 403} and _FILTER.search(code)):
+        return "content_filter"
+    if status in {400, 402, 403, 429} and _QUOTA.search(f"{code} {body}"):
+        return "quota"
+    if status in _BY_STATUS and not (began and status in {408, 409}):
+        return _BY_STATUS[status]
+    if began:
+        return "interrupted"
+    if names & {"TimeoutException", "APITimeoutError", "Timeout", "TimeoutError"}:
+        return "timeout"
+    if status == 0 and names & {
+        "NetworkError",
+        "ProtocolError",
+        "APIConnectionError",
+        "ConnectionError",
+        "ClientError",
+    }:
+        return "connection"
+    return "server" if status == 0 or status >= 500 else "bad_request"
+
+
+def _status(chain: list[BaseException]) -> int:
+    """The status the server really sent: the deepest one with a response behind it; 0 where there was none."""
+    for error in reversed(chain):
+        response = getattr(error, "response", None)
+        if type(error).__module__.startswith(("httpx", "openai")) and response is not None:
+            return int(getattr(response, "status_code", 0) or 0)
+    for error in reversed(chain):
+        body = getattr(error, "body", None)
+        said = body.get("code") if isinstance(body, dict) else None
+        if isinstance(said, int) and 400 <= said < 600:
+            return said
+    statuses = [getattr(error, "status_code", None) for error in chain if _says_status(error)]
+    return next((int(s) for s in reversed(statuses) if isinstance(s, int | str) and str(s).isdigit()), 0)
+
+
+def _says_status(error: BaseException) -> bool:
+    """litellm gives a status of its own to what never got an answer: such classes are not believed."""
+    return type(error).__name__ not in {
+        "APIConnectionError",
+        "MidStreamFallbackError",
+        "InternalServerError",
+        "OpenAIError",
+        "Timeout",
+    }
+
+
+def _code(chain: list[BaseException]) -> str:
+    """The provider's own code, or its type where it has no code."""
+    bodies = [_object(error) for error in reversed(chain)]
+    for field in ("code", "type", "status"):
+        for body in bodies:
+            said = body.get(field)
+            if isinstance(said, str) and said and said not in {"error", "invalid_request_error"}:
+                return said
+    return next((str(b["type"]) for b in bodies if isinstance(b.get("type"), str)), "")
+
+
+def _body(chain: list[BaseException]) -> str:
+    """The provider's own words, as JSON where they were JSON."""
+    for error in reversed(chain):
+        if (body := getattr(error, "body", None)) not in (None, "", b"", {}):
+            return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
+    for error in reversed(chain):
+        if _from_provider(error):
+            return _unquoted(str(error))
+    return _first_line(chain[0])
+
+
+def _object(error: BaseException) -> Mapping[str, Any]:
+    body: Any = getattr(error, "body", None)
+    if body is None and _from_provider(error):
+        try:
+            body = json.loads(_unquoted(str(error)))
+        except ValueError:
+            return {}
+    if isinstance(body, dict) and isinstance(body.get("error"), dict):
+        body = body["error"]
+    return body if isinstance(body, dict) else {}
+
+
+def _from_provider(error: BaseException) -> bool:
+    """litellm's own classes for what a provider answered; their text is its body."""
+    return type(error).__module__.startswith("litellm.llms") and "HTTPStatusError" not in type(error).__name__
+
+
+def _unquoted(text: str) -> str:
+    """litellm shows some bodies as the repr of bytes."""
+    if text[:2] in {"b'", 'b"'} and text[-1:] == text[1]:
+        return (
+            text[2:-1]
+            .encode()
+            .decode("unicode_escape", "replace")
+            .encode("latin-1", "replace")
+            .decode("utf-8", "replace")
+        )
+    return text
+
+
+def _words(kind: str, error: BaseException, body: str) -> str:
+    """One line for people: the provider's message without litellm's wrapping."""
+    message = body
+    try:
+        parsed = json.loads(body)
+        inner = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
+        message = str(inner.get("message", inner)) if isinstance(inner, dict) else str(inner)
+    except ValueError:
+        pass
+    message = _PREFIX.sub("", message.strip()).split("\n", 1)[0][:500] or type(error).__name__
+    return f"The reply broke off: {message}" if kind == "interrupted" else message
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _retry_after(chain: list[BaseException], body: str) -> float | None:
+    for error in chain:
+        headers = [getattr(getattr(error, "response", None), "headers", None)]
+        headers += [getattr(error, "litellm_response_headers", None), getattr(error, "headers", None)]
+        for found in headers:
+            seconds = _from_headers(found) if isinstance(found, Mapping) else None
+            if seconds is not None:
+                return seconds
+    said = _AGAIN.search(body)
+    if said is None:
+        return None
+    return sum(float(n) * _SECONDS[unit.lower()] for n, unit in _SPAN.findall(said[1] or said[2]))
+
+
+def _from_headers(headers: Mapping[Any, Any]) -> float | None:
+    values = {str(name).lower(): str(value) for name, value in headers.items()}
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = values.get(name, "")
+        if re.fullmatch(r"\d+(\.\d+)?", value):
+            return float(value) * scale
+        if value and name == "retry-after" and (date := email.utils.parsedate_tz(value)):
+            return max(0.0, email.utils.mktime_tz(date) - time.time())
+    return None

@@ -1,0 +1,51 @@
+"""API keys: from the environment, else from the system's keyring where the `keyring` package is there. Never stored here."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping
+
+from ctxchat.core.errors import ModelError
+from ctxchat.models.settings import ModelSettings
+
+Lookup = Callable[[str], str]
+"""The value of a variable, empty where there is none."""
+
+KEYRING_SERVICE = "ctxchat"
+
+
+def lookup(name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """A key by the name of its variable. Asking a keyring may block: call it off the event loop."""
+    return environment.get(name, "").strip() or _from_keyring(name)
+
+
+def key_for(settings: ModelSettings, find: Lookup = lookup) -> str:
+    """The key to send with a request; empty where litellm finds its own way. Raises ModelError that names the variable."""
+    if settings.api_key_env:
+        names = (settings.api_key_env,)
+    elif settings.api_base or settings.provider.local:
+        return "none"  # some clients insist on one; a server of one's own does not look at it
+    else:
+        names = settings.provider.keys
+    for name in names:
+        if value := find(name):
+            return value
+    if not names:
+        return ""
+    raise ModelError(
+        f"No API key for {settings.name}: {names[0]} is not set.",
+        f"Set {' or '.join(names)} in the environment, or name another variable with api_key_env.",
+        kind="auth",
+    )
+
+
+def _from_keyring(name: str) -> str:
+    try:
+        keyring = importlib.import_module("keyring")
+    except ImportError:
+        return ""
+    try:
+        return keyring.get_password(KEYRING_SERVICE, name) or ""
+    except Exception:  # a keyring without a backend raises its own kinds; no key is the answer
+        return ""

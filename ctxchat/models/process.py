@@ -1,0 +1,207 @@
+"""The other end of the worker: starts the process that holds litellm, passes calls to it and their pieces back.
+
+Many calls at once share one process. One that dies, or does not obey a cancel, fails what was under way and is started
+anew with the next call. Knows nothing of litellm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+
+from ctxchat.core.errors import ModelError
+from ctxchat.core.ports import ModelPiece, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.models import protocol
+
+CANCEL_SECONDS = 1.0
+"""How long a cancelled call may keep its connection before the process is ended."""
+
+Inbox = asyncio.Queue[protocol.News]
+
+
+class Worker:
+    """A handle on the process. `log`: where it may write what libraries print; None for nowhere."""
+
+    def __init__(self, log: Path | None = None) -> None:
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._inboxes: dict[int, Inbox] = {}
+        self._next = 1
+        self._ending = False
+        self._warm = asyncio.Event()
+        self._watches: set[asyncio.Task[None]] = set()
+        self.load_seconds = 0.0
+
+    @property
+    def pid(self) -> int:
+        """The process's number, 0 when none runs."""
+        return self._process.pid if self._process and self._process.returncode is None else 0
+
+    async def start(self) -> None:
+        """Start the process where none runs; it loads litellm by itself and this does not wait for it. Raises ModelError."""
+        async with self._starting:
+            if self._ending and self._reader:
+                await self._reader
+            if self._reader and not self._reader.done():
+                return
+            self._warm.clear()
+            self._ending = False
+            try:
+                self._process = await self._spawn()
+            except OSError as error:
+                raise ModelError(f"The model process does not start: {error}", kind="worker") from error
+            self._reader = asyncio.create_task(self._read(self._process))
+
+    async def ready(self) -> None:
+        """Wait until litellm is loaded. Raises ModelError when the process ends before."""
+        await self.start()
+        warm = asyncio.create_task(self._warm.wait())
+        reader = self._reader
+        assert reader is not None
+        await asyncio.wait({warm, reader}, return_when=asyncio.FIRST_COMPLETED)
+        warm.cancel()
+        if not self._warm.is_set():
+            raise self._death(self._process)
+
+    async def stream(self, arguments: dict[str, object], timeout: float) -> AsyncGenerator[ModelPiece, None]:
+        """One reply: pieces, then one ReplyEnd. Raises ModelError. Closing it closes the connection within a second."""
+        await self.start()
+        id, inbox = self._next, Inbox()
+        self._next += 1
+        self._inboxes[id] = inbox
+        over = False
+        try:
+            self._send(protocol.Call(id, arguments, timeout))
+            while not over:
+                for news in _joined(inbox, await inbox.get()):
+                    over = not isinstance(news, protocol.Piece) or isinstance(news.piece, ReplyEnd)
+                    yield _piece(news)
+                    if over:
+                        break
+        finally:
+            if over or id not in self._inboxes:
+                self._inboxes.pop(id, None)
+            else:
+                self._cancel(id, inbox)
+
+    async def close(self) -> None:
+        """End the process and what hangs on it."""
+        process, self._process = self._process, None
+        if process and process.returncode is None:
+            if process.stdin:
+                process.stdin.close()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), 0.5)
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        if self._reader:
+            await asyncio.gather(self._reader, *self._watches, return_exceptions=True)
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        log = await asyncio.to_thread(_open_log, self._log)
+        try:
+            return await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", "ctxchat.models.worker"),  # -P: nothing is imported from the workspace
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=_environment(),
+                start_new_session=True,  # ctrl+c in the terminal is not for it
+            )
+        finally:
+            os.close(log)
+
+    def _send(self, order: protocol.Order) -> None:
+        """Not drained: orders are few, and waiting here would let a stuck process stop the one who gives them."""
+        if self._process and self._process.stdin and not self._process.stdin.is_closing():
+            self._process.stdin.write(protocol.encode(order) + b"\n")
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        buffer = b""
+        while data := await process.stdout.read(1 << 20):
+            *lines, buffer = (buffer + data).split(b"\n")
+            for line in lines:
+                self._deliver(protocol.read_news(line))
+        await process.wait()
+        death = self._death(process)
+        for id, inbox in self._inboxes.items():
+            inbox.put_nowait(protocol.Failure(id, death.text, death.hint, death.kind))
+        self._inboxes.clear()
+
+    def _deliver(self, news: protocol.News) -> None:
+        if isinstance(news, protocol.Ready):
+            self.load_seconds = news.seconds
+            self._warm.set()
+        elif inbox := self._inboxes.get(news.id):
+            inbox.put_nowait(news)
+
+    def _death(self, process: asyncio.subprocess.Process | None) -> ModelError:
+        code = process.returncode if process else None
+        hint = f"It is started again with the next request; what it said is in {self._log}." if self._log else ""
+        return ModelError(f"The model process ended (exit code {code}).", hint, kind="worker")
+
+    def _cancel(self, id: int, inbox: Inbox) -> None:
+        self._send(protocol.Cancel(id))
+        watch = asyncio.create_task(self._obeyed(id, inbox, self._process))
+        self._watches.add(watch)
+        watch.add_done_callback(self._watches.discard)
+
+    async def _obeyed(self, id: int, inbox: Inbox, process: asyncio.subprocess.Process | None) -> None:
+        """See that a cancelled call is over in time; the process that holds on to it is ended."""
+        try:
+            async with asyncio.timeout(CANCEL_SECONDS):
+                while not isinstance(await inbox.get(), protocol.Done) and id in self._inboxes:
+                    pass
+        except TimeoutError:
+            if process and process is self._process and process.returncode is None:
+                self._ending = True
+                process.kill()
+        self._inboxes.pop(id, None)
+
+
+def _piece(news: protocol.News) -> ModelPiece:
+    if isinstance(news, protocol.Piece):
+        return news.piece
+    if isinstance(news, protocol.Failure):
+        raise news.error()
+    raise ModelError("The model process ended a reply without a word.", kind="worker")
+
+
+def _joined(inbox: Inbox, first: protocol.News) -> Iterator[protocol.News]:
+    """What lies in the inbox, neighbouring texts as one, so that a burst does not cost the interface a step a token."""
+    while not inbox.empty():
+        after = inbox.get_nowait()
+        if isinstance(first, protocol.Piece) and isinstance(after, protocol.Piece):
+            a, b = first.piece, after.piece
+            if isinstance(a, TextPiece) and isinstance(b, TextPiece):
+                first = protocol.Piece(first.id, TextPiece(a.text + b.text))
+                continue
+            if isinstance(a, ReasoningPiece) and isinstance(b, ReasoningPiece):
+                first = protocol.Piece(first.id, ReasoningPiece(a.text + b.text))
+                continue
+        yield first
+        first = after
+    yield first
+
+
+def _open_log(path: Path | None) -> int:
+    if path is None:
+        return os.open(os.devnull, os.O_WRONLY)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def _environment() -> dict[str, str]:
+    """The child finds ctxchat where we are, whatever the folder it is started in."""
+    root = str(Path(__file__).parents[2])
+    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

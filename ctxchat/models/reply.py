@@ -1,0 +1,139 @@
+"""Putting a streamed reply together: litellm's chunks in, pieces out, and the end with calls, usage and signed thoughts.
+
+Reads chunks by their attributes and does not import litellm. What is odd about servers' streams is dealt with here.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from typing import Any, Literal
+
+import msgspec
+
+from ctxchat.core.events import Usage
+from ctxchat.core.messages import ToolCall
+from ctxchat.core.ports import CallPiece, ModelPiece, ReasoningPiece, ReplyEnd
+from ctxchat.models.thinking import ThinkSplitter
+
+Finish = Literal["stop", "tool_calls", "length", "content_filter"]
+
+_FINISH: dict[str, Finish] = {
+    "length": "length",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "content_filter": "content_filter",
+    "refusal": "content_filter",
+    "safety": "content_filter",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+}
+
+
+class _Slot:
+    """A call that is being written."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.name = ""
+        self.arguments = ""
+
+
+class ReplyBuilder:
+    """One reply. `empty` is true while nothing has arrived that an answer could consist of."""
+
+    def __init__(self) -> None:
+        self._text = ThinkSplitter()
+        self._slots: list[_Slot] = []
+        self._by_index: dict[int, int] = {}
+        self._thought = ""
+        self._blocks: list[dict[str, Any]] = []
+        self._finish = ""
+        self.empty = True
+
+    def feed(self, chunk: Any) -> list[ModelPiece]:
+        """The pieces in one of litellm's chunks."""
+        if not chunk.choices:
+            return []
+        choice = chunk.choices[0]
+        self._finish = choice.finish_reason or self._finish
+        delta = choice.delta
+        pieces: list[ModelPiece] = []
+        if reasoning := getattr(delta, "reasoning_content", None):
+            pieces.append(ReasoningPiece(reasoning))
+        for block in getattr(delta, "thinking_blocks", None) or []:
+            self._block(block)
+        if isinstance(delta.content, str) and delta.content:
+            pieces += self._text.feed(delta.content)
+        pieces += [self._fragment(fragment) for fragment in delta.tool_calls or []]
+        self.empty = self.empty and not pieces
+        return pieces
+
+    def flush(self) -> list[ModelPiece]:
+        """What was held back. Call it when the stream is over, however it ended."""
+        pieces: list[ModelPiece] = [*self._text.flush()]
+        self.empty = self.empty and not pieces
+        return pieces
+
+    def end(self, usage: Usage | None) -> ReplyEnd:
+        """The end of a stream that is whole."""
+        calls = tuple(ToolCall(s.id or f"call_{uuid.uuid4().hex[:24]}", s.name, s.arguments) for s in self._slots)
+        finish = _FINISH.get(self._finish, "stop")
+        if finish in {"stop", "tool_calls"}:  # some servers say `stop` behind calls
+            finish = "tool_calls" if calls else "stop"
+        blocks = msgspec.json.encode(self._blocks).decode() if self._blocks else ""
+        return ReplyEnd(finish=finish, calls=calls, usage=usage, reasoning_blocks=blocks)
+
+    def _fragment(self, fragment: Any) -> CallPiece:
+        """Fragments belong together by index; an id that differs begins another call, as some servers send all of them as 0."""
+        index, id = fragment.index or 0, fragment.id or ""
+        place = self._by_index.get(index)
+        if place is None or (id and self._slots[place].id and id != self._slots[place].id):
+            place = self._by_index[index] = len(self._slots)
+            self._slots.append(_Slot(id))
+        slot = self._slots[place]
+        slot.id = slot.id or id
+        name, arguments = fragment.function.name or "", fragment.function.arguments or ""
+        if name and name != slot.name and not slot.arguments:  # repeated by some servers, cut by others
+            slot.name += name
+        slot.arguments += arguments
+        return CallPiece(place, slot.name, arguments)
+
+    def _block(self, block: Any) -> None:
+        """Signed thoughts. litellm streams their text, then sends the block again with its signature, mostly whole."""
+        text = block.get("thinking") or ""
+        if block.get("type") == "redacted_thinking":
+            self._blocks.append({"type": "redacted_thinking", "data": block.get("data")})
+        elif signature := block.get("signature"):
+            whole = text if text.startswith(self._thought) else self._thought + text
+            self._blocks.append({"type": "thinking", "thinking": whole, "signature": signature})
+            self._thought = ""
+        else:
+            self._thought += text
+
+
+def usage_from(raw: Any, *, counted: bool, cost_usd: float = 0.0) -> Usage | None:
+    """A server's count in our form: the prompt with its cached part once. None where the figures make no sense.
+
+    `counted` is False where the server sent nothing and litellm made the figures up.
+    """
+    prompt, completion = _tokens(getattr(raw, "prompt_tokens", None)), _tokens(getattr(raw, "completion_tokens", None))
+    if not prompt:
+        return None
+    cached = _detail(raw, "prompt_tokens_details", "cached_tokens") or _tokens(
+        getattr(raw, "cache_read_input_tokens", None)
+    )
+    if cached > prompt:  # a server that leaves the cached part out of its prompt
+        prompt += cached
+    reasoning = _detail(raw, "completion_tokens_details", "reasoning_tokens")
+    return Usage(prompt, completion, cached, min(reasoning, completion), cost_usd=cost_usd, estimated=not counted)
+
+
+def _detail(raw: Any, group: str, field: str) -> int:
+    return _tokens(getattr(getattr(raw, group, None), field, None))
+
+
+def _tokens(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return 0
+    return max(0, int(value))

@@ -1,0 +1,140 @@
+"""How many tokens a model can hold: what its server has loaded, else what is set, else litellm's catalogue, else an assumption.
+
+Asks servers of one's own only, briefly; a provider's model is looked up in the catalogue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ctxchat.core.budget import Window
+from ctxchat.models import catalogue
+from ctxchat.models.keys import lookup
+from ctxchat.models.probes import ask
+from ctxchat.models.settings import ModelSettings
+
+ASSUMED = 32_768
+"""Tokens assumed where nobody says."""
+
+OLLAMA_DEFAULT = 4_096
+"""What Ollama loads a model with when neither it nor a request says more (its documentation on context length)."""
+
+OLLAMA_ASKED = 16_384
+"""What ctxchat asks Ollama for where nothing is configured: enough to work in, and little enough to fit into memory."""
+
+
+def sets_window(settings: ModelSettings) -> bool:
+    """True where the window goes with each request (Ollama's own interface), so that what is configured is what is loaded."""
+    return settings.provider.prefix in {"ollama", "ollama_chat"}
+
+
+async def detect(settings: ModelSettings) -> Window:
+    """The window of a model and where it was learned. Takes two seconds at most; never raises for servers that are away."""
+    if sets_window(settings):
+        return await _ollama_native(settings)
+    if settings.base and (found := await loaded(settings)):
+        return found
+    return without_server(settings)
+
+
+def without_server(settings: ModelSettings) -> Window:
+    """What can be said without asking anybody."""
+    if settings.window > 0:
+        return Window(settings.window, "configured")
+    entry = None if settings.api_base else catalogue.find(settings.name)
+    return Window(entry.window, "catalogue") if entry and entry.window else Window(ASSUMED, "assumed")
+
+
+async def loaded(settings: ModelSettings) -> Window | None:
+    """What the server behind `settings.base` has loaded the model with; None where it does not say. All kinds are asked at once."""
+    base = settings.base
+    root = re.sub(r"/v\d+$", "", base)
+    key = await asyncio.to_thread(lookup, settings.api_key_env) if settings.api_key_env else ""
+    listing = f"{base if base != root else f'{root}/v1'}/models"
+    studio, props, listed, running = await asyncio.gather(
+        ask(f"{root}/api/v0/models"), ask(f"{root}/props"), ask(listing, key=key), ask(f"{root}/api/ps")
+    )
+    if isinstance(running, Mapping) and "models" in running:
+        return await _ollama_openai_style(settings, root, running)
+    tokens = from_lm_studio(studio, settings.model) or from_props(props) or from_models(listed, settings.model)
+    return Window(tokens, "loaded") if tokens else None
+
+
+async def _ollama_openai_style(settings: ModelSettings, root: str, running: Any) -> Window | None:
+    """A request has no say in the window here: it is what runs, else what the model's own file says, else Ollama's default."""
+    tokens = from_ollama_ps(running, settings.model)
+    tokens = tokens or from_modelfile(await ask(f"{root}/api/show", post={"model": settings.model}))
+    if tokens:
+        return Window(tokens, "loaded")
+    return None if settings.window else Window(OLLAMA_DEFAULT, "assumed")
+
+
+async def _ollama_native(settings: ModelSettings) -> Window:
+    shown, running = await asyncio.gather(
+        ask(f"{settings.base}/api/show", post={"model": settings.model}), ask(f"{settings.base}/api/ps")
+    )
+    most = trained_for(shown)
+    if settings.window > 0:
+        return Window(min(settings.window, most) if most else settings.window, "configured")
+    if tokens := from_ollama_ps(running, settings.model) or from_modelfile(shown):
+        return Window(tokens, "loaded")
+    if most:
+        return Window(min(most, OLLAMA_ASKED), "loaded")
+    return without_server(settings)
+
+
+def from_ollama_ps(answer: Any, model: str) -> int:
+    """`context_length` of the running model (Ollama's /api/ps)."""
+    names = {model, f"{model}:latest"}
+    for row in _rows(answer, "models"):
+        if row.get("name") in names or row.get("model") in names:
+            return _tokens(row.get("context_length"))
+    return 0
+
+
+def from_modelfile(answer: Any) -> int:
+    """`num_ctx` of the model's own parameters (Ollama's /api/show)."""
+    text = answer.get("parameters") if isinstance(answer, Mapping) else None
+    found = re.search(r"^\s*num_ctx\s+(\d+)", text, re.M) if isinstance(text, str) else None
+    return int(found[1]) if found else 0
+
+
+def trained_for(answer: Any) -> int:
+    """The most a model can hold by its architecture (Ollama's /api/show)."""
+    info = answer.get("model_info") if isinstance(answer, Mapping) else None
+    if not isinstance(info, Mapping):
+        return 0
+    return next((_tokens(v) for k, v in info.items() if str(k).endswith(".context_length")), 0)
+
+
+def from_lm_studio(answer: Any, model: str) -> int:
+    """`loaded_context_length` (LM Studio's /api/v0/models)."""
+    return next((_tokens(r.get("loaded_context_length")) for r in _rows(answer) if r.get("id") == model), 0)
+
+
+def from_props(answer: Any) -> int:
+    """`n_ctx` of one slot (llama.cpp's /props)."""
+    settings = answer.get("default_generation_settings") if isinstance(answer, Mapping) else None
+    return _tokens(settings.get("n_ctx")) if isinstance(settings, Mapping) else 0
+
+
+def from_models(answer: Any, model: str) -> int:
+    """`max_model_len` (vLLM) or `meta.n_ctx` (llama.cpp) in /v1/models: of the model, or of the only one there is."""
+    rows = _rows(answer)
+    named = [row for row in rows if row.get("id") == model]
+    for row in named or (rows if len(rows) == 1 else []):
+        meta = row.get("meta")
+        return _tokens(row.get("max_model_len")) or (_tokens(meta.get("n_ctx")) if isinstance(meta, Mapping) else 0)
+    return 0
+
+
+def _rows(answer: Any, field: str = "data") -> list[Mapping[str, Any]]:
+    rows = answer.get(field) if isinstance(answer, Mapping) else None
+    return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+
+
+def _tokens(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -1,0 +1,205 @@
+"""The child process that holds litellm, the only file that imports it. Orders come on standard input, news go to what was
+standard output; everything else that prints ends in the log on standard error. Run as `python -m ctxchat.models.worker`.
+
+Knows nothing of sessions, budgets or retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import socket
+import sys
+import time
+import traceback
+from typing import Any, BinaryIO
+
+from ctxchat.core.ports import ReplyEnd
+from ctxchat.models import failures, protocol
+from ctxchat.models.reply import ReplyBuilder, usage_from
+
+_ENVIRONMENT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # or the import asks the network
+    "REPEATED_STREAMING_CHUNK_LIMIT": str(10**9),  # or a hundred equal chunks, such as a long rule, end a reply
+}
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "huggingface_hub", "asyncio")
+_FIXED: dict[str, Any] = {
+    "stream": True,
+    "stream_options": {"include_usage": True},
+    "num_retries": 0,
+    "max_retries": 0,
+    "_skip_mcp_handler": True,  # some versions import `mcp` for every call with tools
+}
+
+
+class Worker:
+    """Serves orders until the input ends. One task a call; the loop sleeps when there is none."""
+
+    def __init__(self, output: BinaryIO) -> None:
+        self._output = output
+        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._litellm: asyncio.Task[Any] | None = None
+
+    async def serve(self, orders: asyncio.StreamReader) -> None:
+        """Load litellm beside reading orders, so that a cancel is obeyed even before it is there."""
+        self._litellm = asyncio.create_task(self._load())
+        self._litellm.add_done_callback(_give_up_without)
+        buffer = b""
+        while data := await orders.read(1 << 20):
+            *lines, buffer = (buffer + data).split(b"\n")
+            for line in lines:
+                self._obey(protocol.read_order(line))
+
+    def _obey(self, order: protocol.Order) -> None:
+        match order:
+            case protocol.Call(id=id):
+                task = self._calls[id] = asyncio.create_task(self._run(order))
+                task.add_done_callback(lambda _: self._finish(id))
+            case protocol.Cancel(id=id):
+                if id in self._calls:
+                    self._calls[id].cancel()
+                else:
+                    self._say(protocol.Done(id))
+
+    def _finish(self, id: int) -> None:
+        del self._calls[id]
+        self._say(protocol.Done(id))
+
+    def _say(self, news: protocol.News) -> None:
+        try:
+            self._output.write(protocol.encode(news) + b"\n")
+            self._output.flush()
+        except OSError:
+            os._exit(0)  # nobody listens any more
+
+    async def _load(self) -> Any:
+        began = time.perf_counter()
+        litellm = await asyncio.to_thread(_import_litellm)
+        await _warm(litellm)
+        gc.collect()
+        gc.freeze()
+        self._say(protocol.Ready(time.perf_counter() - began))
+        return litellm
+
+    async def _run(self, call: protocol.Call) -> None:
+        reply = ReplyBuilder()
+        try:
+            assert self._litellm is not None
+            await self._stream(await asyncio.shield(self._litellm), call, reply)
+        except Exception as error:
+            self._pieces(call.id, reply.flush())
+            self._say(failures.failure(call.id, error, began=not reply.empty))
+
+    async def _stream(self, litellm: Any, call: protocol.Call, reply: ReplyBuilder) -> None:
+        import httpx
+
+        timeout = httpx.Timeout(call.timeout, connect=min(15.0, call.timeout))
+        stream = await litellm.acompletion(**call.arguments, **_FIXED, timeout=timeout)
+        raw_usage = None
+        try:
+            async for chunk in stream:
+                self._pieces(call.id, reply.feed(chunk))
+                raw_usage = getattr(chunk, "usage", None) or raw_usage
+        finally:
+            await stream.aclose()
+        self._pieces(call.id, reply.flush())
+        if reply.empty:
+            self._say(failures.nothing_came(call.id))
+        elif not _complete(stream):
+            self._say(failures.cut_off(call.id))
+        else:
+            self._say(protocol.Piece(call.id, _end(litellm, call, stream, reply, raw_usage)))
+
+    def _pieces(self, id: int, pieces: list[Any]) -> None:
+        for piece in pieces:
+            self._say(protocol.Piece(id, piece))
+
+
+def _give_up_without(loading: asyncio.Task[Any]) -> None:
+    """There is nothing to do without litellm: say why in the log, and let the other side see the end."""
+    if not loading.cancelled() and (problem := loading.exception()):
+        traceback.print_exception(problem)
+        sys.stderr.flush()
+        os._exit(3)
+
+
+def _complete(stream: Any) -> bool:
+    """litellm says `stop` for a stream that ended in the middle of the reply too; what it received tells them apart."""
+    return bool(stream.received_finish_reason) or bool(stream.chunks and getattr(stream.chunks[-1], "usage", None))
+
+
+def _end(litellm: Any, call: protocol.Call, stream: Any, reply: ReplyBuilder, raw_usage: Any) -> ReplyEnd:
+    counted = any(getattr(chunk, "usage", None) for chunk in stream.chunks)  # else litellm made the figures up
+    usage = usage_from(raw_usage, counted=counted, cost_usd=_cost(litellm, call, raw_usage))
+    return reply.end(usage)
+
+
+def _cost(litellm: Any, call: protocol.Call, usage: Any) -> float:
+    """What the provider says it cost, else by litellm's prices; 0 where neither is known."""
+    said = getattr(usage, "cost", None)
+    if isinstance(said, int | float) and not isinstance(said, bool):
+        return float(said)
+    try:
+        return float(sum(litellm.cost_per_token(model=str(call.arguments["model"]), usage_object=usage)))
+    except Exception:  # a model without prices
+        return 0.0
+
+
+def _import_litellm() -> Any:
+    gc.disable()
+    try:
+        import litellm
+    finally:
+        gc.enable()
+    handler = logging.StreamHandler(sys.stderr)
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(logging.WARNING)
+        logger.propagate = False
+    litellm.suppress_debug_info = True
+    litellm.disable_hf_tokenizer_download = True
+    litellm.drop_params = True
+    return litellm
+
+
+async def _warm(litellm: Any) -> None:
+    """A first call imports hundreds of modules: make it to a port where nobody can be listening."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        base = f"http://127.0.0.1:{reserved.getsockname()[1]}"
+        for model in ("openai/warm", "anthropic/warm"):
+            try:
+                message = {"role": "user", "content": "warm"}
+                await litellm.acompletion(
+                    model=model, messages=[message], api_base=base, api_key="none", timeout=5, max_tokens=1, **_FIXED
+                )
+            except Exception:  # refused, as meant
+                continue
+
+
+def _take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Our own ends of the pipes; from now on whoever prints writes to the log, and nobody reads our orders."""
+    orders = os.fdopen(os.dup(0), "rb", buffering=0)
+    news = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    return orders, news
+
+
+async def _main() -> None:
+    orders, news = _take_standard_streams()
+    reader = asyncio.StreamReader(limit=1 << 26)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), orders)
+    await Worker(news).serve(reader)
+
+
+if __name__ == "__main__":
+    os.environ.update(_ENVIRONMENT)
+    for variable in ("NO_PROXY", "no_proxy"):  # a server of one's own is not behind the proxy
+        os.environ[variable] = ",".join(filter(None, [os.environ.get(variable), "127.0.0.1,localhost,::1"]))
+    asyncio.new_event_loop().run_until_complete(_main())
+    os._exit(0)  # taking the interpreter down in order costs most of a second

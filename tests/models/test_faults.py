@@ -1,0 +1,266 @@
+"""What goes wrong on the way to a model: each fault ends in the ModelError that says so, and never in silence."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import aclosing
+
+import pytest
+
+from ctxchat.core.errors import ModelError
+from ctxchat.models.litellm_client import LitellmModel
+from ctxchat.models.process import Worker
+from ctxchat.models.settings import ModelSettings
+from tests.doubles.http_model import ModelDouble
+from tests.doubles.replies import OVERFLOWS, Reply, breaks, refuses, says
+from tests.doubles.requests import Heard, asks, listen
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def model_at(double: ModelDouble, worker: Worker, name: str = "openai/double", timeout: float = 5) -> LitellmModel:
+    base = double.base_url if name.startswith("openai/") else double.root
+    return LitellmModel(ModelSettings(name=name, api_base=base, timeout=timeout), worker)
+
+
+async def failure_of(
+    worker: Worker, reply: Reply, name: str = "openai/double", timeout: float = 5
+) -> tuple[ModelError, Heard]:
+    heard = Heard()
+    async with ModelDouble([reply]) as double:
+        with pytest.raises(ModelError) as caught:
+            await listen(model_at(double, worker, name, timeout), asks("hi"), heard)
+        assert len(double.requests) == 1, "nothing is sent twice"
+    return caught.value, heard
+
+
+STATUSES = [
+    (refuses(401, "Incorrect API key", code="invalid_api_key"), "auth", False),
+    (refuses(403, "Not allowed"), "auth", False),
+    (refuses(402, "Insufficient balance"), "quota", False),
+    (
+        refuses(429, "You exceeded your current quota, please check your plan", code="insufficient_quota"),
+        "quota",
+        False,
+    ),
+    (refuses(429, "Rate limit reached"), "rate_limit", True),
+    (refuses(404, "No such model", code="model_not_found"), "not_found", False),
+    (refuses(400, "temperature must be below 2"), "bad_request", False),
+    (refuses(400, "flagged", code="content_policy_violation"), "content_filter", False),
+    (refuses(500, "boom"), "server", True),
+    (refuses(503, "Loading model"), "server", True),
+    (refuses(529, "Overloaded"), "server", True),
+    (Reply(status=502, error="<html>bad gateway</html>"), "server", True),
+]
+
+
+@pytest.mark.parametrize(("reply", "kind", "transient"), STATUSES)
+async def test_statuses(worker: Worker, reply: Reply, kind: str, transient: bool) -> None:
+    error, _ = await failure_of(worker, reply)
+    assert (error.kind, error.status, error.transient) == (kind, reply.status, transient)
+    said = reply.error if isinstance(reply.error, str) else (reply.error or {})["error"]["message"]
+    assert said in error.body and said in error.text
+    assert "litellm" not in error.text
+
+
+@pytest.mark.parametrize("name", ["openai/double", "anthropic/claude-sonnet-4-5", "ollama_chat/double"])
+async def test_the_body_is_the_providers_own(worker: Worker, name: str) -> None:
+    error, _ = await failure_of(worker, refuses(400, "prompt is too long: 9001 tokens > 8192 maximum – ünïcode"), name)
+    assert "prompt is too long: 9001 tokens > 8192 maximum – ünïcode" in error.body
+    assert error.text == "prompt is too long: 9001 tokens > 8192 maximum – ünïcode"
+
+
+@pytest.mark.parametrize("name", ["openai/double", "anthropic/claude-sonnet-4-5"])
+async def test_how_long_to_wait_is_told(worker: Worker, name: str) -> None:
+    by_header, _ = await failure_of(worker, refuses(429, "slow down", retry_after="7"), name)
+    by_words, _ = await failure_of(worker, refuses(429, "Rate limit. Please try again in 1m1.5s."), name)
+    unsaid, _ = await failure_of(worker, refuses(429, "slow down"), name)
+    assert (by_header.retry_after, by_words.retry_after, unsaid.retry_after) == (7, 61.5, None)
+
+
+@pytest.mark.parametrize("name", ["openai/double", "anthropic/claude-sonnet-4-5"])
+async def test_overloaded_keeps_its_status(worker: Worker, name: str) -> None:
+    error, _ = await failure_of(worker, refuses(529, "Overloaded", type="overloaded_error"), name)
+    assert (error.kind, error.status, error.code) == ("server", 529, "overloaded_error")
+
+
+@pytest.mark.parametrize("server", sorted(OVERFLOWS))
+async def test_overflows_bring_the_servers_own_words(worker: Worker, server: str) -> None:
+    error, _ = await failure_of(worker, OVERFLOWS[server])
+    assert error.status == OVERFLOWS[server].status
+    assert error.kind == {"vllm": "bad_request", "gateway": "bad_request"}.get(server, "overflow")
+    if server == "llama.cpp":
+        assert '"n_ctx": 8192' in error.body and error.code == "exceed_context_size_error"
+    if server.startswith("openai"):
+        assert error.code == "context_length_exceeded"
+
+
+async def test_an_overflow_inside_the_stream(worker: Worker) -> None:
+    error, _ = await failure_of(worker, breaks("error_event", after=1, error=OVERFLOWS["openai_new"].error))
+    assert (error.kind, error.code) == ("overflow", "context_length_exceeded")
+
+
+@pytest.mark.parametrize("name", ["openai/double", "anthropic/claude-sonnet-4-5", "ollama_chat/double"])
+@pytest.mark.parametrize("fault", ["reset", "cut"])
+async def test_a_stream_that_breaks_off_keeps_what_came(worker: Worker, fault, name: str) -> None:
+    error, heard = await failure_of(worker, breaks(fault, after=4), name)
+    assert error.kind == "interrupted" and not error.transient
+    assert "Half an answer that never ends".startswith(heard.text) and heard.text
+    assert heard.end is None
+
+
+async def test_a_stream_that_stalls_or_turns_to_nonsense(worker: Worker) -> None:
+    stalled, heard = await failure_of(worker, breaks("stall"), timeout=0.3)
+    assert stalled.kind == "interrupted" and heard.text
+    nonsense, heard = await failure_of(worker, breaks("malformed"))
+    assert nonsense.kind == "interrupted" and heard.text
+    overloaded, _ = await failure_of(
+        worker, breaks("error_event", error={"error": {"message": "Overloaded", "code": 529}})
+    )
+    assert overloaded.kind == "interrupted" and "Overloaded" in overloaded.body
+
+
+async def test_faults_before_the_first_word_may_be_tried_again(worker: Worker) -> None:
+    reset, _ = await failure_of(worker, breaks("reset", after=0))
+    slow, _ = await failure_of(worker, says("late", first_byte=5), timeout=0.3)
+    event, _ = await failure_of(
+        worker, breaks("error_event", after=1, error={"error": {"message": "Overloaded", "code": 529}})
+    )
+    assert (reset.kind, slow.kind, event.kind) == ("connection", "timeout", "server")
+    assert reset.transient and slow.transient and event.transient
+
+
+@pytest.mark.parametrize("reply", [breaks("nothing", after=0), says(""), says(" \n ")])
+async def test_an_empty_reply_is_an_error(worker: Worker, reply: Reply) -> None:
+    error, heard = await failure_of(worker, reply)
+    assert error.kind == "empty" and "context size" in error.hint
+    assert heard.end is None
+
+
+async def test_nobody_listens_there(worker: Worker) -> None:
+    double = ModelDouble()
+    await double.start()
+    await double.stop()
+    with pytest.raises(ModelError) as caught:
+        await listen(model_at(double, worker), asks("hi"))
+    assert caught.value.kind == "connection" and caught.value.transient
+
+
+# ── cancelling, and the process itself ──────────────────────────────────────────────────────────────────────────────
+
+
+async def test_closing_closes_the_connection(worker: Worker) -> None:
+    async with ModelDouble([says("words " * 1000, delay=0.01)]) as double:
+        async with aclosing(model_at(double, worker).stream(asks("hi"))) as pieces:
+            async for _ in pieces:
+                break
+        seen = double.requests[0]
+        await asyncio.wait_for(seen.ended.wait(), 1)
+    assert seen.dropped
+
+
+@pytest.mark.parametrize("reply", [says("late", first_byte=60), breaks("stall")])
+async def test_cancelling_closes_the_connection_even_when_nothing_comes(worker: Worker, reply: Reply) -> None:
+    async with ModelDouble([reply]) as double:
+        task = asyncio.create_task(listen(model_at(double, worker), asks("hi")))
+        while not double.requests:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(double.requests[0].ended.wait(), 1)
+        assert double.requests[0].dropped
+    assert worker.pid, "the process lives on"
+
+
+async def test_one_cancelled_stream_leaves_the_others_alone(worker: Worker) -> None:
+    async with ModelDouble(lambda body: says("word " * 60, delay=0.005)) as double:
+        model = model_at(double, worker)
+        other = asyncio.create_task(listen(model, asks("stay")))
+        async with aclosing(model.stream(asks("go"))) as pieces:
+            async for _ in pieces:
+                break
+        assert (await other).text == "word " * 60
+
+
+async def test_a_worker_killed_in_mid_stream_is_an_error_and_comes_back(tmp_path) -> None:
+    own = Worker(tmp_path / "worker.log")
+    try:
+        async with ModelDouble([says("words " * 1000, delay=0.01), says("again")]) as double:
+            model = model_at(double, own)
+            with pytest.raises(ModelError) as caught:
+                async for _ in model.stream(asks("hi")):
+                    os.kill(own.pid, signal.SIGKILL)
+            assert caught.value.kind == "worker" and caught.value.transient
+            assert (await listen(model, asks("hi"))).text == "again"
+    finally:
+        await own.close()
+
+
+async def test_a_worker_that_does_not_obey_is_ended(tmp_path) -> None:
+    own = Worker(tmp_path / "worker.log")
+    try:
+        async with ModelDouble([breaks("stall")]) as double:
+            stream = model_at(double, own).stream(asks("hi"))
+            await anext(stream)
+            stuck = own.pid
+            os.kill(stuck, signal.SIGSTOP)
+            await stream.aclose()
+            await asyncio.wait_for(double.requests[0].ended.wait(), 3)
+            assert double.requests[0].dropped
+            await own.ready()
+        assert own.pid != stuck
+    finally:
+        await own.close()
+
+
+async def test_a_cancel_is_obeyed_while_litellm_is_still_loading(tmp_path) -> None:
+    own = Worker(tmp_path / "worker.log")
+    try:
+        async with ModelDouble([says("hello")]) as double:
+            task = asyncio.create_task(listen(model_at(double, own), asks("hi")))
+            while not own.pid:
+                await asyncio.sleep(0.01)
+            started = own.pid
+            await asyncio.sleep(0.2)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await own.ready()
+            assert own.pid == started and not double.requests
+    finally:
+        await own.close()
+
+
+async def test_the_worker_ends_with_its_parent() -> None:
+    code = (
+        "import asyncio, os\n"
+        "from ctxchat.models.process import Worker\n"
+        "async def main():\n"
+        "    worker = Worker(); await worker.start(); print(worker.pid, flush=True); os._exit(1)\n"
+        "asyncio.run(main())\n"
+    )
+    parent = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", code),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert parent.stdout is not None
+    pid = int(await parent.stdout.readline())
+    await parent.wait()
+    async with asyncio.timeout(20):
+        while _runs(pid):
+            await asyncio.sleep(0.05)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:  # ended, but nobody has collected it yet
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return True
