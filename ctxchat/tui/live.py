@@ -1,0 +1,133 @@
+"""The turn in progress, from events to widgets in the transcript. Owns what is still growing; forgets it when the turn is over."""
+
+from __future__ import annotations
+
+from textual.widget import Widget
+
+from ctxchat.core.events import ToolFinished, ToolStarted
+from ctxchat.tui.history import Shown
+from ctxchat.tui.widgets.blocks import UserBlock, Waiting
+from ctxchat.tui.widgets.reply import ReplyBlock, ThinkingBlock
+from ctxchat.tui.widgets.tool_block import ToolBlock
+from ctxchat.tui.widgets.transcript import Transcript
+
+
+class Live:
+    """One turn while it runs."""
+
+    def __init__(self, transcript: Transcript, *, show_reasoning: bool = False) -> None:
+        self._transcript = transcript
+        self._show_reasoning = show_reasoning
+        self._reply: ReplyBlock | None = None
+        self._thinking: ThinkingBlock | None = None
+        self._tools: dict[str, ToolBlock] = {}
+        self._waiting: Waiting | None = None
+        self._user: list[Widget] = []
+        self._rounds: list[list[Widget]] = []
+        self._fresh_round = True
+
+    async def wait(self, what: str) -> None:
+        """Nothing to show yet, or not any more."""
+        if self._waiting and self._waiting.what == what:
+            return
+        await self._arrived()
+        self._waiting = Waiting(what)
+        await self._transcript.add(self._waiting)
+
+    async def _arrived(self) -> None:
+        if self._waiting:
+            waiting, self._waiting = self._waiting, None
+            await self._transcript.discard(waiting)
+
+    async def _add(self, widget: Widget, *, opens_round: bool) -> None:
+        await self._arrived()
+        if not self._rounds or (opens_round and self._fresh_round):
+            self._rounds.append([])
+            self._fresh_round = False
+        self._rounds[-1].append(widget)
+        await self._transcript.add(widget)
+
+    async def user(self, text: str, at: str) -> None:
+        """The message is in the record."""
+        await self._arrived()
+        self._user = [UserBlock(text, at)]
+        await self._transcript.add(*self._user)
+        await self.wait("waiting for the model")
+
+    async def text(self, delta: str) -> None:
+        """The reply grows."""
+        if self._reply is None:
+            if not delta.strip():
+                return
+            await self._end_thinking()
+            self._reply = ReplyBlock(streaming=True)
+            await self._add(self._reply, opens_round=True)
+        self._reply.feed(delta)
+
+    async def reasoning(self, delta: str) -> None:
+        """The model thinks."""
+        if self._thinking is None:
+            await self._end_reply()
+            self._thinking = ThinkingBlock(streaming=True, unfolded=self._show_reasoning)
+            await self._add(self._thinking, opens_round=True)
+        self._thinking.feed(delta)
+
+    async def tool_started(self, event: ToolStarted) -> None:
+        """A call runs."""
+        await self._end_thinking()
+        await self._end_reply()
+        if event.call_id in self._tools:
+            return
+        block = self._tools[event.call_id] = ToolBlock(event.call_id, event.name, event.arguments)
+        await self._add(block, opens_round=False)
+
+    async def tool_progress(self, call_id: str, text: str) -> None:
+        """A call says something."""
+        if block := self._tools.get(call_id):
+            block.progress(text)
+
+    async def tool_finished(self, event: ToolFinished) -> None:
+        """A call is over. One that never started (denied, broken arguments) gets its line now."""
+        block = self._tools.pop(event.call_id, None)
+        if block is None:
+            await self._end_thinking()
+            await self._end_reply()
+            await self._add(ToolBlock(event.call_id, event.name, {}, event), opens_round=False)
+        else:
+            block.finish(event)
+        self._fresh_round = True
+        if not self._tools:
+            await self.wait("waiting for the model")
+
+    async def _end_thinking(self) -> None:
+        if self._thinking:
+            thinking, self._thinking = self._thinking, None
+            thinking.finish()
+
+    async def _end_reply(self, interrupted: bool = False) -> None:
+        if self._reply:
+            reply, self._reply = self._reply, None
+            await reply.finish(interrupted)
+
+    async def end(self, interrupted: bool = False) -> None:
+        """The turn is over, whatever came of it."""
+        await self._arrived()
+        await self._end_thinking()
+        await self._end_reply(interrupted)
+        for block in self._tools.values():
+            block.stop()
+        self._tools.clear()
+
+    def places(self, items: list[Shown], known: set[str]) -> dict[str, list[Widget]]:
+        """Which of the turn's widgets stand for which new item of the record: the message first, then round by round."""
+        fresh = [s for s in items if s.key not in known and s.group]
+        places: dict[str, list[Widget]] = {}
+        rounds = iter(self._rounds)
+        for shown in fresh:
+            kind = shown.group.kind if shown.group else ""
+            if kind == "user" and self._user:
+                places[shown.key], self._user = self._user, []
+            elif kind in {"reply", "round"} and (mine := next(rounds, None)) is not None:
+                places[shown.key] = mine
+        self._rounds = list(rounds)
+        return places

@@ -1,0 +1,224 @@
+"""What a transcript is made of: what the person said, notices, errors, waits, marks. One widget each, drawn from plain values.
+
+All text is foreign: it is cleaned and enters as `Content` only. Tool calls are in `tool_block`, replies in `reply`.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Literal
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.events import Click
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ctxchat.core.ledger import Change
+from ctxchat.core.messages import Group
+from ctxchat.core.record import CompactionRecord
+from ctxchat.tui.history import folded_messages
+from ctxchat.tui.text import clean, clock, one_line, short
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+Level = Literal["info", "warning", "error"]
+SIGNS: dict[Level, str] = {"info": "·", "warning": "!", "error": "✗"}
+
+
+def spin(seconds: float) -> str:
+    """The spinner after this time."""
+    return SPINNER[int(seconds * 8) % len(SPINNER)]
+
+
+def spread(left: Content, right: Content, width: int) -> Content:
+    """Two ends of one line; the left is cut with `…` where both do not fit, the right goes where even that does not help."""
+    room = width - right.cell_length - 1
+    if room < 8 and right:
+        return spread(left, Content(""), width)
+    left = left.truncate(max(1, room), ellipsis=True)
+    return left.append(" " * max(1 if right else 0, width - left.cell_length - right.cell_length)).append(right)
+
+
+class Line(Widget):
+    """One line that fits itself to its width."""
+
+    DEFAULT_CSS = "Line { height: 1; width: 1fr; }"
+
+    def line(self, width: int) -> Content:
+        """What to draw in this many cells."""
+        raise NotImplementedError
+
+    def render(self) -> Content:
+        return self.line(self.size.width)
+
+
+class UserHead(Line):
+    """`You`, and when."""
+
+    def __init__(self, at: str, label: str = "You") -> None:
+        super().__init__()
+        self._label, self._at = Content.styled(label, "bold $accent"), Content.styled(clock(at), "$text-muted")
+
+    def line(self, width: int) -> Content:
+        return spread(self._label, self._at, width)
+
+
+class UserBlock(Widget):
+    """What the person said, with a bar at its left. Very long texts show their head and tail; the record has it all."""
+
+    HEAD, TAIL = 60, 20
+
+    def __init__(self, text: str, at: str = "", label: str = "You") -> None:
+        super().__init__(classes="user")
+        self._text, self._at, self._label = text, at, label
+
+    def compose(self) -> ComposeResult:
+        yield UserHead(self._at, self._label)
+        yield Static(Content(excerpt(clean(self._text), self.HEAD, self.TAIL)), markup=False)
+
+
+def excerpt(text: str, head: int, tail: int, widest: int = 4000) -> str:
+    """A text of at most head + tail lines, with a line that says what is between; single lines are cut as well."""
+    lines = text.strip("\n").split("\n")
+    left_out = len(lines) - head - tail
+    if left_out > 0:
+        lines = [*lines[:head], f"… {left_out:,} more lines …", *lines[-tail:]]
+    cut = [
+        line if len(line) <= widest else f"{line[:widest]} … {len(line) - widest:,} more characters" for line in lines
+    ]
+    return "\n".join(cut)
+
+
+class NoticeBlock(Static):
+    """A sentence from ctxchat."""
+
+    def __init__(self, level: Level, text: str) -> None:
+        super().__init__(Content(f"{SIGNS[level]} {clean(text)}"), markup=False, classes=f"notice -{level}")
+
+
+class ErrorBlock(Static):
+    """A turn that could not go on, and what to do about it."""
+
+    def __init__(self, text: str, hint: str = "") -> None:
+        words = Content.styled(f"✗ {excerpt(clean(text), 12, 4)}", "$text-error")
+        if hint:
+            words = words.append("\n  ").append(Content.styled(clean(hint), "$text-muted"))
+        super().__init__(words, markup=False, classes="error")
+
+
+class QuoteBlock(Static):
+    """A note in the conversation that no person wrote: put back from the record, from a hook."""
+
+    def __init__(self, group: Group) -> None:
+        who = f"put back {group.source[8:]}" if group.source.startswith("restore:") else group.source or group.kind
+        head = Content.styled(f"{one_line(who, 60)}\n", "italic $text-muted")
+        text = "\n".join(m.text for m in group.messages)
+        super().__init__(head.append(Content(excerpt(clean(text), 8, 2))), markup=False, classes="quote")
+
+
+class Waiting(Line):
+    """Something is under way and has nothing to show yet: a spinner, what, how long, how to stop it."""
+
+    def __init__(self, what: str, stop: str = "esc stops") -> None:
+        super().__init__(classes="waiting")
+        self.what, self._stop, self._since = what, stop, monotonic()
+
+    def on_mount(self) -> None:
+        self.set_interval(1 / 8, self.refresh)
+
+    def line(self, width: int) -> Content:
+        seconds = monotonic() - self._since
+        left = Content.assemble((spin(seconds), "$accent"), " ", (clean(self.what), "$text-muted"))
+        right = Content.styled(f"{seconds:.0f} s  {self._stop}" if seconds >= 1 else "", "$text-muted")
+        return spread(left, right, width)
+
+
+class RetryBlock(Line):
+    """The same request goes out again; counts down."""
+
+    def __init__(self, attempt: int, after_seconds: float, cause: str) -> None:
+        super().__init__(classes="notice -warning")
+        self._cause = one_line(cause, 200) or "no answer"
+        self._attempt, self._until = attempt, monotonic() + after_seconds
+
+    def on_mount(self) -> None:
+        self.set_interval(1 / 4, self.refresh)
+
+    def line(self, width: int) -> Content:
+        left = max(0.0, self._until - monotonic())
+        when = f"again in {left:.0f} s" if left >= 0.5 else "trying again"
+        words = Content(f"! {self._cause}")
+        return spread(words, Content(f"{when}, attempt {self._attempt + 1}   esc stops"), width)
+
+
+class CompactionMark(Widget, can_focus=True):
+    """A ruled line where a compaction was made, with what can be done about it."""
+
+    BINDINGS = [
+        Binding("v,enter", "choose('view')", "View", show=False),
+        Binding("u", "choose('undo')", "Undo", show=False),
+        Binding("b", "choose('branch')", "Branch", show=False),
+    ]
+
+    class Chosen(Message):
+        """A person wants to view, undo or branch from a compaction."""
+
+        def __init__(self, change: Change, what: str) -> None:
+            super().__init__()
+            self.change, self.what = change, what
+
+    def __init__(self, change: Change) -> None:
+        super().__init__(classes="mark")
+        self._change = change
+
+    def render(self) -> Content:
+        """Rule, figures, and the words to choose from; two lines where one is too narrow."""
+        width = self.size.width
+        record = self._change.record
+        facts = Content.assemble((self._figures(record), "$text"))
+        verbs = Content("   ").join([self._verb("view", "v"), self._verb("undo", "u"), self._verb("branch", "b")])
+        rule = Content.styled("──── ", "$rule")
+        one = rule.append(facts).append("   ").append(verbs).append(" ")
+        at = Content.styled(clock(self._change.at), "$text-muted")
+        if one.cell_length + at.cell_length + 4 <= width:
+            fill = Content.styled("─" * (width - one.cell_length - at.cell_length - 1) + " ", "$rule")
+            return one.append(fill).append(at)
+        head = rule.append(facts).append(" ").truncate(width, ellipsis=True)
+        head = head.append(Content.styled("─" * max(0, width - head.cell_length), "$rule"))
+        return head.append("\n").append(Content("     ").append(verbs).truncate(width, ellipsis=True))
+
+    def _figures(self, record: CompactionRecord | None) -> str:
+        count = folded_messages(self._change, record)
+        words = f"{count} message{'' if count == 1 else 's'} compacted"
+        if record:
+            words += f"  −{short(max(0, record.before.used - record.after.used))}"
+            if record.facts.found:
+                words += f"  kept {record.facts.kept} of {record.facts.found} facts"
+        return words
+
+    def _verb(self, what: str, key: str) -> Content:
+        return Content.styled(what, "$text-accent").append(Content.styled(f" {key}", "$text-muted"))
+
+    def on_click(self, event: Click) -> None:
+        """A click on one of the words."""
+        line = self.render().plain.split("\n")
+        row = line[event.y] if event.y < len(line) else ""
+        for what in ("view", "undo", "branch"):
+            start = row.find(f"{what} {what[0]}")
+            if start >= 0 and start <= event.x < start + len(what) + 2:
+                event.stop()
+                self.action_choose(what)
+
+    def action_choose(self, what: str) -> None:
+        self.post_message(self.Chosen(self._change, what))
+
+
+class PassLine(Static):
+    """How a pass that is not in the record as a change ended (refused, failed, nothing to free)."""
+
+    def __init__(self, outcome: str, detail: str) -> None:
+        sign = {"failed": "✗", "rejected": "!"}.get(outcome, "·")
+        super().__init__(Content(f"{sign} {clean(detail) or outcome}"), markup=False, classes=f"notice -pass-{outcome}")

@@ -1,0 +1,118 @@
+"""What the word at the cursor could become: slash commands, and files after `@`. A list over the composer, and the pure part behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+from textual.content import Content
+from textual.fuzzy import Matcher
+from textual.message import Message
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from ctxchat.tui.commands import COMMANDS
+from ctxchat.tui.text import one_line
+
+MOST = 8
+
+_FILE = re.compile(r"(?:^|(?<=[\s(\"']))@([^\s@]*)$")
+_COMMAND = re.compile(r"^/([\w?-]*)$")
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """`insert` takes the place of the word, `label` and `note` are for the eye."""
+
+    insert: str
+    label: str
+    note: str = ""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """The word before the cursor that can be completed: its kind, what is typed of it, and how many characters it replaces."""
+
+    kind: str
+    typed: str
+    length: int
+
+
+def wanted(before: str) -> Wanted | None:
+    """What could be completed in the text before the cursor (of the cursor's line)."""
+    if match := _COMMAND.search(before):
+        return Wanted("command", match[1], len(match[0]))
+    if match := _FILE.search(before):
+        return Wanted("file", match[1], len(match[1]) + 1)
+    return None
+
+
+def command_choices(typed: str) -> list[Choice]:
+    """Slash commands that begin with what is typed, then those that contain its letters."""
+    if not typed:
+        found = list(COMMANDS)
+    else:
+        matcher = Matcher(typed)
+        scored = [(not c.name.startswith(typed.lower()), -matcher.match(c.name), c.name, c) for c in COMMANDS]
+        found = [c for later, score, _, c in sorted(scored, key=lambda s: s[:3]) if score < 0 or not later]
+    return [Choice(f"/{c.name} ", f"/{c.name} {c.argument}".rstrip(), c.title) for c in found]
+
+
+def file_choices(typed: str, files: Sequence[str], most: int = MOST) -> list[Choice]:
+    """The files that match best; shorter paths first among equals."""
+    if not typed:
+        best = sorted(files, key=lambda f: (f.count("/"), f))[:most]
+    else:
+        matcher = Matcher(typed)
+        scored = ((matcher.match(f), f) for f in files)
+        best = [
+            f for _, f in sorted(((s, f) for s, f in scored if s > 0), key=lambda r: (-r[0], len(r[1]), r[1]))[:most]
+        ]
+    return [Choice(f"@{f} ", one_line(f, 120)) for f in best]
+
+
+class CompletionList(OptionList, can_focus=False):
+    """The choices, over the line above the composer. The composer keeps the focus and moves the highlight."""
+
+    class Taken(Message):
+        """A click on a choice."""
+
+        def __init__(self, choice: Choice) -> None:
+            super().__init__()
+            self.choice = choice
+
+    def __init__(self) -> None:
+        super().__init__(id="completion", markup=False)
+        self.choices: list[Choice] = []
+        self.display = False
+
+    @property
+    def is_open(self) -> bool:
+        """There is something to choose."""
+        return bool(self.display)
+
+    def offer(self, choices: Sequence[Choice]) -> None:
+        """Show these; none closes the list."""
+        self.choices = list(choices)
+        self.display = bool(choices)
+        self.clear_options()
+        if not choices:
+            return
+        widest = max(len(c.label) for c in choices) + 3
+        lines = (Content.assemble(c.label.ljust(widest if c.note else 0), (c.note, "$text-muted")) for c in choices)
+        self.add_options([Option(line) for line in lines])
+        self.highlighted = 0
+
+    def move(self, step: int) -> None:
+        """The highlight up or down, around the ends."""
+        if self.choices:
+            self.highlighted = ((self.highlighted or 0) + step) % len(self.choices)
+
+    @property
+    def current(self) -> Choice | None:
+        """The highlighted choice."""
+        return self.choices[self.highlighted] if self.choices and self.highlighted is not None else None
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if event.option_index < len(self.choices):
+            self.post_message(self.Taken(self.choices[event.option_index]))

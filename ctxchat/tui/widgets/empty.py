@@ -1,0 +1,62 @@
+"""An empty chat: what can be asked here, three examples from the folder, and the gauge in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.events import Click
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ctxchat.tui.text import one_line
+
+
+class Example(Static, can_focus=True):
+    """A question to begin with."""
+
+    BINDINGS = [("enter,space", "press", "Take")]
+
+    class Pressed(Message):
+        """Take it into the composer."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self, text: str) -> None:
+        super().__init__(Content.assemble(("› ", "$text-accent"), one_line(text)), markup=False, classes="example")
+        self._question = text
+
+    def action_press(self) -> None:
+        self.post_message(self.Pressed(self._question))
+
+    def on_click(self, event: Click) -> None:
+        event.stop()
+        self.action_press()
+
+
+class EmptyChat(Widget):
+    """Shown until something is said."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(id="empty")
+        self._folder = folder
+
+    def compose(self) -> ComposeResult:
+        folder = one_line(self._folder, 60) or "this folder"
+        yield Static(
+            Content.assemble("Ask about the files in ", (folder, "bold"), ", or have them changed and commands run."),
+            markup=False,
+        )
+        yield Widget(id="examples")
+        gauge = "The bar at the bottom is the context window: letters are what fills it, ╎ and ╷ where compaction ends and starts."
+        yield Static(Content.styled(gauge, "$text-muted"), markup=False, classes="explain")
+
+    def offer(self, questions: Sequence[str]) -> None:
+        """Examples made from the folder."""
+        box = self.query_one("#examples")
+        box.remove_children()
+        box.mount(*[Example(q) for q in questions])

@@ -1,0 +1,83 @@
+"""The line on top: what this is, which session, which model, what it may do. And the line of keys at the bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from textual.content import Content
+
+from ctxchat.tui.commands import Keys, shown_key
+from ctxchat.tui.text import one_line
+from ctxchat.tui.widgets.blocks import Line, spread
+
+
+class Heading(msgspec.Struct, frozen=True):
+    """What the header says."""
+
+    title: str = ""
+    model: str = ""
+    mode: str = ""
+    sandboxed: bool = True
+    read_only: bool = False
+
+
+class Header(Line):
+    """`ctxchat  title      model  mode  sandboxed`, shorter where there is less room."""
+
+    def __init__(self) -> None:
+        super().__init__(id="header")
+        self._heading = Heading()
+
+    def show(self, heading: Heading) -> None:
+        """From now on."""
+        self._heading = heading
+        self.refresh()
+
+    def line(self, width: int) -> Content:
+        heading = self._heading
+        model = one_line(heading.model, 60).rsplit("/", 1)[-1]
+        if width < 60:
+            model = model.removeprefix("claude-").removesuffix("-latest")
+        mode = "read-only session" if heading.read_only else heading.mode
+        sandbox = "sandboxed" if heading.sandboxed else "not sandboxed"
+        words: list[tuple[str, str]] = [(model, "$text"), (mode, "$text-muted")]
+        if width >= 70:
+            words.append((sandbox, "$text-muted" if heading.sandboxed else "$text-warning"))
+        elif not heading.sandboxed and width >= 44:
+            words.append(("no sandbox", "$text-warning"))
+        if width < 34:
+            words = words[1:]
+        right = Content("   " if width >= 70 else "  ").join([Content.styled(w, s) for w, s in words if w])
+        left = Content.styled("ctxchat", "bold $accent")
+        if heading.title and width >= 56:
+            left = left.append("  ").append(Content(one_line(heading.title, 120)))
+        return spread(left, right, width)
+
+
+class KeyLine(Line):
+    """The keys that matter now, as many as fit."""
+
+    def __init__(self, keys: Keys) -> None:
+        super().__init__(id="keys")
+        self._keys = keys
+        self._wanted: Sequence[tuple[str, str]] = ()
+
+    def show(self, wanted: Sequence[tuple[str, str]]) -> None:
+        """Pairs of an action of the key table (or a plain key after `=`) and a word or two."""
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self.refresh()
+
+    def line(self, width: int) -> Content:
+        shown = Content("")
+        for action, words in self._wanted:
+            key = action[1:] if action.startswith("=") else next(iter(self._keys.get(action, ())), "")
+            if not key:
+                continue
+            pair = Content.assemble((shown_key(key), "$text-accent"), (f" {words}", "$text-muted"))
+            joined = shown.append("   ").append(pair) if shown else pair
+            if joined.cell_length > width:
+                break
+            shown = joined
+        return shown

@@ -1,0 +1,158 @@
+"""The text being written: a multi-line editor that sends on Enter, walks its history, completes, and folds huge pastes away.
+
+Knows text and keys only; what is sent, queued or measured is `composer`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.events import Key, Paste
+from textual.message import Message
+from textual.widgets import TextArea
+
+from ctxchat.tui.commands import Keys
+from ctxchat.tui.input_history import InputHistory
+from ctxchat.tui.text import clean
+from ctxchat.tui.widgets.completion import Choice, CompletionList, Wanted, command_choices, file_choices, wanted
+
+HUGE = 8_192
+"""Characters from which a paste becomes an attachment instead of text in the editor."""
+
+
+class Prompt(TextArea):
+    """Enter sends, ctrl+j makes a line."""
+
+    class Sent(Message):
+        """Enter was pressed."""
+
+    class HugePaste(Message):
+        """Too much to edit here."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class FetchBack(Message):
+        """Up was pressed in an empty editor: the last queued message, if there is one, else history."""
+
+    def __init__(self, keys: Keys, history: InputHistory, completion: CompletionList) -> None:
+        super().__init__(
+            id="prompt",
+            soft_wrap=True,
+            compact=True,
+            highlight_cursor_line=False,
+            placeholder="Ask, or type / for commands and @ for files",
+        )
+        self._send_keys = set(keys.get("send", ("enter",)))
+        self._line_keys = set(keys.get("newline", ("ctrl+j", "shift+enter"))) | {"shift+\r"}
+        self._completion = completion
+        self._wanted: Wanted | None = None
+        self._recalled = ""
+        self.input_history = history
+        self.files: Sequence[str] = ()
+
+    # ── keys ──
+
+    async def _on_key(self, event: Key) -> None:
+        if self._completing(event.key) or self._own(event.key):
+            event.prevent_default()
+            event.stop()
+
+    def _completing(self, key: str) -> bool:
+        if not self._completion.is_open:
+            return False
+        if key in {"up", "down"}:
+            self._completion.move(-1 if key == "up" else 1)
+        elif key == "tab" or (key in self._send_keys and not self._complete_already()):
+            self.take(self._completion.current)
+        elif key == "escape":
+            self._completion.offer(())
+        else:
+            return False
+        return True
+
+    def _complete_already(self) -> bool:
+        """Enter on a command that is typed whole sends it."""
+        choice = self._completion.current
+        return choice is None or self.text.strip() == choice.insert.strip()
+
+    def _own(self, key: str) -> bool:
+        if key in self._send_keys:
+            self._completion.offer(())
+            self.post_message(self.Sent())
+        elif key in self._line_keys:
+            self.insert("\n")
+        elif key == "up" and self._at_top and (not self.text or self.text == self._recalled):
+            if self.text:
+                self.recall_older()
+            else:
+                self.post_message(self.FetchBack())
+        elif key == "up" and self._at_top:
+            self.recall_older()
+        elif key == "down" and self._at_bottom:
+            return self._recall(self.input_history.forward())
+        else:
+            return False
+        return True
+
+    @property
+    def _at_top(self) -> bool:
+        return self.cursor_location[0] == 0 and self.wrapped_document.location_to_offset(self.cursor_location).y == 0
+
+    @property
+    def _at_bottom(self) -> bool:
+        return self.cursor_location[0] == self.document.line_count - 1
+
+    # ── history ──
+
+    def recall_older(self) -> None:
+        """The message before, the draft is kept at the bottom."""
+        self._recall(self.input_history.back(self.text))
+
+    def _recall(self, text: str | None) -> bool:
+        if text is None:
+            return False
+        self.put(text)
+        self._recalled = text
+        return True
+
+    def put(self, text: str) -> None:
+        """Replace the text; the cursor at its end. Can be undone with ctrl+z."""
+        self.replace(text, (0, 0), self.document.end)
+        self.move_cursor(self.document.end)
+
+    # ── completion ──
+
+    def look(self) -> None:
+        """Offer what the word at the cursor could become."""
+        row, column = self.cursor_location
+        before = self.document.get_line(row)[:column]
+        found = wanted(before)
+        if found and found.kind == "command" and (row or self.text == self._recalled):
+            found = None
+        self._wanted = found
+        if found is None or not self.has_focus:
+            self._completion.offer(())
+        elif found.kind == "command":
+            self._completion.offer(command_choices(found.typed))
+        else:
+            self._completion.offer(file_choices(found.typed, self.files))
+
+    def take(self, choice: Choice | None) -> None:
+        """Put a choice in the place of the word at the cursor."""
+        if choice and self._wanted:
+            row, column = self.cursor_location
+            self.replace(choice.insert, (row, max(0, column - self._wanted.length)), (row, column))
+        self._completion.offer(())
+
+    # ── paste ──
+
+    async def _on_paste(self, event: Paste) -> None:
+        text = clean(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+        event.prevent_default()
+        event.stop()
+        if len(text) >= HUGE:
+            self.post_message(self.HugePaste(text))
+        elif text:
+            self.replace(text, *self.selection, maintain_selection_offset=False)

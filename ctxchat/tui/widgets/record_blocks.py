@@ -1,0 +1,55 @@
+"""From the record to widgets: what stands in the transcript for a group or a compaction that is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from textual.widget import Widget
+
+from ctxchat.core.events import ToolFinished, ToolStatus
+from ctxchat.core.messages import Group, Message
+from ctxchat.tui.history import Shown
+from ctxchat.tui.tool_words import decoded
+from ctxchat.tui.widgets.blocks import CompactionMark, QuoteBlock, UserBlock
+from ctxchat.tui.widgets.reply import ReplyBlock, ThinkingBlock
+from ctxchat.tui.widgets.tool_block import ToolBlock
+
+Tokens = Mapping[int, int]
+"""Tokens of the messages in the view, by their place in the record."""
+
+
+def widgets_for(shown: Shown, tokens: Tokens) -> list[Widget]:
+    """The widgets of one item, top to bottom."""
+    if shown.change:
+        return [CompactionMark(shown.change)]
+    group = shown.group
+    if group is None:
+        return []
+    if group.kind == "user":
+        return [UserBlock(group.first.text, group.first.at)]
+    if group.kind in {"reply", "round"}:
+        return _round(group, tokens)
+    return [QuoteBlock(group)]
+
+
+def _round(group: Group, tokens: Tokens) -> list[Widget]:
+    message = group.first
+    widgets: list[Widget] = []
+    if message.reasoning and message.reasoning.text.strip():
+        widgets.append(ThinkingBlock(message.reasoning.text))
+    if message.text.strip() or message.interrupted:
+        widgets.append(ReplyBlock(message.text, interrupted=message.interrupted))
+    results = [m for m in group.messages[1:] if m.role == "tool"]
+    for place, call in enumerate(message.calls):
+        result = results[place] if place < len(results) else None
+        arguments = decoded(call.arguments)
+        finished = _finished(call.id, call.name, result, tokens)
+        widgets.append(ToolBlock(call.id, call.name, arguments, finished))
+    return widgets
+
+
+def _finished(call_id: str, name: str, result: Message | None, tokens: Tokens) -> ToolFinished:
+    """The record keeps what the model saw; time and exit code were only on screen."""
+    status: ToolStatus = "cancelled" if result is None or result.synthetic else "ok"
+    text = result.text if result else ""
+    return ToolFinished(call_id, name, status, text, tokens.get(result.seq, 0) if result else 0, 0.0)

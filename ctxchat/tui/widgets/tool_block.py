@@ -1,0 +1,125 @@
+"""A tool call: one line with its key argument, outcome, time and tokens, that unfolds to diff, output and exit code."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from textual.content import Content
+
+from ctxchat.core.events import ToolFinished
+from ctxchat.tui.text import clean, elapsed, one_line, short
+from ctxchat.tui.tool_words import SIGNS, key_argument, lines_of, outcome
+from ctxchat.tui.widgets.blocks import excerpt, spin, spread
+from ctxchat.tui.widgets.fold import Fold
+
+OUTCOME_AT = 34
+"""The column where outcomes begin when the call itself is shorter, so that they stand under each other."""
+
+HEAD_LINES, TAIL_LINES = 80, 40
+KEPT = 65_536
+"""Characters kept of the output of a tool at work; what it wrote is whole in its result."""
+
+
+class ToolBlock(Fold):
+    """A call from its start to its end. `result` is set when it is over."""
+
+    def __init__(
+        self, call_id: str, name: str, arguments: dict[str, object] | str, result: ToolFinished | None = None
+    ) -> None:
+        super().__init__(classes="tool")
+        self.call_id = call_id
+        self._tool, self._key = one_line(name, 40) or "tool", key_argument(arguments)
+        self._arguments = arguments
+        self._result = result
+        self._progress = ""
+        self._since = monotonic()
+        self._timer = None
+        self._mark()
+
+    def on_mount(self) -> None:
+        if self._result is None:
+            self._timer = self.set_interval(1 / 8, self.redraw)
+
+    def progress(self, text: str) -> None:
+        """More output of a call at work."""
+        self._progress = (self._progress + text)[-KEPT:]
+        self.redraw_body()
+
+    def finish(self, result: ToolFinished) -> None:
+        """The call is over."""
+        self._result = result
+        if self._timer:
+            self._timer.stop()
+        self._mark()
+        self.redraw()
+        self.redraw_body()
+
+    def stop(self) -> None:
+        """The turn ended before the call did."""
+        if self._result is None:
+            seconds = monotonic() - self._since
+            self.finish(ToolFinished(self.call_id, self._tool, "cancelled", self._progress, 0, seconds))
+
+    def _mark(self) -> None:
+        status = self._result.status if self._result else "running"
+        failed = bool(self._result and self._result.exit_code)
+        self.set_class(status in {"error", "timeout"} or failed, "-failed")
+        self.set_class(status in {"denied", "cancelled"}, "-stopped")
+        self.set_class(status == "running", "-running")
+
+    def head(self, width: int) -> Content:
+        """`▸ grep "tide gauge"   3 hits  0.1 s   412`, or with a spinner while it runs."""
+        result = self._result
+        seconds = monotonic() - self._since if result is None else result.seconds
+        mark = spin(seconds) if result is None else self.sign
+        call = Content.assemble((f"{mark} ", "$accent" if result is None else "$text-muted"), (self._tool, "bold"))
+        call = call.append(Content(f" {self._key}"))
+        if result is None:
+            return spread(call, Content.styled(f"{seconds:.0f} s  esc stops", "$text-muted"), width)
+        sign = SIGNS[result.status] or ("✗" if result.exit_code else "")
+        style = {"✗": "$text-error", "⊘": "$text-warning", "◌": "$text-warning"}.get(sign, "$text-muted")
+        words = outcome(result)
+        end = Content.styled(f"{sign} {words}".strip(), style)
+        if result.seconds:
+            end = end.append(Content.styled(f"  {elapsed(result.seconds)}", "$text-muted"))
+        tokens = Content.styled(f"{short(result.tokens):>7}" if result.tokens else "", "$text-muted")
+        room = width - end.cell_length - tokens.cell_length - 4
+        if room < 12:  # narrow: the outcome's sign stands for it
+            return spread(call, Content.styled(sign or "", style), width)
+        call = call.truncate(room, ellipsis=True)
+        gap = max(3, min(OUTCOME_AT, room) - call.cell_length)
+        return spread(call.append(" " * gap).append(end), tokens, width)
+
+    def body(self) -> Content:
+        """Arguments in full, then diff, or output with its end."""
+        parts = [self._called()]
+        result = self._result
+        if result is None:
+            parts.append(Content(excerpt(clean(self._progress), 4, TAIL_LINES)))
+            return Content("\n").join([p for p in parts if p])
+        if result.diff:
+            parts.append(coloured_diff(result.diff))
+        else:
+            parts.append(Content(excerpt(clean(result.output), HEAD_LINES, TAIL_LINES)))
+        if result.exit_code is not None:
+            style = "$text-error" if result.exit_code else "$text-muted"
+            parts.append(Content.styled(f"exit {result.exit_code}   {lines_of(result.output)}", style))
+        if result.spilled:
+            parts.append(Content.styled(f"full text: {one_line(result.spilled)}", "$text-muted"))
+        return Content("\n").join([p for p in parts if p])
+
+    def _called(self) -> Content:
+        if isinstance(self._arguments, str):
+            return Content.styled(excerpt(clean(self._arguments), 8, 2), "$text-muted")
+        long = {k: v for k, v in self._arguments.items() if isinstance(v, str) and ("\n" in v or len(v) > 60)}
+        if self._result and self._result.diff:
+            long = {}
+        lines = [f"{one_line(k, 40)}: {excerpt(clean(str(v)), 12, 2)}" for k, v in long.items()]
+        return Content.styled("\n".join(lines), "$text-muted")
+
+
+def coloured_diff(diff: str) -> Content:
+    """A unified diff, its signs kept so that colour is not the only one."""
+    styles = {"+": "$text-success on $success-muted 40%", "-": "$text-error on $error-muted 40%", "@": "$text-accent"}
+    lines = excerpt(clean(diff), HEAD_LINES * 2, TAIL_LINES).split("\n")
+    return Content("\n").join(Content.styled(line, styles.get(line[:1], "")) for line in lines)

@@ -1,0 +1,62 @@
+"""The files of a folder, for `@` completion and the examples of an empty chat. Slow on large folders: call it in a thread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pathspec
+
+MOST = 20_000
+SKIPPED = frozenset(
+    {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
+)
+
+
+def files_of(root: Path, most: int = MOST) -> tuple[str, ...]:
+    """Paths below `root` with `/`, at most `most`, without what `.gitignore` files leave out. Unreadable folders are skipped."""
+    found: list[str] = []
+    for path in _walk(root):
+        found.append(path)
+        if len(found) >= most:
+            break
+    return tuple(found)
+
+
+def _walk(root: Path) -> Iterator[str]:
+    rules: dict[str, pathspec.PathSpec] = {}
+    for folder, folders, files in os.walk(root):
+        base = "" if folder == str(root) else os.path.relpath(folder, root).replace(os.sep, "/") + "/"
+        if ".gitignore" in files and (spec := _rules(Path(folder) / ".gitignore")):
+            rules[base] = spec
+        here = [(b, s) for b, s in rules.items() if base.startswith(b)]
+        folders[:] = sorted(d for d in folders if d not in SKIPPED and not _ignored(f"{base}{d}/", here))
+        yield from (path for name in sorted(files) if not _ignored(path := base + name, here))
+
+
+def _rules(file: Path) -> pathspec.PathSpec | None:
+    try:
+        return pathspec.PathSpec.from_lines("gitignore", file.read_text("utf-8", "replace").splitlines())
+    except (OSError, ValueError):
+        return None
+
+
+def _ignored(path: str, rules: list[tuple[str, pathspec.PathSpec]]) -> bool:
+    return any(spec.match_file(path[len(base) :]) for base, spec in rules)
+
+
+def examples(files: tuple[str, ...]) -> list[str]:
+    """Three things to ask about these files."""
+    by_name = {f.rsplit("/", 1)[-1].lower(): f for f in reversed(files)}
+    readme = next((by_name[n] for n in ("readme.md", "readme.rst", "readme.txt", "readme") if n in by_name), "")
+    code = next(
+        (f for f in files if f.endswith((".py", ".js", ".ts", ".go", ".rs", ".java", ".c", ".cpp", ".rb", ".sh"))), ""
+    )
+    other = next((f for f in files if f not in {readme, code} and not f.rsplit("/", 1)[-1].startswith(".")), "")
+    asked = [f"What is this folder about? @{readme}" if readme else "What is in this folder?"]
+    if code:
+        asked.append(f"Explain @{code}")
+    if other:
+        asked.append(f"What does @{other} say?")
+    return [*asked, "Which files changed last?", "Find every TODO"][:3]

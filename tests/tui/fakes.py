@@ -1,0 +1,214 @@
+"""A session for the interface alone: real ledger, view and figures, and turns that follow a script."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.agent.preview import Preview
+from ctxchat.core.access import Mode, Verdict
+from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.events import Event, Stamped, TextDelta, TurnFinished, TurnStarted
+from ctxchat.core.figures import Figures, measure
+from ctxchat.core.grouping import group_messages, single
+from ctxchat.core.journal import SessionState
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.messages import Group, Message, Part
+from ctxchat.core.tokens import Calibration, Meter, rough_count
+from ctxchat.core.view import Frame, View, compile
+from ctxchat.tui.services import ModelRow, SessionRow
+
+AT = "2026-11-21T14:02:00.000Z"
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """The script waits until the test lets it go on."""
+
+    name: str = "go"
+
+
+Step = Event | Pause | Group | float
+"""What a scripted turn does: an event, a wait for the test, a group into the record, or a sleep in seconds."""
+
+
+def reply(text: str) -> list[Step]:
+    return [*(TextDelta(text[i : i + 12]) for i in range(0, len(text), 12)), TurnFinished("done", text, 1, 0.5)]
+
+
+class FakeSession:
+    """Follows `script` for each message: the text in, the steps out."""
+
+    def __init__(
+        self,
+        script: Callable[[str], Sequence[Step]] = lambda text: reply(f"You said: {text}"),
+        messages: Sequence[Message] = (),
+        *,
+        id: str = "s1",
+        title: str = "",
+        window: int = 200_000,
+        model: str = "anthropic/claude-sonnet-4-5",
+        read_only: str = "",
+    ) -> None:
+        self.script, self.id, self.read_only, self.model = script, id, read_only, model
+        self.meter = Meter(rough_count)
+        self.budget = make_budget(Window(window, "catalogue"), 4096, 0.8, 0.5)
+        self.state = SessionState(ledger=Ledger(groups=group_messages(messages)), title=title, model=model)
+        self.mode: Mode = "ask"
+        self.busy = False
+        self.sent: list[str] = []
+        self.answers: list[tuple[str, Verdict, str]] = []
+        self.gates: dict[str, asyncio.Event] = {}
+        self.answered = asyncio.Event()
+        self.interrupted = 0
+        self.closed = False
+        self.seq = 0
+
+    # ── values ──
+
+    @property
+    def view(self) -> View:
+        return compile(self.state.ledger, Frame(system="You help."), self.meter)
+
+    @property
+    def figures(self) -> Figures:
+        return self._measure(0)
+
+    def with_draft(self, text: str, attachments: Sequence[Part] = ()) -> Figures:
+        return self._measure(self.meter.text(text))
+
+    def _measure(self, draft: int) -> Figures:
+        return measure(
+            self.view, self.budget, model=self.model, calibration=Calibration(), draft=draft, fills=self.state.fills
+        )
+
+    # ── verbs ──
+
+    def set_mode(self, mode: Mode) -> None:
+        self.mode = mode
+
+    def gate(self, name: str = "go") -> asyncio.Event:
+        return self.gates.setdefault(name, asyncio.Event())
+
+    def seal(self, *groups: Group) -> None:
+        self.state = msgspec.structs.replace(self.state, ledger=self.state.ledger.append(*groups))
+
+    async def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
+        self.sent.append(text)
+        turn = self.state.ledger.turn + 1
+        message = Message(seq=self.state.ledger.next_seq, role="user", content=text, at=AT)
+        self.seal(single("user", message, turn))
+        said = ""
+        self.busy = True
+        try:
+            yield self._stamp(TurnStarted(turn, message.id, text))
+            for step in self.script(text):
+                match step:
+                    case Pause(name=name):
+                        await self.gate(name).wait()
+                    case float():
+                        await asyncio.sleep(step)
+                    case Group():
+                        self.seal(step)
+                    case TurnFinished():
+                        said = self._seal_reply(said, turn)
+                        yield self._stamp(self.figures)
+                        yield self._stamp(step)
+                    case _:
+                        said += step.text if isinstance(step, TextDelta) else ""
+                        yield self._stamp(step)
+        finally:
+            self.busy = False
+            if said:
+                self.interrupted += 1
+                self._seal_reply(said, turn, interrupted=True)
+
+    def _seal_reply(self, said: str, turn: int, interrupted: bool = False) -> str:
+        if said:
+            seq = self.state.ledger.next_seq
+            self.seal(
+                single("reply", Message(seq=seq, role="assistant", content=said, at=AT, interrupted=interrupted), turn)
+            )
+        return ""
+
+    def _stamp(self, event: Event) -> Stamped:
+        self.seq += 1
+        return Stamped(self.id, self.seq, AT, event)
+
+    def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
+        self.answers.append((call_id, verdict, reason))
+        self.gate(f"answer:{call_id}").set()
+
+    async def measure(self) -> Figures:
+        return self.figures
+
+    async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
+        return Preview(self.figures, self.figures.used, (), None, "Nothing to free: system and tools hold 31k of 33k.")
+
+    async def free_up(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[Stamped, None]:
+        yield self._stamp(self.figures)
+
+    async def undo(self, change_id: str = "") -> Figures:
+        changes = self.state.ledger.changes
+        ledger = self.state.ledger.undo(change_id or (changes[-1].id if changes else "none"))
+        self.state = msgspec.structs.replace(self.state, ledger=ledger)
+        return self.figures
+
+    async def pin(self, group_id: str) -> Figures:
+        return self.figures
+
+    drop = shrink = restore = pin
+
+    async def rename(self, title: str) -> None:
+        self.state = msgspec.structs.replace(self.state, title=title)
+
+    async def switch_model(self, name: str) -> Figures:
+        self.model = name
+        return self.figures
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class FakeServices:
+    """Doors beside a few sessions."""
+
+    def __init__(
+        self, workspace: Path, *sessions: FakeSession, notices: Sequence[str] = (), sandboxed: bool = True
+    ) -> None:
+        self.workspace, self.notices, self.sandboxed = workspace, tuple(notices), sandboxed
+        self.by_id = {s.id: s for s in sessions}
+        self.first = sessions[0]
+        self.closed = False
+        self.warmed = False
+
+    async def open(self, session_id: str = "") -> FakeSession:
+        if not session_id:
+            return self.first
+        if session_id not in self.by_id:
+            raise CtxchatError(f"There is no session {session_id}.", "ctxchat sessions list shows them.")
+        return self.by_id[session_id]
+
+    async def sessions(self) -> Sequence[SessionRow]:
+        return [SessionRow(s.id, s.state.title, AT, AT, 0, s.model, 0, 0) for s in self.by_id.values()]
+
+    async def delete(self, session_id: str) -> None:
+        del self.by_id[session_id]
+
+    async def fork(self, session_id: str, message_id: str = "") -> str:
+        copy = FakeSession(id=f"{session_id}-branch", title="branch")
+        copy.state = self.by_id[session_id].state
+        self.by_id[copy.id] = copy
+        return copy.id
+
+    async def models(self) -> Sequence[ModelRow]:
+        return [ModelRow("anthropic/claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue")]
+
+    async def warm_up(self) -> None:
+        self.warmed = True
+
+    async def close(self) -> None:
+        self.closed = True
