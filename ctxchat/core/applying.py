@@ -12,11 +12,11 @@ from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.record import CompactionRecord, Digest
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.strategies.ground import Options
+from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.summaries import earlier, fold_edit, merged_digest
 
 
-def digest_for(ledger: Ledger, step: Step, summary: str, options: Options, recap: str = "") -> Digest:
+def digest_for(ledger: Ledger, step: Step, summary: str, options: PlanOptions, recap: str = "") -> Digest:
     """What a fold step's summary is made of: the text, and the evidence of the groups and of the summary it merges."""
     known = merged_digest(earlier(ledger))
     folded_before = {name for e in earlier(ledger) for name in e.covers}
@@ -25,7 +25,7 @@ def digest_for(ledger: Ledger, step: Step, summary: str, options: Options, recap
 
 
 def apply_step(
-    ledger: Ledger, step: Step, options: Options, change_id: str = "", summary: str = ""
+    ledger: Ledger, step: Step, options: PlanOptions, change_id: str = "", summary: str = ""
 ) -> tuple[Edit, ...]:
     """The edits of one step. Raises LedgerError when it needs a summary and got none."""
     if not step.needs_summary:
@@ -41,7 +41,7 @@ def apply_plan(
     ledger: Ledger,
     plan: Plan,
     change_id: str,
-    options: Options,
+    options: PlanOptions,
     *,
     summary: str = "",
     at: str = "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctxchat.core.strategies.base import Strategy
 from ctxchat.core.strategies.drop_superseded import DropSuperseded
 from ctxchat.core.strategies.drop_tool_calls import DropToolCalls
-from ctxchat.core.strategies.ground import Options
+from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.strategies.oversize import Oversize
 from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.reactive import ReactiveFull, ReactiveMicro
@@ -20,7 +20,7 @@ LOSSLESS = ("drop_superseded", "strip_reasoning", "shrink_tool_results", "oversi
 """Steps whose full text stays a pointer away, in the order the pipeline takes them."""
 
 
-def strategies(options: Options) -> dict[str, Strategy]:
+def strategies(options: PlanOptions) -> dict[str, Strategy]:
     """Every built-in strategy by its name, the pipeline included (lossless steps, then a summary)."""
     single: list[Strategy] = [
         Truncate(options),

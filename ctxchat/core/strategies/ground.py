@@ -14,7 +14,7 @@ from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Item, View, items_of, shape
 
 
-class Options(msgspec.Struct, frozen=True):
+class PlanOptions(msgspec.Struct, frozen=True):
     """What strategies are told. All sizes in raw tokens.
 
     `keep_recent` messages at the end stay as they are; `keep_turns` is the same for the sliding window. `summary_tokens`,
@@ -41,7 +41,7 @@ class Options(msgspec.Struct, frozen=True):
 class Ground:
     """A view and its ledger, looked at once for planning. Changes nothing."""
 
-    def __init__(self, view: View, ledger: Ledger, options: Options) -> None:
+    def __init__(self, view: View, ledger: Ledger, options: PlanOptions) -> None:
         self.view = view
         self.ledger = ledger
         self.options = options

@@ -11,7 +11,7 @@ from ctxchat.core.clip import clip
 from ctxchat.core.ledger import Edit, Entry, Ledger
 from ctxchat.core.messages import Message, Text
 from ctxchat.core.strategies.base import Plan, Spill, Step
-from ctxchat.core.strategies.ground import Ground, Options, is_summary, one_step, replaced
+from ctxchat.core.strategies.ground import Ground, PlanOptions, is_summary, one_step, replaced
 from ctxchat.core.strategies.results import spill_of
 from ctxchat.core.tokens import MESSAGE_OVERHEAD, Meter
 from ctxchat.core.view import View
@@ -25,7 +25,7 @@ class Oversize:
 
     name = "oversize"
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: PlanOptions) -> None:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:

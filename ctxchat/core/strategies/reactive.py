@@ -9,7 +9,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.folding import recap_step
-from ctxchat.core.strategies.ground import Ground, Options, is_summary, one_step
+from ctxchat.core.strategies.ground import Ground, PlanOptions, is_summary, one_step
 from ctxchat.core.view import View
 
 
@@ -18,7 +18,7 @@ class ReactiveMicro:
 
     name = "reactive_micro"
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: PlanOptions) -> None:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
@@ -54,7 +54,7 @@ class ReactiveFull:
 
     name = "reactive_full"
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: PlanOptions) -> None:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:

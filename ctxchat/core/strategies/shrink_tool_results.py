@@ -6,7 +6,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.strategies.base import Plan, Spill
-from ctxchat.core.strategies.ground import Ground, Options, one_step
+from ctxchat.core.strategies.ground import Ground, PlanOptions, one_step
 from ctxchat.core.strategies.results import shorten, spill_of
 from ctxchat.core.tooluse import first_line
 from ctxchat.core.view import View
@@ -17,7 +17,7 @@ class ShrinkToolResults:
 
     name = "shrink_tool_results"
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: PlanOptions) -> None:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:

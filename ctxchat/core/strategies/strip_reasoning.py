@@ -6,7 +6,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.grouping import without_reasoning
 from ctxchat.core.ledger import Edit, Ledger
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.strategies.ground import Ground, Options, one_step
+from ctxchat.core.strategies.ground import Ground, PlanOptions, one_step
 from ctxchat.core.view import View
 
 
@@ -15,7 +15,7 @@ class StripReasoning:
 
     name = "strip_reasoning"
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: PlanOptions) -> None:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:

@@ -6,7 +6,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.folding import choose, summary_step
-from ctxchat.core.strategies.ground import Ground, Options, one_step
+from ctxchat.core.strategies.ground import Ground, PlanOptions, one_step
 from ctxchat.core.view import View
 
 
@@ -15,7 +15,7 @@ class Summarize:
 
     name = "summarize"
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: PlanOptions) -> None:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:

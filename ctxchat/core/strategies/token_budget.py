@@ -6,7 +6,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.drops import drop_step
-from ctxchat.core.strategies.ground import Ground, Options, after_step
+from ctxchat.core.strategies.ground import Ground, PlanOptions, after_step
 from ctxchat.core.strategies.oversize import LEAST, clip_step
 from ctxchat.core.view import View
 
@@ -16,7 +16,7 @@ class TokenBudget:
 
     name = "token_budget"
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: PlanOptions) -> None:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
