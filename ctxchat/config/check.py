@@ -9,12 +9,10 @@ import msgspec
 
 from ctxchat.config.options import Shape, allowed, facts, members, shape
 from ctxchat.config.problems import KeyPath, key_text, nearest, shown
-from ctxchat.config.schema import DEFAULTS, PROVIDERS, STRATEGIES, ContextSettings, HookSettings, Settings, Table
+from ctxchat.config.schema import DEFAULTS, OWN_NAMES, ContextSettings, HookSettings, Settings, Table
 
 KnownNames = Callable[[str], Collection[str]]
 """The words of an open list (`strategies`, `providers`, `transforms`, `tools`) besides our own; asked only when needed."""
-
-OWN_NAMES = {"strategies": STRATEGIES, "providers": PROVIDERS}
 
 
 class Fault(msgspec.Struct, frozen=True):

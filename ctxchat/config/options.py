@@ -11,7 +11,7 @@ import msgspec
 from msgspec import NODEFAULT, Meta
 from msgspec.structs import FieldInfo, fields
 
-from ctxchat.config.schema import Settings, Table
+from ctxchat.config.schema import OWN_NAMES, Settings, Table
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -53,7 +53,11 @@ class Option(msgspec.Struct, frozen=True):
     @property
     def allowed(self) -> str:
         """What may stand there, in words: `a whole number from 1 to 10000`."""
-        return allowed(self.type)
+        own = OWN_NAMES.get(self.facts.names or "", ())
+        if not own:
+            return allowed(self.type)
+        words = _either([*(f'"{word}"' for word in own), "one of a plug-in"])
+        return words if bare(self.type) is str else f"a list of {words}"
 
 
 def facts(tp: Any) -> Facts:

@@ -20,19 +20,22 @@ Unit = Literal[
 ]
 Names = Literal["strategies", "providers", "transforms", "tools"]
 
-STRATEGIES = (
-    "truncate",
-    "summarize",
-    "sliding_window",
-    "drop_tool_calls",
-    "shrink_tool_results",
-    "drop_superseded",
-    "strip_reasoning",
-    "token_budget",
-    "pipeline",
-)
-
-PROVIDERS = ("skills", "workspace", "identity")
+OWN_NAMES: dict[str, tuple[str, ...]] = {
+    "strategies": (
+        "truncate",
+        "summarize",
+        "sliding_window",
+        "drop_tool_calls",
+        "shrink_tool_results",
+        "drop_superseded",
+        "strip_reasoning",
+        "token_budget",
+        "pipeline",
+    ),
+    "providers": ("skills", "workspace", "identity"),
+    "transforms": (),
+}
+"""The open lists as they come with the program; plug-ins add to them. Tools are known to the agent only."""
 
 
 def opt(
@@ -263,7 +266,7 @@ class ContextSettings(Table, frozen=True):
             names="providers",
             trust=True,
         ),
-    ] = PROVIDERS
+    ] = OWN_NAMES["providers"]
     transforms: Annotated[
         tuple[str, ...],
         opt("What edits each request before it is sent, left to right.", names="transforms", trust=True),

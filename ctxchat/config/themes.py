@@ -24,12 +24,31 @@ COLOURS = (
 )
 _KNOWN = ("name", "dark", *COLOURS, "gauge", "patterns")
 
-# Segments turn a third of the wheel round the accent, so that they are one family; neighbours differ in lightness.
-_HUES: dict[SectionName, float] = {
-    "system": -60, "tools": -45, "memory": -30, "injected": -15, "summary": 150, "pinned": 60,
-    "user": 0, "assistant": 20, "tool_results": -75, "draft": 40,
-}  # fmt: skip
-_LIGHT = frozenset({"tools", "injected", "pinned", "assistant", "draft"})
+
+class _Tint(msgspec.Struct, frozen=True):
+    """A segment's colour in relation to the accent: turn of the hue in degrees, share of its chroma, lightness on a dark and
+    on a light ground."""
+
+    turn: float
+    chroma: float
+    dark: float
+    light: float
+
+
+# What is always there is nearly grey, what was said is the accent's family, what stands for more is its opposite;
+# neighbours differ in lightness, so that they part without colour too.
+_TINTS: dict[SectionName, _Tint] = {
+    "system": _Tint(0, 0.25, 0.36, 0.76),
+    "tools": _Tint(0, 0.25, 0.50, 0.86),
+    "memory": _Tint(-25, 0.4, 0.38, 0.78),
+    "injected": _Tint(-25, 0.4, 0.52, 0.88),
+    "summary": _Tint(165, 0.9, 0.74, 0.74),
+    "pinned": _Tint(165, 0.7, 0.45, 0.87),
+    "user": _Tint(0, 1.0, 0.66, 0.77),
+    "assistant": _Tint(20, 0.85, 0.45, 0.88),
+    "tool_results": _Tint(-40, 0.6, 0.57, 0.79),
+    "draft": _Tint(0, 1.0, 0.78, 0.68),
+}
 
 
 class Themes(msgspec.Struct, frozen=True):
@@ -97,13 +116,13 @@ def make_theme(tree: dict[str, Any], name: str, file: str = "") -> Theme:
         "success": readable(from_lch(light, 0.11, 150), *grounds),
         "warning": readable(from_lch(light, 0.12, 75), *grounds),
         "error": readable(from_lch(light, 0.15, 25), *grounds),
-        "target": given.get("muted", mix(back, fore, 0.6)),
-        "trigger": accent,
+        "target": readable(given.get("muted", mix(back, fore, 0.6)), back),
+        "trigger": readable(accent, back),
         "ghost": mix(back, accent, 0.22),
     }
     colours = {**derived, **given}
     gauge = _gauge(tree.get("gauge", {}), dark, colours)
-    inks = {s: _ink(s, ground, colours) for s, ground in gauge.items()}
+    inks: dict[SectionName, str] = {s: _ink(s, ground, colours) for s, ground in gauge.items()}
     patterns = {**PATTERNS, **tree.get("patterns", {})}
     return Theme(
         name=tree.get("name", name), dark=dark, gauge=gauge, gauge_ink=inks, patterns=patterns, file=file, **colours
@@ -122,10 +141,10 @@ def unreadable(theme: Theme) -> tuple[str, ...]:
 
 def _gauge(given: dict[str, str], dark: bool, colours: dict[str, str]) -> dict[SectionName, str]:
     _, chroma, hue = lch(colours["accent"])
-    strength = min(0.09, chroma)
-    low, high = (0.42, 0.54) if dark else (0.80, 0.88)
+    strength = min(0.08, chroma)
     made: dict[SectionName, str] = {
-        s: from_lch(high if s in _LIGHT else low, strength, hue + turn) for s, turn in _HUES.items()
+        section: from_lch(tint.dark if dark else tint.light, strength * tint.chroma, hue + tint.turn)
+        for section, tint in _TINTS.items()
     }
     made["reserved"] = colours["panel"]
     made["free"] = colours["background"]

@@ -1,0 +1,65 @@
+"""Every option with its value, default and origin, for `config show`, the settings screen and advice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ctxchat.config.check import get
+from ctxchat.config.files import Loaded
+from ctxchat.config.layers import Origin
+from ctxchat.config.merge import leaves
+from ctxchat.config.options import Option, find, options
+from ctxchat.config.problems import KeyPath, key_text
+from ctxchat.core.budget import make_budget
+from ctxchat.core.figures import Figures
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One option as it is in force. `value` and `default` are plain values as TOML has them, None where left out."""
+
+    key: str
+    value: Any
+    default: Any
+    origin: Origin
+    option: Option
+
+
+def rows(loaded: Loaded) -> tuple[Row, ...]:
+    """Every option that has a fixed key, in the order of the schema, then what was set under names of a person's own."""
+    tree = msgspec.to_builtins(loaded.settings)
+    paths: list[KeyPath] = [o.path for o in options() if "*" not in o.path]
+    paths += [path for path, _ in leaves(tree) if path not in paths]
+    found = ((path, find(path)) for path in paths)
+    return tuple(_row(loaded, tree, path, option) for path, option in found if option)
+
+
+def as_json(loaded: Loaded) -> dict[str, dict[str, Any]]:
+    """`config show --json`: `{key: {value, default, origin}}`."""
+    return {row.key: {"value": row.value, "default": row.default, "origin": row.origin.text} for row in rows(loaded)}
+
+
+def in_tokens(option: Option, value: Any, figures: Figures) -> int | None:
+    """What a share of the limit is in tokens of this session's window; None for options that are no share.
+
+    The trigger takes the room that `make_budget` always keeps into account.
+    """
+    if option.facts.unit != "share of the limit" or isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if option.key == "context.compression_trigger":
+        from ctxchat.core.budget import Window
+
+        window = Window(figures.window, figures.window_source)
+        return make_budget(window, figures.reserved_output, float(value), 0.0).trigger
+    return int(figures.limit * value)
+
+
+def _row(loaded: Loaded, tree: dict[str, Any], path: KeyPath, option: Option) -> Row:
+    default = msgspec.to_builtins(option.default)
+    default = list(default) if isinstance(default, tuple) else default
+    value = get(tree, path)
+    if value is None and "*" not in option.path:
+        value = default
+    value = list(value) if isinstance(value, tuple) else value
+    return Row(key_text(path), value, default, loaded.origin(key_text(path)), option)

@@ -1,0 +1,157 @@
+"""The shipped `config.toml`: every option, commented out at its default. `python -m ctxchat.config.reference` writes it anew."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ctxchat.config.atomic import write_text
+from ctxchat.config.keys import ACTIONS
+from ctxchat.config.literals import literal
+from ctxchat.config.options import Option, facts, members, options
+from ctxchat.config.schema import Settings, Table
+
+HEAD = """\
+ctxchat settings: every option there is, at its default, with what it does and what it may be.
+
+This file is the reference and is written by ctxchat. Your own settings are in config.toml of your settings folder
+(`ctxchat config path`); put there only what you want different. Later ones win: defaults, your file, the project's file
+(.ctxchat/config.toml, where what is marked "trusted folders" counts in those only), environment (CTXCHAT_CONTEXT__KEEP_RECENT=6),
+flags. `ctxchat config check` names every mistake with its line; `ctxchat config show` tells where each value comes from."""
+
+EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "models.*": (
+        '[models."ollama_chat/qwen3:8b"]',
+        {"api_base": "http://localhost:11434", "window": 32768, "keep_reasoning": True},
+    ),
+    "context.sections.*": ("[context.sections.tools]", {"budget": 12000}),
+    "keys.*": ("[keys]", {}),
+    "agents.*": (
+        "[agents.reviewer]",
+        {
+            "description": "Reads a change and says what is wrong with it.",
+            "model": "openai/gpt-5-mini",
+            "prompt": "Review the change. Name file and line. Change nothing.",
+            "tools": ["read", "grep"],
+            "permissions": "read-only",
+            "context": {"keep_recent": 6},
+        },
+    ),
+    "hooks.*": (
+        "[[hooks]]",
+        {
+            "event": "turn_finished",
+            "action": "compact_context",
+            "name": "tidy up early",
+            "when": {"context_pressure": 0.6, "not": {"turn_count": 3}},
+            "cooldown": 3,
+        },
+    ),
+    "mcp.*": (
+        "[mcp.files]",
+        {
+            "command": "my-mcp-server",
+            "args": ["--read-only"],
+            "env": {"LEVEL": "1"},
+            "headers_env": {"Authorization": "MY_TOKEN"},
+        },
+    ),
+}
+
+
+def render() -> str:
+    """The whole reference as text. Lines that begin with `# ` are prose; the others, without their `#`, are TOML."""
+    lines = [f"# {line}".rstrip() for line in HEAD.splitlines()]
+    for table, group in _groups():
+        header, values = EXAMPLES.get(table, (f"[{table}]" if table else "", {}))
+        lines += ["", ""]
+        if header:
+            lines += [
+                *_prose(_table_help(table)),
+                header if table == "keys.*" or not table.endswith("*") else f"#{header}",
+            ]
+        if table == "keys.*":
+            lines += [line for a in ACTIONS for line in ("", f"# {a.help}.", f"#{a.id} = {literal(a.keys)}")]
+            continue
+        for option in group:
+            lines += ["", *_prose(f"{option.facts.help} {option.facts.effect}".strip()), *_prose(_limits(option))]
+            lines.append(f"#{option.path[-1]} = {literal(_value(option, values))}")
+    return "\n".join(lines).replace("\n\n\n\n", "\n\n\n") + "\n"
+
+
+def docs_rows() -> list[tuple[str, str, str, str]]:
+    """Rows for the documentation: key, what it may be (with unit), default, what it does."""
+    return [(o.key, _limits(o), _default(o), f"{o.facts.help} {o.facts.effect}".strip()) for o in options()]
+
+
+def _groups() -> Iterator[tuple[str, list[Option]]]:
+    """The options by table, those of hooks' conditions with their hook."""
+    tables: dict[str, list[Option]] = {}
+    for option in options():
+        table = ".".join(option.path[:-1])
+        if table == "hooks.*.when":
+            continue
+        tables.setdefault("keys.*" if table == "keys" else table, []).append(option)
+    tables["hooks.*"].insert(3, next(o for o in _hook_when()))
+    yield from tables.items()
+
+
+def _hook_when() -> Iterator[Option]:
+    from ctxchat.config.schema import HookSettings
+
+    field = members(HookSettings)["when"]
+    told = facts(field.type)
+    words = ", ".join(o.path[-1] for o in options() if o.key.startswith("hooks.*.when."))
+    yield Option(
+        ("hooks", "*", "when"),
+        dict,
+        {},
+        msgspec.structs.replace(told, help=f"{told.help} Conditions: {words}.", trust=True),
+    )
+
+
+def _table_help(table: str) -> str:
+    at: type[Table] = Settings
+    told = ""
+    trust = False
+    for part in (p for p in table.split(".") if p != "*"):
+        field = members(at)[part]
+        told, trust = facts(field.type).help, trust or facts(field.type).trust
+        inner = field.type.__args__[0] if hasattr(field.type, "__args__") else field.type
+        at = inner if isinstance(inner, type) and issubclass(inner, Table) else at
+    return told + (" In a project's file: trusted folders only." if trust else "")
+
+
+def _limits(option: Option) -> str:
+    unit = f" ({option.facts.unit})" if option.facts.unit else ""
+    named = "*" in option.path or option.path[:2] == ("context", "summary_model")
+    trust = "; trusted folders only" if option.facts.trust and not named else ""
+    return f"{option.allowed}{unit}; {_default(option)}{trust}"
+
+
+def _default(option: Option) -> str:
+    if option.required:
+        return "required"
+    return (
+        "left out by default" if option.default is None else f"default {literal(msgspec.to_builtins(option.default))}"
+    )
+
+
+def _value(option: Option, example: dict[str, Any]) -> Any:
+    if option.path[-1] in example:
+        return example[option.path[-1]]
+    return [] if option.default is None else msgspec.to_builtins(option.default)
+
+
+def _prose(text: str) -> list[str]:
+    return [f"# {line}" for line in textwrap.wrap(text[:1].upper() + text[1:], 110)]
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2] / "config.toml"
+    write_text(target, render(), mode=0o644)

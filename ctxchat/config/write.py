@@ -1,0 +1,142 @@
+"""One option written into a person's file: only its own line changes, comments and order stay.
+
+Edits are proposed from what the text looks like, and the first whose result reads as wanted is taken; a file that no
+proposal fits is left alone.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ctxchat.config.atomic import write_text
+from ctxchat.config.check import KnownNames, build, check, contradictions, get, nested, overlay, without
+from ctxchat.config.files import entry_points
+from ctxchat.config.lines import Layout, Section, layout, parse_key
+from ctxchat.config.literals import bare_key, literal
+from ctxchat.config.problems import KeyPath, Problem, key_text
+from ctxchat.config.reading import read
+from ctxchat.core.errors import UsageError
+
+_BOM = "\ufeff"
+
+
+def set_value(path: Path, key: str, value: object, *, known: KnownNames | None = None) -> None:
+    """Write one option; the file is made where there is none.
+
+    `key` is dotted, `value` a plain value as TOML has them. Raises UsageError for a key or value that is not allowed,
+    that contradicts the rest of the file, or a file that cannot be edited safely; OSError from the disk.
+    """
+    parts = _parts(key)
+    tree, faults = check(nested(parts, value), known or entry_points)
+    if not faults and get(tree, parts) is not None:
+        faults = _contradictions(path, parts, get(tree, parts), known or entry_points)
+    if faults:
+        fault = faults[0]
+        raise UsageError(Problem(fault.what, key_text(fault.path), fault.allowed, fault.nearest).text)
+    right = get(tree, parts)
+    text, old = _read(path)
+    if get(old, parts) == right and type(get(old, parts)) is type(right):
+        return
+    wanted = overlay(without(old, parts), nested(parts, right))
+    _write(path, text, wanted, _proposals(text, layout(text), parts, literal(right)), key)
+
+
+def unset_value(path: Path, key: str) -> None:
+    """Take one option out, so that its default counts again. Nothing happens where it is not there. Raises as `set_value`."""
+    parts = _parts(key)
+    text, old = _read(path)
+    if get(old, parts) is not None:
+        _write(path, text, without(old, parts), _removals(text, layout(text), parts), key)
+
+
+def _parts(key: str) -> tuple[str, ...]:
+    try:
+        return parse_key(key)
+    except ValueError:
+        raise UsageError(f"{key[:80]!r} is no key.", "Keys look like context.keep_recent.") from None
+
+
+def _read(path: Path) -> tuple[str, dict[str, Any]]:
+    found = read(path)
+    if found.problem:
+        raise UsageError(found.problem.text, "Mend the file by hand first.")
+    return found.text, found.tree or {}
+
+
+def _contradictions(path: Path, parts: KeyPath, value: Any, known: KnownNames) -> list[Any]:
+    tree = overlay(check(read(path).tree or {}, known)[0], nested(parts, value))
+    return [f for f in contradictions(build(tree)) if parts in (f.path, f.against)]
+
+
+def _write(path: Path, text: str, wanted: dict[str, Any], proposals: Iterator[str], key: str) -> None:
+    for proposal in proposals:
+        try:
+            reads = tomllib.loads(proposal)
+        except (ValueError, RecursionError):
+            continue
+        if _same(reads, wanted):
+            bom = _BOM if path.exists() and path.read_bytes().startswith(_BOM.encode()) else ""
+            write_text(path, bom + proposal)
+            return
+    raise UsageError(f"{path}: {key} could not be written without touching other lines.", "Edit the file by hand.")
+
+
+def _proposals(text: str, places: Layout, parts: KeyPath, value: str) -> Iterator[str]:
+    """In the place of the old value; beside its neighbours in their table; in the table around; in a new one at the end."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    if place := places.places.get(parts):
+        yield text[: place.value] + value + text[place.end :]
+    for n in range(len(parts) - 1, -1, -1):
+        line = f"{_dotted(parts[n:])} = {value}"
+        for section in places.sections:
+            if section.path == parts[:n] and (n or section.body or not places.sections[1:]):
+                yield _with_line(text, section, line, end)
+        if n and (table := places.places.get(parts[:n])) and text[table.value : table.value + 1] == "{":
+            inner = text[table.value + 1 : table.end - 1]
+            comma = ", " if inner.strip() else " "
+            yield text[: table.value + 1] + inner.rstrip() + comma + line + " }" + text[table.end :]
+    gap = "" if not text else end if text.endswith("\n") else end * 2
+    if len(parts) > 1:
+        yield f"{text}{gap}[{_dotted(parts[:-1])}]{end}{_dotted(parts[-1:])} = {value}{end}"
+    yield f"{_dotted(parts)} = {value}{end}{text}"
+
+
+def _removals(text: str, places: Layout, parts: KeyPath) -> Iterator[str]:
+    """Its whole line, or only itself with a comma beside it."""
+    place = places.places[parts]
+    start = text.rfind("\n", 0, place.key) + 1
+    stop = text.find("\n", place.end) + 1 or len(text)
+    yield text[:start] + text[stop:]
+    before, after = text[: place.key].rstrip(" \t"), text[place.end :].lstrip(" \t")
+    yield before + after.removeprefix(",")
+    yield before.removesuffix(",") + after
+
+
+def _with_line(text: str, section: Section, line: str, end: str) -> str:
+    head = text[: section.body]
+    if head and not head.endswith("\n"):
+        head += end
+    indent = ""
+    if section.path and head.splitlines():
+        last = head.splitlines()[-1]
+        indent = last[: len(last) - len(last.lstrip())]
+    return f"{head}{indent}{line}{end}{text[section.body :]}"
+
+
+def _dotted(parts: KeyPath) -> str:
+    return ".".join(bare_key(str(part)) for part in parts)
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Equal trees; an empty table is as good as none. Compared as text, so that 1, 1.0 and true differ and nan equals itself."""
+    return repr(_pruned(one)) == repr(_pruned(other))
+
+
+def _pruned(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        kept = {k: _pruned(v) for k, v in sorted(tree.items())}
+        return {k: v for k, v in kept.items() if v != {}}
+    return [_pruned(v) for v in tree] if isinstance(tree, list) else tree
