@@ -1,0 +1,136 @@
+"""The gauge's arithmetic: parts add up, shares are exact, corrections converge."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxchat.core.budget import Budget, Window, make_budget
+from ctxchat.core.events import Usage
+from ctxchat.core.figures import Figures, forecast, measure
+from ctxchat.core.grouping import single
+from ctxchat.core.journal import Changed, Measured, Sealed, Undone, fold
+from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.messages import Message
+from ctxchat.core.sections import SECTIONS
+from ctxchat.core.tokens import Anchor, Calibration, Meter, apportion, image_tokens, rough_count
+from ctxchat.core.view import Frame, compile
+from tests.core.histories import ledgers
+from tests.core.test_view import FRAME
+
+METER = Meter()
+tokens = st.integers(0, 2_000_000)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    ledgers,
+    st.integers(0, 2_000_000),
+    tokens,
+    st.floats(0.01, 1.5),
+    st.floats(0.01, 1.5),
+    st.floats(0.25, 4),
+    tokens,
+    tokens,
+    st.none() | st.builds(Anchor, tokens, tokens, st.integers(0, 1)),
+)
+def test_parts_always_add_up(
+    ledger: Ledger,
+    window: int,
+    reserved: int,
+    trigger: float,
+    target: float,
+    ratio: float,
+    draft: int,
+    streamed: int,
+    anchor: Anchor | None,
+) -> None:
+    budget = make_budget(Window(window, "assumed"), reserved, trigger, target)
+    view = compile(ledger, FRAME, METER)
+    got = measure(
+        view, budget, model="m", calibration=Calibration(ratio), anchor=anchor, draft=draft, streamed=streamed
+    )
+    inside = sum(s.tokens for s in got.sections if s.name not in {"reserved", "free"})
+    assert [s.name for s in got.sections] == list(SECTIONS)
+    assert inside == got.used
+    assert all(s.tokens >= 0 for s in got.sections)
+    total = sum(s.tokens for s in got.sections)
+    assert total == got.window if got.used <= got.limit else total >= got.window
+    assert 0 < got.trigger_tokens <= got.limit
+    assert got.target_tokens <= got.trigger_tokens
+    assert msgspec.json.decode(msgspec.json.encode(got), type=Figures) == got
+
+
+def test_a_window_of_nothing_divides_nothing_by_zero() -> None:
+    budget = Budget(window=Window(0, "assumed"), reserved=0, trigger=0, target=0)
+    got = measure(compile(Ledger(), Frame(), METER), budget, model="", calibration=Calibration())
+    assert (got.used, got.pressure, got.limit) == (0, 0, 1)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.integers(0, 10**7), st.lists(st.integers(0, 10**6), min_size=1, max_size=12))
+def test_apportioning_is_exact_and_fair(total: int, weights: list[int]) -> None:
+    parts = apportion(total, weights)
+    if sum(weights):
+        assert sum(parts) == total
+        assert all(abs(p - total * w / sum(weights)) < 1 + 1e-6 for p, w in zip(parts, weights, strict=True))
+    assert all(p >= 0 for p in parts)
+    assert all(p == 0 for p, w in zip(parts, weights, strict=True) if w == 0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.floats(0.26, 3.9), st.lists(st.integers(200, 100_000), min_size=14, max_size=30))
+def test_calibration_converges(truth: float, raws: list[int]) -> None:
+    learned = Calibration()
+    for raw in raws:
+        learned = learned.learn(real=round(raw * truth), raw=raw)
+    assert abs(learned.ratio / truth - 1) < 0.02
+    assert learned.band < 0.05
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.integers(-10, 10**9), st.integers(-10, 10**9)), max_size=20))
+def test_calibration_stays_within_bounds(samples: list[tuple[int, int]]) -> None:
+    learned = Calibration()
+    for real, raw in samples:
+        learned = learned.learn(real=real, raw=raw)
+        assert 0.25 <= learned.ratio <= 4
+        assert 0 < learned.band <= 0.5
+
+
+def test_senseless_usage_changes_nothing() -> None:
+    known = Calibration(1.2, 0.1, 3)
+    for real, raw in ((0, 500), (-5, 500), (100, 0), (float("nan"), 500), (float("inf"), 500)):
+        assert known.learn(real=real, raw=raw) == known  # type: ignore[arg-type]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text(st.characters(), max_size=200))
+def test_the_rough_count_never_raises(text: str) -> None:
+    assert 0 <= rough_count(text) <= 3 * len(text) + 1
+
+
+def test_images_cost_by_their_size() -> None:
+    assert image_tokens(512, 512) == 85 + 170
+    assert image_tokens(1024, 1024) == 765
+    assert image_tokens(4096, 8192) == 1105
+    assert image_tokens(100_000, 10) == 85 + 170 * 4
+    assert image_tokens(0, 0) == 765
+
+
+def test_forecast_needs_a_trend() -> None:
+    assert forecast([], 10, 100) is None
+    assert forecast([50, 40], 40, 100) is None
+    assert forecast([10, 20, 30], 30, 100) == 7
+    assert forecast([10, 20, 30], 300, 100) == 0
+
+
+def test_a_change_makes_an_older_anchor_void() -> None:
+    group = single("user", Message(1, "user", "hi"), 1)
+    measured = Measured("m", Usage(100, 5), used=105, anchor=Anchor(105, 90, 0))
+    state = fold([Sealed((group,)), measured])
+    assert state.anchor is not None
+    pinned = fold([Changed(Change("c", "pin", pins=("g1",)))], state)
+    assert pinned.anchor is None
+    assert fold([Undone("c")], pinned).anchor is None

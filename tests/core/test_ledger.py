@@ -1,0 +1,144 @@
+"""The ledger: changes and their undoing, in any order, never lose or double a group."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxchat.core.errors import LedgerError
+from ctxchat.core.grouping import group_messages, single
+from ctxchat.core.ledger import Change, Edit, Ledger
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.tokens import Meter
+from ctxchat.core.view import Frame, compile
+from tests.core.histories import ledgers
+
+
+def summary(text: str = "what happened") -> Group:
+    return Group(id="s", kind="summary", messages=(Message(0, "user", text),))
+
+
+def turns(count: int) -> Ledger:
+    return Ledger(groups=group_messages([Message(n, "user", f"question {n}") for n in range(1, count + 1)]))
+
+
+@st.composite
+def changed(draw: st.DrawFn) -> tuple[Ledger, list[Ledger]]:
+    """A ledger, and the states it went through under random changes, pins and undos."""
+    ledger = draw(ledgers)
+    states = [ledger]
+    for number in range(draw(st.integers(0, 6))):
+        ids = [g.id for g in ledger.groups]
+        match draw(st.sampled_from(["digest", "drop", "shrink", "pin", "undo"])):
+            case "undo" if ledger.changes:
+                ledger = ledger.undo(draw(st.sampled_from(ledger.changes)).id)
+            case "pin" if ids:
+                ledger = ledger.apply(Change(f"c{number}", "pin", pins=(draw(st.sampled_from(ids)),)))
+            case "digest" | "drop" | "shrink" as kind:
+                free = [i for i in ids if i not in ledger.pinned and i != ledger.current]
+                covers = tuple(i for i in free if draw(st.booleans()))
+                if covers:
+                    edit = Edit(kind, covers, None if kind == "drop" else summary())
+                    ledger = ledger.apply(Change(f"c{number}", "compaction", edits=(edit,)))
+        states.append(ledger)
+    return ledger, states
+
+
+@settings(max_examples=500, deadline=None)
+@given(changed())
+def test_live_entries_cover_every_group_once(made: tuple[Ledger, list[Ledger]]) -> None:
+    for ledger in made[1]:
+        covered = [name for entry in ledger.live() for name in entry.covers]
+        assert Counter(covered) == Counter(g.id for g in ledger.groups)
+        places = [ledger.groups.index(ledger.group(e.covers[0])) for e in ledger.live()]
+        assert places == sorted(places), "entries stand in the order of the record"
+        shown = {e.group.id: e.group for e in ledger.live() if e.pinned and e.group}
+        assert shown == {name: ledger.group(name) for name in ledger.pinned}, "pinned groups are shown as they were"
+
+
+@settings(max_examples=300, deadline=None)
+@given(changed(), st.randoms(use_true_random=False))
+def test_undoing_everything_in_any_order_gives_back_the_first_view(
+    made: tuple[Ledger, list[Ledger]], random: object
+) -> None:
+    ledger, states = made
+    meter, frame = Meter(), Frame(system="s")
+    order = [c.id for c in ledger.changes]
+    random.shuffle(order)  # type: ignore[attr-defined]
+    for name in order:
+        ledger = ledger.undo(name)
+    assert ledger == states[0]
+    assert compile(ledger, frame, meter) == compile(states[0], frame, meter)
+
+
+@settings(max_examples=300, deadline=None)
+@given(changed())
+def test_a_ledger_survives_json(made: tuple[Ledger, list[Ledger]]) -> None:
+    ledger = made[0]
+    assert msgspec.json.decode(msgspec.json.encode(ledger), type=Ledger) == ledger
+
+
+def test_an_earlier_change_undone_leaves_a_later_one_whole() -> None:
+    ledger = turns(6)
+    first = ledger.apply(Change("c1", "compaction", edits=(Edit("digest", ("g1", "g2"), summary("first")),)))
+    both = first.apply(Change("c2", "compaction", edits=(Edit("digest", ("g1", "g2", "g3"), summary("second")),)))
+    later = both.undo("c1")
+    assert next(e.covers for e in later.live()) == ("g1", "g2", "g3")
+    assert both.undo("c2").live() == first.live()
+
+
+def test_a_folded_group_that_is_pinned_comes_back_in_its_place() -> None:
+    ledger = turns(4).apply(Change("c1", "compaction", edits=(Edit("digest", ("g1", "g2", "g3"), summary()),)))
+    pinned = ledger.apply(Change("p", "pin", pins=("g2",)))
+    assert [e.covers for e in pinned.live()] == [("g1", "g3"), ("g2",), ("g4",)]
+    assert pinned.undo("p").live() == ledger.live()
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (Edit("drop", ("g9",)), "not in the record"),
+        (Edit("drop", ("g2", "g1")), "order of the record"),
+        (Edit("drop", ("g1", "g1")), "covered twice"),
+        (Edit("drop", ()), "at least one"),
+        (Edit("drop", ("g3",)), "is pinned"),
+        (Edit("drop", ("g4",)), "current user message"),
+        (Edit("digest", ("g2", "g4"), summary()), "current user message"),
+    ],
+)
+def test_changes_that_do_not_fit_are_refused(edit: Edit, words: str) -> None:
+    ledger = turns(4).apply(Change("p", "pin", pins=("g3",)))
+    with pytest.raises(LedgerError, match=words):
+        ledger.apply(Change("c", "drop", edits=(edit,)))
+
+
+def test_the_current_message_may_be_shortened() -> None:
+    ledger = turns(2)
+    short = single("user", Message(2, "user", "shorter"), 2)
+    after = ledger.apply(Change("c", "shrink", edits=(Edit("shrink", ("g2",), short),)))
+    assert after.live()[1].group == short
+
+
+def test_names_that_are_taken_or_unknown_are_refused() -> None:
+    ledger = turns(2).apply(Change("c", "pin", pins=("g1",)))
+    with pytest.raises(LedgerError, match="in force already"):
+        ledger.apply(Change("c", "pin", pins=("g2",)))
+    with pytest.raises(LedgerError, match="not in force"):
+        ledger.undo("x")
+    with pytest.raises(LedgerError, match="not in the record"):
+        ledger.apply(Change("d", "pin", pins=("g7",)))
+    with pytest.raises(LedgerError, match="in the record already"):
+        ledger.append(ledger.groups[0])
+
+
+def test_a_restore_undone_hides_its_note_but_keeps_it() -> None:
+    note = single("note", Message(3, "user", "[quoted]"), 2, source="restore:m1")
+    ledger = turns(2).append(note)
+    restored = ledger.apply(Change("r", "restore", adds=(note.id,)))
+    assert restored.live()[-1].group == note
+    assert restored.undo("r").live()[-1].group is None
+    assert restored.undo("r").groups[-1] == note

@@ -1,0 +1,172 @@
+"""Views are valid for any history, compiler and decorator; what goes on the wire alternates; what came in comes out equal."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxchat.core.compilers import (
+    Compiler,
+    all_sections,
+    current_tool_trace,
+    injecting,
+    limited,
+    redacted,
+    selected_sections,
+)
+from ctxchat.core.grouping import group_messages, single
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.messages import Message
+from ctxchat.core.openai import FIELDS, from_wire, recorded, wire
+from ctxchat.core.tokens import Meter
+from ctxchat.core.view import Frame, Insert, ToolSpec, View, compile, problems
+from tests.core.histories import ARGUMENTS, IDS, histories, texts
+from tests.core.test_ledger import changed
+
+METER = Meter()
+NOTE = single("note", Message(0, "user", "remember"), 1, source="buffer:x")
+FRAME = Frame(
+    system="You are ctxchat.",
+    tools=(ToolSpec("read_file", "Reads.", {"type": "object"}),),
+    memory=(Insert("AGENTS.md", "use tabs"),),
+    injected=(Insert("date", "today"),),
+    keep_reasoning=True,
+)
+
+
+@st.composite
+def compilers(draw: st.DrawFn) -> Compiler:
+    compiler = draw(
+        st.sampled_from([all_sections, current_tool_trace, selected_sections("summary"), selected_sections("messages")])
+    )
+    for decorate in draw(st.lists(st.sampled_from(["limit", "redact", "inject"]), max_size=3)):
+        match decorate:
+            case "limit":
+                compiler = limited(compiler, draw(st.integers(0, 400)), METER)
+            case "redact":
+                pattern = draw(st.sampled_from(["[aeiou]", "word", r"\w+", r"\{", "input_audio"]))
+                compiler = redacted(compiler, re.compile(pattern))
+            case _:
+                compiler = injecting(compiler, [NOTE])
+    return compiler
+
+
+@settings(max_examples=800, deadline=None)
+@given(changed(), compilers())
+def test_every_view_is_valid(made: tuple[Ledger, list[Ledger]], compiler: Compiler) -> None:
+    ledger = made[0]
+    view = compile(ledger, FRAME, METER, compiler)
+    assert problems(view) == []
+    assert view.items[0].message.role == "system"
+    assert view.items[0].message.text.startswith("You are ctxchat.")
+    assert view.raw == sum(view.weights().values())
+    if ledger.current and not ledger.group(ledger.current).first.empty:
+        assert ledger.current in {item.group for item in view.items}
+
+
+@settings(max_examples=500, deadline=None)
+@given(changed(), compilers())
+def test_the_wire_alternates_and_its_arguments_are_objects(
+    made: tuple[Ledger, list[Ledger]], compiler: Compiler
+) -> None:
+    view = compile(made[0], FRAME, METER, compiler)
+    sent = wire(view.items)
+    assert [m["role"] for m in sent].count("system") == 1
+    waiting: list[str] = []
+    before = ""
+    for message in sent:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == waiting.pop(0)
+            assert message["content"]
+        else:
+            assert not waiting
+            assert message["role"] != before, "two of one role in a row"
+            assert message["content"] or message.get("tool_calls")
+        for call in message.get("tool_calls", []):
+            assert isinstance(json.loads(call["function"]["arguments"]), dict)
+            waiting.append(call["id"])
+        before = message["role"]
+        json.dumps(message)
+    assert not waiting
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+wire_parts = st.lists(
+    st.builds(lambda t: {"type": "text", "text": t}, texts)
+    | st.builds(lambda t, v: {"type": "text", "text": t, "cache_control": v}, texts, values)
+    | st.builds(lambda d: {"type": "image_url", "image_url": {"url": "https://x/y.png", "detail": d}}, texts)
+    | st.builds(lambda v: {"type": "input_audio", "input_audio": v}, values)
+    | texts,
+    max_size=3,
+)
+wire_calls = st.lists(
+    st.builds(
+        lambda i, n, a: {"id": i, "type": "function", "function": {"name": n, "arguments": a}},
+        st.sampled_from(IDS),
+        texts,
+        st.sampled_from(ARGUMENTS) | st.dictionaries(texts, values, max_size=2),
+    ),
+    max_size=3,
+)
+
+
+@settings(max_examples=800, deadline=None)
+@given(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["system", "developer", "user", "assistant", "tool"])},
+        optional={
+            "content": st.none() | texts | wire_parts,
+            "tool_calls": st.none() | wire_calls,
+            "tool_call_id": st.none() | st.sampled_from(IDS),
+            "name": st.none() | texts,
+        },
+    )
+)
+def test_what_came_in_comes_out_equal(message: dict[str, Any]) -> None:
+    back = recorded(msgspec.json.decode(msgspec.json.encode(from_wire(message, 1)), type=Message))
+    if "content" not in message and back.get("content") in ("", None):
+        back.pop("content", None)
+    assert {f: back[f] for f in FIELDS if f in back} == message
+
+
+@settings(max_examples=300, deadline=None)
+@given(histories)
+def test_messages_and_views_survive_json(history: list[Message]) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(history), type=list[Message]) == history
+    view = compile(Ledger(groups=group_messages(history)), FRAME, METER)
+    assert msgspec.json.decode(msgspec.json.encode(view), type=View) == view
+
+
+def test_a_delimiter_typed_by_a_person_stays_a_user_message() -> None:
+    typed = "<conversation_summary>nonsense</conversation_summary>"
+    view = compile(Ledger(groups=group_messages([Message(1, "user", typed)])), Frame(), METER)
+    assert [(i.section, i.message.text) for i in view.items] == [("user", typed)]
+
+
+def test_redaction_reaches_imported_system_prompts() -> None:
+    ledger = Ledger(groups=group_messages([Message(1, "system", "key is hunter2"), Message(2, "user", "hi")]))
+    view = compile(ledger, Frame(), METER, redacted(all_sections, re.compile("hunter2")))
+    assert "hunter2" not in view.items[0].message.text
+    assert view.items[0].message.text == "key is [redacted]"
+
+
+def test_earlier_turns_keep_what_was_said_beside_their_calls() -> None:
+    history = [
+        Message(1, "user", "one"),
+        from_wire(
+            {"role": "assistant", "content": "let me look", "tool_calls": [{"id": "a", "function": {"name": "x"}}]}, 2
+        ),
+        Message(3, "tool", "result", call_id="a"),
+        Message(4, "user", "two"),
+    ]
+    view = compile(Ledger(groups=group_messages(history)), Frame(), METER, current_tool_trace)
+    assert [i.message.text for i in view.items] == ["one", "let me look", "two"]
