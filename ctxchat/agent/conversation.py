@@ -72,6 +72,7 @@ class Conversation:
         self._transforms = tuple(transforms)
         self._assumptions = assumptions or Assumptions()
         self.use(model)
+        self._frame = Frame(self._system, self._tools)
         self.view: View = View((), (), (), 0, "", 0)
         self.figures: Figures = self._measured()
 
@@ -122,12 +123,23 @@ class Conversation:
         if self.window is None:
             self.window = self._believed(await self.model.window())
         memory, injected = await asyncio.gather(self._surroundings.memory(), self._surroundings.injected())
-        frame = Frame(self._system, self._tools, memory, injected, self.model.keeps_reasoning)
-        self.view = await asyncio.to_thread(
-            compile, self.ledger, frame, self.meter, self._compiler, self._transforms
-        )
+        self._frame = Frame(self._system, self._tools, memory, injected, self.model.keeps_reasoning)
+        self.view = await self.compiled(self.ledger)
         self.figures = self._measured()
         return self.figures
+
+    async def compiled(self, ledger: Ledger) -> View:
+        """The view another ledger would have in the frame of the last refresh."""
+        return await asyncio.to_thread(compile, ledger, self._frame, self.meter, self._compiler, self._transforms)
+
+    def expected(self, view: View, passes: int) -> Figures:
+        """The gauge such a view would show: an estimate, since no server has counted it."""
+        return measure(view, self.budget, model=self.model.name, calibration=self.calibration, compactions=passes)
+
+    @property
+    def scale(self) -> float:
+        """Gauge tokens for a raw token of the present view."""
+        return self.figures.used / self.view.raw if self.view.raw and self.figures.used else self.calibration.ratio
 
     def _believed(self, window: Window) -> Window:
         """A window learned from a rejection beats a larger claim, unless the server says what it has loaded."""

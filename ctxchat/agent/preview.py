@@ -1,4 +1,4 @@
-"""What freeing up context would do, ready to be drawn: the plan in the gauge's own tokens, the price, and who would see the text."""
+"""What freeing up context would do, ready to be drawn: the plan in the gauge's tokens, the price, who would see the text."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ class PreviewStep(msgspec.Struct, frozen=True):
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """A pass that has not been run. Tokens as the gauge counts them, `seconds` and `cost_usd` estimates for the summary call,
-    `model` who would write it (empty: no model), `other_provider` True when that is not the provider in use, `cache_lost` the cached tokens a
-    rewrite of the prefix loses. `plan` is None when there is nothing to free; `reason` then says why in a sentence."""
+    """A pass that has not been run.
+
+    Tokens as the gauge counts them; `seconds` and `cost_usd` are estimates for the summary call; `model` is who would write
+    it (empty: no model), `other_provider` True when that is not the provider in use; `cache_lost` are the cached tokens that a
+    rewrite of the prefix loses. `plan` is None when there is nothing to free; `reason` then says why in a sentence.
+    """
 
     before: Figures
     after_used: int

@@ -117,9 +117,7 @@ class Toolbox:
             return
         yield Job(call, tool, arguments, context)
 
-    async def _settle(
-        self, call: ToolCall, demand: Demand, answer: Answer
-    ) -> AsyncGenerator[Event | Outcome, None]:
+    async def _settle(self, call: ToolCall, demand: Demand, answer: Answer) -> AsyncGenerator[Event | Outcome, None]:
         rule = Rule(call.name, demand.pattern or demand.target)
         if answer.verdict == "deny":
             yield ApprovalResolved(call.id, "deny", "the user")

@@ -16,7 +16,7 @@ from ctxchat.agent.calls import Draft, ask
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.toolbox import Outcome, Toolbox, finished
-from ctxchat.core.clipping import clip
+from ctxchat.core.clip import clip
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
     Event,
@@ -30,7 +30,6 @@ from ctxchat.core.events import (
     TurnStatus,
     Usage,
 )
-from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import close_round, seal_round, single
 from ctxchat.core.journal import Measured, Named, Record, Sealed
 from ctxchat.core.messages import Message, Part, Text
@@ -179,10 +178,14 @@ class Turn:
             await self._seal_reply(message, measured)
         yield usage
         if cut:
-            text = f"The server cut ~{cut:,} tokens from the prompt without a word: its window is smaller than believed."
+            text = (
+                f"The server cut ~{cut:,} tokens from the prompt without a word: its window is smaller than believed."
+            )
             yield Notice("warning", f"{text} Set the window it really has (--window, or `window` in config.toml).")
         if end.finish == "length":
-            yield Notice("warning", "The reply was cut at the output limit. Raise context.output_reserved for longer ones.")
+            yield Notice(
+                "warning", "The reply was cut at the output limit. Raise context.output_reserved for longer ones."
+            )
         if end.finish == "content_filter":
             yield Notice("warning", "The provider's content filter ended the reply.")
         yield talk.measured(streamed=unsealed)
@@ -223,7 +226,7 @@ class Turn:
         if tokens > cap:
             spilled = f"tool-results/m{seq}.txt"
             await talk.journal.spill(spilled, text)
-            mark = f"[… {{left}} characters left out. full text: {spilled}, {tokens:,} tokens …]"
+            mark = f"\n[… {{tokens}} tokens left out; full text: {spilled}, {tokens:,} tokens …]\n"
             text = await asyncio.to_thread(clip, text, cap, talk.meter.text, mark)
         call = outcome.call
         return Message(seq, "tool", text, call_id=call.id, name=call.name, at=talk.clock.now()), spilled

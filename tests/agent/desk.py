@@ -107,9 +107,7 @@ class Echo:
         target = str(arguments["text"])
         return Demand("write" if self._writes else "read", target, summary=f"{self._name} {target}")
 
-    async def run(
-        self, arguments: dict[str, object], context: ToolContext
-    ) -> AsyncIterator[ToolText | ToolOutput]:
+    async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolText | ToolOutput]:
         self.ran.append(arguments)
         if arguments["text"] == "crash":
             raise ZeroDivisionError("a bug of the tool")
