@@ -108,22 +108,25 @@ def fold(records: Iterable[Record], state: SessionState | None = None) -> Sessio
     """The state after these entries. An entry that does not fit (a damaged journal) is skipped and named, the rest stands."""
     state = state or SessionState()
     groups: list[Group] = list(state.ledger.groups)
-    known = {g.id for g in groups}
+    places = {
+        g.id: place for place, g in enumerate(groups)
+    }  # grows along: two hundred passes need it two hundred times
     ledger = state.ledger
     for record in records:
         if isinstance(record, Sealed):
-            fresh = [g for g in record.groups if g.id not in known]
-            known.update(g.id for g in fresh)
-            groups += fresh
+            for group in record.groups:
+                if group.id not in places:
+                    places[group.id] = len(groups)
+                    groups.append(group)
             continue
         if isinstance(record, Changed | Undone) and len(groups) != len(ledger.groups):
-            ledger = Ledger(groups=tuple(groups), changes=ledger.changes)
+            ledger = Ledger.placed(tuple(groups), ledger.changes, places)
         try:
             ledger, state = step(ledger, state, record)
         except LedgerError as problem:
             skipped = (*state.skipped, f"{type(record).__name__.lower()}: {problem.text}")
             state = msgspec.structs.replace(state, skipped=skipped)
-    ledger = Ledger(groups=tuple(groups), changes=ledger.changes)
+    ledger = Ledger.placed(tuple(groups), ledger.changes, places)
     return msgspec.structs.replace(state, ledger=ledger)
 
 

@@ -97,19 +97,21 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return self._with((*self.changes, change))
 
     def _check(self, edit: Edit, seen: set[str]) -> None:
-        """Set against set, since a journal of two hundred passes names a million groups."""
+        """Without a loop of ours where all is well, since a journal of two hundred passes names millions of groups."""
         covers = edit.covers
         if not covers:
             raise LedgerError("an edit must cover at least one group")
-        if unknown := [g for g in covers if g not in self._places]:
-            raise LedgerError(f"group {unknown[0]} is not in the record")
-        twice = seen.intersection(covers) or _repeated(covers)
-        if twice:
-            raise LedgerError(f"group {min(twice)} is covered twice by one change")
-        if pinned := self.pinned.intersection(covers):
+        places = [place for place in map(self._places.get, covers) if place is not None]
+        if len(places) < len(covers):
+            unknown = next(g for g in covers if g not in self._places)
+            raise LedgerError(f"group {unknown} is not in the record")
+        if pinned := self.pinned and self.pinned.intersection(covers):
             raise LedgerError(f"group {min(pinned)} is pinned", "Unpin it first.")
-        places = list(map(self._places.__getitem__, covers))
+        if twice := seen and seen.intersection(covers):
+            raise LedgerError(f"group {min(twice)} is covered twice by one change")
         if not all(map(lt, places, places[1:])):
+            if twice := _repeated(covers):
+                raise LedgerError(f"group {min(twice)} is covered twice by one change")
             raise LedgerError("an edit must cover groups in the order of the record")
         seen.update(covers)
         if self.current in edit.covers and (edit.replacement is None or edit.replacement.kind != "user"):
@@ -124,8 +126,13 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return self._with(tuple(c for c in self.changes if c.id != change_id))
 
     def _with(self, changes: tuple[Change, ...]) -> Ledger:
-        ledger = Ledger(groups=self.groups, changes=changes)
-        vars(ledger)["_places"] = self._places  # the same groups stand in the same places
+        return Ledger.placed(self.groups, changes, self._places)  # the same groups stand in the same places
+
+    @staticmethod
+    def placed(groups: tuple[Group, ...], changes: tuple[Change, ...], places: dict[str, int]) -> Ledger:
+        """A ledger where the place of every group is known already; `places` is not to be changed while it is in use."""
+        ledger = Ledger(groups=groups, changes=changes)
+        vars(ledger)["_places"] = places
         return ledger
 
     def live(self) -> tuple[Entry, ...]:
@@ -203,4 +210,4 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
 
 def _repeated(ids: tuple[str, ...]) -> set[str]:
-    return {i for i, times in Counter(ids).items() if times > 1} if len(set(ids)) < len(ids) else set()
+    return {i for i, times in Counter(ids).items() if times > 1}

@@ -211,9 +211,8 @@ _HIT = """SELECT m.session, m.seq, m.role, m.text, m.tokens, m.at, m.place, g.id
 
 
 def _indexed(database: Database, expression: str, session: str, limit: int) -> list[tuple[Any, ...]]:
-    within = "AND rowid IN (SELECT id FROM messages WHERE session = ?)" if session else ""
-    newest = f"SELECT rowid AS id, rank AS score FROM search WHERE search MATCH ? {within} ORDER BY rowid DESC LIMIT
-    {_NEWEST}"
+    within = "AND +rowid IN (SELECT id FROM messages WHERE session = ?)" if session else ""
+    newest = f"SELECT rowid AS id, rank AS score FROM search WHERE search MATCH ? {within} ORDER BY rowid DESC LIMIT {_NEWEST}"
     best = f"SELECT id, score FROM ({newest}) ORDER BY score, id DESC LIMIT ?"
     sql = _HIT.format(source=f"({best}) f", row="f.id") + " ORDER BY f.score, f.id DESC"
     return database.read(sql, (expression, *([session] if session else []), limit))

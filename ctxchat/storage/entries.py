@@ -95,6 +95,7 @@ class _Writer:
         self._groups: list[tuple[object, ...]] = []
         self._messages: list[tuple[object, ...]] = []
         self._counted = 0
+        self._known: dict[str, int] | None = None
 
     def take(self, record: Record) -> None:
         self._seq += 1
@@ -123,6 +124,8 @@ class _Writer:
 
     def _take_group(self, group: Group) -> None:
         self._groups.append((self._session, self._place, group.id, group.turn, self._seq))
+        if self._known is not None:
+            self._known[group.id] = self._place
         for message in group.messages:
             self._take_message(message)
         if group.kind == "user":
@@ -185,10 +188,14 @@ class _Writer:
         self._set("compactions = (SELECT count(*) FROM compactions WHERE session = sessions.id AND NOT undone)")
 
     def _places(self) -> dict[str, int]:
-        rows = self._connection.execute(
-            "SELECT id, place FROM groups WHERE session = ? ORDER BY place", (self._session,)
-        )
-        return dict(rows.fetchall())
+        """The place of every group by its id, asked for once."""
+        if self._known is None:
+            self._known = dict(
+                self._connection.execute(
+                    "SELECT id, place FROM groups WHERE session = ? ORDER BY place", (self._session,)
+                ).fetchall()
+            )
+        return self._known
 
     def _flush(self) -> None:
         execute = self._connection.executemany

@@ -26,7 +26,7 @@ from ctxchat.core.journal import (
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.record import FactCount, SideFigures
-from ctxchat.storage import entries
+from ctxchat.storage import entries, salvage
 from ctxchat.storage.database import Database
 
 INTERRUPTED = "[interrupted: ctxchat ended before this call finished]"
@@ -42,32 +42,24 @@ class Loaded(msgspec.Struct, frozen=True):
     repairs: tuple[Record, ...] = ()
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """One readable entry of a journal and its place in it."""
-
-    seq: int
-    record: Record
-
-
 def load(database: Database, session: str, *, owned: bool = False) -> Loaded:
     """The session `session` (a full id). `owned` says that nobody else has it open, so that a pass without an end has ended.
 
     Raises StorageError when the database cannot be read; a damaged entry costs that entry only.
     """
-    read, problems = read_entries(database, session)
-    records = [entry.record for entry in read]
-    state = fold(_pruned(records) if problems else records)
-    repairs, closed = _sealed(database, session, state)
+    records, problems = read_records(database, session)
+    state = fold(records)
+    repairs, closed = cut_off(database, session, state)
     if owned:
-        ended = _ended(records, state)
+        ended = _ended(records)
         repairs += ended
         closed += [f"compaction {pass_.result.id} was cut off: {pass_.result.detail}" for pass_ in ended]
     state = fold(repairs, state)
     return Loaded(state, (*problems, *state.skipped, *closed), tuple(repairs))
 
 
-def read_entries(database: Database, session: str) -> tuple[list[Entry], list[str]]:
-    """Every entry that can be read, in order, and a sentence for each that cannot."""
+def read_records(database: Database, session: str) -> tuple[list[Record], list[str]]:
+    """Every entry of a journal that can be read or pieced together, in order, and a sentence for each that was damaged."""
     ids: list[str] = []
 
     def groups() -> Sequence[str]:
@@ -75,17 +67,18 @@ def read_entries(database: Database, session: str) -> tuple[list[Entry], list[st
             ids.extend(group_ids(database, session))
         return ids
 
-    found: list[Entry] = []
+    found: list[Record] = []
     problems: list[str] = []
     for seq, body in _bodies(database, session):
         value = (
             entries.decode(seq, body, groups) if body is not None else entries.Damaged(seq, "its page is unreadable")
         )
         if isinstance(value, entries.Damaged):
-            problems.append(f"session {session}: entry {seq} is damaged and left out ({value.why})")
+            problems.append(f"session {session}: entry {seq} is damaged ({value.why})")
+            found += salvage.pieced_together(database, session, seq)
         else:
-            found.append(Entry(seq, value))
-    return found, problems
+            found.append(value)
+    return (_pruned(found) if problems else found), problems
 
 
 def group_ids(database: Database, session: str) -> list[str]:
@@ -140,8 +133,8 @@ def without_unknown(change: Change, known: set[str]) -> Change:
     )
 
 
-def _sealed(database: Database, session: str, state: SessionState) -> tuple[list[Record], list[str]]:
-    """The round that a kill left open, as an entry."""
+def cut_off(database: Database, session: str, state: SessionState) -> tuple[list[Record], list[str]]:
+    """The round that a kill left open, as an entry, and a sentence about it; both empty where there is none."""
     rows = database.read("SELECT body FROM partials WHERE session = ?", (session,))
     if not rows:
         return [], []
@@ -175,7 +168,7 @@ def seal(partial: Partial, ledger: Ledger) -> Group | None:
         return close_round(said, (), partial.turn, next_seq, INTERRUPTED)
 
 
-def _ended(records: Sequence[Record], state: SessionState) -> list[PassEnded]:
+def _ended(records: Sequence[Record]) -> list[PassEnded]:
     """An end for each pass that has none: what it did if its change is there, and that it failed if not."""
     open_: dict[str, PassStarted] = {}
     for record in records:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.core.errors import SessionBusy, StorageError, UsageError
-from ctxchat.core.journal import Changed, Named, PassEnded, PassStarted, Record, Sealed, Undone
+from ctxchat.core.journal import Changed, Named, PassEnded, PassStarted, Record, Sealed, Undone, fold
 from ctxchat.storage import entries, files, index, loading
 from ctxchat.storage.database import Database
 
@@ -166,9 +166,8 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
     without an end. Spilled files are copied too. Raises UsageError when `up_to` is nowhere.
     """
     source = row(database, session)
-    loaded = loading.load(database, session)
-    read, _ = loading.read_entries(database, session)
-    records = [*(entry.record for entry in read), *loaded.repairs]
+    records, _ = loading.read_records(database, session)
+    records += loading.cut_off(database, session, fold(records))[0]
     copied = fitting(cut(records, up_to) if up_to else records)
     new = create(database, title=source.title, model=source.model, parent=session, records=copied)
     try:
