@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from heapq import nlargest
 
 import msgspec
 
@@ -10,7 +11,7 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.tokens import apportion
-from ctxchat.core.view import Item, View
+from ctxchat.core.view import Item, ToolSpec, View
 from ctxchat.tui.text import one_line
 from ctxchat.tui.tool_words import decoded, key_argument
 
@@ -19,9 +20,10 @@ WIDEST = 160
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One thing the window holds. `number` is its place from 1; rows of a section add up to what the gauge shows for it.
+    """One thing the window holds. `number` is its place from 1, `running` the tokens up to and with it.
 
-    `group` is empty for what no verb can touch (system prompt, tools, memory); `cached` where the server said it had it.
+    Rows of a section add up to what the gauge shows for it. `group` is empty for what no verb can touch (system prompt,
+    tools, memory); `cached` where the server said it had it.
     """
 
     number: int
@@ -42,20 +44,46 @@ def inventory(view: View, figures: Figures) -> tuple[Row, ...]:
 
     What the figures hold beyond the view (a draft, a reply that is arriving) belongs to no row yet.
     """
-    calls: dict[str, ToolCall] = {}
-    rows = [
-        Row(0, "tools", "tool", one_line(f"{tool.name}  {tool.description}", WIDEST), "tools", tokens)
-        for tool, tokens in zip(view.tools, view.tool_tokens, strict=True)
-    ]
-    for item in view.items:
-        rows.append(_row(item, calls))
-        calls.update((call.id, call) for call in item.message.calls)
+    answered = _answered(view)
+    rows = [_tool_row(t, n) for t, n in zip(view.tools, view.tool_tokens, strict=True)]
+    rows += [_row(item, answered.get(i)) for i, item in enumerate(view.items)]
     return _placed(_scaled(rows, view, figures), figures.cached)
 
 
-def largest(rows: Sequence[Row], count: int) -> list[Row]:
-    """The rows that hold most, the biggest first; the newest of equals."""
-    return sorted(rows, key=lambda row: (-row.tokens, -row.number))[:count]
+def offenders(view: View, figures: Figures, count: int, sections: Collection[SectionName] = SECTIONS) -> list[Row]:
+    """The rows that hold most in these sections, the biggest first. Cheap: looks closely at these few only."""
+    raw, answered, tools = view.weights(), _answered(view), len(view.tools)
+    weighed = [(n, i) for i, n in enumerate(view.tool_tokens) if "tools" in sections]
+    weighed += [(item.tokens, tools + i) for i, item in enumerate(view.items) if item.section in sections]
+    found: list[Row] = []
+    for tokens, place in nlargest(count, weighed):
+        item = view.items[place - tools] if place >= tools else None
+        row = _row(item, answered.get(place - tools)) if item else _tool_row(view.tools[place], tokens)
+        tokens = round(tokens * _held(row.section, view, figures) / max(1, raw[row.section]))
+        found.append(msgspec.structs.replace(row, number=place + 1, tokens=tokens))
+    return found
+
+
+def _answered(view: View) -> dict[int, ToolCall]:
+    """For the place of each result, the call it answers: the latest before it with its id."""
+    calls: dict[str, ToolCall] = {}
+    answered: dict[int, ToolCall] = {}
+    for i, item in enumerate(view.items):
+        calls.update((call.id, call) for call in item.message.calls)
+        if item.message.call_id in calls:
+            answered[i] = calls[item.message.call_id]
+    return answered
+
+
+def _held(section: SectionName, view: View, figures: Figures) -> int:
+    """Tokens of a section that are in rows: a reply that is still arriving is in the gauge's figure but in no row."""
+    shown = figures.tokens(section)
+    if section != "assistant":
+        return shown
+    raw = view.weights()["assistant"]
+    rest_raw, rest_shown = view.raw - raw, figures.used - figures.tokens("draft") - shown
+    expected = round(raw * rest_shown / rest_raw) if rest_raw > 0 else shown
+    return expected if shown > expected + len(SECTIONS) else shown
 
 
 def _scaled(rows: list[Row], view: View, figures: Figures) -> list[Row]:
@@ -63,20 +91,10 @@ def _scaled(rows: list[Row], view: View, figures: Figures) -> list[Row]:
     scaled = list(rows)
     for name in {row.section for row in rows}:
         places = [i for i, row in enumerate(rows) if row.section == name]
-        held = _settled(view, figures) if name == "assistant" else figures.tokens(name)
-        for i, tokens in zip(places, apportion(held, [rows[i].tokens for i in places]), strict=True):
+        parts = apportion(_held(name, view, figures), [rows[i].tokens for i in places])
+        for i, tokens in zip(places, parts, strict=True):
             scaled[i] = msgspec.structs.replace(rows[i], tokens=tokens)
     return scaled
-
-
-def _settled(view: View, figures: Figures) -> int:
-    """Tokens of the answers that are whole: a reply that is still arriving is in the gauge's figure but in no row."""
-    raw, shown = view.weights()["assistant"], figures.tokens("assistant")
-    rest_raw, rest_shown = view.raw - raw, figures.used - figures.tokens("draft") - shown
-    if rest_raw <= 0:
-        return shown
-    expected = round(raw * rest_shown / rest_raw)
-    return expected if shown > expected + len(SECTIONS) else shown
 
 
 def _placed(rows: Sequence[Row], cached: int) -> tuple[Row, ...]:
@@ -88,12 +106,17 @@ def _placed(rows: Sequence[Row], cached: int) -> tuple[Row, ...]:
     return tuple(placed)
 
 
-def _row(item: Item, calls: dict[str, ToolCall]) -> Row:
-    kind, what, source = _words(item, calls)
+def _tool_row(tool: ToolSpec, tokens: int) -> Row:
+    return Row(0, "tools", "tool", one_line(f"{tool.name}  {tool.description}", WIDEST), "tools", tokens)
+
+
+def _row(item: Item, call: ToolCall | None) -> Row:
+    kind, what, source = _words(item, call)
     return Row(0, item.section, kind, what, source, item.tokens, item.turn, 0, item.group, item.pinned)
 
 
-def _words(item: Item, calls: dict[str, ToolCall]) -> tuple[str, str, str]:
+def _words(item: Item, call: ToolCall | None) -> tuple[str, str, str]:
+    """Kind, what it says, and where it comes from."""
     message = item.message
     text = one_line(message.text, WIDEST)
     match item.section:
@@ -102,7 +125,6 @@ def _words(item: Item, calls: dict[str, ToolCall]) -> tuple[str, str, str]:
         case "summary":
             return "summary", text, "compaction"
     if message.role == "tool":
-        call = calls.get(message.call_id)
         name = one_line((call.name if call else message.name) or "tool", 40)
         argument = key_argument(decoded(call.arguments)) if call else text
         return "result", f"{name} {argument}".rstrip(), name

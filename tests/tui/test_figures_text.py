@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
-from desk import Desk
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.figures import Figures
 from ctxchat.tui import figures_text as words
 from ctxchat.tui.text import short
+from tests.tui.desk import Desk
 
 FIGURES = Desk().figures
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from desk import Desk, state
 from hypothesis import given
 from hypothesis import strategies as st
-from panel_app import PanelApp
 from textual.app import ComposeResult
 
 from ctxchat.core.budget import Window, WindowSource, make_budget
@@ -16,6 +14,8 @@ from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
 from ctxchat.tui.bar import bar_text, layout_bar
 from ctxchat.tui.figures_text import PARTS
 from ctxchat.tui.widgets.gauge import Gauge, words_beside
+from tests.tui.desk import Desk, state
+from tests.tui.panel_app import PanelApp
 
 INSIDE = [name for name in SECTIONS if name not in OUTSIDE]
 

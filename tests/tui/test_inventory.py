@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from desk import Desk, state
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +13,8 @@ from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.sections import OUTSIDE, SECTIONS
 from ctxchat.core.tokens import Calibration, Meter
 from ctxchat.core.view import compile
-from ctxchat.tui.inventory import inventory, largest
+from ctxchat.tui.inventory import inventory, offenders
+from tests.tui.desk import Desk, state
 
 
 @given(st.integers(0, 30), st.integers(0, 2), st.integers(2_000, 400_000))
@@ -49,7 +49,8 @@ def test_a_reply_that_is_arriving_swells_no_row() -> None:
 def test_a_result_is_told_by_its_call() -> None:
     desk = Desk()
     rows = inventory(desk.view, desk.figures)
-    result = largest(rows, 1)[0]
+    result = offenders(desk.view, desk.figures, 1)[0]
+    assert result.tokens == max(r.tokens for r in rows)
     assert result.kind == "result" and result.section == "tool_results"
     assert result.what.startswith(("run journalctl -u cormorant", "read var/log/tide-7.log"))
     assert result.source in {"run", "read"}

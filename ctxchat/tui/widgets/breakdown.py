@@ -1,0 +1,235 @@
+"""The context panel: what the window holds in figures, how it got there, what holds most, and the button that makes room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Button, Static
+
+from ctxchat.core.figures import Figures
+from ctxchat.core.journal import SessionState
+from ctxchat.core.sections import SECTIONS, Section
+from ctxchat.core.triggers import OVERHEAD, overhead
+from ctxchat.core.view import View
+from ctxchat.tui.figures_text import (
+    PARTS,
+    count,
+    forecast_words,
+    known,
+    money,
+    percent,
+    share,
+    tilde,
+    window_words,
+)
+from ctxchat.tui.fill import fill_points
+from ctxchat.tui.inventory import Row, offenders
+from ctxchat.tui.text import short
+from ctxchat.tui.widgets.blocks import Line, spread
+from ctxchat.tui.widgets.gauge import Gauge, component
+from ctxchat.tui.widgets.sparkline import FillLine
+
+ALWAYS = frozenset({"user", "assistant", "tool_results", "draft", "reserved", "free"})
+"""Parts that have a row even when they hold nothing."""
+
+OFFENDERS = 4
+
+MUTED = "$foreground 60%"
+
+
+class PartTable(Widget):
+    """A line for each part of the window: letter, name, tokens, share of the window. One over its own budget is told with `!`."""
+
+    COMPONENT_CLASSES = {component(name) for name in SECTIONS} | {"parts--over", "parts--quiet"}
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._figures: Figures | None = None
+        self._budgets: Mapping[str, int] = {}
+        self._rows: Sequence[Section] = ()
+
+    def show(self, figures: Figures, budgets: Mapping[str, int]) -> None:
+        """Draw these; `budgets` are tokens by section name."""
+        self._figures, self._budgets = figures, budgets
+        rows = [s for s in figures.sections if s.tokens or s.name in ALWAYS]
+        self.refresh(layout=len(rows) != len(self._rows))
+        self._rows = rows
+
+    def get_content_height(self, container: object, viewport: object, width: int) -> int:
+        return len(self._rows)
+
+    def render_line(self, y: int) -> Strip:
+        plain, width = self.rich_style, self.size.width
+        if self._figures is None or y >= len(self._rows):
+            return Strip.blank(width, plain)
+        row = self._rows[y]
+        over = 0 < self._budgets.get(row.name, 0) < row.tokens
+        style = self._style("parts--over" if over else "parts--quiet" if not row.tokens else "", plain)
+        tokens = f"{'~' if row.estimated and row.tokens else ''}{short(row.tokens)}"
+        of_window = share(row.tokens, self._figures.window).rjust(6) if width >= 30 and known(self._figures) else ""
+        figures = f"{tokens:>8}{of_window}{'!' if over else ' '}"
+        name = f" {PARTS[row.name].label}"
+        room = max(0, width - 3 - len(figures))
+        letter = Segment(f" {PARTS[row.name].letter} ", self._style(component(row.name), plain))
+        return Strip([letter, Segment(name[:room].ljust(room) + figures, style)]).adjust_cell_length(width, plain)
+
+    def _style(self, name: str, plain: Style) -> Style:
+        return self.get_component_rich_style(name) if name and not self.app.no_color else plain
+
+    def on_click(self, event: events.Click) -> None:
+        if event.y < len(self._rows):
+            self.post_message(Gauge.SegmentClicked(self._rows[event.y].name))
+
+
+class Head(Line):
+    """Percent, used of limit; how far off that may be, the window and where it was learned."""
+
+    DEFAULT_CSS = "Head { height: 2; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._figures: Figures | None = None
+
+    def show(self, figures: Figures) -> None:
+        """From now on."""
+        self._figures = figures
+        self.refresh()
+
+    def line(self, width: int) -> Content:
+        figures = self._figures
+        if figures is None:
+            return Content("")
+        sign = tilde(figures)
+        head = f"{sign}{percent(figures.pressure)}" if known(figures) else "? %"
+        style = "$text-error" if figures.used > figures.limit else "$text-warning" if _due(figures) else "$text-accent"
+        of = (
+            f"{sign}{short(figures.used)} of {short(figures.limit)}"
+            if known(figures)
+            else f"{sign}{short(figures.used)}"
+        )
+        band = f"±{percent(figures.band)}" if figures.band else ""
+        first = spread(Content.styled(head, f"bold {style}"), Content(of), width)
+        second = spread(Content.styled(band, MUTED), Content.styled(window_words(figures), MUTED), width)
+        return first.append("\n").append(second)
+
+
+class Offenders(Line):
+    """What holds most, by name and tokens."""
+
+    DEFAULT_CSS = "Offenders { height: auto; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: Sequence[Row] = ()
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """The biggest first."""
+        self._rows = rows
+        self.display = bool(rows)
+        self.refresh(layout=True)
+
+    def get_content_height(self, container: object, viewport: object, width: int) -> int:
+        return len(self._rows) + 1
+
+    def line(self, width: int) -> Content:
+        lines = [Content.styled("biggest", MUTED)]
+        for row in self._rows:
+            lines.append(spread(Content(f"{PARTS[row.section].letter} {row.what}"), Content(short(row.tokens)), width))
+        return Content("\n").join(lines)
+
+
+class Breakdown(VerticalScroll):
+    """Everything about the window in one column, 26 columns wide and up; scrolls where it is short."""
+
+    class FreeUpPressed(Message):
+        """The button was pressed."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes, can_focus=False)
+        self._view: View | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Head()
+        yield PartTable()
+        yield FillLine()
+        yield Static(classes="forecast", markup=False)
+        yield Offenders()
+        yield Static(classes="money", markup=False)
+        yield Static(classes="alarm", markup=False)
+        yield Button(Content("Free up context  F8"), classes="free-up", compact=True)
+
+    def show(
+        self,
+        figures: Figures,
+        view: View,
+        state: SessionState,
+        *,
+        budgets: Mapping[str, int] | None = None,
+        free_key: str = "F8",
+    ) -> None:
+        """Draw these. `budgets` are the sections' own budgets in tokens; a view is only looked into when it is a new one."""
+        self.query_one(Head).show(figures)
+        self.query_one(PartTable).show(figures, budgets or {})
+        points = fill_points(state)
+        line = self.query_one(FillLine)
+        line.display = len(points) > 1
+        line.show(points, figures.limit, figures.trigger_tokens)
+        self._say("forecast", forecast_words(figures))
+        self._say("money", _money(figures))
+        self._say("alarm", _alarm(figures, view))
+        if self._view is not view:
+            self.query_one(Offenders).show(offenders(view, figures, OFFENDERS, _CONVERSATION))
+            self._view = view
+        self.query_one(Button).label = Content("Free up context" + (f"  {free_key}" if free_key else ""))
+
+    def _say(self, which: str, words: str) -> None:
+        place = self.query_one(f".{which}", Static)
+        place.display = bool(words)
+        place.update(Content(words))
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        self.post_message(self.FreeUpPressed())
+
+
+_CONVERSATION = tuple(name for name in SECTIONS if name not in OVERHEAD)
+
+
+def _due(figures: Figures) -> bool:
+    return known(figures) and figures.used >= figures.trigger_tokens
+
+
+def _money(figures: Figures) -> str:
+    words = [f"cost {money(figures.cost_usd)}"]
+    if figures.cached and figures.used:
+        words.append(f"cached {share(min(figures.cached, figures.used), figures.used)}")
+    passes = [count(figures.compactions, "compaction")] if figures.compactions else []
+    return "\n".join(["   ".join(words), *passes])
+
+
+def _alarm(figures: Figures, view: View) -> str:
+    """Names what fills the window where compaction cannot help."""
+    held = overhead(figures)
+    if not known(figures) or held < figures.trigger_tokens:
+        return ""
+    biggest = ", ".join(f"{_named(row)} {short(row.tokens)}" for row in offenders(view, figures, 3, OVERHEAD))
+    return (
+        f"! System, tools and memory alone hold {short(held)} of {short(figures.limit)}: compaction cannot help. "
+        f"Biggest: {biggest}."
+    )
+
+
+def _named(row: Row) -> str:
+    """A part of the overhead by name: a tool's, a file's, the system prompt."""
+    if row.section == "tools":
+        return row.what.split("  ")[0]
+    return "system prompt" if row.section == "system" else row.source

@@ -1,0 +1,156 @@
+"""The context panel, and the line of fills in it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.app import ComposeResult
+from textual.widgets import Button, Static
+
+from ctxchat.core.journal import SessionState
+from ctxchat.core.ledger import Ledger
+from ctxchat.tui.fill import MARK, Point, bar, fill_points, squeezed
+from ctxchat.tui.widgets.breakdown import Breakdown, Head, Offenders, PartTable
+from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.sparkline import FillLine
+from tests.tui.desk import FRAME, Desk, digest, history, state
+from tests.tui.panel_app import PanelApp
+
+
+class PanelOnly(PanelApp):
+    def __init__(self, desk: Desk, **options: object) -> None:
+        super().__init__()
+        self.desk, self.options = desk, options
+        self.heard: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield Breakdown()
+
+    def on_mount(self) -> None:
+        self.query_one(Breakdown).show(self.desk.figures, self.desk.view, self.desk.state, **self.options)  # type: ignore[arg-type]
+
+    def on_breakdown_free_up_pressed(self) -> None:
+        self.heard.append("free up")
+
+    def on_gauge_segment_clicked(self, event: Gauge.SegmentClicked) -> None:
+        self.heard.append(event.name)
+
+    def said(self, which: str) -> str:
+        found = self.query_one(f".{which}", Static)
+        return str(found.render()) if found.display else ""
+
+    def table(self) -> list[str]:
+        table = self.query_one(PartTable)
+        return [table.render_line(y).text for y in range(table.size.height)]
+
+
+async def test_every_part_has_its_row_in_aligned_columns() -> None:
+    app = PanelOnly(Desk(state(20)))
+    async with app.run_test(size=(44, 40)):
+        rows = app.table()
+        assert [r[1] for r in rows] == list("STMIΣUAR~▒·")
+        assert len({r.rindex("%") for r in rows}) == 1
+        assert any("tool results" in r and "~" in r for r in rows)
+        head = str(app.query_one(Head).render())
+        assert "of 27.9k" in head and "±4 %" in head and "window 32k, catalogue" in head
+
+
+@pytest.mark.parametrize("width", [26, 20])
+async def test_narrow_it_keeps_letters_and_tokens(width: int) -> None:
+    app = PanelOnly(Desk(state(20)))
+    async with app.run_test(size=(width, 30)):
+        rows = app.table()
+        assert all(len(r) <= width for r in rows)
+        assert "k" in rows[-1] or rows[-1].strip()[-1].isdigit()
+
+
+async def test_the_button_and_the_rows_answer_to_the_mouse() -> None:
+    app = PanelOnly(Desk(state(20)))
+    async with app.run_test(size=(44, 50)) as pilot:
+        await pilot.click(Button)
+        await pilot.click(PartTable, offset=(8, 0))
+        assert app.heard == ["free up", "system"]
+
+
+async def test_the_button_answers_to_enter() -> None:
+    app = PanelOnly(Desk(state(20)))
+    async with app.run_test(size=(44, 50)) as pilot:
+        await pilot.press("tab", "enter")
+        await pilot.pause()
+        assert app.heard == ["free up"]
+
+
+async def test_the_largest_are_told_by_what_they_are() -> None:
+    app = PanelOnly(Desk(state(20)))
+    async with app.run_test(size=(60, 50)):
+        lines = str(app.query_one(Offenders).render()).splitlines()
+        assert lines[0] == "biggest" and len(lines) == 5
+        assert all(line.startswith("R ") for line in lines[1:4])
+        assert any("journalctl" in line or "tide-7.log" in line for line in lines)
+
+
+async def test_what_no_compaction_can_free_is_named() -> None:
+    frame = msgspec.structs.replace(FRAME, system="word " * 9_000)
+    app = PanelOnly(Desk(state(3, passes=0), frame=frame, window=16_000))
+    async with app.run_test(size=(44, 50)):
+        alarm = app.said("alarm")
+        assert "compaction cannot help" in alarm and "system prompt" in alarm and "AGENTS.md" in alarm
+
+
+async def test_a_part_over_its_own_budget_says_so_without_colour() -> None:
+    app = PanelOnly(Desk(state(20)), budgets={"tool_results": 50, "user": 1_000_000})
+    async with app.run_test(size=(44, 40)):
+        over = [r for r in app.table() if r.rstrip().endswith("!")]
+        assert len(over) == 1 and "tool results" in over[0]
+
+
+async def test_it_scrolls_where_it_is_short() -> None:
+    app = PanelOnly(Desk(state(20)))
+    async with app.run_test(size=(40, 10)):
+        panel = app.query_one(Breakdown)
+        assert panel.max_scroll_y > 0
+        panel.scroll_end(animate=False)
+
+
+async def test_a_fresh_session_has_no_line_and_no_forecast() -> None:
+    app = PanelOnly(Desk(SessionState()))
+    async with app.run_test(size=(40, 30)):
+        assert not app.query_one(FillLine).display
+        assert app.said("forecast") == "" == app.said("alarm")
+        assert app.said("money").startswith("cost $0")
+
+
+def test_the_line_marks_each_compaction_where_it_was() -> None:
+    ledger = Ledger(groups=history(6))
+    ids = [g.id for g in ledger.groups]
+    change = digest(ledger, "k1", ids[:6], "short", minute=23)  # in the third turn, which began at minute 21
+    begun = SessionState(ledger=ledger.apply(change), fills=(1_000, 2_000, 3_000, 4_000, 5_000, 6_000))
+    points = fill_points(begun)
+    assert [p.used for p in points] == [1_000, 2_000, 24_400, 9_200, 3_000, 4_000, 5_000, 6_000]
+    assert [p.mark for p in points] == [False, False, False, True, False, False, False, False]
+
+
+@given(st.lists(st.builds(Point, st.integers(0, 10**6), st.booleans()), max_size=300), st.integers(1, 80))
+def test_squeezing_keeps_the_peaks_and_the_marks(points: list[Point], width: int) -> None:
+    few = squeezed(points, width)
+    assert len(few) == min(width, len(points))
+    assert max((p.used for p in few), default=0) == max((p.used for p in points), default=0)
+    assert any(p.mark for p in few) == any(p.mark for p in points)
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**6))
+def test_bars_are_one_cell_and_grow(used: int, limit: int) -> None:
+    order = " ▁▂▃▄▅▆▇█"
+    assert bar(used, limit) in order
+    assert order.index(bar(used, limit)) <= order.index(bar(used + limit // 8 + 1, limit))
+    assert (bar(used, limit) == " ") == (used == 0 or limit == 0)
+
+
+async def test_the_line_fits_any_width() -> None:
+    app = PanelOnly(Desk(state(40)))
+    async with app.run_test(size=(26, 40)):
+        line = app.query_one(FillLine)
+        assert line.render_line(0).cell_length == line.size.width == line.render_line(1).cell_length
+        assert MARK in line.render_line(1).text
