@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from itertools import takewhile
 
+import msgspec
+
 CONTEXT = 3
 _COMPARED = 6000
 """Lines of the differing middle up to which they are matched one by one; beyond it the middle is shown as replaced."""
@@ -13,60 +15,59 @@ _COMPARED = 6000
 Span = tuple[str, int, int, int, int]
 
 
-def unified(old: str, new: str, name: str, max_lines: int = 400) -> str:
-    """A unified diff of two texts, empty when they are equal, cut after `max_lines` lines with a line that says so."""
+class Diff(msgspec.Struct, frozen=True):
+    """A unified diff (empty when nothing differs) and the lines added and removed, those of a part cut off included."""
+
+    text: str
+    added: int = 0
+    removed: int = 0
+
+
+def difference(old: str, new: str, name: str, max_lines: int = 400) -> Diff:
+    """The difference between two texts, cut after `max_lines` lines with a line that says so."""
     if old == new:
-        return ""
-    before, after = old.split("\n"), new.split("\n")
-    lines = [f"--- {name}", f"+++ {name}", *_hunks(before, after)]
+        return Diff("")
+    lines = list(_hunks(_lines(old), _lines(new)))
+    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     if len(lines) > max_lines:
         lines[max_lines:] = [f"[… {len(lines) - max_lines:,} more lines of this diff …]"]
-    return "\n".join(lines) + "\n"
+    return Diff("\n".join([f"--- {name}", f"+++ {name}", *lines]) + "\n", added, removed)
 
 
-def changed(diff: str) -> tuple[int, int]:
-    """Lines added and removed in a diff of ours."""
-    body = diff.split("\n")[2:]
-    return sum(line.startswith("+") for line in body), sum(line.startswith("-") for line in body)
+def _lines(text: str) -> list[str]:
+    """Lines with their ends, so that a last line without one is not taken for the same with one."""
+    lines = [line + "\n" for line in text.split("\n")]
+    last = lines.pop().removesuffix("\n")
+    return [*lines, last] if last else lines
 
 
 def _hunks(before: list[str], after: list[str]) -> Iterator[str]:
-    # A text that ends in a newline has an empty last piece; it is no line.
-    ends = (bool(before[-1]), bool(after[-1]))
-    before, after = before if ends[0] else before[:-1], after if ends[1] else after[:-1]
-    for group in _grouped(_spans(before, after, ends), len(before)):
+    for group in _grouped(_spans(before, after)):
         first, last = group[0], group[-1]
         yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
         for tag, i, j, k, m in group:
             if tag == "equal":
-                yield from _marked(" ", before, i, j, ends[0])
-                continue
-            yield from _marked("-", before, i, j, ends[0])
-            yield from _marked("+", after, k, m, ends[1])
+                yield from _marked(" ", before[i:j])
+            else:
+                yield from _marked("-", before[i:j])
+                yield from _marked("+", after[k:m])
 
 
-def _marked(sign: str, lines: list[str], start: int, end: int, open_end: bool) -> Iterator[str]:
-    for at in range(start, end):
-        yield sign + lines[at].removesuffix("\r")
-    if open_end and start < end == len(lines):
-        yield "\\ No newline at end of file"
+def _marked(sign: str, lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        yield sign + line.removesuffix("\n").removesuffix("\r")
+        if not line.endswith("\n"):
+            yield "\\ No newline at end of file"
 
 
-def _spans(before: list[str], after: list[str], ends: tuple[bool, bool]) -> list[Span]:
-    """Equal head, matched middle, equal tail. Last lines of which only one ends in a newline are never equal."""
-    unlike = before[-1:] == after[-1:] and ends[0] != ends[1]
-    a, b = (before[:-1], after[:-1]) if unlike else (before, after)
+def _spans(a: list[str], b: list[str]) -> list[Span]:
+    """Equal head, matched middle, equal tail."""
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
     rest = zip(reversed(a[head:]), reversed(b[head:]), strict=False)
-    tail = 0 if unlike else sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))
-    i, j, k, m = head, len(a) - tail, head, len(b) - tail
+    tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))
     spans: list[Span] = [("equal", 0, head, 0, head)] if head else []
-    spans += _middle(a[i:j], b[k:m], head)
-    if unlike:
-        spans.append(("replace", len(a), len(before), len(b), len(after)))
-    if tail:
-        spans.append(("equal", j, len(a), m, len(b)))
-    return spans
+    spans += _middle(a[head : len(a) - tail], b[head : len(b) - tail], head)
+    return [*spans, ("equal", len(a) - tail, len(a), len(b) - tail, len(b))] if tail else spans
 
 
 def _middle(a: list[str], b: list[str], offset: int) -> list[Span]:
@@ -78,7 +79,7 @@ def _middle(a: list[str], b: list[str], offset: int) -> list[Span]:
     return [(tag, i + offset, j + offset, k + offset, m + offset) for tag, i, j, k, m in codes]
 
 
-def _grouped(spans: list[Span], length: int) -> Iterator[list[Span]]:
+def _grouped(spans: list[Span]) -> Iterator[list[Span]]:
     """Spans in hunks: long equal stretches are cut down to their edges."""
     group: list[Span] = []
     for at, (tag, i, j, k, m) in enumerate(spans):

@@ -15,7 +15,7 @@ import msgspec
 from ctxchat.core.access import Demand
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext, ToolOutput
-from ctxchat.tools.diffs import changed, unified
+from ctxchat.tools.diffs import Diff, difference
 from ctxchat.tools.edits import only_crlf, replaced, to_crlf
 from ctxchat.tools.paths import Place, locate, missing, open_file, unmoved
 from ctxchat.tools.text import SNIFF, Encoding, binary_kind, encoding_of, size
@@ -50,7 +50,7 @@ class Change(msgspec.Struct, frozen=True):
     place: Place
     before: bytes | None
     after: bytes
-    diff: str
+    diff: Diff
 
 
 class _Writer(Tool[A]):
@@ -62,14 +62,14 @@ class _Writer(Tool[A]):
 
     def wants(self, arguments: A, context: ToolContext) -> Demand:
         change = self.change(arguments, context)
-        place, (added, removed) = change.place, changed(change.diff)
+        place, diff = change.place, change.diff
         verb = "create" if change.before is None else "change"
         return FileDemand(
             "write",
             str(place.path),
             place.inside,
-            f"{verb} {place.shown} (+{added} −{removed})",
-            preview=change.diff,
+            f"{verb} {place.shown} (+{diff.added} −{diff.removed})",
+            preview=diff.text,
             pattern=f"{glob.escape(str(place.path.parent)).rstrip('/')}/*",
             digest=hashlib.sha256(change.before).hexdigest() if change.before is not None else "",
         )
@@ -77,11 +77,11 @@ class _Writer(Tool[A]):
     async def work(self, arguments: A, context: ToolContext) -> Pieces:
         change = await asyncio.to_thread(self.change, arguments, context)
         await asyncio.to_thread(_store, change)
-        added, removed = changed(change.diff)
         verb = "Created" if change.before is None else "Changed"
         lines = change.after.count(b"\n") + (not change.after.endswith(b"\n") and change.after != b"")
-        text = f"{verb} {change.place.shown}: +{added} −{removed}, now {lines} lines, {size(len(change.after))}."
-        yield ToolOutput(text, diff=change.diff)
+        diff, now = change.diff, f"{lines} lines, {size(len(change.after))}"
+        text = f"{verb} {change.place.shown}: +{diff.added} −{diff.removed}, now {now}."
+        yield ToolOutput(text, diff=diff.text)
 
 
 class WriteFile(_Writer[WriteArguments]):
@@ -95,16 +95,16 @@ class WriteFile(_Writer[WriteArguments]):
         before = _content(place) if _writable(place) else None
         if before is None:
             after = _encoded(content, Encoding(), place)
-            return Change(place, None, after, unified("", content, place.shown))
+            return Change(place, None, after, difference("", content, place.shown))
         if kind := binary_kind(before[:SNIFF]):
-            note = f"--- {place.shown}: {kind}, {size(len(before))}, replaced by this text\n"
-            return Change(place, before, _encoded(content, Encoding(), place), note + unified("", content, place.shown))
+            diff = difference("", content, f"{place.shown} ({kind}, {size(len(before))}, replaced by this text)")
+            return Change(place, before, _encoded(content, Encoding(), place), diff)
         encoding = encoding_of(before)
         old = encoding.decode(before)
         content = to_crlf(content) if only_crlf(old) else content
         # An encoding that cannot hold the new text gives way: nothing of the old text has to stay.
         after = _encoded(content, encoding if _fits(content, encoding) else Encoding(), place)
-        return Change(place, before, after, unified(old, content, place.shown))
+        return Change(place, before, after, difference(old, content, place.shown))
 
 
 class EditFile(_Writer[EditArguments]):
@@ -122,7 +122,7 @@ class EditFile(_Writer[EditArguments]):
         encoding = encoding_of(before)
         text = encoding.decode(before)
         after, _ = replaced(text, arguments.old, arguments.new, arguments.replace_all)
-        return Change(place, before, _encoded(after, encoding, place), unified(text, after, place.shown))
+        return Change(place, before, _encoded(after, encoding, place), difference(text, after, place.shown))
 
 
 def _writable(place: Place) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext, ToolOutput
-from ctxchat.tools.diffs import unified
+from ctxchat.tools.diffs import difference
 from ctxchat.tools.edits import only_crlf, replaced
 from ctxchat.tools.text import encoding_of
 from ctxchat.tools.writing import EditFile, WriteFile
@@ -179,7 +179,7 @@ def test_an_edit_and_its_inverse_give_back_the_same_bytes(data: bytes, choose: s
 def test_a_diff_says_exactly_what_changed(before: list[str], after: list[str], end1: bool, end2: bool) -> None:
     old = "\n".join(before) + ("\n" if end1 and before else "")
     new = "\n".join(after) + ("\n" if end2 and after else "")
-    assert _applied(old, unified(old, new, "f")) == new
+    assert _applied(old, difference(old, new, "f").text) == new
 
 
 def _applied(old: str, diff: str) -> str:
@@ -214,13 +214,14 @@ def test_diffs_are_what_diff_writes(tmp_path: Path) -> None:
     (tmp_path / "old").write_text(old)
     (tmp_path / "new").write_text(new)
     theirs = subprocess.run(["diff", "-u", tmp_path / "old", tmp_path / "new"], capture_output=True, text=True).stdout
-    assert unified(old, new, "f").split("\n")[2:] == theirs.split("\n")[2:]
+    assert difference(old, new, "f").text.split("\n")[2:] == theirs.split("\n")[2:]
 
 
 def test_a_long_diff_is_cut_and_counted() -> None:
-    diff = unified("", "x\n" * 100_000, "f", max_lines=50)
-    assert diff.count("\n") == 51
-    assert "[… 99,953 more lines of this diff …]" in diff
+    diff = difference("", "x\n" * 100_000, "f", max_lines=50)
+    assert diff.text.count("\n") == 53
+    assert diff.text.endswith("[… 99,951 more lines of this diff …]\n")
+    assert (diff.added, diff.removed) == (100_000, 0)
 
 
 def test_outputs_are_outputs(context: ToolContext) -> None:

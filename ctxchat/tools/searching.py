@@ -1,0 +1,219 @@
+"""list_files, glob and grep: finding things in the workspace. The work is done in a process of its own that can be ended."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import PurePosixPath
+from typing import Annotated
+
+import msgspec
+
+from ctxchat.core.access import Demand
+from ctxchat.core.errors import ToolError
+from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.tools.paths import Place, locate, missing
+from ctxchat.tools.text import size
+from ctxchat.tools.tool import A, Arguments, Pieces, Tool
+from ctxchat.tools.walking import wants_hidden
+from ctxchat.tools.worker import Answer, Found, GlobJob, GrepJob, Job, Line, ListJob, Skipped
+from ctxchat.tools.working import TimeUp, answers
+
+SECONDS = 30.0
+"""What a search may take; then it ends with what it has."""
+
+MAX_LISTED = 1000
+MAX_GLOBBED = 500
+MAX_HITS = 1000
+
+Folder = Annotated[str, msgspec.Meta(description="Folder; default the workspace")]
+
+
+class ListArguments(Arguments, frozen=True):
+    path: Folder = "."
+    depth: Annotated[int, msgspec.Meta(description="Levels, default 2")] = 2
+
+
+class GlobArguments(Arguments, frozen=True):
+    pattern: Annotated[str, msgspec.Meta(description="`*.py` (any depth), `src/**/*.{ts,tsx}`, `.github/**`")]
+    path: Folder = "."
+
+
+class GrepArguments(Arguments, frozen=True):
+    pattern: Annotated[str, msgspec.Meta(description="Python regular expression, matched line by line")]
+    path: Annotated[str, msgspec.Meta(description="Folder or file; default the workspace")] = "."
+    glob: Annotated[str, msgspec.Meta(description="Only files matching this, as in glob")] = ""
+    ignore_case: bool = False
+    context: Annotated[int, msgspec.Meta(description="Lines around each hit")] = 0
+    max_hits: Annotated[int, msgspec.Meta(description="Default 100")] = 100
+
+
+class _Search(Tool[A]):
+    """`seconds` is what a search may take."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        super().__init__()
+        self._seconds = seconds
+
+    def _demand(self, path: str, what: str, context: ToolContext) -> Demand:
+        place = locate(path, context)
+        where = "" if place.shown == "." else f" in {place.shown}"
+        return Demand("read", str(place.path), place.inside, f"{what}{where}", pattern=str(place.path))
+
+    async def _results(self, job: Job, notes: list[str]) -> AsyncGenerator[Answer, None]:
+        """Answers; a time-out ends them with a note."""
+        try:
+            async with aclosing(answers(job, self._seconds)) as found:
+                async for answer in found:
+                    yield answer
+        except TimeUp:
+            notes.append(
+                f"stopped after {self._seconds:g} s, there may be more; narrow the path or simplify the pattern"
+            )
+
+
+class ListFiles(_Search[ListArguments]):
+    name = "list_files"
+    about = (
+        "List a folder as a tree, without what .gitignore leaves out. For an overview; use glob to find files by name."
+    )
+    arguments = ListArguments
+
+    def wants(self, arguments: ListArguments, context: ToolContext) -> Demand:
+        return self._demand(arguments.path, "list files", context)
+
+    async def work(self, arguments: ListArguments, context: ToolContext) -> Pieces:
+        place = _folder(arguments.path, context)
+        notes: list[str] = []
+        lines: list[str] = []
+        job = ListJob(str(place.path), min(max(1, arguments.depth), 20))
+        async with aclosing(self._results(job, notes)) as found:
+            async for entry in found:
+                if len(lines) >= MAX_LISTED:
+                    notes.append(f"only the first {MAX_LISTED} are shown; list a folder below or less depth")
+                    break
+                if isinstance(entry, Found):
+                    lines.append(_drawn(entry))
+        yield ToolOutput(_joined([f"{place.shown}/", *lines] if lines else [f"{place.shown}/ is empty"], notes))
+
+
+class Glob(_Search[GlobArguments]):
+    name = "glob"
+    about = "Find files by name pattern, newest first; respects .gitignore."
+    arguments = GlobArguments
+
+    def wants(self, arguments: GlobArguments, context: ToolContext) -> Demand:
+        _check_pattern(arguments.pattern)
+        return self._demand(arguments.path, f"find {arguments.pattern}", context)
+
+    async def work(self, arguments: GlobArguments, context: ToolContext) -> Pieces:
+        _check_pattern(arguments.pattern)
+        place = _folder(arguments.path, context)
+        notes: list[str] = []
+        hidden = wants_hidden(arguments.pattern)
+        async with aclosing(self._results(GlobJob(str(place.path), arguments.pattern, hidden), notes)) as results:
+            found = [entry async for entry in results if isinstance(entry, Found)]
+        found.sort(key=lambda entry: (-entry.changed, entry.path))
+        if len(found) > MAX_GLOBBED:
+            notes.append(f"the newest {MAX_GLOBBED} of {len(found)} are shown; use a narrower pattern")
+        paths = [_shown(place, entry.path) for entry in found[:MAX_GLOBBED]]
+        yield ToolOutput(_joined(paths or [f"No file matches {arguments.pattern}."], notes))
+
+
+class Grep(_Search[GrepArguments]):
+    name = "grep"
+    about = (
+        "Search file contents; results are path:line:text. Respects .gitignore, skips hidden and binary files and those "
+        "over 20 MB. Prefer it to reading whole files."
+    )
+    arguments = GrepArguments
+
+    def wants(self, arguments: GrepArguments, context: ToolContext) -> Demand:
+        return self._demand(arguments.path, f"search {arguments.pattern!r}", context)
+
+    async def work(self, arguments: GrepArguments, context: ToolContext) -> Pieces:
+        if not arguments.pattern:
+            raise ToolError("The pattern is empty.")
+        if arguments.glob:
+            _check_pattern(arguments.glob)
+        place = locate(arguments.path, context)
+        if not place.path.exists():
+            raise missing(place)
+        job = GrepJob(
+            str(place.path),
+            arguments.pattern,
+            arguments.glob,
+            arguments.ignore_case,
+            min(max(0, arguments.context), 20),
+            wants_hidden(arguments.glob),
+        )
+        notes: list[str] = []
+        lines = await self._hits(job, place, min(max(1, arguments.max_hits), MAX_HITS), context.max_chars, notes)
+        yield ToolOutput(_joined(lines or [f"No match for {arguments.pattern}."], notes))
+
+    async def _hits(self, job: GrepJob, place: Place, most: int, room: int, notes: list[str]) -> list[str]:
+        lines: list[str] = []
+        hits, last = 0, ("", 0)
+        try:
+            async with aclosing(self._results(job, notes)) as results:
+                async for found in results:
+                    if isinstance(found, Skipped):
+                        notes.append(f"not searched: {_shown(place, found.path)} ({found.why})")
+                    if not isinstance(found, Line):
+                        continue
+                    if (found.matches and hits >= most) or room < 0:
+                        notes.append(f"only the first {hits} hits are shown")
+                        break
+                    hits += found.matches
+                    if job.context and lines and (found.path, found.number - 1) != last:
+                        lines.append("--")
+                    sign = ":" if found.matches else "-"
+                    lines.append(f"{_shown(place, found.path)}{sign}{found.number}{sign}{found.text}")
+                    room -= len(lines[-1]) + 1
+                    last = (found.path, found.number)
+        except ToolError as error:
+            hint = "Escape characters that are meant as they are: \\( \\[ \\{ \\. \\* \\+ \\? \\|"
+            raise ToolError(f"{error.text.rstrip('.')}: the pattern {job.pattern!r} is not usable.", hint) from error
+        return lines
+
+
+def _folder(path: str, context: ToolContext) -> Place:
+    place = locate(path, context)
+    if not place.path.exists():
+        raise missing(place)
+    if not place.path.is_dir():
+        raise ToolError(f"{place.shown} is a file, not a folder.", "Use read_file for it.")
+    return place
+
+
+def _check_pattern(pattern: str) -> None:
+    if not pattern.strip():
+        raise ToolError("The pattern is empty.")
+    if pattern.startswith(("/", "~")) or ".." in PurePosixPath(pattern).parts:
+        raise ToolError(
+            f"{pattern} leads out of the folder it counts from.", "Give the folder as path, the pattern below it."
+        )
+
+
+def _shown(place: Place, below: str) -> str:
+    """A path below a place as the model may use it again."""
+    if not below:
+        return place.shown
+    return below if place.shown == "." else f"{place.shown.rstrip('/')}/{below}"
+
+
+def _drawn(entry: Found) -> str:
+    name = "  " * entry.depth + PurePosixPath(entry.path).name
+    match entry.kind:
+        case "folder":
+            return f"{name}/"
+        case "link":
+            return f"{name} (link)"
+        case "file":
+            return f"{name}  {size(entry.size)}"
+        case _:
+            return f"{name} (special)"
+
+
+def _joined(lines: list[str], notes: list[str]) -> str:
+    return "\n".join([*lines, *(f"[{note}]" for note in notes[:10])])

@@ -1,0 +1,145 @@
+"""The files of a folder that a person would count: without what .gitignore leaves out, links not followed. Synchronous."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import msgspec
+from pathspec import GitIgnoreSpec
+
+Rules = tuple[tuple[str, GitIgnoreSpec], ...]
+"""Ignore rules that hold in a folder, outermost first, each with the folder (ending in `/`) it counts from."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """Something in a folder. `path` is absolute; `kind` is file, folder, link or other; `size` in bytes, of files only."""
+
+    path: str
+    kind: str
+    depth: int
+    size: int = 0
+
+
+def walk(top: str, *, hidden: bool = False, depth: int = 0) -> Iterator[Entry]:
+    """Everything under `top`, sorted, folders before what is in them, `depth` levels deep (0: all). Folders that cannot be read
+    are passed over. `.git` is never shown; what is hidden only if asked for."""
+    yield from _walk(top, rules_above(top), hidden, depth or 10**6, 1)
+
+
+def _walk(folder: str, rules: Rules, hidden: bool, depth: int, level: int) -> Iterator[Entry]:
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return
+    rules = (*rules, *_own_rules(folder, any(entry.name == ".gitignore" for entry in entries)))
+    for entry in entries:
+        if entry.name == ".git" or (not hidden and entry.name.startswith(".")):
+            continue
+        kind, size = _look(entry)
+        if ignored(entry.path, kind == "folder", rules):
+            continue
+        yield Entry(entry.path, kind, level, size)
+        if kind == "folder" and level < depth:
+            yield from _walk(entry.path, rules, hidden, depth, level + 1)
+
+
+def _look(entry: os.DirEntry[str]) -> tuple[str, int]:
+    try:
+        if entry.is_symlink():
+            return "link", 0
+        if entry.is_dir():
+            return "folder", 0
+        found = entry.stat(follow_symlinks=False)
+    except OSError:
+        return "other", 0
+    return ("file", found.st_size) if stat.S_ISREG(found.st_mode) else ("other", 0)
+
+
+def ignored(path: str, is_folder: bool, rules: Rules) -> bool:
+    """What the innermost rule with an opinion says."""
+    for base, spec in reversed(rules):
+        said = spec.check_file(path[len(base) :] + ("/" if is_folder else "")).include
+        if said is not None:
+            return said
+    return False
+
+
+def rules_above(top: str) -> Rules:
+    """The rules from the root of the repository down to above `top`. None where `top` itself is ignored: whoever asks for the
+    inside of such a folder wants to see it. None outside of a repository either: a home folder may ignore everything."""
+    root = repository(top)
+    if not root:
+        return ()
+    rules = _rules_in(Path(root, ".git", "info", "exclude"), root)
+    folder = root
+    for name in Path(top).relative_to(root).parts:
+        rules = (*rules, *_own_rules(folder, True))
+        folder = os.path.join(folder, name)  # noqa: PTH118 - strings all the way, for speed
+        if ignored(folder, True, rules):
+            return ()
+    return rules
+
+
+def repository(top: str) -> str:
+    """The folder of the git repository that `top` lies in, empty for none."""
+    for folder in (Path(top), *Path(top).parents):
+        if (folder / ".git").exists():
+            return str(folder)
+    return ""
+
+
+def _own_rules(folder: str, there: bool) -> Rules:
+    return _rules_in(Path(folder, ".gitignore"), folder) if there else ()
+
+
+def _rules_in(file: Path, base: str) -> Rules:
+    try:
+        if not stat.S_ISREG(file.lstat().st_mode):  # as git does: a link may lead anywhere, a pipe would block
+            return ()
+        lines = file.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ()
+    spec = _spec(lines)
+    return ((base.rstrip("/") + "/", spec),) if len(spec) else ()
+
+
+def _spec(lines: list[str]) -> GitIgnoreSpec:
+    """Rules line by line, so that a broken one costs itself and not the others."""
+    good = []
+    for line in lines:
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except (ValueError, re.error):
+            continue
+        good.append(line)
+    return GitIgnoreSpec.from_lines(good)
+
+
+def wants_hidden(pattern: str) -> bool:
+    """True for a pattern that names something hidden: `.github/**`, `**/.env`."""
+    return any(part.startswith(".") and part not in {".", ".."} for part in PurePosixPath(pattern).parts)
+
+
+def matcher(pattern: str) -> GitIgnoreSpec:
+    """A glob for paths relative to where it counts from: `*.py` at any depth, `src/**/*.{ts,tsx}`. Raises ValueError."""
+    return GitIgnoreSpec.from_lines(braces(pattern))
+
+
+def braces(pattern: str, most: int = 200) -> list[str]:
+    """`{a,b}` written out, at most so many."""
+    start = pattern.find("{")
+    end = pattern.find("}", start)
+    if start < 0 or end < 0:
+        return [pattern]
+    start = pattern.rfind("{", start, end)
+    found: list[str] = []
+    for choice in pattern[start + 1 : end].split(","):
+        found += braces(pattern[:start] + choice + pattern[end + 1 :], most)
+        if len(found) >= most:
+            break
+    return found[:most]

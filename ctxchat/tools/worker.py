@@ -1,0 +1,210 @@
+"""Work that must be possible to stop (a walk over many files, a regular expression without end, a page of hostile HTML), in a
+process of its own: one JSON job on standard input, one JSON value a line on standard output. Run with `python -P -m`."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.tools.text import SNIFF, binary_kind, clip_line, encoding_of
+from ctxchat.tools.walking import matcher, walk
+
+MAX_FILE = 20_000_000
+"""Bytes; larger files are not searched."""
+
+MAX_LINE = 400
+"""Characters of a line that are shown."""
+
+
+class ListJob(msgspec.Struct, frozen=True, tag="list"):
+    """Everything in a folder, `depth` levels deep."""
+
+    top: str
+    depth: int
+    hidden: bool = False
+
+
+class GlobJob(msgspec.Struct, frozen=True, tag="glob"):
+    """Files whose path below `top` matches."""
+
+    top: str
+    pattern: str
+    hidden: bool = False
+
+
+class GrepJob(msgspec.Struct, frozen=True, tag="grep"):
+    """Lines that match, with so many lines around them. `top` may be a single file; `glob` empty for all files."""
+
+    top: str
+    pattern: str
+    glob: str = ""
+    ignore_case: bool = False
+    context: int = 0
+    hidden: bool = False
+
+
+class HtmlJob(msgspec.Struct, frozen=True, tag="html"):
+    """A page as Markdown; links are made absolute with `base`."""
+
+    html: str
+    base: str
+
+
+Job = ListJob | GlobJob | GrepJob | HtmlJob
+
+
+class Found(msgspec.Struct, frozen=True, tag="found", omit_defaults=True):
+    """A path below the top, what it is, its size in bytes and when it was changed (seconds)."""
+
+    path: str
+    kind: str = "file"
+    depth: int = 1
+    size: int = 0
+    changed: float = 0.0
+
+
+class Line(msgspec.Struct, frozen=True, tag="line"):
+    """A line of a file, matching or beside one."""
+
+    path: str
+    number: int
+    text: str
+    matches: bool = True
+
+
+class Page(msgspec.Struct, frozen=True, tag="page"):
+    """A converted page."""
+
+    text: str
+
+
+class Skipped(msgspec.Struct, frozen=True, tag="skipped"):
+    """A file that was not searched, and why."""
+
+    path: str
+    why: str
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """The job makes no sense."""
+
+    why: str
+
+
+Answer = Found | Line | Page | Skipped | Refused
+
+
+def perform(job: Job) -> Iterator[Answer]:
+    """The answers to a job."""
+    try:
+        match job:
+            case ListJob():
+                yield from _list(job)
+            case GlobJob():
+                yield from _glob(job)
+            case GrepJob():
+                yield from _grep(job)
+            case HtmlJob():
+                from ctxchat.tools.markdown import to_markdown
+
+                yield Page(to_markdown(job.html, job.base))
+    except (re.error, ValueError, RecursionError) as error:
+        yield Refused(str(error))
+
+
+def _list(job: ListJob) -> Iterator[Found]:
+    for entry in walk(job.top, hidden=job.hidden, depth=job.depth):
+        yield Found(_below(entry.path, job.top), entry.kind, entry.depth, entry.size)
+
+
+def _glob(job: GlobJob) -> Iterator[Found]:
+    spec = matcher(job.pattern)
+    for entry in walk(job.top, hidden=job.hidden):
+        path = _below(entry.path, job.top)
+        if entry.kind in {"file", "link"} and spec.match_file(path):
+            yield Found(path, entry.kind, size=entry.size, changed=_changed(entry.path))
+
+
+def _changed(path: str) -> float:
+    try:
+        return Path(path).lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _grep(job: GrepJob) -> Iterator[Line | Skipped]:
+    pattern = re.compile(job.pattern, re.IGNORECASE if job.ignore_case else 0)
+    # A pattern without repeats, anchors and classes that is not in a text is in none of its lines; and it is quick to try.
+    quick = not re.search(r"[*+?{^$]|\\\w", job.pattern)
+    spec = matcher(job.glob) if job.glob else None
+    if not Path(job.top).is_dir():
+        yield from _search(pattern, quick, job.top, "", job.context)
+        return
+    for entry in walk(job.top, hidden=job.hidden):
+        path = _below(entry.path, job.top)
+        if entry.kind == "file" and (spec is None or spec.match_file(path)):
+            yield from _search(pattern, quick, entry.path, path, job.context)
+
+
+def _search(pattern: re.Pattern[str], quick: bool, file: str, path: str, around: int) -> Iterator[Line | Skipped]:
+    try:
+        with open(file, "rb") as opened:  # noqa: PTH123 - many files: plain open is quicker
+            large = os.fstat(opened.fileno()).st_size > MAX_FILE
+            data = b"" if large else opened.read()
+    except OSError as error:
+        yield Skipped(path, error.strerror or "cannot be read")
+        return
+    if large:
+        yield Skipped(path, "too large")
+        return
+    if binary_kind(data[:SNIFF]):
+        return
+    text = encoding_of(data).decode(data)
+    if quick and not pattern.search(text):
+        return
+    lines = text.split("\n")
+    shown = -1  # the last line given out
+    for at, text in enumerate(lines):
+        found = pattern.search(text.removesuffix("\r")) if text or at + 1 < len(lines) else None
+        if not found:
+            continue
+        # Lines around a hit may match themselves; they then come as hits of their own.
+        start, end = max(shown + 1, at - around), min(len(lines) - 1, at + around)
+        for near in range(start, end + 1):
+            line = lines[near].removesuffix("\r")
+            hit = found if near == at else pattern.search(line)
+            if near > at and hit:
+                break
+            yield Line(path, near + 1, clip_line(line, MAX_LINE, hit.start() if hit else 0), bool(hit))
+            shown = near
+
+
+def _below(path: str, top: str) -> str:
+    return path[len(top.rstrip("/")) + 1 :]
+
+
+def main() -> None:
+    """One job, then the end."""
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
+    encode, write = msgspec.json.Encoder().encode, sys.stdout.buffer.write
+    for answer in perform(job):
+        write(encode(_writable(answer)) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _writable(answer: Answer) -> Answer:
+    """File names may hold bytes that are no text."""
+    path = getattr(answer, "path", "")
+    if path.isascii():
+        return answer
+    shown = os.fsencode(path).decode("utf-8", "replace")
+    return msgspec.structs.replace(answer, path=shown)
+
+
+if __name__ == "__main__":
+    main()

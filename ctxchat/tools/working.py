@@ -1,0 +1,62 @@
+"""Handing a job to a worker process and taking its answers as they come; the process ends when nobody listens any more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator
+
+import msgspec
+
+from ctxchat.core.errors import ToolError
+from ctxchat.tools.processes import child, environment
+from ctxchat.tools.worker import Answer, Job, Refused
+
+_PIECE = 1 << 16
+
+
+class TimeUp(Exception):
+    """The job took longer than it may; what was found until then stands."""
+
+
+async def answers(job: Job, seconds: float) -> AsyncGenerator[Answer, None]:
+    """The worker's answers. Raises TimeUp, or ToolError where the job makes no sense."""
+    # -P: the folder we stand in is somebody's workspace; nothing is imported from it.
+    argv = [sys.executable, "-P", "-W", "ignore", "-m", "ctxchat.tools.worker"]
+    pipe = asyncio.subprocess.PIPE
+    async with child(argv, stdin=pipe, stderr=pipe, env=environment(os.environ)) as process:
+        try:
+            async with asyncio.timeout(seconds):
+                sending = asyncio.create_task(_send(process, msgspec.json.encode(job)))
+                async for line in _lines(process):
+                    answer: Answer = msgspec.json.decode(line, type=Answer)
+                    if isinstance(answer, Refused):
+                        raise ToolError(answer.why)
+                    yield answer
+                await sending
+        except TimeoutError as error:
+            raise TimeUp from error
+        if await process.wait():
+            said = (await process.stderr.read()).decode("utf-8", "replace") if process.stderr else ""
+            raise ToolError(f"The search ended unexpectedly. {said.strip().splitlines()[-1] if said.strip() else ''}")
+
+
+async def _send(process: asyncio.subprocess.Process, data: bytes) -> None:
+    assert process.stdin
+    try:
+        process.stdin.write(data)
+        await process.stdin.drain()
+        process.stdin.close()
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it ended early; its exit code says more
+
+
+async def _lines(process: asyncio.subprocess.Process) -> AsyncGenerator[bytes, None]:
+    """Lines of any length (a stream reader's own refuse long ones)."""
+    assert process.stdout
+    rest = b""
+    while piece := await process.stdout.read(_PIECE):
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line

@@ -1,0 +1,259 @@
+"""list_files, glob and grep on real trees, in a real child process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.core.errors import ToolError
+from ctxchat.core.ports import ToolContext
+from ctxchat.tools.searching import Glob, Grep, ListFiles
+from ctxchat.tools.walking import braces, repository, walk
+
+list_files, glob, grep = ListFiles(), Glob(), Grep()
+
+
+def write(root: Path, **files: str) -> None:
+    for name, text in files.items():
+        _put(root / name, text)
+
+
+def _put(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+@pytest.fixture
+def tree(workspace: Path) -> Path:
+    for name in (
+        "a.py",
+        "src/b.py",
+        "src/c.ts",
+        "src/deep/d.tsx",
+        "build/e.py",
+        "src/keep.log",
+        "src/no.log",
+        ".env",
+        ".ci/x.py",
+    ):
+        _put(workspace / name, f"needle in {name}\nother\n")
+    _put(workspace / ".git" / "config", "needle")
+    _put(workspace / ".gitignore", "build/\n*.log\n")
+    _put(workspace / "src" / ".gitignore", "!keep.log\n")
+    return workspace
+
+
+async def test_a_listing(call: Callable, tree: Path) -> None:
+    found = (await call(list_files)).text
+    assert found.split("\n") == [
+        "./",
+        "  a.py  21 bytes",
+        "  src/",
+        "    b.py  25 bytes",
+        "    c.ts  25 bytes",
+        "    deep/",
+        "    keep.log  29 bytes",
+    ]
+    assert "d.tsx" in (await call(list_files, path="src", depth=5)).text
+    assert (await call(list_files, path=".ci")).text == ".ci/\n  x.py  25 bytes"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.py", {"a.py", "src/b.py"}),
+        ("**/*.py", {"a.py", "src/b.py"}),
+        ("src/*.py", {"src/b.py"}),
+        ("*.{ts,tsx}", {"src/c.ts", "src/deep/d.tsx"}),
+        ("*.log", {"src/keep.log"}),
+        (".ci/**", {".ci/x.py"}),
+        ("**/.env", {".env"}),
+    ],
+)
+async def test_glob(pattern: str, expected: set[str], call: Callable, tree: Path) -> None:
+    assert set((await call(glob, pattern=pattern)).text.split("\n")) == expected
+
+
+async def test_glob_counts_from_its_folder_and_shows_the_newest_first(call: Callable, tree: Path) -> None:
+    os.utime(tree / "src/c.ts", (1, 1))
+    assert (await call(glob, pattern="*.{py,ts}", path="src")).text == "src/b.py\nsrc/c.ts"
+    assert "No file matches" in (await call(glob, pattern="*.zig")).text
+
+
+@pytest.mark.parametrize("pattern", ["../*", "/etc/*", "a/../../b", "~/x", " "])
+def test_patterns_that_lead_out(pattern: str, context: ToolContext) -> None:
+    with pytest.raises(ToolError):
+        glob.demand({"pattern": pattern}, context)
+
+
+async def test_grep(call: Callable, tree: Path) -> None:
+    found = (await call(grep, pattern="NEEDLE", ignore_case=True)).text.split("\n")
+    assert found == [
+        "a.py:1:needle in a.py",
+        "src/b.py:1:needle in src/b.py",
+        "src/c.ts:1:needle in src/c.ts",
+        "src/deep/d.tsx:1:needle in src/deep/d.tsx",
+        "src/keep.log:1:needle in src/keep.log",
+    ]
+    assert (await call(grep, pattern="needle", glob="src/*.ts")).text == "src/c.ts:1:needle in src/c.ts"
+    assert (await call(grep, pattern="needle", path="src/b.py")).text == "src/b.py:1:needle in src/b.py"
+    assert (await call(grep, pattern="needle", path="build")).text == "build/e.py:1:needle in build/e.py"
+    assert (await call(grep, pattern="absent")).text == "No match for absent."
+
+
+async def test_grep_shows_what_is_around(call: Callable, workspace: Path) -> None:
+    _put(workspace / "a", "".join(f"l{n}\n" for n in range(1, 13)))
+    found = (await call(grep, pattern="l[359]|l11", context=1)).text
+    assert found == "a-2-l2\na:3:l3\na-4-l4\na:5:l5\na-6-l6\n--\na-8-l8\na:9:l9\na-10-l10\na:11:l11\na-12-l12"
+
+
+async def test_grep_stops_at_its_cap(call: Callable, workspace: Path) -> None:
+    _put(workspace / "a", "x\n" * 5000)
+    found = (await call(grep, pattern="x", max_hits=3)).text
+    assert found == "a:1:x\na:2:x\na:3:x\n[only the first 3 hits are shown]"
+
+
+async def test_odd_files(call: Callable, workspace: Path, tmp_path: Path) -> None:
+    (workspace / "binary").write_bytes(b"needle\0needle")
+    (workspace / "utf16.txt").write_bytes("needle ü\r\n".encode("utf-16"))
+    (workspace / "long.js").write_text("x" * 600_000 + "needle" + "y" * 400_000)
+    with (workspace / "huge").open("wb") as file:
+        file.truncate(30_000_000)
+    (tmp_path / "secret.txt").write_text("needle")
+    (workspace / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (workspace / "loop").symlink_to(workspace)
+    os.mkfifo(workspace / "pipe")
+    (workspace / os.fsdecode(b"bad\xff")).write_text("needle")
+    found = (await call(grep, pattern="needle$|needley")).text
+    assert "secret" not in found
+    assert "bad\ufffd:1:needle" in found
+    assert "[not searched: huge (too large)]" in found
+    assert "utf16" not in found
+    assert "utf16.txt:1:needle ü" in (await call(grep, pattern="needle ü$")).text
+    line = next(line for line in found.split("\n") if line.startswith("long.js:1:"))
+    assert "characters …]x" in line
+    assert "needley" in line
+    assert len(line) < 600
+    listed = (await call(list_files)).text
+    assert "loop (link)" in listed
+    assert "pipe (special)" in listed
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", "a{2,1}", "*x", "(?P<n"])
+async def test_a_bad_pattern_is_explained(pattern: str, call: Callable, workspace: Path) -> None:
+    _put(workspace / "a", "x")
+    with pytest.raises(ToolError, match=r"not usable\. Escape"):
+        await call(grep, pattern=pattern)
+
+
+async def test_a_pattern_without_end_is_ended(call: Callable, workspace: Path) -> None:
+    _put(workspace / "a", "needle\n")
+    _put(workspace / "b", "a" * 5000 + "!\n")
+    found = (await call(Grep(seconds=1.5), pattern="(a+)+$|needle")).text
+    assert found.startswith("a:1:needle\n[stopped after 1.5 s, there may be more")
+
+
+async def test_cancelling_ends_the_search_at_once(context: ToolContext, workspace: Path) -> None:
+    _put(workspace / "b", "a" * 5000 + "!\n")
+    mark = f"(a+)+${workspace.name}"
+
+    async def consume() -> None:
+        async with aclosing(grep.run({"pattern": mark}, context)) as pieces:
+            async for _ in pieces:
+                pass
+
+    before = _workers()
+    task = asyncio.create_task(consume())
+    for _ in range(500):
+        if mine := _workers() - before:
+            break
+        await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    for _ in range(200):
+        if not mine & _workers():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("the worker is still there")
+
+
+def _workers() -> set[str]:
+    """Worker processes that are children of this one."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return {pid for pid in children if _is_worker(pid)}
+
+
+def _is_worker(pid: str) -> bool:
+    try:
+        return b"ctxchat.tools.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+async def test_nothing_of_the_workspace_is_imported(call: Callable, workspace: Path) -> None:
+    for name in ("json.py", "pathspec.py", "msgspec.py", "ctxchat.py", "sitecustomize.py", "re.py"):
+        _put(workspace / name, f"open({str(workspace / 'ran')!r}, 'w')\n")
+    await call(grep, pattern="x")
+    assert not (workspace / "ran").exists()
+
+
+async def test_the_loop_stays_free_in_a_large_tree(call: Callable, workspace: Path) -> None:
+    for folder in range(100):
+        (workspace / f"d{folder}").mkdir()
+        for file in range(50):
+            (workspace / f"d{folder}" / f"f{file}.txt").touch()
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0.001)
+
+    ticking = asyncio.create_task(tick())
+    found = (await call(glob, pattern="*.txt")).text
+    ticking.cancel()
+    assert found.endswith("[the newest 500 of 5000 are shown; use a narrower pattern]")
+    assert ticks > 10
+
+
+def test_rules_from_above_hold_below(tree: Path) -> None:
+    _put(tree / ".git" / "info" / "exclude", "c.ts\n")
+    names = {Path(entry.path).name for entry in walk(str(tree / "src"))}
+    assert names == {"b.py", "keep.log", "deep", "d.tsx"}
+    assert repository(str(tree / "src")) == str(tree)
+
+
+def test_an_ignored_folder_that_is_asked_for_is_shown(tree: Path) -> None:
+    assert [Path(entry.path).name for entry in walk(str(tree / "build"))] == ["e.py"]
+
+
+def test_odd_ignore_files(workspace: Path) -> None:
+    (workspace / ".gitignore").write_bytes(b"\xff\xfe\n!\n/\n[z-a]\n*.tmp\n")
+    (workspace / "a.tmp").touch()
+    (workspace / "b").mkdir()
+    os.mkfifo(workspace / "b" / ".gitignore")
+    (workspace / "b" / "c").touch()
+    assert [Path(entry.path).name for entry in walk(str(workspace))] == ["b", "c"]
+
+
+def test_braces() -> None:
+    assert braces("a.{b,c{d,e}}") == ["a.b", "a.cd", "a.b", "a.ce"] or set(braces("a.{b,c{d,e}}")) == {
+        "a.b",
+        "a.cd",
+        "a.ce",
+    }
+    assert len(braces("{a,b}" * 30)) == 200
+
+
+@given(st.text("{},a*[]!/.", max_size=20))
+def test_braces_always_end(pattern: str) -> None:
+    assert 1 <= len(braces(pattern)) <= 200
