@@ -11,23 +11,8 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from ctxchat.bootstrap.flags import Flags
 from ctxchat.core.errors import UsageError
-
-
-class Flags(msgspec.Struct, frozen=True):
-    """The common options as given; empty or 0 where they were not."""
-
-    model: str = ""
-    api_base: str = ""
-    api_key_env: str = ""
-    window: int = 0
-    config: str = ""
-    session: str = ""
-    json: bool = False
-    permissions: str = ""
-    max_rounds: int = 0
-    cwd: str = ""
-
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])

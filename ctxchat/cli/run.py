@@ -32,9 +32,7 @@ PATIENCE = 2.0
 def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on: bool, cwd: str | None) -> None:
     """Answer PROMPT on standard output. `-` or a pipe adds what comes on standard input."""
     text = _message(prompt)
-    chosen = msgspec.structs.replace(
-        flags(), permissions=permissions or "", max_rounds=max_rounds or 0, cwd=cwd or ""
-    )
+    chosen = msgspec.structs.replace(flags(), permissions=permissions or "", max_rounds=max_rounds or 0, cwd=cwd or "")
     from ctxchat.bootstrap import Program
     from ctxchat.headless import run
 

@@ -1,0 +1,44 @@
+"""From settings to how an agent behaves."""
+
+from __future__ import annotations
+
+from ctxchat.agent.options import Options
+from ctxchat.config.schema import Settings
+from ctxchat.core.compilers import Compiler, all_sections, current_tool_trace, selected_sections
+
+
+def agent_options(settings: Settings, model: str, max_rounds: int = 0) -> Options:
+    """The agent's options for a model; `max_rounds` from the command line wins."""
+    context, reactive = settings.context, settings.context.reactive
+    return Options(
+        output_reserved=context.output_reserved,
+        compression_trigger=context.compression_trigger,
+        target=context.target,
+        keep_recent=context.keep_recent,
+        strategy=context.strategy,
+        consent=context.auto_compact,
+        min_messages=context.min_messages,
+        summary_max_tokens=context.summary_max_tokens,
+        tool_result_tokens=context.tool_results.max_tokens,
+        soft_mark=context.prepare.soft_mark,
+        prepare=context.prepare.enabled,
+        micro_trigger=reactive.micro_trigger,
+        full_trigger=reactive.full_trigger,
+        preserve_recent_rounds=reactive.preserve_recent_rounds,
+        micro_batch_groups=reactive.micro_batch_groups,
+        reactive_per_turn=reactive.max_per_turn if reactive.enabled else 0,
+        emergency_floor=context.emergency.keep_floor,
+        emergency_calls=context.emergency.max_calls,
+        max_rounds=max_rounds or settings.tools.max_rounds,
+        retries=settings.of_model(model).retries,
+    )
+
+
+def compiler_of(settings: Settings) -> Compiler:
+    """What of the conversation the model is shown."""
+    chosen = settings.context.compiler
+    if chosen == "all_sections":
+        return all_sections
+    if chosen == "current_tool_trace":
+        return current_tool_trace
+    return selected_sections(*chosen)

@@ -1,0 +1,153 @@
+"""A running program: settings in force, the store, the models, and sessions opened over them. Fulfils `tui.services.Services`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property
+from pathlib import Path
+
+from ctxchat.agent.session import Session
+from ctxchat.bootstrap.choice import Overrides, model_port
+from ctxchat.bootstrap.flags import Flags, settings_from
+from ctxchat.bootstrap.opening import Opening
+from ctxchat.config import files as settings_files
+from ctxchat.config import paths
+from ctxchat.config.schema import Settings
+from ctxchat.config.trust import is_trusted
+from ctxchat.core.errors import UsageError
+from ctxchat.core.ports import ModelPort
+from ctxchat.models.discovery import FoundModel, discover
+from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
+from ctxchat.models.process import Worker
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+from ctxchat.storage.sessions import SessionRow
+from ctxchat.tools.sandbox import Sandbox, find_sandbox
+
+NO_MODEL = (
+    "No model is set: answering with the offline assistant, which quotes your files. /model shows what else is there."
+)
+
+
+class Program:
+    """Everything one start of ctxchat needs, for one workspace. Made by `started`, closed at its end."""
+
+    def __init__(self, flags: Flags, loaded: settings_files.Loaded, workspace: Path, database: Database) -> None:
+        self.flags = flags
+        self.loaded = loaded
+        self.workspace = workspace
+        self.database = database
+        self.worker = Worker(database.folder / "worker.log")
+
+    @classmethod
+    @asynccontextmanager
+    async def started(cls, flags: Flags) -> AsyncGenerator[Program, None]:
+        """A program for as long as the block lasts. Raises UsageError and StorageError."""
+        workspace = workspace_of(flags.cwd)
+        loaded = settings_from(flags, workspace)
+        program = cls(flags, loaded, workspace, await asyncio.to_thread(Database, paths.data_dir()))
+        try:
+            yield program
+        finally:
+            await program.close()
+
+    # ── values ──
+
+    @property
+    def settings(self) -> Settings:
+        """As in force."""
+        return self.loaded.settings
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What a person should know at the start, a sentence each."""
+        return self.loaded.notices if self.settings.model else (*self.loaded.notices, NO_MODEL)
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """What shell commands run in; tried out the first time it is asked for."""
+        return find_sandbox() if self.settings.permissions.sandbox else Sandbox()
+
+    @property
+    def sandboxed(self) -> bool:
+        """Shell commands run in a sandbox."""
+        return bool(self.sandbox.kind)
+
+    @property
+    def trusted(self) -> bool:
+        """The person trusts this folder's own settings."""
+        return is_trusted(paths.config_dir(), self.workspace)
+
+    def model(self, name: str = "") -> ModelPort:
+        """A model by name; without one that of the flags and settings, else the offline assistant. Raises UsageError."""
+        flags = self.flags
+        chosen = name or self.settings.model or OFFLINE_NAME
+        overrides = Overrides(flags.api_base, flags.api_key_env, flags.window)
+        return model_port(chosen, self.settings, overrides, self.worker)
+
+    # ── sessions ──
+
+    async def open(self, session_id: str = "", *, interactive: bool = True) -> Session:
+        """A new session, or a stored one by a unique beginning of its id. One that is open for writing elsewhere opens
+        read-only. Raises UsageError and StorageError."""
+        return await Opening(self, interactive).open(session_id)
+
+    async def sessions(self) -> Sequence[SessionRow]:
+        """All stored sessions, the one used last first."""
+        return await self.database.run(sessions.rows, self.database)
+
+    async def newest(self) -> str:
+        """The id of the session used last. Raises UsageError when there is none."""
+        found = await self.database.run(sessions.latest, self.database)
+        if not found:
+            raise UsageError("There is no session to go on with.", "Leave --continue out to begin one.")
+        return found
+
+    async def find(self, prefix: str) -> str:
+        """A session's id from its beginning; the one used last for none. Raises UsageError."""
+        return await self.database.run(sessions.find, self.database, prefix) if prefix else await self.newest()
+
+    async def delete(self, session_id: str) -> None:
+        """The session and all that belongs to it."""
+        await self.database.run(sessions.delete, self.database, session_id)
+
+    async def fork(self, session_id: str, message_id: str = "") -> str:
+        """A new session with everything up to a message; its id."""
+        return await self.database.run(sessions.fork, self.database, session_id, message_id)
+
+    # ── around ──
+
+    async def models(self) -> Sequence[FoundModel]:
+        """What can be used from here: the offline assistant, configured models, and what was found."""
+        built_in = FoundModel(
+            OFFLINE_NAME, "ctxchat", True, OFFLINE_WINDOW.tokens, OFFLINE_WINDOW.source, 0.0, 0.0, "quotes your files"
+        )
+        found = await discover()
+        known = {row.name for row in found}
+        configured = [
+            FoundModel(name, name.partition("/")[0], True, each.window, "configured", note="in your settings")
+            for name, each in self.settings.models.items()
+            if name not in known
+        ]
+        return (built_in, *configured, *found)
+
+    async def warm_up(self) -> None:
+        """Start the model process, where the model in force needs it."""
+        if not (self.settings.model or OFFLINE_NAME).startswith("offline/"):
+            await self.worker.start()
+
+    async def close(self) -> None:
+        """End what was started. A second time does nothing."""
+        await self.worker.close()
+        await asyncio.to_thread(self.database.close)
+
+
+def workspace_of(given: str) -> Path:
+    """The folder to work in, resolved. Raises UsageError when it is none."""
+    folder = Path(given or os.getcwd()).expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"{given}: there is no such folder.")
+    return folder.resolve()

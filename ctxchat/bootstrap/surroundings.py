@@ -1,0 +1,39 @@
+"""What stands around a conversation: memory files word for word, and what the context providers say now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ctxchat.context.gather import LastGood, gather
+from ctxchat.context.memory_files import memory
+from ctxchat.core.ports import ContextProvider
+from ctxchat.core.view import Insert
+
+DEADLINE = 0.5
+"""Seconds providers are waited for with each request; a late one gives its last good value."""
+
+
+class WorkspaceSurroundings:
+    """For one session. `memory_file` is the user's own, across folders; `with_memory` False leaves all memory out."""
+
+    def __init__(
+        self, workspace: Path, memory_file: Path, providers: Sequence[ContextProvider], *, with_memory: bool = True
+    ) -> None:
+        self._workspace = workspace
+        self._memory_file = memory_file
+        self._providers = tuple(providers)
+        self._with_memory = with_memory
+        self._kept = LastGood()
+
+    async def memory(self) -> tuple[Insert, ...]:
+        """The memory files that apply here."""
+        return (await memory(self._workspace, self._memory_file)).inserts if self._with_memory else ()
+
+    async def injected(self) -> tuple[Insert, ...]:
+        """What the providers say, in their order."""
+        return await gather(self._providers, DEADLINE, self._kept)
+
+    async def close(self) -> None:
+        """End providers that are still at work."""
+        await self._kept.close()
