@@ -17,9 +17,7 @@ _WINDOW = re.compile(
 )
 
 
-def is_context_overflow(
-    error: object, *, estimated_tokens: int | None = None, window: int | None = None
-) -> bool:
+def is_context_overflow(error: object, *, estimated_tokens: int | None = None, window: int | None = None) -> bool:
     """True where a server refused a prompt as longer than its window."""
     if isinstance(error, ModelError) and error.kind == "overflow":
         return True

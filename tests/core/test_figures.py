@@ -68,7 +68,7 @@ def test_a_window_of_nothing_divides_nothing_by_zero() -> None:
     assert (got.used, got.pressure, got.limit) == (0, 0, 1)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.integers(0, 10**7), st.lists(st.integers(0, 10**6), min_size=1, max_size=12))
 def test_apportioning_is_exact_and_fair(total: int, weights: list[int]) -> None:
     parts = apportion(total, weights)

@@ -39,7 +39,7 @@ def shape_of(*plan: str) -> list[str]:
     return [f"{g.kind} {' '.join('-' if m.synthetic else str(m.seq) for m in g.messages)}" for g in groups]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(histories)
 def test_every_message_is_in_exactly_one_group(history: list[Message]) -> None:
     groups = group_messages(history)
@@ -49,7 +49,7 @@ def test_every_message_is_in_exactly_one_group(history: list[Message]) -> None:
     assert len({g.id for g in groups}) == len(groups)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(histories)
 def test_every_round_is_whole(history: list[Message]) -> None:
     for group in group_messages(history):

@@ -56,7 +56,7 @@ def compilers(draw: st.DrawFn) -> Compiler:
     return compiler
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(changed(), compilers())
 def test_every_view_is_valid(made: tuple[Ledger, list[Ledger]], compiler: Compiler) -> None:
     ledger = made[0]
@@ -119,7 +119,7 @@ wire_calls = st.lists(
 )
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
     st.fixed_dictionaries(
         {"role": st.sampled_from(["system", "developer", "user", "assistant", "tool"])},

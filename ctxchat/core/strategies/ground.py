@@ -11,7 +11,7 @@ from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.tokens import Meter
-from ctxchat.core.view import Item, View, items_of, shape
+from ctxchat.core.view import Item, View, items_of
 
 
 class PlanOptions(msgspec.Struct, frozen=True):
@@ -50,6 +50,7 @@ class Ground:
         for item in view.items:
             if item.group:
                 self._items.setdefault(item.group, []).append(item)
+        self._keeps_reasoning = any(item.message.reasoning for item in view.items)
         self.cut = self._cut()
 
     def items(self, entry: Entry) -> Sequence[Item]:
@@ -61,8 +62,9 @@ class Ground:
         return sum(item.tokens for item in self.items(entry))
 
     def weigh(self, group: Group) -> int:
-        """Raw tokens a group would take, its reasoning aside."""
-        return sum(self.options.meter.message(shape(m, group.kind)) for m in group.messages)
+        """Raw tokens a group would take in the view."""
+        shown = items_of(Entry(covers=(), group=group), self._keeps_reasoning, self.options.meter)
+        return sum(item.tokens for item in shown)
 
     def movable(self, entry: Entry) -> bool:
         """True for what a pass may touch: shown, not pinned, no system prompt, not the current user message."""
@@ -116,11 +118,11 @@ def one_step(strategy: str, ground: Ground, step: Step | None) -> Plan | None:
     return Plan(strategy, (step,), before=raw, after=raw - step.tokens_freed, keep_recent=ground.options.keep_recent)
 
 
-def replaced(ground: Ground, entry: Entry, messages: Iterable[Message]) -> Edit:
-    """The edit that shows these messages in place of an entry's own."""
+def replaced(ground: Ground, entry: Entry, messages: Iterable[Message]) -> tuple[Edit, int]:
+    """The edit that shows these messages in place of an entry's own, and what it frees."""
     assert entry.group is not None
     group = msgspec.structs.replace(entry.group, messages=tuple(messages))
-    return Edit(kind="shrink", covers=entry.covers, replacement=group)
+    return Edit(kind="shrink", covers=entry.covers, replacement=group), ground.weight(entry) - ground.weigh(group)
 
 
 def after_step(view: View, ledger: Ledger, step: Step, meter: Meter) -> tuple[View, Ledger]:

@@ -45,16 +45,17 @@ def clip_step(name: str, ground: Ground, entries: Iterable[Entry], cap: int) -> 
         assert entry.group is not None
         messages = list(entry.group.messages)
         originals = ground.originals(entry)
-        gain = 0
+        saved: list[Spill] = []
         for place, message in enumerate(messages):
-            fresh, saved = clip_message(message, originals.get(message.seq, message), cap, ground.options.meter)
+            fresh, texts = clip_message(message, originals.get(message.seq, message), cap, ground.options.meter)
             if fresh is not None:
-                gain += ground.options.meter.message(message) - ground.options.meter.message(fresh)
                 messages[place] = fresh
-                spills += saved
+                saved += texts
+        edit, gain = replaced(ground, entry, messages)
         if gain > 0:
             freed += gain
-            edits.append(replaced(ground, entry, messages))
+            edits.append(edit)
+            spills += saved
     return Step(name, freed, len(edits), edits=tuple(edits), spills=tuple(spills)) if edits else None
 
 

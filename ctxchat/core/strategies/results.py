@@ -25,7 +25,7 @@ def shorten(name: str, ground: Ground, entries: Iterable[Entry], short: Short) -
             continue
         originals = ground.originals(entry)
         messages = list(entry.group.messages)
-        gain = 0
+        saved: list[Spill] = []
         for place, message in enumerate(messages):
             original = originals.get(message.seq)
             if message.role != "tool" or original is None or message.content != original.content:
@@ -34,14 +34,14 @@ def shorten(name: str, ground: Ground, entries: Iterable[Entry], short: Short) -
             if found is None:
                 continue
             fresh = msgspec.structs.replace(message, content=found[0])
-            saved = ground.options.meter.message(message) - ground.options.meter.message(fresh)
-            if saved > 0:
+            if ground.options.meter.message(fresh) < ground.options.meter.message(message):
                 messages[place] = fresh
-                gain += saved
-                spills += found[1]
-        if gain:
+                saved += found[1]
+        edit, gain = replaced(ground, entry, messages)
+        if gain > 0:
             freed += gain
-            edits.append(replaced(ground, entry, messages))
+            edits.append(edit)
+            spills += saved
     return Step(name, freed, len(edits), edits=tuple(edits), spills=tuple(spills)) if edits else None
 
 

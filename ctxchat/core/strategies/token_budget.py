@@ -44,11 +44,16 @@ def _drop(name: str, ground: Ground, budget: Budget, cap: int) -> Step | None:
     for place, entry in enumerate(old):
         if left <= budget.target and _starts_turn(old, place):
             break
-        if ground.weight(entry) > budget.target:
-            continue  # clipped instead: a group that large does not vanish
+        if _whole(ground, entry) > budget.target:
+            continue  # clipped instead, or clipped before: a group that large does not vanish
         gone.append(entry)
         left -= ground.weight(entry)
     return drop_step(name, ground, gone)
+
+
+def _whole(ground: Ground, entry: Entry) -> int:
+    """What an entry's groups would take as they were."""
+    return max(ground.weight(entry), *(ground.weigh(ground.ledger.group(name)) for name in entry.covers))
 
 
 def _starts_turn(old: list[Entry], place: int) -> bool:

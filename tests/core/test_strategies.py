@@ -1,0 +1,152 @@
+"""Every strategy over any history: what is left is valid, whole, honestly counted, and a second run finds nothing to do."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxchat.core.applying import apply_plan
+from ctxchat.core.budget import Budget
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.strategies.base import Plan
+from ctxchat.core.strategies.builtin import strategies
+from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.summaries import earlier
+from ctxchat.core.tokens import Meter
+from ctxchat.core.view import View, problems
+from tests.core.histories import budget_of, histories, ledgers, see
+
+METER = Meter()
+NAMES = sorted(strategies(PlanOptions()))
+CUT_BY_MESSAGES = {
+    "truncate", "summarize", "drop_tool_calls", "shrink_tool_results", "drop_superseded", "strip_reasoning"
+}  # fmt: skip
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Ledger, PlanOptions, Budget]:
+    ledger = draw(ledgers)
+    for place in draw(st.lists(st.integers(0, 30), max_size=2)):
+        if place < len(ledger.groups):
+            ledger = ledger.apply(Change(f"pin{place}-{len(ledger.changes)}", "pin", pins=(ledger.groups[place].id,)))
+    options = PlanOptions(
+        meter=METER,
+        keep_recent=draw(st.integers(0, 8)),
+        keep_turns=draw(st.integers(1, 3)),
+        micro_batch_groups=draw(st.integers(1, 4)),
+        preserve_recent_rounds=draw(st.integers(0, 3)),
+        result_tokens=draw(st.sampled_from([0, 20, 80])),
+        clip_current=draw(st.booleans()),
+    )
+    limit = draw(st.sampled_from([200, 1000, 4000, 32_000]))
+    share = draw(st.floats(0.05, 0.8))
+    return ledger, options, budget_of(limit, int(limit * 0.8), int(limit * share))
+
+
+def perform(ledger: Ledger, plan: Plan, options: PlanOptions, number: int = 0) -> Ledger:
+    """As the executor would, with a summary as long as it may be."""
+    words = max((step.summary_tokens for step in plan.steps), default=0)
+    text = "w " * max(1, (words * 3 - 3) // 2)
+    return ledger.apply(apply_plan(ledger, plan, f"pass{number}", options, summary=text))
+
+
+def seen_groups(view: View) -> list[str]:
+    return list(dict.fromkeys(item.group for item in view.items if item.group))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=120, deadline=None)
+@given(case=cases())
+def test_a_pass_keeps_every_promise(name: str, case: tuple[Ledger, PlanOptions, Budget]) -> None:
+    ledger, options, budget = case
+    strategy = strategies(options)[name]
+    before = see(ledger, options)
+    plan = strategy.plan(before, ledger, budget)
+    assert plan == strategy.plan(before, ledger, budget), "the same state gives the same plan"
+    if plan is None:
+        return
+    after_ledger = perform(ledger, plan, options)
+    after = see(after_ledger, options)
+
+    assert problems(after) == []
+    assert after.items
+    assert after.items[0] == before.items[0], "the system prompt stays first"
+    assert after_ledger.groups == ledger.groups, "the record is whole"
+    for group in ledger.pinned:
+        assert [i.message for i in after.items if i.group == group] == [
+            i.message for i in before.items if i.group == group
+        ]
+    current = [i.message for i in before.items if i.group == ledger.current]
+    if current and not options.clip_current:
+        assert [i.message for i in after.items if i.group == ledger.current] == current
+    assert bool(current) == any(i.group == ledger.current for i in after.items)
+    assert len(earlier(after_ledger)) <= 1
+
+    assert plan.before == before.raw
+    assert plan.after == plan.before - sum(step.tokens_freed for step in plan.steps)
+    assert all(step.tokens_freed > 0 and (step.edits or step.fold) for step in plan.steps)
+    if any(step.needs_summary for step in plan.steps):
+        assert after.raw <= plan.after, "a summary takes no more than was set aside for it"
+    else:
+        assert after.raw == plan.after, "the gain is what was promised"
+    assert after.raw < before.raw
+
+    again = strategy.plan(after, after_ledger, budget)
+    assert again is None, "a plan applied leaves nothing for a second run"
+    assert see(after_ledger.undo("pass0"), options) == before, "and its undoing is exact"
+
+
+@pytest.mark.parametrize("name", sorted(CUT_BY_MESSAGES))
+@settings(max_examples=80, deadline=None)
+@given(case=cases())
+def test_recent_messages_stay_as_they_are(name: str, case: tuple[Ledger, PlanOptions, Budget]) -> None:
+    ledger, options, budget = case
+    before = see(ledger, options)
+    plan = strategies(options)[name].plan(before, ledger, budget)
+    if plan is None:
+        return
+    shown = [item for item in before.items if item.group]
+    recent = {item.group for item in shown[len(shown) - options.keep_recent :]} if options.keep_recent else set()
+    assert not recent.intersection(plan.covers)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(st.sampled_from(NAMES), min_size=2, max_size=5), st.lists(histories, min_size=2, max_size=5), cases())
+def test_many_passes_with_turns_between(
+    names: list[str], more: list[list[Message]], case: tuple[Ledger, PlanOptions, Budget]
+) -> None:
+    ledger, options, budget = case
+    first = see(ledger, options)
+    record = list(ledger.messages())
+    done: list[str] = []
+    for number, (name, history) in enumerate(zip(names, more, strict=False)):
+        view = see(ledger, options)
+        plan = strategies(options)[name].plan(view, ledger, budget)
+        if plan is not None:
+            ledger = perform(ledger, plan, options, number)
+            done.append(f"pass{number}")
+        assert problems(see(ledger, options)) == []
+        assert len(earlier(ledger)) <= 1, "exactly one summary is active"
+        covered = [c for e in ledger.live() for c in e.covers]
+        assert sorted(covered) == sorted(g.id for g in ledger.groups)
+        start, turn = ledger.next_seq, ledger.turn
+        fresh = group_messages(_moved(history, start))
+        groups = [_in_turn(g, turn) for g in fresh if g.kind != "system"]
+        record += [m for g in groups for m in g.messages]
+        ledger = ledger.append(*groups)
+    assert sorted(ledger.messages(), key=lambda m: m.seq) == sorted(record, key=lambda m: m.seq)
+    for name in done:
+        ledger = ledger.undo(name)
+    assert see(ledger, options).items[: len(first.items) - 1] == first.items[:-1] or len(first.items) <= 1
+
+
+def _moved(history: list[Message], start: int) -> list[Message]:
+    return [msgspec.structs.replace(m, seq=m.seq + start) for m in history]
+
+
+def _in_turn(group: Group, turn: int) -> Group:
+    return msgspec.structs.replace(group, turn=group.turn + turn)
