@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.figures import Figures
-from ctxchat.core.sections import OUTSIDE, SECTIONS, SectionName
+from ctxchat.core.sections import OUTSIDE, SectionName
 from ctxchat.core.tokens import apportion
 from ctxchat.tui.figures_text import PARTS, known
 
@@ -47,7 +47,7 @@ def layout_bar(figures: Figures, width: int, ghost: int = 0) -> tuple[Cell, ...]
         return ()
     if not known(figures):
         return (_cell("free"),) * width
-    held = [(name, figures.tokens(name)) for name in SECTIONS if name not in OUTSIDE and figures.tokens(name) > 0]
+    held = [(s.name, s.tokens) for s in figures.sections if s.name not in OUTSIDE and s.tokens > 0]
     reserved = _reserved_columns(figures, width)
     room = width - reserved
     ticks = _ticks(figures, room)

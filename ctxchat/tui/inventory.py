@@ -89,7 +89,7 @@ def _held(section: SectionName, view: View, figures: Figures) -> int:
 def _scaled(rows: list[Row], view: View, figures: Figures) -> list[Row]:
     """Raw counts made the gauge's: each section's tokens spread over its rows."""
     scaled = list(rows)
-    for name in {row.section for row in rows}:
+    for name in SECTIONS:
         places = [i for i, row in enumerate(rows) if row.section == name]
         parts = apportion(_held(name, view, figures), [rows[i].tokens for i in places])
         for i, tokens in zip(places, parts, strict=True):

@@ -17,8 +17,8 @@ from textual.widgets import Button, Static
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import SessionState
-from ctxchat.core.sections import SECTIONS, Section
-from ctxchat.core.triggers import OVERHEAD, overhead
+from ctxchat.core.sections import SECTIONS, Section, SectionName
+from ctxchat.core.triggers import overhead
 from ctxchat.core.view import View
 from ctxchat.tui.figures_text import (
     PARTS,
@@ -187,7 +187,7 @@ class Breakdown(VerticalScroll):
         self._say("money", _money(figures))
         self._say("alarm", _alarm(figures, view))
         if self._view is not view:
-            self.query_one(Offenders).show(offenders(view, figures, OFFENDERS, _CONVERSATION))
+            self.query_one(Offenders).show(offenders(view, figures, OFFENDERS, TALK))
             self._view = view
         self.query_one(Button).label = Content("Free up context" + (f"  {free_key}" if free_key else ""))
 
@@ -201,7 +201,10 @@ class Breakdown(VerticalScroll):
         self.post_message(self.FreeUpPressed())
 
 
-_CONVERSATION = tuple(name for name in SECTIONS if name not in OVERHEAD)
+FIXED: tuple[SectionName, ...] = ("system", "tools", "memory", "injected")
+"""Parts that no compaction can make smaller."""
+
+TALK: tuple[SectionName, ...] = tuple(name for name in SECTIONS if name not in FIXED)
 
 
 def _due(figures: Figures) -> bool:
@@ -221,7 +224,7 @@ def _alarm(figures: Figures, view: View) -> str:
     held = overhead(figures)
     if not known(figures) or held < figures.trigger_tokens:
         return ""
-    biggest = ", ".join(f"{_named(row)} {short(row.tokens)}" for row in offenders(view, figures, 3, OVERHEAD))
+    biggest = ", ".join(f"{_named(row)} {short(row.tokens)}" for row in offenders(view, figures, 3, FIXED))
     return (
         f"! System, tools and memory alone hold {short(held)} of {short(figures.limit)}: compaction cannot help. "
         f"Biggest: {biggest}."

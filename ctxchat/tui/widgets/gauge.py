@@ -10,14 +10,13 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.color import Color
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import SECTIONS, SectionName
-from ctxchat.tui.bar import Cell, layout_bar
+from ctxchat.tui.bar import Cell, TickName, layout_bar
 from ctxchat.tui.figures_text import gauge_words, known, part_words, sentence
 
 GAUGE_COLOURS: dict[str, str] = {
@@ -33,8 +32,13 @@ GAUGE_COLOURS: dict[str, str] = {
     "gauge-draft": "#dcc05a",
     "gauge-reserved": "#6c7080",
     "gauge-free": "#585d69",
+    "gauge-ghost": "#3b4252",
+    "gauge-target": "auto 90%",
+    "gauge-trigger": "auto 90%",
+    **{f"gauge-ink-{name.replace('_', '-')}": "auto 62%" for name in SECTIONS},
 }
-"""Theme variables of the gauge and what they are where a theme does not say. For `App.get_theme_variable_defaults`."""
+"""Theme variables of the gauge and what they are where a theme does not say: the colour of each part, the ink on it, the two
+ticks, and what a prepared compaction would free. For `App.get_theme_variable_defaults`."""
 
 
 def component(section: SectionName) -> str:
@@ -57,7 +61,13 @@ def words_beside(figures: Figures, width: int) -> str:
 class Gauge(Widget):
     """The bar with its figures, one line high at any width."""
 
-    COMPONENT_CLASSES = {component(name) for name in SECTIONS} | {"gauge--tick", "gauge--over", "gauge--words"}
+    COMPONENT_CLASSES = {component(name) for name in SECTIONS} | {
+        "gauge--target",
+        "gauge--trigger",
+        "gauge--ghost",
+        "gauge--over",
+        "gauge--words",
+    }
 
     class SegmentClicked(Message):
         """A part of the bar was clicked."""
@@ -109,16 +119,17 @@ class Gauge(Widget):
     def _bar(self, plain: Style) -> Iterator[Segment]:
         for (section, tick, ghost, over), run in groupby(self._cells, lambda c: (c.section, c.tick, c.ghost, c.over)):
             chars = "".join(cell.char for cell in run)
-            style = plain if self.app.no_color else self._colours(section, bool(tick), ghost, over)
-            yield Segment(chars, style + Style(reverse=True) if over and self.app.no_color else style)
+            if self.app.no_color:
+                yield Segment(chars, plain + Style(reverse=over))
+            else:
+                yield Segment(chars, self._colours(section, tick, ghost, over))
 
-    def _colours(self, section: SectionName, tick: bool, ghost: bool, over: bool) -> Style:
-        """Colour of a run of cells; a ghost is most of the way back to the background."""
+    def _colours(self, section: SectionName, tick: TickName, ghost: bool, over: bool) -> Style:
+        """Colours of a run of cells. What a prepared compaction would free keeps its hue in the letters only."""
         style = self.get_component_rich_style("gauge--over" if over else component(section))
-        if ghost and style.bgcolor:
-            colour = Color.from_rich_color(style.bgcolor)
-            style = Style(color=style.bgcolor, bgcolor=colour.blend(self.background_colors[1], 0.7).rich_color)
-        return style + Style(color=self.get_component_rich_style("gauge--tick").color) if tick else style
+        if ghost:
+            style = Style(color=style.bgcolor, bgcolor=self.get_component_rich_style("gauge--ghost").bgcolor)
+        return style + Style(color=self.get_component_rich_style(f"gauge--{tick}").color) if tick else style
 
     def section_at(self, x: int) -> SectionName | None:
         """The part under a column of the bar, None beside it."""
