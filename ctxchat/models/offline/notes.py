@@ -1,0 +1,253 @@
+"""From messages to notes: goals, rules, decisions, what was done and what failed, files, names. One note is one line of a summary.
+
+Pure; decides by words alone, so it keeps what was said and adds nothing of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from ctxchat.core.messages import Message, ToolCall
+from ctxchat.models.offline.headings import BLOCKED, FAILED, NEXT, OPEN, RULE, SETTLED, Part, Tag
+from ctxchat.models.offline.phrases import BEGINNINGS
+from ctxchat.models.offline.words import terms
+
+MOST = 400
+"""Characters of one note; a longer sentence is cut there, and the cut marked."""
+
+_SENTENCE = re.compile(r"(?<=[.!?…])\s+(?=[^\sa-z])|(?<=[。！？])|\n+")
+_FENCE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1[ \t]*$|\Z)", re.M | re.S)
+_ERROR = re.compile(
+    r"\b(?:error|exception|traceback|failed|failure|fatal|not found|no such|denied|panic)\b|失败|エラー", re.I
+)
+_EXIT = re.compile(r"\bexit(?:ed)?(?: with)?(?: code| status)?:?\s+(?!0\b)\d+", re.I)
+_EXACT = re.compile(
+    r"""https?://[^\s<>"'`)\]]+ | `([^`\n]{2,80})` | (?<![\w./-])(?:[\w.-]+/)+[\w-]+(?:\.\w+)?
+    | \b[A-Z][A-Z0-9]+-\d+\b | \b[0-9a-f]{7,40}\b(?<![a-z]{7}) | \b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b | \b[a-z]\w*_\w+\b
+    | \b\d+(?:[.,:]\d+)*\s?(?:%|ms|s|min|h|GB|MB|KB|kB|km|m|kg|€|\$|USD|EUR|tokens|px)(?!\w) | \bv?\d+\.\d+(?:\.\d+)+\b""",
+    re.X,
+)
+_CHANGES = re.compile(r"write|edit|create|patch|replace|delete|move|append", re.I)
+_PATH_NAMES = ("path", "file_path", "file", "filename")
+
+
+class Note(msgspec.Struct, frozen=True):
+    """One line of a summary. `score` says how much it matters (about 0 to 1); `continues` marks what ends a request that stands
+    before the first message."""
+
+    part: Part
+    text: str
+    tag: Tag = ""
+    score: float = 0.5
+    continues: bool = False
+
+
+def notes_of(messages: Sequence[Message]) -> list[Note]:
+    """Every note these messages give, in their order."""
+    weigh = _Weights(m.text for m in messages if m.role in {"user", "assistant"})
+    notes: list[Note] = []
+    for number, turn in enumerate(_turns(messages)):
+        notes += _turn(turn, weigh, first=number == 0)
+    requests = [n for n in notes if n.part == "goal"]
+    goals = requests[:1] + [Note("goal", n.text, tag="now", score=1.0) for n in requests[-1:] if len(requests) > 1]
+    rest = [n for n in notes if n.part != "goal"]
+    settled = [n.text for n in rest if n.tag == "settled"]
+    rest = [n for n in rest if not (n.tag == "open" and covered(n.text, settled))]
+    return [*goals, *rest, *_exact(messages)]
+
+
+def covered(text: str, by: Iterable[str]) -> bool:
+    """True when most of a text's words stand in one of the others: the matter is dealt with there."""
+    own = set(terms(text))
+    return bool(own) and any(len(own & set(terms(other))) >= 0.6 * len(own) for other in by)
+
+
+def sentences(text: str) -> list[str]:
+    """A text's sentences without its code blocks, quotes and list marks."""
+    plain = _FENCE.sub("", text)
+    pieces = (
+        re.sub(r"\s+", " ", p).strip(" -*#\t") for p in _SENTENCE.split(plain) if not p.lstrip().startswith((">", "|"))
+    )
+    return [p for p in pieces if any(c.isalnum() for c in p)]
+
+
+class _Weights:
+    """How much a sentence says, by how often its words come up in the whole conversation."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._counts = Counter(t for text in texts for t in set(terms(text[:20_000])))
+        self._most = max(self._counts.values(), default=1)
+
+    def __call__(self, sentence: str, place: float = 0.0) -> float:
+        """About 0 to 1; `place` is where it stands in its message, 0 the beginning."""
+        found = [self._counts[t] / self._most for t in set(terms(sentence)) if len(t) > 3 or not t.isascii()]
+        strong = sorted(found, reverse=True)[:6]
+        return 0.7 * (sum(strong) / len(strong) if strong else 0.0) + 0.3 * (1 - place)
+
+
+# ── one turn ──
+
+
+def _turns(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """The messages from one user message to the next."""
+    turn: list[Message] = []
+    for message in messages:
+        if message.role == "user" and turn:
+            yield turn
+            turn = []
+        turn.append(message)
+    if turn:
+        yield turn
+
+
+def _turn(turn: Sequence[Message], weigh: _Weights, *, first: bool) -> list[Note]:
+    asked = turn[0].text if turn[0].role == "user" else ""
+    replies = [m for m in turn if m.role == "assistant" and not m.calls and m.text.strip() and not m.interrupted]
+    notes = list(_from_user(asked, weigh)) if asked else []
+    for message in turn:
+        if message.role == "assistant":
+            notes += _from_reply(message.text, weigh)
+    notes += _from_tools(turn)
+    told = _gist(replies[-1].text, weigh) if replies else ""
+    request = _request(asked)
+    if request and replies:
+        notes.append(Note("progress", f"{request} → {told}" if told else request, tag="done", score=0.5))
+    elif request:
+        notes.append(Note("progress", request, tag="doing", score=1.0))
+    elif first and replies:
+        notes.append(Note("progress", told, tag="done", continues=True))
+    return notes
+
+
+def _request(text: str) -> str:
+    """What was asked for, in the asker's first words."""
+    said = sentences(text)
+    return _clipped(" ".join(said[:2]) if said and len(said[0]) < 60 else said[0], 240) if said else ""
+
+
+def _from_user(text: str, weigh: _Weights) -> Iterator[Note]:
+    said = sentences(text)
+    if said:
+        yield Note("goal", _clipped(" ".join(said[:3])), score=1.0)
+    for place, sentence in enumerate(said[:80]):
+        score = weigh(sentence, place / len(said))
+        asks = sentence.endswith(("?", "？"))
+        if OPEN.search(sentence):
+            yield Note("decisions", _clipped(sentence), tag="open", score=0.8)
+        elif SETTLED.search(sentence) and not asks:
+            yield Note("decisions", _clipped(sentence), tag="settled", score=0.9)
+        elif RULE.search(sentence) and not asks:
+            yield Note("rules", _clipped(sentence), score=0.9)
+        elif FAILED.search(sentence) and not asks:
+            yield Note("failed", _clipped(sentence), score=0.6)
+        elif score > 0.75 and place and not asks:
+            yield Note("rules", _clipped(sentence), score=score / 2)
+
+
+def _from_reply(text: str, weigh: _Weights) -> Iterator[Note]:
+    said = [s for s in sentences(text) if not s.startswith(BEGINNINGS)]
+    for place, sentence in enumerate(said[:200]):
+        score = 0.8 * weigh(sentence, place / len(said))
+        if NEXT.search(sentence):
+            yield Note("next", _clipped(sentence), score=score)
+        elif BLOCKED.search(sentence):
+            yield Note("progress", _clipped(sentence), tag="blocked", score=0.7)
+        elif SETTLED.search(sentence):
+            yield Note("decisions", _clipped(sentence), tag="settled", score=0.6)
+        elif FAILED.search(sentence):
+            yield Note("failed", _clipped(sentence), score=0.5)
+
+
+def _gist(text: str, weigh: _Weights) -> str:
+    """The sentence of a reply that says most."""
+    said = [s for s in sentences(text) if not s.startswith(BEGINNINGS)] or _quoted(text)
+    if not said:
+        return ""
+    best = max(range(len(said)), key=lambda i: weigh(said[i], i / len(said)))
+    return _clipped(said[best], 240)
+
+
+def _quoted(text: str) -> list[str]:
+    """What an answer made of quotations quotes."""
+    return [line.lstrip("> ").strip() for line in text.split("\n") if line.startswith(">") and line.strip("> ")]
+
+
+# ── tools, files, names ──
+
+
+def _from_tools(turn: Sequence[Message]) -> Iterator[Note]:
+    results = {m.call_id: m.text for m in turn if m.role == "tool"}
+    for message in turn:
+        for call in message.calls:
+            result = results.get(call.id, "")
+            trouble = _trouble(result)
+            if trouble:
+                yield Note("failed", f"`{_clipped(_what(call), 120)}`: {trouble}", score=0.5)
+            for path in _paths(call):
+                if not trouble:
+                    yield Note("files", f"`{path}`", tag="changed" if _CHANGES.search(call.name) else "read", score=0.5)
+
+
+def _trouble(result: str) -> str:
+    """The line of a result that says what went wrong, empty where nothing did."""
+    head = result[:4_000] + result[-4_000:] if len(result) > 8_000 else result
+    lines = [line.strip() for line in head.split("\n") if line.strip()]
+    wrong = bool(_EXIT.search(head)) or "Traceback (most recent call last)" in head
+    if not lines or not (wrong or _ERROR.search(lines[0]) or "did not allow" in lines[0]):
+        return ""
+    telling = [line for line in lines if _ERROR.search(line) and not line.startswith("Traceback")]
+    return _clipped(telling[-1] if wrong and telling else lines[0], 200)
+
+
+def _what(call: ToolCall) -> str:
+    arguments = _arguments(call)
+    shown = next(
+        (
+            arguments[k]
+            for k in ("command", *_PATH_NAMES, "pattern", "query", "url")
+            if isinstance(arguments.get(k), str)
+        ),
+        "",
+    )
+    return " ".join(f"{call.name} {shown}".split()).replace("`", "'")
+
+
+def _paths(call: ToolCall) -> list[str]:
+    arguments = _arguments(call)
+    found = [arguments[k] for k in _PATH_NAMES if isinstance(arguments.get(k), str)]
+    return [
+        " ".join(str(p).split()).replace("`", "'")
+        for p in found
+        if str(p).strip() and call.name not in {"list_files", "grep", "glob"}
+    ]
+
+
+def _arguments(call: ToolCall) -> dict[str, object]:
+    try:
+        value = msgspec.json.decode(call.arguments or "{}")
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _exact(messages: Sequence[Message]) -> list[Note]:
+    """Names, numbers with units and addresses that people and replies used, the most used first."""
+    counts: Counter[str] = Counter()
+    for message in messages:
+        if message.role in {"user", "assistant"}:
+            weight = 2 if message.role == "user" else 1
+            for match in _EXACT.finditer(message.text[:50_000]):
+                counts[(match[1] or match[0]).strip().rstrip(".,;:")] += weight
+    most = max(counts.values(), default=1)
+    best = [text for text, _ in counts.most_common(40) if 2 <= len(text) <= 120]
+    return [Note("exact", f"`{text}`", score=0.5 * counts[text] / most) for text in best if "`" not in text]
+
+
+def _clipped(text: str, most: int = MOST) -> str:
+    """One line, at most `most` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"

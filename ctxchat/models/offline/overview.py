@@ -1,0 +1,64 @@
+"""What a project is for: its README's beginning, what its manifest says, or at least what lies in it."""
+
+from __future__ import annotations
+
+import re
+
+from ctxchat.models.offline import phrases
+from ctxchat.models.offline.answer import refusals
+from ctxchat.models.offline.language import Language
+from ctxchat.models.offline.passages import file_lines
+from ctxchat.models.offline.quoting import fence, head, ref, said
+from ctxchat.models.offline.reply import Decision, Wanted, wanted
+from ctxchat.models.offline.transcript import Done, Tools, Transcript
+
+_MANIFESTS = ("pyproject.toml", "package.json", "Cargo.toml", "go.mod")
+_DESCRIPTION = re.compile(r"\s*\"?description\"?\s*[:=]|\s*module ")
+
+
+def overview(seen: Transcript, tools: Tools, language: Language) -> Decision:
+    """What this project does: its README's beginning, what its manifest says of it, or at least what lies in it."""
+    if not seen.done:
+        calls = wanted(tools.call("list_files"), tools.call("glob", pattern="**/README*"))
+        if calls:
+            return Decision(wanted=calls, thought="A README or a manifest says what a project is for.")
+        return Decision(phrases.NO_TOOLS.format(names=ref("list_files")))
+    if not seen.named("read_file") and (calls := _manifests(seen, tools)):
+        return Decision(wanted=calls)
+    parts = [_beginning(d, language) for d in seen.named("read_file") if not d.failed]
+    if not any(parts):
+        listing = "\n".join(d.text for d in seen.named("list_files") if not d.failed)
+        parts = [
+            phrases.say(language, "nothing"),
+            fence(head(listing.split("\n"), 40)) if listing else "",
+            *refusals(seen, language),
+        ]
+    return Decision("\n\n".join(p for p in parts if p))
+
+
+def _manifests(seen: Transcript, tools: Tools) -> tuple[Wanted, ...]:
+    text = "\n".join(d.text for d in seen.named("list_files", "glob") if not d.failed)
+    readmes = sorted(
+        {p.removeprefix("./") for p in re.findall(r"[\w./-]*README[\w.]*", text)}, key=lambda p: (p.count("/"), p)
+    )
+    manifests = [m for m in _MANIFESTS if re.search(rf"(?m)(?<![\w/]){re.escape(m)}", text)]
+    return wanted(*(tools.call("read_file", path=p, start_line=1, end_line=40) for p in [*readmes[:1], *manifests[:1]]))
+
+
+def _beginning(done: Done, language: Language) -> str:
+    """A README's first paragraph of prose; a manifest's description."""
+    path = done.get("path")
+    lines = file_lines(done.text, path)
+    if path.endswith((".toml", ".json", ".mod")):
+        told = next((line for line in lines if _DESCRIPTION.match(line.text)), None)
+        return _placed(language, "also", f"{path}:{told.number}", fence(told.text.strip(), path)) if told else ""
+    prose = [line for line in lines if line.text.strip() and not re.match(r"\s*(?:#|!\[|\[!|<|=+$|-+$|```)", line.text)]
+    if not prose:
+        return ""
+    kept = [line for i, line in enumerate(prose) if line.number - prose[0].number == i][:8]
+    text = "\n".join(line.text for line in kept)
+    return _placed(language, "found", f"{path}:{kept[0].number}", said(text, 900))
+
+
+def _placed(language: Language, lead: phrases.Phrase, place: str, quoted: str) -> str:
+    return f"{phrases.say(language, lead, ref=ref(place))}\n\n{quoted}"

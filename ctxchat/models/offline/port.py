@@ -1,0 +1,121 @@
+"""The built-in assistant as a model like any other: the thin edge around `decide`, which streams, counts and can be cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import msgspec
+
+from ctxchat.core.budget import Window
+from ctxchat.core.errors import ModelError
+from ctxchat.core.events import Usage
+from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.tokens import Count, Meter, rough_count
+from ctxchat.core.view import View
+from ctxchat.models.offline.decide import Reply, decide
+
+OFFLINE_NAME = "offline/assistant"
+OFFLINE_WINDOW = Window(32_768, "loaded")
+"""It has no window of its own; this one makes every feature for full windows usable without a model."""
+
+PIECE = 12
+"""Characters of a piece of an answer, or more where that would be over `MOST_PIECES`."""
+
+MOST_PIECES = 150
+
+
+class OfflineAssistant:
+    """A ModelPort that needs no key and no network. `count` counts tokens; `delay` is in seconds between two pieces."""
+
+    def __init__(
+        self,
+        count: Count = rough_count,
+        *,
+        window: Window = OFFLINE_WINDOW,
+        delay: float = 0.004,
+        name: str = OFFLINE_NAME,
+    ) -> None:
+        self._count = count
+        self._meter = Meter(count)
+        self._window = window
+        self._delay = delay
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """`offline/assistant`."""
+        return self._name
+
+    @property
+    def keeps_reasoning(self) -> bool:
+        """It does not read its own thoughts again."""
+        return False
+
+    async def window(self) -> Window:
+        """As handed in."""
+        return self._window
+
+    def count(self, text: str) -> int:
+        """Tokens by the counter that was handed in."""
+        return self._count(text)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        """The reply in small pieces. Raises ModelError (`overflow`) where the request is larger than the window, as a server
+        would."""
+        prompt = await asyncio.to_thread(self._weigh, request.view)
+        if prompt > self._window.tokens:
+            raise _overflow(prompt, self._window.tokens)
+        reply = await asyncio.to_thread(decide, request.view)
+        text, cut = await asyncio.to_thread(self._cut, reply.text, request.max_output)
+        for piece in _pieces(reply.reasoning):
+            yield ReasoningPiece(piece)
+            await asyncio.sleep(self._delay)
+        for piece in _pieces(text):
+            yield TextPiece(piece)
+            await asyncio.sleep(self._delay)
+        for index, call in enumerate(reply.calls):
+            yield CallPiece(index, call.name, call.arguments)
+            await asyncio.sleep(self._delay)
+        yield ReplyEnd(
+            finish="tool_calls" if reply.calls else "length" if cut else "stop",
+            calls=reply.calls,
+            usage=Usage(prompt=prompt, completion=self._completion(msgspec.structs.replace(reply, text=text)),
+                        reasoning=self._count(reply.reasoning)),
+        )  # fmt: skip
+
+    def _weigh(self, view: View) -> int:
+        """The whole request in this assistant's own count."""
+        messages = sum(self._meter.message(item.message) for item in view.items)
+        return messages + sum(self._meter.tool(tool.schema) for tool in view.tools)
+
+    def _completion(self, reply: Reply) -> int:
+        words = self._count(reply.text) + self._count(reply.reasoning)
+        return words + sum(self._count(c.name) + self._count(c.arguments) for c in reply.calls)
+
+    def _cut(self, text: str, most: int) -> tuple[str, bool]:
+        """The answer in at most `most` tokens (0: all of it), and whether that cut it."""
+        if most <= 0 or self._count(text) <= most:
+            return text, False
+        low, high = 0, len(text)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self._count(text[:middle]) <= most else (low, middle - 1)
+        return text[:low], True
+
+
+def _overflow(prompt: int, window: int) -> ModelError:
+    return ModelError(
+        f"The request holds {prompt:,} tokens, more than the {window:,} of the offline assistant's window.",
+        "Free up context, or drop the largest messages.",
+        kind="overflow",
+        status=400,
+        code="context_length_exceeded",
+        body=f"This model's maximum context length is {window} tokens. However, your messages resulted in {prompt} tokens.",
+    )
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in pieces of about one size, so that a long answer does not take long to show."""
+    size = max(PIECE, -(-len(text) // MOST_PIECES))
+    return (text[i : i + size] for i in range(0, len(text), size))

@@ -1,0 +1,148 @@
+"""A summary without a model: the sentences that matter, sorted into fixed sections, merged with the summary before.
+
+Pure. What people said is kept word for word; what tools and files said gives names, paths and errors only, never instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctxchat.core.messages import Message
+from ctxchat.core.tokens import Count, rough_count
+from ctxchat.models.offline.headings import HEADINGS, PARTS, TAGS, Part, part_of, tag_of
+from ctxchat.models.offline.language import Language, detect
+from ctxchat.models.offline.notes import Note, covered, notes_of
+from ctxchat.models.offline.words import terms
+
+_MOST: dict[Part, int] = {
+    "goal": 4, "rules": 20, "decisions": 20, "progress": 24, "failed": 10, "files": 40, "next": 8, "exact": 30,
+}  # fmt: skip
+_FIRST: tuple[Part, ...] = ("goal", "rules", "decisions", "progress", "next", "failed", "files", "exact")
+"""Who is served first when there is little room."""
+
+
+def extractive_summary(
+    messages: Sequence[Message], max_tokens: int, previous: str = "", *, count: Count = rough_count, focus: str = ""
+) -> str:
+    """A summary of at most `max_tokens` by `count`, as Markdown sections in the conversation's language.
+
+    `previous` is the summary these messages come after: it is taken apart and merged, newer news winning. `focus` are the
+    user's wishes about the summary: sentences that share its words go first. Empty only for nothing to summarise.
+    """
+    language = detect(*(m.text for m in reversed(messages) if m.role == "user" and m.text.strip()), previous)
+    notes = _merged(parse_summary(previous), notes_of(messages))
+    if not notes:
+        return ""
+    wanted = frozenset(terms(focus))
+    kept = _chosen(notes, max_tokens, language, count, wanted)
+    return _fitting(kept, max_tokens, language, count)
+
+
+def parse_summary(text: str) -> tuple[Note, ...]:
+    """A summary taken apart, ours or a model's. Lines under no known heading count as progress."""
+    notes: list[Note] = []
+    part: Part = "progress"
+    for line in text.split("\n"):
+        bare = line.strip()
+        if bare.startswith("#") or (bare.startswith("**") and bare.rstrip(":").endswith("**")):
+            part = part_of(bare) or "progress"
+        elif bare := bare.lstrip("-*• ").strip():
+            word, colon, rest = bare.partition(": ")
+            tag = tag_of(word) if colon else ""
+            notes.append(Note(part, rest.strip() if tag else bare, tag=tag, score=0.6))
+    return tuple(notes)
+
+
+# ── merging ──
+
+
+def _merged(old: Sequence[Note], new: Sequence[Note]) -> list[Note]:
+    """Both, the older first, nothing twice; what newer news settled, finished or repeated is not kept open."""
+    finished = [n.text for n in new if n.tag in {"done", "settled"}]
+    # A reply with no request of its own before it ends the request the older summary had in progress.
+    ended = any(n.tag == "done" and n.continues for n in new)
+    kept: list[Note] = []
+    for note in old:
+        if note.tag == "doing" and (ended or any(n.tag in {"done", "doing"} for n in new)):
+            kept.append(Note("progress", note.text, tag="done", score=note.score))
+        elif note.tag == "now" or (
+            (note.part == "next" or note.tag in {"open", "blocked"}) and covered(note.text, finished)
+        ):
+            continue
+        else:
+            kept.append(note)
+    fresh = [n for n in new if not n.continues]
+    if any(n.part == "goal" and not n.tag for n in kept):
+        fresh = [n if n.part != "goal" or n.tag else Note("goal", n.text, tag="now", score=n.score) for n in fresh]
+    current = [n for n in fresh if n.tag == "now"][-1:]
+    fresh = [n for n in fresh if n.tag != "now"] + current
+    return _once([*kept, *fresh])
+
+
+def _once(notes: Sequence[Note]) -> list[Note]:
+    """The same words once a section: the latest tag and the best score win, the earliest place stays."""
+    seen: dict[tuple[Part, str], Note] = {}
+    for note in notes:
+        key = (note.part, "".join(c for c in note.text.casefold() if c.isalnum()))
+        known = seen.get(key)
+        if known is None:
+            seen[key] = note
+        elif not (note.part == "files" and known.tag == "changed"):
+            seen[key] = Note(note.part, known.text, tag=note.tag or known.tag, score=max(known.score, note.score))
+    return list(seen.values())
+
+
+# ── choosing ──
+
+
+def _chosen(notes: Sequence[Note], room: int, language: Language, count: Count, wanted: frozenset[str]) -> list[Note]:
+    """As many notes as there is room for: in rounds, one from each section, the best and the latest first."""
+    places = {id(n): i for i, n in enumerate(notes)}
+
+    def worth(note: Note) -> float:
+        wish = 1.0 if wanted and wanted & frozenset(terms(note.text)) else 0.0
+        return note.score + wish + 0.3 * places[id(note)] / len(notes)
+
+    queues = {
+        part: sorted((n for n in notes if n.part == part), key=worth, reverse=True)[: _MOST[part]] for part in PARTS
+    }
+    chosen: list[Note] = []
+    used: set[Part] = set()
+    while any(queues.values()):
+        for part in _FIRST:
+            if not queues[part]:
+                continue
+            note = queues[part].pop(0)
+            cost = count(_line(note, language)) + 1
+            cost += 0 if part in used else count(_heading(part, language)) + 2
+            if cost <= room:
+                room -= cost
+                used.add(part)
+                chosen.append(note)
+    return sorted(chosen, key=lambda n: places[id(n)])
+
+
+def _fitting(notes: list[Note], room: int, language: Language, count: Count) -> str:
+    """The text, for certain within its room: lines do not always cost together what they cost alone."""
+    text = _drawn(notes, language)
+    while notes and count(text) > room:
+        notes = notes[:-1]
+        text = _drawn(notes, language)
+    return text
+
+
+def _drawn(notes: Sequence[Note], language: Language) -> str:
+    blocks = [
+        "\n".join([_heading(part, language), *(_line(n, language) for n in own)])
+        for part in PARTS
+        if (own := [n for n in notes if n.part == part])
+    ]
+    return "\n\n".join(blocks)
+
+
+def _heading(part: Part, language: Language) -> str:
+    return f"## {HEADINGS[language][PARTS.index(part)]}"
+
+
+def _line(note: Note, language: Language) -> str:
+    return f"- {TAGS[language][note.tag]}: {note.text}" if note.tag else f"- {note.text}"

@@ -1,0 +1,170 @@
+"""What a view tells the assistant: the question, what was asked before, what was done about it, and texts to quote from.
+
+Reads views only. What tools and files said is kept apart from what the user said, and never read as a wish.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ctxchat.core.messages import Text
+from ctxchat.core.view import Item, ToolSpec, View
+
+_DENIED = re.compile(
+    r"\A\W{0,3}(?:the user did not allow|the session is read-only|.{0,200}\bwas not run\b|denied\b)", re.I
+)
+_FAILED = re.compile(
+    r"\A\W{0,3}(?:error\b|there is no\b|cannot\b|could not\b|no such\b|.{0,300}\b(?:failed|not found|does not exist)\b)",
+    re.I,
+)
+
+
+class Done(msgspec.Struct, frozen=True):
+    """A call of this turn and what came back."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    text: str
+    round: int
+
+    @property
+    def denied(self) -> bool:
+        """It was not run because somebody or something said no; the text gives the reason."""
+        return bool(_DENIED.match(self.text[:400]))
+
+    @property
+    def failed(self) -> bool:
+        """It could not do what it was asked, as far as its words show."""
+        return self.denied or bool(_FAILED.match(self.text.split("\n", 1)[0][:400]))
+
+    def get(self, name: str) -> str:
+        """An argument as text, empty where there is none."""
+        value = self.arguments.get(name)
+        return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A text of the view that can be quoted: what it is called, its words, and whether a person said it."""
+
+    label: str
+    text: str
+    kind: str
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """A view, read. `earlier` are the user's previous messages, the last one first. `rounds` counts this turn's model calls with
+    tools, those that a compaction folded included. `last_reply` is the previous answer."""
+
+    question: str
+    earlier: tuple[str, ...]
+    done: tuple[Done, ...]
+    rounds: int
+    sources: tuple[Source, ...]
+    last_reply: str
+    next_id: str
+
+    def named(self, *names: str) -> list[Done]:
+        """This turn's calls of these tools."""
+        return [d for d in self.done if d.name in names]
+
+
+class Tools:
+    """The tools that were offered. A call is made only of what its schema knows."""
+
+    def __init__(self, specs: tuple[ToolSpec, ...]) -> None:
+        self._specs = {spec.name: spec for spec in specs}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._specs
+
+    def call(self, name: str, **arguments: object) -> tuple[str, dict[str, object]] | None:
+        """Name and arguments, without those the schema does not name; None when the tool is not there or wants more."""
+        spec = self._specs.get(name)
+        if spec is None:
+            return None
+        known = spec.parameters.get("properties")
+        kept = {k: v for k, v in arguments.items() if not isinstance(known, dict) or k in known}
+        required = spec.parameters.get("required")
+        if isinstance(required, list | tuple) and any(r not in kept for r in required):
+            return None
+        return name, kept
+
+    def first(self, *names: str) -> str:
+        """The first of these tools that is offered; empty for none."""
+        return next((n for n in names if n in self._specs), "")
+
+
+def read(view: View) -> Transcript:
+    """The view as the assistant understands it. Never raises."""
+    asked = [i for i, item in enumerate(view.items) if item.kind == "user" and item.message.role == "user"]
+    at = asked[-1] if asked else len(view.items)
+    turn = view.items[at].turn if asked else -1
+    done = _done(view.items[at:])
+    folded = any(item.kind == "summary" and turn > 0 and item.turn == turn for item in view.items)
+    replies = [item for item in view.items[:at] if item.message.role == "assistant" and not item.message.calls]
+    return Transcript(
+        question=_said(view.items[at]) if asked else "",
+        earlier=tuple(_said(view.items[i]) for i in reversed(asked[:-1])),
+        done=done,
+        rounds=max((d.round for d in done), default=0) + (2 if folded else 0),
+        sources=tuple(_sources(view.items, at)),
+        last_reply=replies[-1].message.text if replies else "",
+        next_id=f"o{max((item.message.seq for item in view.items), default=0)}",
+    )
+
+
+def _said(item: Item) -> str:
+    """What the user typed: the first text of a message with attachments."""
+    content = item.message.content
+    if isinstance(content, str):
+        return content
+    return next((p.text for p in content if isinstance(p, Text)), "")
+
+
+def _done(items: tuple[Item, ...]) -> tuple[Done, ...]:
+    done: list[Done] = []
+    waiting: list[tuple[str, str, dict[str, Any], int]] = []
+    number = 0
+    for item in items:
+        message = item.message
+        number += bool(message.calls)
+        waiting += [(c.id, c.name, _object(c.arguments), number) for c in message.calls]
+        if message.role == "tool":
+            match = next((w for w in waiting if w[0] == message.call_id), None)
+            if match:
+                waiting.remove(match)
+                done.append(Done(match[1], match[2], message.text, match[3]))
+    return tuple(done)
+
+
+def _object(arguments: str) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(arguments or "{}")
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _sources(items: tuple[Item, ...], at: int) -> list[Source]:
+    found: list[Source] = []
+    for place, item in enumerate(items):
+        message = item.message
+        if item.kind == "summary":
+            found.append(Source("the summary of this conversation", message.text, "summary"))
+        elif item.section == "memory":
+            found.append(Source(item.source or "memory", _unwrapped(message.text), "memory"))
+        elif item.kind == "note" and item.source.startswith("restore:"):
+            found.append(Source(f"restored message {item.source.removeprefix('restore:')}", message.text, "restored"))
+        elif item.kind == "user" and place != at:
+            found.append(Source(f"your message {message.id}", _said(item), "user"))
+        elif item.kind == "reply" and place < at:
+            found.append(Source(f"my answer {message.id}", message.text, "reply"))
+    return found
+
+
+def _unwrapped(text: str) -> str:
+    return re.sub(r"\A<context source=\"[^\"]*\">\n|\n</context>\Z", "", text)
