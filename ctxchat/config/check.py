@@ -221,13 +221,20 @@ def _check_hook(hook: dict[str, Any], at: KeyPath, faults: list[Fault]) -> None:
 
 def _leaf(value: Any, tp: Any, at: KeyPath, faults: list[Fault], known: KnownNames) -> Any:
     try:
-        right = msgspec.to_builtins(msgspec.convert(value, tp))
+        right = _plain(msgspec.to_builtins(msgspec.convert(value, tp)))
     except (msgspec.ValidationError, OverflowError, RecursionError, TypeError):
         faults.append(Fault(at, f"is {shown(value)}", f"must be {allowed(tp)}", _near_word(value, tp)))
         raise _Wrong from None
     if names := facts(tp).names:
-        _check_names(right if isinstance(right, list | tuple) else [right], names, at, faults, known)
+        _check_names(right if isinstance(right, list) else [right], names, at, faults, known)
     return right
+
+
+def _plain(value: Any) -> Any:
+    """Lists where msgspec leaves tuples, as TOML gives them."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def _near_word(value: Any, tp: Any) -> str:

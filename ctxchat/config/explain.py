@@ -56,10 +56,12 @@ def in_tokens(option: Option, value: Any, figures: Figures) -> int | None:
 
 
 def _row(loaded: Loaded, tree: dict[str, Any], path: KeyPath, option: Option) -> Row:
-    default = msgspec.to_builtins(option.default)
-    default = list(default) if isinstance(default, tuple) else default
+    default = _as_list(msgspec.to_builtins(option.default))
     value = get(tree, path)
     if value is None and "*" not in option.path:
         value = default
-    value = list(value) if isinstance(value, tuple) else value
-    return Row(key_text(path), value, default, loaded.origin(key_text(path)), option)
+    return Row(key_text(path), _as_list(value), default, loaded.origin(key_text(path)), option)
+
+
+def _as_list(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

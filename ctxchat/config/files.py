@@ -17,7 +17,8 @@ from ctxchat.config.atomic import write_text
 from ctxchat.config.check import KnownNames, build
 from ctxchat.config.layers import Layer, Origin, agreeing, environment_layer, file_layer, flags_layer
 from ctxchat.config.merge import Tree, leaves, merge, split_trust
-from ctxchat.config.problems import Problem, key_text
+from ctxchat.config.options import find
+from ctxchat.config.problems import KeyPath, Problem, key_text
 from ctxchat.config.schema import Settings
 from ctxchat.config.trust import is_trusted, trusted_folders
 
@@ -92,8 +93,9 @@ def load(
 
 def changes(before: Settings, after: Settings) -> tuple[tuple[str, object, object], ...]:
     """What differs, as dotted key, old and new value (None where it is left out)."""
-    old, new = (dict(leaves(msgspec.to_builtins(s))) for s in (before, after))
-    return tuple((key_text(k), old.get(k), new.get(k)) for k in {**old, **new} if old.get(k) != new.get(k))
+    old, new = (dict(leaves(msgspec.to_builtins(s))) for s in (before, after))  # defaults are left out of these
+    pairs = ((k, old.get(k, _default(k)), new.get(k, _default(k))) for k in {**old, **new})
+    return tuple((key_text(k), was, now) for k, was, now in pairs if was != now)
 
 
 def entry_points(names: str) -> Collection[str]:
@@ -101,6 +103,11 @@ def entry_points(names: str) -> Collection[str]:
     from importlib.metadata import entry_points as installed
 
     return {entry.name for entry in installed(group=f"ctxchat.{names}")}
+
+
+def _default(path: KeyPath) -> object:
+    option = find(path)
+    return msgspec.to_builtins(option.default) if option else None
 
 
 def _user_layer(path: Path, backup: Path | None, known: KnownNames, missing_is_wrong: bool) -> Layer:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ctxchat.config.check import Fault, KnownNames, build, check, contradictions, get, nested, without
+from ctxchat.config.check import Fault, KnownNames, build, check, contradictions, get, nested, overlay, without
 from ctxchat.config.lines import layout, parse_key
 from ctxchat.config.merge import Tree, merge
 from ctxchat.config.options import Option, bare, find, options
@@ -74,7 +74,7 @@ def environment_layer(environ: Mapping[str, str], known: KnownNames) -> Layer:
             problems.append(Problem("is no setting", nearest=nearest(name, names), file=name))
             continue
         variables[path] = name
-        raw = merge(raw, nested(path, _from_text(environ[name], option)))
+        raw = overlay(raw, nested(path, _from_text(environ[name], option)))
 
     def where(key: KeyPath) -> Origin:
         return Origin("environment", variables.get(key, "environment"))
@@ -86,14 +86,18 @@ def environment_layer(environ: Mapping[str, str], known: KnownNames) -> Layer:
 def flags_layer(flags: Mapping[str, object], known: KnownNames) -> Layer:
     """Values by dotted key, as the command line gave them."""
     raw: Tree = {}
+    problems: list[Problem] = []
     for key, value in flags.items():
-        raw = merge(raw, nested(parse_key(key), value))
+        try:
+            raw = overlay(raw, nested(parse_key(key), value))
+        except ValueError as error:
+            problems.append(Problem(str(error), file="command line"))
     tree, faults = check(raw, known)
 
     def where(_: KeyPath) -> Origin:
         return Origin("command line", "command line")
 
-    return Layer(tree, _problems(faults, where), where)
+    return Layer(tree, (*problems, *_problems(faults, where)), where)
 
 
 def agreeing(below: Tree, layer: Layer) -> Layer:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import msgspec
 
-from ctxchat.config.problems import KeyPath
+from ctxchat.config.problems import KeyPath, shown
 
 _PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _KEY = re.compile(rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*")
@@ -69,7 +69,7 @@ def layout(text: str) -> Layout:
 def parse_key(text: str) -> tuple[str, ...]:
     """A dotted key as its parts: `models."a.b".window` is three. Raises ValueError for one that is none."""
     if not _KEY.fullmatch(text.strip()):
-        raise ValueError(f"{text!r} is no key")
+        raise ValueError(f"{shown(text)} is no key")
     return tuple(_plain(part) for part in _PARTS.findall(text))
 
 

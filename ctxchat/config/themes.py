@@ -181,7 +181,10 @@ def _faults(tree: dict[str, Any]) -> Iterable[tuple[KeyPath, Problem]]:
             continue
         for key, value in part.items():
             if key not in SECTIONS:
-                yield (table, key), Problem("is unknown", f"one of {', '.join(SECTIONS)}", nearest(key, SECTIONS))
+                yield (
+                    (table, key),
+                    Problem("is unknown", allowed=f"one of {', '.join(SECTIONS)}", nearest=nearest(key, SECTIONS)),
+                )
             elif not right(value):
                 yield (table, key), Problem(f"is {shown(value)}", allowed=f"must be {allowed}")
 

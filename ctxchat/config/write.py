@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxchat.config.atomic import write_text
-from ctxchat.config.check import KnownNames, build, check, contradictions, get, nested, overlay, without
+from ctxchat.config.check import Fault, KnownNames, build, check, contradictions, get, nested, overlay, without
 from ctxchat.config.files import entry_points
 from ctxchat.config.lines import Layout, Section, layout, parse_key
 from ctxchat.config.literals import bare_key, literal
@@ -66,9 +66,11 @@ def _read(path: Path) -> tuple[str, dict[str, Any]]:
     return found.text, found.tree or {}
 
 
-def _contradictions(path: Path, parts: KeyPath, value: Any, known: KnownNames) -> list[Any]:
-    tree = overlay(check(read(path).tree or {}, known)[0], nested(parts, value))
-    return [f for f in contradictions(build(tree)) if parts in (f.path, f.against)]
+def _contradictions(path: Path, parts: KeyPath, value: Any, known: KnownNames) -> list[Fault]:
+    """What would no longer agree because of this edit."""
+    tree = check(read(path).tree or {}, known)[0]
+    before = {f.path for f in contradictions(build(tree))}
+    return [f for f in contradictions(build(overlay(tree, nested(parts, value)))) if f.path not in before]
 
 
 def _write(path: Path, text: str, wanted: dict[str, Any], proposals: Iterator[str], key: str) -> None:
@@ -85,23 +87,29 @@ def _write(path: Path, text: str, wanted: dict[str, Any], proposals: Iterator[st
 
 
 def _proposals(text: str, places: Layout, parts: KeyPath, value: str) -> Iterator[str]:
-    """In the place of the old value; beside its neighbours in their table; in the table around; in a new one at the end."""
+    """In the place of the old value; in its table; in a new table at the end; dotted in a table around; as the first line."""
     end = "\r\n" if "\r\n" in text else "\n"
     if place := places.places.get(parts):
         yield text[: place.value] + value + text[place.end :]
-    for n in range(len(parts) - 1, -1, -1):
-        line = f"{_dotted(parts[n:])} = {value}"
-        for section in places.sections:
-            if section.path == parts[:n] and (n or section.body or not places.sections[1:]):
-                yield _with_line(text, section, line, end)
-        if n and (table := places.places.get(parts[:n])) and text[table.value : table.value + 1] == "{":
-            inner = text[table.value + 1 : table.end - 1]
-            comma = ", " if inner.strip() else " "
-            yield text[: table.value + 1] + inner.rstrip() + comma + line + " }" + text[table.end :]
-    gap = "" if not text else end if text.endswith("\n") else end * 2
     if len(parts) > 1:
+        yield from _beside(text, places, parts, len(parts) - 1, value, end)
+        gap = "" if not text else end if text.endswith("\n") else end * 2
         yield f"{text}{gap}[{_dotted(parts[:-1])}]{end}{_dotted(parts[-1:])} = {value}{end}"
+    for n in range(len(parts) - 2, -1, -1):
+        yield from _beside(text, places, parts, n, value, end)
     yield f"{_dotted(parts)} = {value}{end}{text}"
+
+
+def _beside(text: str, places: Layout, parts: KeyPath, n: int, value: str, end: str) -> Iterator[str]:
+    """At the end of the table that the first `n` parts name, be it a section or inline."""
+    line = f"{_dotted(parts[n:])} = {value}"
+    for section in places.sections:
+        if section.path == parts[:n] and section.body:
+            yield _with_line(text, section, line, end)
+    table = places.places.get(parts[:n])
+    if n and table and text[table.value : table.value + 1] == "{":
+        inner = text[table.value + 1 : table.end - 1].rstrip()
+        yield f"{text[: table.value + 1]}{inner}{',' if inner.strip() else ''} {line} }}{text[table.end :]}"
 
 
 def _removals(text: str, places: Layout, parts: KeyPath) -> Iterator[str]:

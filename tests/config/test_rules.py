@@ -1,0 +1,46 @@
+"""Standing permissions: kept, added once, removed, and never lost to a broken file."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.config.rules import add_rule, parse_rule, read_rules, remove_rule, rules_file
+from ctxchat.core.access import Rule
+
+from .conftest import Home
+
+
+def test_rules_come_back_in_order_once_and_private(home: Home) -> None:
+    assert read_rules(home.config) == ((), ())
+    git, write = Rule("shell", "git *"), Rule("write", 'src/a "b".py')
+    for rule in (git, write, git):
+        add_rule(home.config, rule)
+    assert read_rules(home.config) == ((git, write), ())
+    assert rules_file(home.config).stat().st_mode & 0o777 == 0o600
+    remove_rule(home.config, git)
+    assert read_rules(home.config) == ((write,), ())
+
+
+def test_a_broken_file_is_reported_and_kept_when_written_over(home: Home) -> None:
+    file = rules_file(home.config)
+    for broken in ("rules = [", "rules = 3", 'rules = ["shell: ls", 4]', "\x00"):
+        file.write_text(broken)
+        rules, problems = read_rules(home.config)
+        assert rules == () and len(problems) == 1 and str(file) in problems[0].text
+        add_rule(home.config, Rule("shell", "ls"))
+        assert file.with_name("permissions.toml.broken").read_text() == broken
+        assert read_rules(home.config) == ((Rule("shell", "ls"),), ())
+
+
+def test_a_rule_that_is_none_is_named_and_the_rest_counts(home: Home) -> None:
+    rules_file(home.config).write_text('rules = ["shell: ls", "nonsense", ": x", "shell:"]')
+    rules, problems = read_rules(home.config)
+    assert rules == (Rule("shell", "ls"),)
+    assert ["'nonsense'" in problems[0].text, "': x'" in problems[1].text, "'shell:'" in problems[2].text] == [True] * 3
+
+
+@given(tool=st.from_regex(r"[a-z_]{1,8}", fullmatch=True), pattern=st.text(min_size=1, max_size=20))
+def test_a_rule_as_text_reads_back(tool: str, pattern: str) -> None:
+    rule = Rule(tool, pattern.strip() or "x")
+    assert parse_rule(rule.text) == rule

@@ -1,0 +1,178 @@
+"""One schema, and everything made of it: reference file, table, JSON Schema, rows, agents."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ctxchat.config import paths
+from ctxchat.config.agents import for_agent
+from ctxchat.config.check import build, check, contradictions, get
+from ctxchat.config.explain import as_json, in_tokens, rows
+from ctxchat.config.json_schema import json_schema
+from ctxchat.config.options import find, options
+from ctxchat.config.reference import docs_rows, render
+from ctxchat.config.schema import DEFAULTS, Settings
+from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.errors import UsageError
+from ctxchat.core.figures import Figures
+
+from .conftest import Home
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def nothing(_: str) -> tuple[str, ...]:
+    return ()
+
+
+def test_the_shipped_reference_is_what_the_schema_says() -> None:
+    assert (ROOT / "config.toml").read_text(encoding="utf-8") == render(), "run python -m ctxchat.config.reference"
+    assert paths.shipped() == ROOT
+
+
+def test_the_reference_can_be_written_anew(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "ctxchat.config.reference", str(tmp_path / "c.toml")], check=True, cwd=ROOT)
+    assert (tmp_path / "c.toml").read_text(encoding="utf-8") == render()
+
+
+def test_the_reference_as_shipped_sets_nothing() -> None:
+    tree = tomllib.loads(render())
+    clean, faults = check(tree, nothing)
+    assert faults == [] and build(clean) == DEFAULTS
+
+
+def test_the_reference_uncommented_holds_every_option_at_its_default_and_good_examples() -> None:
+    tree = tomllib.loads(re.sub(r"^#(?! |$)", "", render(), flags=re.MULTILINE))
+    clean, faults = check(tree, nothing)
+    assert faults == []
+    settings = build(clean)
+    assert contradictions(settings) == []
+    assert settings.context.sections["tools"].budget and settings.hooks[0].when.context_pressure
+    for option in options():
+        if "*" not in option.path:
+            assert get(tree, option.path) == json.loads(
+                json.dumps(msgspec.to_builtins(option.default))
+            ) or option.key.startswith("context.sections")
+    for key in {o.path[-1] for o in options() if o.path[:1] == ("mcp",)}:
+        assert key in tree["mcp"]["files"]
+    for key in {o.path[-1] for o in options() if o.path[:1] == ("agents",)}:
+        assert key in tree["agents"]["reviewer"]
+
+
+def test_every_option_is_described_once() -> None:
+    keys = [o.key for o in options()]
+    assert len(keys) == len(set(keys)) > 80
+    for option in options():
+        assert option.facts.help.endswith("."), option.key
+        assert (
+            option.facts.unit or "number" not in option.allowed or option.path[-1] in ("priority", "max_output_chars")
+        ), option.key
+    assert {row[0] for row in docs_rows()} == set(keys)
+
+
+@pytest.mark.parametrize("option", [o for o in options() if "number from" in o.allowed], ids=lambda o: o.key)
+def test_numbers_keep_to_their_range(option) -> None:
+    tp = option.type
+    for bad in (math.nan, -math.inf, "7", True, -1001, 10**30):
+        if bad == 10**30 and " to " not in option.allowed:
+            continue
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(bad, tp)
+    if option.default is not None:
+        assert msgspec.convert(option.default, tp) == option.default
+
+
+def test_json_schema_says_the_same() -> None:
+    schema = json.loads(json.dumps(json_schema()))
+    tables = schema["$defs"]
+    assert set(tables["Settings"]["properties"]) == set(Settings.__struct_fields__)
+    assert all(table["additionalProperties"] is False for table in tables.values())
+    keep = tables["ContextSettings"]["properties"]["keep_recent"]
+    assert (keep["minimum"], keep["maximum"], keep["default"], keep["type"]) == (1, 10_000, 12, "integer")
+    assert "not" in tables["Condition"]["properties"]
+    assert "pipeline" in tables["ContextSettings"]["properties"]["strategy"]["examples"]
+
+
+def test_rows_show_value_default_and_origin(home: Home) -> None:
+    home.file.write_text('[context]\nkeep_recent = 3\n[models."a/b"]\nwindow = 9\n')
+    loaded = home.load()
+    shown = as_json(loaded)
+    assert shown["context.keep_recent"] == {"value": 3, "default": 12, "origin": f"{home.file}:2"}
+    assert shown["context.target"] == {"value": 0.5, "default": 0.5, "origin": "default"}
+    assert shown['models."a/b".window'] == {"value": 9, "default": 0, "origin": f"{home.file}:4"}
+    assert json.loads(json.dumps(shown)) == shown
+    assert [r.key for r in rows(loaded)][:3] == ["model", "theme", "agent"]
+    assert {o.key for o in options() if "*" not in o.path} <= {r.key for r in rows(loaded)} | {"hooks"}
+
+
+def test_shares_in_tokens_are_those_of_the_budget() -> None:
+    budget = make_budget(Window(200_000, "loaded"), 4096, 0.98, 0.5)
+    figures = Figures(
+        "m", 200_000, "loaded", 4096, budget.limit, 0, True, 0.0, budget.trigger, budget.target, None, 0, 0.0, ()
+    )
+    trigger, target, keep = (find(("context", k)) for k in ("compression_trigger", "target", "keep_recent"))
+    assert trigger and target and keep
+    assert in_tokens(trigger, 0.98, figures) == budget.trigger == budget.limit - 13_000
+    assert in_tokens(target, 0.5, figures) == budget.target
+    assert in_tokens(keep, 12, figures) is None
+
+
+def test_agents_fall_back_field_by_field(home: Home) -> None:
+    home.file.write_text(
+        """\
+model = "app/model"
+agent = "quick"
+permissions.rules = ["shell: ls"]
+[context]
+keep_recent = 20
+target = 0.4
+[context.reactive]
+max_per_turn = 1
+[agents.quick]
+model = ""
+tools = []
+permissions = "read-only"
+context = { compression_trigger = 0.3, max_tokens = 0, reactive.micro_trigger = 0.5 }
+[agents.plain]
+"""
+    )
+    loaded = home.load()
+    assert loaded.problems == ()
+    seen, quick = for_agent(loaded.settings)
+    assert (seen.model, seen.permissions.mode, seen.permissions.rules) == ("", "read-only", ("shell: ls",))
+    assert quick.tools == () and quick.prompt is None
+    assert seen.context.keep_recent == 20 and seen.context.compression_trigger == 0.3
+    assert seen.context.reactive.micro_trigger == 0.5 and seen.context.reactive.max_per_turn == 1
+    assert seen.context.target < 0.3
+    plain, own = for_agent(loaded.settings, "plain")
+    assert plain.context == loaded.settings.context and plain.model == "app/model" and own.tools is None
+    with pytest.raises(UsageError, match="Did you mean plain"):
+        for_agent(loaded.settings, "plan")
+    assert for_agent(DEFAULTS)[0] == DEFAULTS
+
+
+def test_an_agents_context_is_checked_like_the_applications(home: Home) -> None:
+    home.file.write_text(
+        "[agents.a.context]\nkeep_recent = 0\n[agents.b]\ncontext.target = 0.9\n[agents.c]\ncontext.nope = 1\n"
+    )
+    assert [(p.line, p.key) for p in home.load().problems] == [
+        (2, "agents.a.context.keep_recent"),
+        (4, "agents.b.context.target"),
+        (6, "agents.c.context.nope"),
+    ]
+
+
+def test_plug_ins_add_to_the_open_lists() -> None:
+    tree = {"context": {"strategy": "mine", "transforms": ["theirs"]}}
+    assert len(check(tree, nothing)[1]) == 2
+    clean, faults = check(tree, lambda names: {"strategies": ("mine",), "transforms": ("theirs",)}[names])
+    assert faults == [] and clean == {"context": {"strategy": "mine", "transforms": ["theirs"]}}
