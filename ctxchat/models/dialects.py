@@ -67,7 +67,7 @@ def family(prefix: str, model: str, *, own_server: bool) -> Dialect:
 
 def shape(messages: Sequence[Wire], dialect: Dialect, *, keep_reasoning: bool = False) -> list[Wire]:
     """The same conversation as this family takes it. The messages handed in are not changed."""
-    shaped = [_thoughts(message, dialect, keep_reasoning) for message in messages]
+    shaped = [_own(message, dialect, keep_reasoning) for message in messages]
     shaped = [message for message in map(_spoken, shaped) if message is not None]
     shaped = _renamed(shaped, dialect)
     shaped = list(_in_turn(shaped, dialect))
@@ -95,11 +95,15 @@ def _last_user(messages: Sequence[Wire]) -> int:
     return max((i for i, message in enumerate(messages) if message["role"] == "user"), default=-1)
 
 
-def _thoughts(message: Wire, dialect: Dialect, keep: bool) -> Wire:
+def _own(message: Wire, dialect: Dialect, keep: bool) -> Wire:
+    """Without the fields only other families know."""
     allowed = {dialect.reasoning} if keep else set()
     if dialect.markers:
-        allowed.add("cache_control")
-    return {k: v for k, v in message.items() if k not in _PROVIDERS_OWN or k in allowed}
+        return {k: v for k, v in message.items() if k not in _PROVIDERS_OWN or k in {*allowed, "cache_control"}}
+    message = {k: v for k, v in message.items() if k not in _PROVIDERS_OWN or k in allowed}
+    if isinstance(message.get("content"), list):
+        message["content"] = [{k: v for k, v in part.items() if k != "cache_control"} for part in message["content"]]
+    return message
 
 
 def _spoken(message: Wire) -> Wire | None:

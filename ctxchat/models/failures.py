@@ -154,11 +154,19 @@ def _body(chain: list[BaseException]) -> str:
     """The provider's own words, as JSON where they were JSON."""
     for error in reversed(chain):
         if (body := getattr(error, "body", None)) not in (None, "", b"", {}):
-            return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
+            return body if isinstance(body, str) else _json(body)
     for error in reversed(chain):
         if _from_provider(error):
-            return _unquoted(str(error))
+            text = _unquoted(str(error))
+            try:
+                return _json(json.loads(text))
+            except ValueError:
+                return text
     return _first_line(chain[0])
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _object(error: BaseException) -> Mapping[str, Any]:

@@ -30,16 +30,24 @@ class Provider(msgspec.Struct, frozen=True):
 
 
 _HOSTED = (
-    Provider("anthropic", "Anthropic", ("ANTHROPIC_API_KEY",), offers=("claude-sonnet-4-5", "claude-haiku-4-5")),
-    Provider("openai", "OpenAI", ("OPENAI_API_KEY",), offers=("gpt-5", "gpt-5-mini", "gpt-4.1")),
     Provider(
-        "gemini", "Google Gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), offers=("gemini-2.5-pro", "gemini-2.5-flash")
+        "anthropic",
+        "Anthropic",
+        ("ANTHROPIC_API_KEY",),
+        offers=("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
+    ),
+    Provider("openai", "OpenAI", ("OPENAI_API_KEY",), offers=("gpt-5.5", "gpt-5-mini")),
+    Provider(
+        "gemini",
+        "Google Gemini",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        offers=("gemini-3.1-pro-preview", "gemini-3.8-flash"),
     ),
     Provider("mistral", "Mistral", ("MISTRAL_API_KEY",), offers=("mistral-large-latest", "mistral-small-latest")),
-    Provider("groq", "Groq", ("GROQ_API_KEY",), offers=("llama-3.3-70b-versatile",)),
-    Provider("deepseek", "DeepSeek", ("DEEPSEEK_API_KEY",), offers=("deepseek-chat", "deepseek-reasoner")),
-    Provider("openrouter", "OpenRouter", ("OPENROUTER_API_KEY", "OR_API_KEY"), offers=("anthropic/claude-sonnet-4.5",)),
-    Provider("xai", "xAI", ("XAI_API_KEY",), offers=("grok-4",)),
+    Provider("groq", "Groq", ("GROQ_API_KEY",), offers=("openai/gpt-oss-120b",)),
+    Provider("deepseek", "DeepSeek", ("DEEPSEEK_API_KEY",), offers=("deepseek-v4-pro",)),
+    Provider("openrouter", "OpenRouter", ("OPENROUTER_API_KEY", "OR_API_KEY"), offers=("openrouter/auto",)),
+    Provider("xai", "xAI", ("XAI_API_KEY",), offers=("grok-4.7",)),
     Provider("together_ai", "Together", ("TOGETHERAI_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_API_KEY")),
     Provider("fireworks_ai", "Fireworks", ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY")),
     Provider("cerebras", "Cerebras", ("CEREBRAS_API_KEY",)),
@@ -97,4 +105,4 @@ def _nearest(name: str) -> str:
         close = difflib.get_close_matches(name, [n for n, e in catalogue.entries().items() if e.mode == "chat"], 3, 0.6)
     if close:
         return f"Did you mean {' or '.join(close)}?"
-    return "Names are provider/model, such as anthropic/claude-sonnet-4-5, or openai/NAME with api_base for a server of your own."
+    return "Names are provider/model, such as anthropic/claude-sonnet-5-5, or openai/NAME with api_base for a server of your own."

@@ -49,7 +49,7 @@ def without_server(settings: ModelSettings) -> Window:
 
 
 async def loaded(settings: ModelSettings) -> Window | None:
-    """What the server behind `settings.base` has loaded the model with; None where it does not say. All kinds are asked at once."""
+    """What the server behind `settings.base` has loaded the model with; None where it does not say. All are asked at once."""
     base = settings.base
     root = re.sub(r"/v\d+$", "", base)
     key = await asyncio.to_thread(lookup, settings.api_key_env) if settings.api_key_env else ""

@@ -47,6 +47,7 @@ class ModelDouble:
         self._pages = dict(pages or {})
         self._model = model
         self._runner: web.AppRunner | None = None
+        self._arrived = asyncio.Event()
         self.port = 0
 
     @property
@@ -80,6 +81,11 @@ class ModelDouble:
         if self._runner:
             await self._runner.cleanup()
 
+    async def asked(self) -> Seen:
+        """The first request, when it is there."""
+        await self._arrived.wait()
+        return self.requests[0]
+
     async def __aenter__(self) -> ModelDouble:
         await self.start()
         return self
@@ -91,6 +97,7 @@ class ModelDouble:
         async def handle(request: web.Request) -> web.StreamResponse:
             seen = Seen(request.path, await request.json(), dict(request.headers))
             self.requests.append(seen)
+            self._arrived.set()
             try:
                 return await _play(self._answer(seen.body), seen, request, encoder)
             except (asyncio.CancelledError, ConnectionError):

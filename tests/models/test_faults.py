@@ -6,9 +6,13 @@ import asyncio
 import os
 import signal
 import sys
+import time
+from collections.abc import AsyncIterator
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from ctxchat.core.errors import ModelError
 from ctxchat.models.litellm_client import LitellmModel
@@ -166,8 +170,7 @@ async def test_closing_closes_the_connection(worker: Worker) -> None:
 async def test_cancelling_closes_the_connection_even_when_nothing_comes(worker: Worker, reply: Reply) -> None:
     async with ModelDouble([reply]) as double:
         task = asyncio.create_task(listen(model_at(double, worker), asks("hi")))
-        while not double.requests:
-            await asyncio.sleep(0.01)
+        await double.asked()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -186,45 +189,44 @@ async def test_one_cancelled_stream_leaves_the_others_alone(worker: Worker) -> N
         assert (await other).text == "word " * 60
 
 
-async def test_a_worker_killed_in_mid_stream_is_an_error_and_comes_back(tmp_path) -> None:
-    own = Worker(tmp_path / "worker.log")
-    try:
-        async with ModelDouble([says("words " * 1000, delay=0.01), says("again")]) as double:
-            model = model_at(double, own)
-            with pytest.raises(ModelError) as caught:
-                async for _ in model.stream(asks("hi")):
-                    os.kill(own.pid, signal.SIGKILL)
-            assert caught.value.kind == "worker" and caught.value.transient
-            assert (await listen(model, asks("hi"))).text == "again"
-    finally:
-        await own.close()
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def mortal(tmp_path_factory) -> AsyncIterator[Worker]:
+    """A worker that tests may kill."""
+    worker = Worker(tmp_path_factory.mktemp("mortal") / "worker.log")
+    yield worker
+    await worker.close()
 
 
-async def test_a_worker_that_does_not_obey_is_ended(tmp_path) -> None:
-    own = Worker(tmp_path / "worker.log")
-    try:
-        async with ModelDouble([breaks("stall")]) as double:
-            stream = model_at(double, own).stream(asks("hi"))
-            await anext(stream)
-            stuck = own.pid
-            os.kill(stuck, signal.SIGSTOP)
-            await stream.aclose()
-            await asyncio.wait_for(double.requests[0].ended.wait(), 3)
-            assert double.requests[0].dropped
-            await own.ready()
-        assert own.pid != stuck
-    finally:
-        await own.close()
+async def test_a_worker_killed_in_mid_stream_is_an_error_and_comes_back(mortal: Worker) -> None:
+    async with ModelDouble([says("words " * 1000, delay=0.01), says("again")]) as double:
+        model = model_at(double, mortal)
+        with pytest.raises(ModelError) as caught:
+            async for _ in model.stream(asks("hi")):
+                os.kill(mortal.pid, signal.SIGKILL)
+        assert caught.value.kind == "worker" and caught.value.transient
+        assert (await listen(model, asks("hi"))).text == "again"
+
+
+async def test_a_worker_that_does_not_obey_is_ended(mortal: Worker) -> None:
+    async with ModelDouble([breaks("stall")]) as double:
+        stream = model_at(double, mortal).stream(asks("hi"))
+        await anext(stream)
+        stuck = mortal.pid
+        os.kill(stuck, signal.SIGSTOP)
+        await stream.aclose()
+        await asyncio.wait_for(double.requests[0].ended.wait(), 3)
+        assert double.requests[0].dropped
+    await mortal.start()
+    assert mortal.pid not in {0, stuck}
 
 
 async def test_a_cancel_is_obeyed_while_litellm_is_still_loading(tmp_path) -> None:
     own = Worker(tmp_path / "worker.log")
     try:
         async with ModelDouble([says("hello")]) as double:
-            task = asyncio.create_task(listen(model_at(double, own), asks("hi")))
-            while not own.pid:
-                await asyncio.sleep(0.01)
+            await own.start()
             started = own.pid
+            task = asyncio.create_task(listen(model_at(double, own), asks("hi")))
             await asyncio.sleep(0.2)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -250,8 +252,12 @@ async def test_the_worker_ends_with_its_parent() -> None:
     pid = int(await parent.stdout.readline())
     await parent.wait()
     async with asyncio.timeout(20):
-        while _runs(pid):
-            await asyncio.sleep(0.05)
+        await asyncio.to_thread(_wait_for_end, pid)
+
+
+def _wait_for_end(pid: int) -> None:
+    while _runs(pid):
+        time.sleep(0.05)
 
 
 def _runs(pid: int) -> bool:
@@ -260,7 +266,6 @@ def _runs(pid: int) -> bool:
     except ProcessLookupError:
         return False
     try:  # ended, but nobody has collected it yet
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return True

@@ -1,0 +1,118 @@
+"""Streams of odd servers, piece by piece: think tags cut anywhere, calls by index and by id, usage that makes no sense."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Thing
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.core.ports import ReasoningPiece, TextPiece
+from ctxchat.models.reply import ReplyBuilder, usage_from
+from ctxchat.models.thinking import ThinkSplitter
+
+
+def split(text: str, cuts: list[int]) -> tuple[str, str]:
+    splitter, pieces, start = ThinkSplitter(), [], 0
+    for cut in [*sorted(c % (len(text) + 1) for c in cuts), len(text)]:
+        pieces += splitter.feed(text[start:cut])
+        start = cut
+    pieces += splitter.flush()
+    thought = "".join(p.text for p in pieces if isinstance(p, ReasoningPiece))
+    return thought, "".join(p.text for p in pieces if isinstance(p, TextPiece))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<think>a < b</think>\n\nAnswer", ("a < b", "Answer")),
+        ("\n<thinking>plan</thinking>Answer", ("plan", "Answer")),
+        ("<think></think>Answer", ("", "Answer")),
+        ("<think>never ends </thi", ("never ends </thi", "")),
+        ("Write <think> to think </think>.", ("", "Write <think> to think </think>.")),
+        ("<thin ice", ("", "<thin ice")),
+        ("  indented", ("", "  indented")),
+    ],
+)
+@given(cuts=st.lists(st.integers(0, 60), max_size=12))
+def test_thoughts_are_told_apart_wherever_the_stream_is_cut(
+    text: str, expected: tuple[str, str], cuts: list[int]
+) -> None:
+    assert split(text, cuts) == expected
+
+
+@given(st.text(max_size=60), st.lists(st.integers(0, 60), max_size=8))
+def test_an_answer_without_tags_comes_through_unchanged(text: str, cuts: list[int]) -> None:
+    if not text.lstrip().startswith("<think") and text.strip():
+        assert split(text, cuts) == ("", text)
+
+
+def chunk(finish: str | None = None, **delta: Any) -> Thing:
+    return Thing(choices=[Thing(finish_reason=finish, delta=Thing(**{"content": None, "tool_calls": None, **delta}))])
+
+
+def fragment(index: int | None, arguments: str = "", name: str | None = None, id: str | None = None) -> Thing:
+    return Thing(index=index, id=id, function=Thing(name=name, arguments=arguments))
+
+
+def built(*fragments: Thing) -> list[tuple[str, str, str]]:
+    reply = ReplyBuilder()
+    for part in fragments:
+        reply.feed(chunk(tool_calls=[part]))
+    reply.feed(chunk("stop"))
+    end = reply.end(None)
+    assert end.finish == "tool_calls"
+    return [(c.id, c.name, c.arguments) for c in end.calls]
+
+
+def test_fragments_are_joined_by_index() -> None:
+    parts = (
+        fragment(0, "", "read", "a"),
+        fragment(1, "", "list", "b"),
+        fragment(0, '{"x"'),
+        fragment(1, "{}"),
+        fragment(0, ":1}"),
+    )
+    assert built(*parts) == [("a", "read", '{"x":1}'), ("b", "list", "{}")]
+
+
+def test_servers_that_number_every_call_nought() -> None:
+    assert built(fragment(0, "{}", "read", "a"), fragment(0, "{}", "list", "b")) == [
+        ("a", "read", "{}"),
+        ("b", "list", "{}"),
+    ]
+
+
+def test_servers_that_repeat_id_and_name() -> None:
+    assert built(fragment(0, "{", "read", "a"), fragment(0, "}", "read", "a")) == [("a", "read", "{}")]
+
+
+def test_a_call_without_an_id_gets_one() -> None:
+    [(id, name, _)] = built(fragment(None, "{}", "read"))
+    assert id.startswith("call_") and name == "read"
+
+
+def test_redacted_and_unsigned_thoughts() -> None:
+    reply = ReplyBuilder()
+    reply.feed(chunk(thinking_blocks=[{"type": "redacted_thinking", "data": "xyz"}]))
+    reply.feed(chunk(thinking_blocks=[{"type": "thinking", "thinking": "ab"}], reasoning_content="ab"))
+    reply.feed(chunk(thinking_blocks=[{"type": "thinking", "thinking": "", "signature": "s"}]))
+    reply.feed(chunk(thinking_blocks=[{"type": "thinking", "thinking": "unsigned"}], reasoning_content="unsigned"))
+    blocks = reply.end(None).reasoning_blocks
+    assert blocks == '[{"type":"redacted_thinking","data":"xyz"},{"type":"thinking","thinking":"ab","signature":"s"}]'
+
+
+def test_usage_counts_the_cached_part_once() -> None:
+    inside = Thing(prompt_tokens=100, completion_tokens=5, prompt_tokens_details=Thing(cached_tokens=80))
+    beside = Thing(prompt_tokens=20, completion_tokens=5, cache_read_input_tokens=80)
+    for raw in (inside, beside):
+        usage = usage_from(raw, counted=True)
+        assert usage is not None and (usage.prompt, usage.cached, usage.estimated) == (100, 80, False)
+
+
+@pytest.mark.parametrize("prompt", [None, 0, -5, float("nan"), float("inf"), "12", True])
+def test_senseless_usage_is_none(prompt: object) -> None:
+    assert usage_from(Thing(prompt_tokens=prompt, completion_tokens=3), counted=True) is None
+    assert usage_from(None, counted=True) is None
