@@ -123,7 +123,7 @@ class _Writer:
         self._set("updated = ?, messages = messages + ?", self._at, self._counted)
 
     def _take_group(self, group: Group) -> None:
-        self._groups.append((self._session, self._place, group.id, group.turn, self._seq))
+        self._groups.append((self._session, self._place, group.id, group.kind, group.turn, self._seq))
         if self._known is not None:
             self._known[group.id] = self._place
         for message in group.messages:
@@ -200,7 +200,7 @@ class _Writer:
     def _flush(self) -> None:
         execute = self._connection.executemany
         execute("INSERT INTO journal (session, seq, at, body) VALUES (?, ?, ?, ?)", self._entries)
-        execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?)", self._groups)
+        execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)", self._groups)
         execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._messages)
         if self._messages:
             index.add(self._connection, ((row[0], row[7]) for row in self._messages), fts=self._fts)  # type: ignore[misc]

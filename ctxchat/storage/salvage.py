@@ -6,6 +6,7 @@ Keeps their ids and places, so that what was built on them still stands.
 from __future__ import annotations
 
 from itertools import groupby
+from typing import Any
 
 from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Sealed
@@ -19,7 +20,7 @@ def pieced_together(database: Database, session: str, entry: int) -> list[Sealed
     """The groups of one damaged entry as one entry, nothing where the index has none of them or cannot be read either."""
     try:
         rows = database.read(
-            "SELECT g.place, g.id, g.turn, m.seq, m.role, m.at, m.text FROM groups g "
+            "SELECT g.place, g.id, g.kind, g.turn, m.seq, m.role, m.at, m.text FROM groups g "
             "JOIN messages m ON m.session = g.session AND m.place = g.place "
             "WHERE g.session = ? AND g.place IN (SELECT place FROM groups WHERE session = ? AND entry = ?) "
             "ORDER BY g.place, m.id",
@@ -27,14 +28,13 @@ def pieced_together(database: Database, session: str, entry: int) -> list[Sealed
         )
     except StorageError:
         return []
-    groups = [_group(list(found)) for _, found in groupby(rows, key=lambda row: row[0])]
-    return [Sealed(tuple(groups))] if groups else []
+    groups = tuple(_group(list(found)) for _, found in groupby(rows, key=lambda row: row[0]))
+    return [Sealed(groups)] if groups else []
 
 
-def _group(rows: list[tuple[int, str, int, int, str, str, str]]) -> Group:
-    _, id, turn, seq, role, at, first = rows[0]
-    if role == "user":
-        return Group(id, "user", (Message(seq, "user", first, at=at),), turn)
-    spoken = [f"[{who}]\n{text}" for _, _, _, _, who, _, text in rows]
-    words = "\n\n".join([MARK, *spoken])
-    return Group(id, "note", (Message(seq, "user", words, at=at),), turn, "damaged")
+def _group(rows: list[tuple[Any, ...]]) -> Group:
+    _, id, kind, turn, seq, role, at, text = rows[0]
+    if kind in {"system", "user", "reply"}:
+        return Group(id, kind, (Message(seq, role, text, at=at),), turn)
+    spoken = [f"[{row[5]}]\n{row[7]}" for row in rows]
+    return Group(id, "note", (Message(seq, "user", "\n\n".join([MARK, *spoken]), at=at),), turn, "damaged")

@@ -32,7 +32,7 @@ _FIRST: Migration = (
     # `place` counts the groups of a session from 0; `entry` is the journal's seq.
     """CREATE TABLE groups (
         session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, place INTEGER NOT NULL, id TEXT NOT NULL,
-        turn INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (session, place)) WITHOUT ROWID""",
+        kind TEXT NOT NULL, turn INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (session, place)) WITHOUT ROWID""",
     "CREATE INDEX groups_by_id ON groups (session, id)",
     """CREATE TABLE messages (
         id INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, seq INTEGER NOT NULL,

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from ctxchat.core.errors import StorageError
+from ctxchat.storage import schema, sessions
+from ctxchat.storage.database import BACKUPS_KEPT, FILE, Database
+from tests.storage.samples import turns
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions are a POSIX matter")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@POSIX
+def test_everything_is_private_and_a_loose_file_is_closed(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "data"
+    old = os.umask(0)
+    try:
+        with Database(folder) as database:
+            session = sessions.create(database, records=turns(1))
+            with sessions.held(database, session):
+                kept = {path: mode(path) for path in folder.rglob("*")}
+    finally:
+        os.umask(old)
+    assert mode(folder) == mode(tmp_path / "new") == 0o700
+    assert {mode for path, mode in kept.items() if path.is_file()} == {0o600}
+    assert {mode for path, mode in kept.items() if path.is_dir()} == {0o700}
+    (folder / FILE).chmod(0o644)
+    Database(folder).close()
+    assert mode(folder / FILE) == 0o600
+
+
+@POSIX
+def test_a_folder_that_is_there_keeps_its_permissions(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    Database(tmp_path).close()
+    assert mode(tmp_path) == 0o755
+
+
+@pytest.mark.parametrize("content", [b"this is a letter, not a database" * 40, b"SQLite format 3\0" + b"\xff" * 4096])
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(StorageError, match="cannot be read as ctxchat's database") as problem:
+        Database(tmp_path)
+    assert "backups" in problem.value.hint
+    assert (tmp_path / FILE).read_bytes() == content
+
+
+def test_another_programs_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / FILE)
+    other.execute("CREATE TABLE bookmarks (url)")
+    other.commit()
+    other.close()
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(StorageError, match="another program"):
+        Database(tmp_path)
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_a_newer_database_is_refused(tmp_path: Path) -> None:
+    Database(tmp_path, migrations=(*schema.MIGRATIONS, ("CREATE TABLE later (x)",))).close()
+    with pytest.raises(StorageError, match="newer ctxchat"):
+        Database(tmp_path)
+
+
+def test_a_migration_copies_the_database_first(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        session = sessions.create(database, title="kept", records=turns(2))
+        assert database.backups == []
+    later = (
+        *schema.MIGRATIONS,
+        ("ALTER TABLE sessions ADD COLUMN colour TEXT DEFAULT 'blue'",),
+        ("CREATE TABLE more (x)",),
+    )
+    with Database(tmp_path, migrations=later) as database:
+        assert database.read("SELECT id, colour FROM sessions") == [(session, "blue")]
+        copies = database.backups
+    assert [copy.name.split("-")[0] for copy in copies] == ["v1", "v2"]
+    assert all(mode(copy) == 0o600 for copy in copies)
+    old = sqlite3.connect(copies[0])
+    assert old.execute("PRAGMA user_version").fetchone() == (1,)
+    assert old.execute("SELECT title FROM sessions").fetchone() == ("kept",)
+    old.close()
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        sessions.create(database, title="kept")
+    broken = (*schema.MIGRATIONS, ("CREATE TABLE half (x)", "CREATE TABLE sessions (x)"))
+    for _ in range(BACKUPS_KEPT + 2):
+        with pytest.raises(StorageError):
+            Database(tmp_path, migrations=broken)
+    with Database(tmp_path) as database:
+        assert [row.title for row in sessions.rows(database)] == ["kept"]
+        assert database.read("SELECT count(*) FROM sqlite_master WHERE name = 'half'") == [(0,)]
+    assert len(list((tmp_path / "backups").iterdir())) <= BACKUPS_KEPT
+
+
+def test_a_full_disk_is_told_and_changes_nothing(database: Database) -> None:
+    session = sessions.create(database, records=turns(1))
+    pages = database.read("PRAGMA page_count")[0][0]
+    database.read(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StorageError, match="full") as problem:
+        sessions.append(database, session, *turns(400)[3:])
+    assert "Free some space" in problem.value.hint
+    database.read("PRAGMA max_page_count = 1000000")
+    assert sessions.row(database, session).messages == 4
+    assert database.check() == []
+    sessions.append(database, session, *turns(2)[3:])
+    assert sessions.row(database, session).messages == 8
+
+
+@POSIX
+def test_a_read_only_folder_is_told() -> None:
+    code = (
+        "import os, sys, pathlib\n"
+        "from ctxchat.storage.database import Database\n"
+        "from ctxchat.core.errors import StorageError\n"
+        "os.geteuid() or os.seteuid(65534)  # root may write anywhere\n"
+        "try: Database(pathlib.Path(sys.argv[1]))\n"
+        "except StorageError as problem: print(problem)\n"
+    )
+    with tempfile.TemporaryDirectory() as base:
+        data = Path(base) / "data"
+        Database(data).close()
+        Path(base).chmod(0o755)
+        data.chmod(0o555)
+        (data / FILE).chmod(0o444)
+        before = (data / FILE).read_bytes()
+        done = subprocess.run([sys.executable, "-c", code, data], capture_output=True, text=True, check=False)
+        data.chmod(0o755)
+        assert "cannot be opened for writing" in done.stdout, done.stderr
+        assert "CTXCHAT_DATA_DIR" in done.stdout
+        assert (data / FILE).read_bytes() == before
+
+
+def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("hello")
+    with pytest.raises(StorageError):
+        Database(tmp_path / "data")
+    assert (tmp_path / "data").read_text() == "hello"
+
+
+def test_two_that_start_at_once_both_come_up(tmp_path: Path) -> None:
+    failures: list[Exception] = []
+
+    def start() -> None:
+        try:
+            with Database(tmp_path) as database:
+                sessions.create(database, title="x")
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with Database(tmp_path) as database:
+        assert len(sessions.rows(database)) == 6
+
+
+async def test_what_was_asked_for_happens_in_order_even_when_nobody_waits(database: Database) -> None:
+    done: list[int] = []
+    started = threading.Event()
+    go = threading.Event()
+
+    def first() -> None:
+        started.set()
+        go.wait(10)
+        done.append(1)
+
+    waiting = asyncio.create_task(database.run(first))
+    later = asyncio.create_task(database.run(done.append, 2))
+    await asyncio.to_thread(started.wait, 10)
+    waiting.cancel()
+    later.cancel()
+    go.set()
+    await database.run(done.append, 3)
+    assert done == [1, 2, 3]

@@ -1,0 +1,362 @@
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ctxchat.core.errors import SessionBusy, StorageError
+from ctxchat.core.events import CompactionFinished, Usage
+from ctxchat.core.grouping import single
+from ctxchat.core.journal import (
+    Changed,
+    Measured,
+    ModelChosen,
+    Named,
+    Partial,
+    PassEnded,
+    PassStarted,
+    Record,
+    Sealed,
+    Undone,
+    fold,
+)
+from ctxchat.core.ledger import Change
+from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
+from ctxchat.core.record import FactCount, SideFigures
+from ctxchat.core.tokens import Anchor, Calibration
+from ctxchat.storage import loading, sessions
+from ctxchat.storage.database import Database
+from ctxchat.storage.journal import open_journal
+from tests.storage.samples import compaction, reply, turns, user
+
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+parts = st.one_of(
+    st.builds(Text, words),
+    st.builds(Image, words, st.integers(0, 9), st.integers(0, 9)),
+    st.builds(Opaque, words, st.just("{}")),
+)
+contents = st.one_of(words, st.lists(parts, max_size=3).map(tuple))
+
+
+@st.composite
+def journals(draw: st.DrawFn) -> list[Record]:
+    """Any journal an agent could write: groups with rising numbers, changes over them, undoings, measurements."""
+    records: list[Record] = []
+    groups: list[str] = []
+    changes: list[str] = []
+    seq = 1
+    for number in range(draw(st.integers(0, 25))):
+        match draw(
+            st.sampled_from(["group", "group", "group", "change", "undo", "measured", "named", "model", "pass"])
+        ):
+            case "group":
+                kind = draw(st.sampled_from(["user", "reply", "note"]))
+                role = "assistant" if kind == "reply" else "user"
+                message = Message(seq, role, draw(contents), reasoning=draw(st.none() | st.builds(Reasoning, words)))
+                records.append(Sealed((single(kind, message, number),)))
+                groups.append(f"g{seq}")
+                seq += draw(st.integers(1, 3))
+            case "change":
+                covers = [g for g in groups if draw(st.booleans())]
+                records.append(compaction(f"c{number}", *covers) if covers else Changed(Change(f"c{number}", "pin")))
+                changes.append(f"c{number}")
+            case "undo" if changes:
+                records.append(Undone(draw(st.sampled_from(changes))))
+            case "measured":
+                usage = Usage(draw(st.integers(0, 10**6)), 5, cost_usd=0.25)
+                records.append(
+                    Measured("m", usage, usage.prompt, Anchor(1, 2, 3), Calibration(), turn_end=draw(st.booleans()))
+                )
+            case "named":
+                records.append(Named(draw(words)))
+            case "model":
+                records.append(ModelChosen(draw(words)))
+            case _:
+                records.append(PassStarted(f"p{number}", reason="manual", strategy="truncate"))
+                records.append(ended(f"p{number}"))
+    return records
+
+
+def ended(id: str) -> PassEnded:
+    sides = (SideFigures(10, 2), SideFigures(5, 1))
+    return PassEnded(
+        CompactionFinished("compacted", id, "manual", "truncate", (), *sides, 1, 1, FactCount(1, 1), 0.5, 0.01, "")
+    )
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(journals(), st.data())
+def test_a_session_is_the_fold_of_what_was_written(
+    database: Database, records: list[Record], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(records)))
+    session = sessions.create(database, records=records[:cut])
+    sessions.append(database, session, *records[cut:])
+    loaded = loading.load(database, session, owned=True)
+    assert loaded.state == fold(records)
+    assert loaded.repairs == ()
+    row = sessions.row(database, session)
+    assert row.messages == len(loaded.state.ledger.messages())
+    assert row.used == loaded.state.used
+    assert row.compactions == len(loaded.state.ledger.compactions) or loaded.state.skipped
+
+
+def test_many_groups_are_covered_by_place_and_come_back_by_name(database: Database) -> None:
+    records: list[Record] = [*turns(60)]
+    ids = [g.id for r in turns(60) for g in r.groups]
+    records += [compaction("c1", *ids[:90]), compaction("c2", *ids[30:70:2], *ids[100:140])]
+    session = sessions.create(database, records=records)
+    assert loading.load(database, session).state == fold(records)
+    bodies = database.read("SELECT length(body) FROM journal WHERE session = ? ORDER BY seq DESC LIMIT 2", (session,))
+    assert all(size < 1200 for (size,) in bodies)
+
+
+async def test_what_is_acknowledged_can_be_read_by_another_window(database: Database) -> None:
+    session = sessions.create(database)
+    journal = open_journal(database, session).journal
+    await journal.write(Sealed((user(1, "hello"),)), Named("greeting"))
+    with Database(database.folder) as other:
+        state = loading.load(other, session).state
+    assert state.title == "greeting"
+    assert [m.text for m in state.ledger.messages()] == ["hello"]
+    await journal.close()
+
+
+async def test_writes_keep_their_order(database: Database) -> None:
+    session = sessions.create(database)
+    journal = open_journal(database, session).journal
+    await asyncio.gather(*(journal.write(Sealed((user(seq, str(seq)),))) for seq in range(1, 60)))
+    state = loading.load(database, session).state
+    assert [m.seq for m in state.ledger.messages()] == list(range(1, 60))
+
+
+async def test_halves_of_surrogate_pairs_cost_a_sign_and_not_the_message(database: Database) -> None:
+    session = sessions.create(database)
+    journal = open_journal(database, session).journal
+    await journal.write(Sealed((reply(1, "cut \ud83d off"),)), Named("\udc00"))
+    state = loading.load(database, session).state
+    assert state.ledger.messages()[0].text == "cut \ufffd off"
+    assert sessions.row(database, session).title == "\ufffd"
+
+
+# ── cut off ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def reopened(database: Database, partial: Partial) -> tuple[str, tuple[str, ...], list[Group]]:
+    """A session with one user message and this partial round, whose process died."""
+    session = sessions.create(database, records=[Sealed((user(1, "go"),))])
+    journal = open_journal(database, session).journal
+    await journal.keep(Partial(Message(2, "assistant", "older")))
+    await journal.keep(partial)
+    await journal.close()
+    seen = loading.load(database, session)
+    opened = open_journal(database, session)
+    assert seen.state == opened.state
+    again = loading.load(database, session)
+    assert (again.state, again.problems) == (opened.state, ())
+    await opened.journal.close()
+    return session, opened.problems, list(opened.state.ledger.groups[1:])
+
+
+async def test_a_reply_cut_off_is_kept_and_marked(database: Database) -> None:
+    _, problems, groups = await reopened(database, Partial(Message(2, "assistant", "half an ans"), turn=1))
+    (group,) = groups
+    assert (group.kind, group.turn, group.first.content, group.first.interrupted) == ("reply", 1, "half an ans", True)
+    assert "m2" in problems[0]
+
+
+async def test_an_empty_reply_leaves_nothing(database: Database) -> None:
+    _, problems, groups = await reopened(database, Partial(Message(2, "assistant", "  ")))
+    assert (groups, problems) == ([], ())
+
+
+async def test_a_round_cut_off_is_closed(database: Database) -> None:
+    calls = (ToolCall("a", "shell", "{}"), ToolCall("b", "shell", "{}"))
+    done = Message(3, "tool", "fine", call_id="b")
+    _, _, groups = await reopened(database, Partial(Message(2, "assistant", "", calls=calls), (done,), 1))
+    (group,) = groups
+    assert group.kind == "round"
+    assert [(m.seq, m.content) for m in group.messages] == [(2, ""), (4, loading.INTERRUPTED), (3, "fine")]
+
+
+async def test_a_write_forgets_the_partial_round(database: Database) -> None:
+    session = sessions.create(database)
+    journal = open_journal(database, session).journal
+    await journal.keep(Partial(Message(1, "assistant", "half")))
+    await journal.write(Sealed((reply(1, "whole"),)))
+    await journal.close()
+    assert [m.text for m in loading.load(database, session).state.ledger.messages()] == ["whole"]
+
+
+async def test_a_pass_without_an_end_is_closed_once(database: Database) -> None:
+    session = sessions.create(database, records=[*turns(2), PassStarted("c1", reason="manual", strategy="summarize")])
+    assert loading.load(database, session).problems == ()  # another window may be at it
+    opened = open_journal(database, session)
+    assert "c1" in opened.problems[0]
+    assert [(p.id, p.outcome, p.reason) for p in opened.state.passes] == [("c1", "failed", "manual")]
+    await opened.journal.close()
+    again = open_journal(database, session)
+    assert again.problems == ()
+    assert again.state == opened.state
+    await again.journal.close()
+
+
+async def test_a_pass_whose_change_is_there_counts_as_made(database: Database) -> None:
+    session = sessions.create(database, records=[*turns(2), PassStarted("c1"), compaction("c1", "g1", "g2")])
+    opened = open_journal(database, session)
+    assert [(p.outcome, p.before.used) for p in opened.state.passes] == [("compacted", 1000)]
+    await opened.journal.close()
+
+
+# ── damage ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"\xff\xfe", b'{"type":"from the future"}', b'{"type":"sealed","groups":[{"id":1}]}', "text", 7, None],
+)
+def test_a_damaged_entry_costs_itself_and_is_named(tmp_path: Path, body: object) -> None:
+    with Database(tmp_path) as database:
+        session = sessions.create(database, records=[*turns(3), compaction("c1", "g1", "g2", "g4"), Named("title")])
+        with database.transaction() as connection:
+            if body is None:
+                connection.execute("DELETE FROM journal WHERE seq = 5")
+            else:
+                connection.execute("UPDATE journal SET body = ? WHERE seq = 5", (body,))
+        loaded = loading.load(database, session)
+        assert loaded.state.title == "title"
+        assert len(loaded.state.ledger.compactions) == 1
+        assert (body is None) or "entry 5" in loaded.problems[0]
+        kept = [g.id for g in loaded.state.ledger.groups if g.id != "g6"]
+        assert kept == ["g1", "g2", "g4", "g5", "g8", "g9", "g10", "g12"]
+        opened = open_journal(database, session)
+        assert opened.state == loaded.state
+        opened.journal._lock.release()
+
+
+def test_the_words_of_a_damaged_entry_come_back_from_the_index(database: Database) -> None:
+    session = sessions.create(
+        database, records=[*turns(40), compaction("c1", *(g.id for r in turns(20) for g in r.groups))]
+    )
+    with database.transaction() as connection:
+        connection.execute("UPDATE journal SET body = '!' WHERE seq IN (1, 2)")
+    state = loading.load(database, session).state
+    question = state.ledger.groups[0]
+    assert (question.id, question.kind, question.first.text) == ("g1", "user", "question 1 about harbour 7")
+    assert "contents 1 of the tide gauge" in state.ledger.groups[1].first.text
+    assert len(state.ledger.compactions[0].edits[0].covers) == 60
+
+
+def test_a_bad_page_costs_what_is_on_it(tmp_path: Path) -> None:
+    """Overwrites pages of the file itself, one at a time; whatever is readable is still there."""
+    with Database(tmp_path) as database:
+        session = sessions.create(database, records=turns(150))
+        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        size = database.read("PRAGMA page_size")[0][0]
+        leaves = [page for page, kind in _journal_pages(database) if kind == "leaf"]
+    clean = (tmp_path / "ctxchat.db").read_bytes()
+    for page in leaves[:3]:
+        (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + b"\xa5" * size + clean[page * size :])
+        with Database(tmp_path) as database:
+            loaded = loading.load(database, session)
+            assert 500 < len(loaded.state.ledger.messages()) <= 600
+            assert loaded.problems
+            assert database.check() != []
+
+
+def _journal_pages(database: Database) -> list[tuple[int, str]]:
+    try:
+        return [(p, k) for p, k in database.read("SELECT pageno, pagetype FROM dbstat WHERE name = 'journal'")]
+    except StorageError:
+        pytest.skip("this SQLite has no dbstat")
+
+
+# ── one writer ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_second_window_is_told_and_may_read(database: Database) -> None:
+    session = sessions.create(database, records=turns(1))
+    other_session = sessions.create(database, records=turns(1))
+    first = open_journal(database, session).journal
+    with Database(database.folder) as other:
+        with pytest.raises(SessionBusy, match=session):
+            open_journal(other, session)
+        for forbidden in (lambda: sessions.delete(other, session), lambda: sessions.rename(other, session, "x")):
+            with pytest.raises(SessionBusy):
+                forbidden()
+        assert sessions.is_busy(other, session)
+        assert len(loading.load(other, session).state.ledger.messages()) == 4
+        sessions.rename(other, other_session, "mine")
+        await first.close()
+        second = open_journal(other, session).journal
+        await second.write(Named("second"))
+        await second.close()
+    assert loading.load(database, session).state.title == "second"
+
+
+CHILD = """
+import asyncio, pathlib, sys
+from ctxchat.core.journal import Partial, PassStarted, Sealed
+from ctxchat.core.messages import Message, ToolCall
+from ctxchat.storage.database import Database
+from ctxchat.storage.journal import open_journal
+from tests.storage.samples import compaction, round_of, user
+
+async def main():
+    database = Database(pathlib.Path(sys.argv[1]))
+    opened = open_journal(database, sys.argv[2])
+    journal, seq = opened.journal, opened.state.ledger.next_seq
+    print("ready", flush=True)
+    while True:
+        await journal.write(Sealed((user(seq, "question " * 50, seq),)))
+        print(f"g{seq}", flush=True)
+        await journal.keep(Partial(Message(seq + 1, "assistant", "half " * 50), turn=seq))
+        await journal.write(Sealed((round_of(seq + 1, "result " * 50, seq),)))
+        print(f"g{seq + 1}", flush=True)
+        await journal.write(PassStarted(f"c{seq}"))
+        await journal.write(compaction(f"c{seq}", f"g{seq + 1}"))
+        print(f"c{seq}", flush=True)
+        seq += 3
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is a POSIX matter")
+def test_kill_9_in_the_middle_of_writing_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    with Database(tmp_path) as database:
+        session = sessions.create(database)
+        acknowledged: set[str] = set()
+        for _ in range(8):
+            child = subprocess.Popen(
+                [sys.executable, "-c", CHILD, tmp_path, session], stdout=subprocess.PIPE, text=True
+            )
+            assert child.stdout and child.stdout.readline() == "ready\n"
+            with pytest.raises(SessionBusy):
+                open_journal(database, session)
+            time.sleep(chance.uniform(0, 0.12))
+            child.send_signal(signal.SIGKILL)
+            acknowledged |= {
+                line.strip() for line in child.stdout.read().splitlines(keepends=True) if line.endswith("\n")
+            }
+            child.wait()
+            child.stdout.close()
+            opened = open_journal(database, session)  # the lock died with its process
+            state = opened.state
+            ids = {g.id for g in state.ledger.groups} | {c.id for c in state.ledger.changes}
+            assert acknowledged <= ids
+            assert state.skipped == ()
+            assert loading.load(database, session).state == state
+            assert {p.outcome for p in state.passes} <= {"compacted", "failed"}
+            opened.journal._lock.release()
+        assert len(acknowledged) > 20
+        assert database.check() == []

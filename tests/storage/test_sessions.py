@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.core.errors import CtxchatError, StorageError, UsageError
+from ctxchat.core.journal import Named, Partial, PassStarted, Undone
+from ctxchat.core.messages import Message
+from ctxchat.storage import archive, loading, sessions
+from ctxchat.storage.database import Database
+from ctxchat.storage.journal import open_journal
+from ctxchat.storage.spill import read_spilled
+from tests.storage.samples import compaction, turns
+
+
+def test_ids_sort_by_age() -> None:
+    stamps = [
+        f"20{year}-03-0{day}T10:00:0{second}.000Z" for year in (24, 26, 58) for day in (1, 2) for second in (0, 1)
+    ]
+    ids = [sessions.new_id(at) for at in stamps]
+    assert ids == sorted(ids)
+    assert {len(id) for id in ids} == {12}
+    assert len({sessions.new_id(stamps[0]) for _ in range(100)}) > 90
+
+
+def test_the_list_says_what_the_sessions_are(database: Database) -> None:
+    assert sessions.rows(database) == []
+    assert sessions.latest(database) == ""
+    first = sessions.create(database, records=turns(2))
+    second = sessions.create(database, model="gpt", records=[*turns(3), compaction("c1", "g1"), Named("named")])
+    (top, below) = sessions.rows(database)
+    assert (top.id, top.title, top.messages, top.model, top.compactions, top.parent) == (
+        second,
+        "named",
+        12,
+        "gpt",
+        1,
+        "",
+    )
+    assert (below.id, below.title, below.messages) == (first, "question 1 about harbour 7", 8)
+    assert sessions.latest(database) == second
+    sessions.rename(database, first, "  two\nlines ")
+    assert sessions.rows(database)[0].title == "two lines"
+    assert loading.load(database, first).state.title == "two lines"
+    sessions.append(database, second, Undone("c1"))
+    assert sessions.row(database, second).compactions == 0
+
+
+def test_a_unique_beginning_is_enough(database: Database) -> None:
+    ids = [sessions.create(database) for _ in range(3)]
+    assert [sessions.find(database, id) for id in ids] == ids
+    assert sessions.find(database, f" {ids[0].upper()} ") == ids[0]
+    with pytest.raises(UsageError, match="several"):
+        sessions.find(database, "0")
+    with pytest.raises(UsageError, match="no session 'zzzz'"):
+        sessions.find(database, "zzzz")
+
+
+CRAFTED = ["", "../../x", "..", "/etc", "0" * 13, "%", "_", "0' OR 1", "a/b", "a\0b", "..\\x", "\u202e", "AAAAAAAAAAA!"]
+
+
+@pytest.mark.parametrize("crafted", CRAFTED)
+def test_crafted_ids_go_nowhere(database: Database, tmp_path: Path, crafted: str) -> None:
+    kept = sessions.create(database, records=turns(1))
+    before = sorted(tmp_path.rglob("*"))
+    for verb in (sessions.find, sessions.delete, sessions.fork, open_journal, sessions.row, sessions.is_busy):
+        with pytest.raises(CtxchatError):
+            verb(database, crafted)
+    with pytest.raises(CtxchatError):
+        sessions.rename(database, crafted, "x")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert sessions.row(database, kept).messages == 4
+
+
+async def test_deleting_takes_what_belongs_to_it_and_nothing_else(database: Database, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious.txt").write_text("mine")
+    other = sessions.create(database, records=[*turns(2), compaction("c1", "g1")])
+    session = sessions.create(database, records=[*turns(2), compaction("c1", "g1")])
+    for id in (session, other):
+        journal = open_journal(database, id).journal
+        await journal.spill("m1.txt", "large")
+        await journal.keep(Partial(Message(99, "assistant", "half")))
+        await journal.close()
+    folder = database.folder / "sessions" / session
+    (folder / "link").symlink_to(outside, target_is_directory=True)
+    (folder / "tool-results" / "file-link").symlink_to(outside / "precious.txt")
+    sessions.delete(database, session)
+    assert not folder.exists()
+    assert (outside / "precious.txt").read_text() == "mine"
+    assert [row.id for row in sessions.rows(database)] == [other]
+    for table in ("journal", "groups", "messages", "compactions", "covers", "partials"):
+        assert database.read(f"SELECT DISTINCT session FROM {table}") == [(other,)]
+    assert {hit.session for hit in archive.search(database, "harbour")} == {other}
+    assert read_spilled(database.folder / "sessions" / other, "tool-results/m1.txt") == "large"
+    with pytest.raises(StorageError):
+        sessions.delete(database, session)
+    assert database.read("SELECT * FROM doomed") == []
+
+
+def test_a_link_in_place_of_a_sessions_folder_is_not_followed(database: Database, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious.txt").write_text("mine")
+    session = sessions.create(database, records=turns(1))
+    (database.folder / "sessions").mkdir(exist_ok=True)
+    (database.folder / "sessions" / session).symlink_to(outside, target_is_directory=True)
+    with pytest.raises(StorageError, match="link"):
+        open_journal(database, session)
+    with pytest.raises(StorageError, match="link"):
+        sessions.delete(database, session)
+    assert [p.name for p in outside.iterdir()] == ["precious.txt"]
+
+
+def test_a_folder_that_was_left_over_goes_at_the_next_start(database: Database) -> None:
+    session = sessions.create(database, records=turns(1))
+    folder = database.folder / "sessions" / session
+    folder.mkdir(parents=True)
+    (folder / "secret.txt").write_text("x")
+    with database.transaction() as connection:  # as a kill between rows and files leaves it
+        connection.execute("INSERT INTO doomed VALUES (?)", (session,))
+        connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+    Database(database.folder).close()
+    assert not folder.exists()
+
+
+async def test_writing_to_a_session_deleted_elsewhere_is_told(database: Database) -> None:
+    session = sessions.create(database)
+    journal = open_journal(database, session).journal
+    with database.transaction() as connection:
+        connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+    with pytest.raises(StorageError, match="deleted elsewhere"):
+        await journal.write(*turns(1))
+    with pytest.raises(StorageError, match="deleted elsewhere"):
+        await journal.keep(Partial(Message(1, "assistant", "x")))
+
+
+# ── forks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_fork_is_equal_and_goes_its_own_way(database: Database) -> None:
+    session = sessions.create(database, records=[*turns(3), compaction("c1", "g1", "g2"), Named("first")])
+    journal = open_journal(database, session).journal
+    path = await journal.spill("m3.txt", "large")
+    await journal.keep(Partial(Message(13, "assistant", "half"), turn=3))
+    await journal.close()
+    fork = sessions.fork(database, session)
+    assert sessions.row(database, fork).parent == session
+    assert loading.load(database, fork).state == loading.load(database, session).state
+    sessions.delete(database, session)
+    assert read_spilled(database.folder / "sessions" / fork, path) == "large"
+    assert archive.show(database, "c1").session == fork
+
+
+def test_a_fork_from_a_message_takes_its_group_whole(database: Database) -> None:
+    session = sessions.create(database, records=[*turns(2), compaction("c1", "g1", "g2"), *turns(4)[6:]])
+    state = loading.load(database, sessions.fork(database, session, "m2")).state
+    assert [g.id for g in state.ledger.groups] == ["g1", "g2"]
+    assert state.ledger.changes == ()
+    state = loading.load(database, sessions.fork(database, session, "m9")).state
+    assert [g.id for g in state.ledger.groups][-1] == "g9"
+    assert [c.id for c in state.ledger.changes] == ["c1"]
+    state = loading.load(database, sessions.fork(database, session, "c1")).state
+    assert [c.id for c in state.ledger.changes] == ["c1"]
+    assert len(state.ledger.groups) == 6
+    with pytest.raises(UsageError, match="m99"):
+        sessions.fork(database, session, "m99")
+
+
+def test_a_fork_leaves_out_what_does_not_fit(database: Database) -> None:
+    records = [*turns(1), compaction("bad", "g1", "g77"), Undone("bad"), PassStarted("p"), compaction("good", "g1")]
+    assert sessions.fitting(records) == [*turns(1), compaction("good", "g1")]
+
+
+# ── spilled texts ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_spilled_texts_stay_inside_and_are_never_overwritten(database: Database, tmp_path: Path) -> None:
+    session = sessions.create(database)
+    journal = open_journal(database, session).journal
+    for name in [
+        "tool-results/m12.txt",
+        "../../etc/passwd",
+        "/abs",
+        "..",
+        "",
+        "a" * 300,
+        "call:1\n\x1b[2J",
+        "\u65e5.txt",
+        ".lock",
+    ]:
+        path = await journal.spill(name, f"text of {name}")
+        place = (journal.folder / path).resolve()
+        assert place.is_relative_to((journal.folder / "tool-results").resolve())
+        assert read_spilled(journal.folder, path) == f"text of {name}"
+    assert await journal.spill("m12.txt", "text of tool-results/m12.txt") == "tool-results/m12.txt"
+    assert await journal.spill("m12.txt", "another") == "tool-results/m12-2.txt"
+    assert await journal.spill("m12.txt", "another") == "tool-results/m12-2.txt"
+    assert await journal.spill("half", "\ud83d")
+    (tmp_path / "target").write_text("mine")
+    (journal.folder / "tool-results" / "trap.txt").symlink_to(tmp_path / "target")
+    assert await journal.spill("trap.txt", "large") == "tool-results/trap-2.txt"
+    assert (tmp_path / "target").read_text() == "mine"
+    for bad in ["tool-results/missing.txt", "../../ctxchat.db", "tool-results/trap.txt", "tool-results/../.lock"]:
+        with pytest.raises(StorageError):
+            read_spilled(journal.folder, bad)
+
+
+@given(st.text())
+def test_any_name_is_made_safe(name: str) -> None:
+    from ctxchat.storage.files import safe_name
+
+    safe = safe_name(name)
+    assert 0 < len(safe) <= 100
+    assert safe.strip(".") and "/" not in safe and "\\" not in safe and safe.isascii() and safe.isprintable()
+    assert safe_name(safe) == safe
