@@ -4,7 +4,7 @@ The shipped reference, validation, the documentation's table and the editors' JS
 Knows no file.
 """
 
-from __future__ import annotations
+# No postponed annotations here: evaluating 170 of them from text would take 7 ms of every start.
 
 from typing import Annotated, Any, Literal
 
@@ -347,9 +347,9 @@ class Condition(Table, frozen=True, rename={"not_": "not"}):
     tool_calls: Annotated[AtLeast | None, opt("Tool calls of the turn.", unit="calls")] = None
     message_count: Annotated[AtLeast | None, opt("Messages of the conversation in view.", unit="messages")] = None
     tool_name: Annotated[str | None, opt("Name of the tool, with wildcards.")] = None
-    all_of: Annotated[tuple[Condition, ...] | None, opt("Each of these.")] = None
-    any_of: Annotated[tuple[Condition, ...] | None, opt("At least one of these.")] = None
-    not_: Annotated[Condition | None, opt("Not this.")] = None
+    all_of: Annotated[tuple["Condition", ...] | None, opt("Each of these.")] = None
+    any_of: Annotated[tuple["Condition", ...] | None, opt("At least one of these.")] = None
+    not_: Annotated["Condition | None", opt("Not this.")] = None
 
 
 HookEvent = Literal[

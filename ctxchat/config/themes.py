@@ -72,14 +72,26 @@ class Themes(msgspec.Struct, frozen=True):
 
 def load_themes(config: Path | None = None) -> Themes:
     """Ours, then those in the `themes` folder of a person's settings folder; a person's own wins over ours of that name."""
-    folders = [paths.shipped() / "themes", *([config / "themes"] if config else [])]
     themes: dict[str, Theme] = {}
     problems: list[Problem] = []
-    for folder in folders:
+    for folder in _folders(config):
         found, wrong = _folder(folder)
         themes |= {theme.name: theme for theme in found}
         problems += wrong
     return Themes(themes, tuple(problems))
+
+
+def one_theme(name: str, config: Path | None = None) -> tuple[Theme, tuple[Problem, ...]]:
+    """Only the theme of that name, for the first frame; our dark one and the reason where it cannot be had."""
+    ours, *theirs = _folders(config)
+    plain = name.isprintable() and bool(name) and not set(name) & set("/\\.")
+    if plain and not any(folder.is_dir() for folder in theirs) and (ours / f"{name}.toml").is_file():
+        theme, problems = read_theme(ours / f"{name}.toml")
+        if theme:
+            return theme, problems
+    found = load_themes(config)
+    unknown = found.unknown(name)
+    return found.named(name), (*found.problems, *([unknown] if unknown else []))
 
 
 def read_theme(path: Path) -> tuple[Theme | None, tuple[Problem, ...]]:
@@ -187,6 +199,10 @@ def _faults(tree: dict[str, Any]) -> Iterable[tuple[KeyPath, Problem]]:
                 )
             elif not right(value):
                 yield (table, key), Problem(f"is {shown(value)}", allowed=f"must be {allowed}")
+
+
+def _folders(config: Path | None) -> list[Path]:
+    return [paths.shipped() / "themes", *([config / "themes"] if config else [])]
 
 
 def _folder(folder: Path) -> tuple[list[Theme], list[Problem]]:
