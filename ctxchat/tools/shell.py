@@ -48,7 +48,7 @@ class Shell(Tool[ShellArguments]):
         "input; what it leaves in the background ends with the call. Long output keeps its beginning and its end."
     )
     arguments = ShellArguments
-    parallel = False
+    reads_only = False
 
     def __init__(self, sandbox: Sandbox, environ: Mapping[str, str], keep: Sequence[str] = ()) -> None:
         super().__init__()

@@ -10,7 +10,6 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from functools import cached_property
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 import msgspec
@@ -39,15 +38,21 @@ class Tool(ABC, Generic[A]):
     name: ClassVar[str]
     about: ClassVar[str]
     arguments: type[A]
-    parallel: bool = True
+    reads_only: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._judged: dict[str, Demand] = {}
+        self._spec = ToolSpec(self.name, self.about, schema_of(self.arguments))
 
-    @cached_property
+    @property
     def spec(self) -> ToolSpec:
         """Name, description, schema."""
-        return ToolSpec(self.name, self.about, schema_of(self.arguments))
+        return self._spec
+
+    @property
+    def parallel(self) -> bool:
+        """True when several calls may run at once."""
+        return self.reads_only
 
     def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
         """What the call would do. May read files: call it off the event loop. Raises ToolError."""

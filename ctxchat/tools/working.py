@@ -26,17 +26,17 @@ async def answers(job: Job, seconds: float) -> AsyncGenerator[Answer, None]:
     argv = [sys.executable, "-P", "-W", "ignore", "-m", "ctxchat.tools.worker"]
     pipe = asyncio.subprocess.PIPE
     async with child(argv, stdin=pipe, stderr=pipe, env=environment(os.environ)) as process:
+        sending = asyncio.create_task(_send(process, msgspec.json.encode(job)))
         try:
-            async with asyncio.timeout(seconds):
-                sending = asyncio.create_task(_send(process, msgspec.json.encode(job)))
-                async for line in _lines(process):
-                    answer: Answer = msgspec.json.decode(line, type=Answer)
-                    if isinstance(answer, Refused):
-                        raise ToolError(answer.why)
-                    yield answer
-                await sending
+            async for line in _lines(process, asyncio.get_running_loop().time() + seconds):
+                answer: Answer = msgspec.json.decode(line, type=Answer)
+                if isinstance(answer, Refused):
+                    raise ToolError(answer.why)
+                yield answer
         except TimeoutError as error:
             raise TimeUp from error
+        finally:
+            sending.cancel()
         if await process.wait():
             said = (await process.stderr.read()).decode("utf-8", "replace") if process.stderr else ""
             raise ToolError(f"The search ended unexpectedly. {said.strip().splitlines()[-1] if said.strip() else ''}")
@@ -52,11 +52,16 @@ async def _send(process: asyncio.subprocess.Process, data: bytes) -> None:
         pass  # it ended early; its exit code says more
 
 
-async def _lines(process: asyncio.subprocess.Process) -> AsyncGenerator[bytes, None]:
-    """Lines of any length (a stream reader's own refuse long ones)."""
+async def _lines(process: asyncio.subprocess.Process, deadline: float) -> AsyncGenerator[bytes, None]:
+    """Lines of any length (a stream reader's own refuse long ones). Raises TimeoutError."""
     assert process.stdout
     rest = b""
-    while piece := await process.stdout.read(_PIECE):
+    while True:
+        # The deadline is around this wait alone: around a yield it would cancel whoever is listening.
+        async with asyncio.timeout_at(deadline):
+            piece = await process.stdout.read(_PIECE)
+        if not piece:
+            return
         *lines, rest = (rest + piece).split(b"\n")
         for line in lines:
             yield line

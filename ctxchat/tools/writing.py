@@ -54,7 +54,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class _Writer(Tool[A]):
-    parallel = False
+    reads_only = False
 
     def change(self, arguments: A, context: ToolContext) -> Change:
         """What would be written. Raises ToolError or OSError."""

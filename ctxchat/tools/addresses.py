@@ -1,0 +1,69 @@
+"""Which addresses of the network may be fetched from: public ones, judged after the name was resolved. Fetches nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+import httpx
+
+from ctxchat.core.errors import ToolError
+
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+"""Host and port to addresses. Raises OSError."""
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+async def system_resolve(host: str, port: int) -> list[str]:
+    """The system's resolver."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def is_public(address: IPAddress) -> bool:
+    """True for an address anyone could reach: not this machine, this network, a cloud's metadata, nor one that hides such."""
+    if isinstance(address, ipaddress.IPv6Address):
+        hidden = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
+        if hidden is None and address in _NAT64:
+            hidden = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if hidden is not None:
+            return is_public(hidden)
+    return address.is_global and not address.is_multicast
+
+
+def checked(written: str) -> httpx.URL:
+    """An address in its plain form. Raises ToolError for what is not http(s) or carries a password."""
+    written = written.strip()
+    scheme = urlsplit(written).scheme.lower() if "://" in written else ""
+    if scheme not in {"http", "https"}:
+        raise ToolError(f"{written[:200]} is no address that can be fetched.", "It begins with http:// or https://.")
+    try:
+        url = httpx.URL(written)
+        host = url.host
+    except (httpx.InvalidURL, ValueError, UnicodeError) as error:
+        raise ToolError(f"{written[:200]} is no valid address: {error}.") from error
+    if not host:
+        raise ToolError(f"{written[:200]} names no host.")
+    if url.userinfo:
+        raise ToolError("An address with a user name or password in it is not fetched.")
+    return url.copy_with(fragment=None)
+
+
+async def addresses(url: httpx.URL, resolve: Resolve, allowed: Callable[[IPAddress], bool]) -> list[str]:
+    """The addresses of a host, every one of them allowed. Raises ToolError."""
+    port = url.port or (443 if url.scheme == "https" else 80)
+    try:
+        found = await resolve(url.host, port)
+    except (OSError, UnicodeError) as error:
+        raise ToolError(f"The host {url.host} cannot be found.", "Check the address and the connection.") from error
+    for address in found:
+        if not allowed(ipaddress.ip_address(address.partition("%")[0])):
+            raise ToolError(f"{url.host} is {address}, an address of this machine or its network; it is not fetched.")
+    if not found:
+        raise ToolError(f"The host {url.host} has no address.")
+    return found

@@ -1,0 +1,46 @@
+"""The tools we bring, built from what they need. The composition root calls this; nothing here is found out by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ctxchat.core.ports import ToolPort
+from ctxchat.tools.notes import Ask, AskUser, Recall, Remember, Search, Show, Todo
+from ctxchat.tools.reading import ReadFile
+from ctxchat.tools.sandbox import Sandbox
+from ctxchat.tools.searching import Glob, Grep, ListFiles
+from ctxchat.tools.shell import Shell
+from ctxchat.tools.web import WebFetch
+from ctxchat.tools.writing import EditFile, WriteFile
+
+
+def standard_tools(
+    *,
+    sandbox: Sandbox,
+    environ: Mapping[str, str],
+    keep_environ: Sequence[str] = (),
+    memory_file: Path | None = None,
+    ask: Ask | None = None,
+    search: Search | None = None,
+    show: Show | None = None,
+    web: bool = True,
+) -> tuple[ToolPort, ...]:
+    """All tools in the order a model is told of them, new ones for each session.
+
+    `sandbox` comes from `sandbox.find_sandbox` (or is `Sandbox()` for none), `environ` is what commands may see, without
+    the keys in it but for `keep_environ`. What nothing was handed in for is left out: `remember` without a memory file,
+    `ask_user` where nobody can answer, `recall` without both `search` and `show`.
+    """
+    tools: list[ToolPort] = [ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile()]
+    tools.append(Shell(sandbox, environ, keep_environ))
+    if web:
+        tools.append(WebFetch())
+    tools.append(Todo())
+    if ask:
+        tools.append(AskUser(ask))
+    if memory_file:
+        tools.append(Remember(memory_file))
+    if search and show:
+        tools.append(Recall(search, show))
+    return tuple(tools)

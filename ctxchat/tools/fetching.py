@@ -1,0 +1,122 @@
+"""One page over HTTP. The address that was judged is the one connected to; another host is not followed to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from email.message import Message
+
+import httpx
+import msgspec
+
+from ctxchat.core.errors import ToolError
+from ctxchat.tools.addresses import IPAddress, Resolve, addresses, checked, is_public, system_resolve
+
+MAX_BYTES = 2_000_000
+MAX_REDIRECTS = 5
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """A response that was read, at most MAX_BYTES of it."""
+
+    url: httpx.URL
+    status: int
+    kind: str
+    charset: str
+    body: bytes
+    cut: bool
+
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """A response that sends us to another address."""
+
+    url: httpx.URL
+
+
+class Fetcher:
+    """`allowed` judges every address before it is connected to; `seconds` is for everything together."""
+
+    def __init__(
+        self,
+        *,
+        resolve: Resolve = system_resolve,
+        allowed: Callable[[IPAddress], bool] = is_public,
+        seconds: float = 30.0,
+        verify: bool = True,
+    ) -> None:
+        self._resolve, self._allowed, self._seconds, self._verify = resolve, allowed, seconds, verify
+
+    async def fetch(self, url: httpx.URL) -> Answered | Elsewhere:
+        """What the address answers. Raises ToolError."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._follow(url)
+        except TimeoutError as error:
+            raise ToolError(f"{url.host} did not answer within {self._seconds:g} s.") from error
+        except httpx.HTTPError as error:
+            raise ToolError(f"{url.host} could not be read: {str(error) or type(error).__name__}.") from error
+
+    async def _follow(self, url: httpx.URL) -> Answered | Elsewhere:
+        start = url
+        for _ in range(MAX_REDIRECTS + 1):
+            got = await self._get(url)
+            if isinstance(got, Answered):
+                return got
+            if not _same_place(start, got.url):
+                return got
+            url = got.url
+        raise ToolError(f"{start} redirects more than {MAX_REDIRECTS} times.")
+
+    async def _get(self, url: httpx.URL) -> Answered | Elsewhere:
+        """One request, to one of the addresses that were judged: a name that changes its mind meanwhile changes nothing."""
+        refused: Exception | None = None
+        for address in (await addresses(url, self._resolve, self._allowed))[:4]:
+            try:
+                async with self._open(url, address) as response:
+                    return await _answer(url, response)
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                refused = error
+        raise ToolError(f"{url.host} cannot be reached: {refused}.") from refused
+
+    @asynccontextmanager
+    async def _open(self, url: httpx.URL, address: str) -> AsyncGenerator[httpx.Response, None]:
+        headers = {
+            "Host": url.netloc.decode("ascii"),
+            "User-Agent": "ctxchat",
+            "Accept": "text/html,text/plain,text/*;q=0.9,application/json,*/*;q=0.5",
+            "Accept-Encoding": "gzip, deflate",
+        }
+        # The certificate is still checked against the name.
+        extensions = {"sni_hostname": url.host} if url.scheme == "https" else {}
+        # Environment proxies would resolve the name once more, and elsewhere.
+        async with (
+            httpx.AsyncClient(trust_env=False, verify=self._verify, timeout=self._seconds) as client,
+            client.stream("GET", url.copy_with(host=address), headers=headers, extensions=extensions) as response,
+        ):
+            yield response
+
+
+async def _answer(url: httpx.URL, response: httpx.Response) -> Answered | Elsewhere:
+    if response.is_redirect and (target := response.headers.get("location")):
+        try:
+            joined = url.join(target)
+        except (httpx.InvalidURL, ValueError) as error:
+            raise ToolError(f"{url} redirects to an address that is none.") from error
+        return Elsewhere(checked(str(joined)))
+    header = Message()
+    header["content-type"] = response.headers.get("content-type", "")
+    body = bytearray()
+    async for piece in response.aiter_bytes(65536):
+        body += piece
+        if len(body) > MAX_BYTES:
+            break
+    kind, charset = header.get_content_type(), str(header.get_param("charset", "") or "").lower()
+    given = kind if response.headers.get("content-type") else ""
+    return Answered(url, response.status_code, given, charset, bytes(body[:MAX_BYTES]), len(body) > MAX_BYTES)
+
+
+def _same_place(start: httpx.URL, target: httpx.URL) -> bool:
+    """The same host, `www.` or not; a port of its own stays; never from https back to http."""
+    plain = start.host.removeprefix("www.") == target.host.removeprefix("www.")
+    return plain and start.port == target.port and not (start.scheme == "https" and target.scheme == "http")

@@ -1,0 +1,173 @@
+"""todo, remember, recall and ask_user: tools that touch no file of the workspace. Where answers come from is handed in."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from ctxchat.core.access import Demand
+from ctxchat.core.errors import ToolError
+from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.tools.text import clip_line
+from ctxchat.tools.tool import Arguments, Pieces, Tool
+
+Ask = Callable[[str, Sequence[str]], Awaitable[str]]
+"""A question and the answers to choose from (none: free text) to what the person said; empty where they said nothing."""
+
+Search = Callable[[str], Awaitable[str]]
+"""A query to what was found, ready to be read; empty for nothing."""
+
+Show = Callable[[str], Awaitable[str]]
+"""The id of a message, group or compaction to its text; empty where there is none."""
+
+_MARKS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
+
+
+class TodoItem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    text: str
+    status: Literal["pending", "in_progress", "done"] = "pending"
+
+
+class TodoArguments(Arguments, frozen=True):
+    items: list[TodoItem]
+
+
+class Todo(Tool[TodoArguments]):
+    """The list as last written is `drawn`, for whoever shows it or sends it again after a compaction."""
+
+    name = "todo"
+    about = "Keep the plan of a task with several steps: give the whole list each time, one item in_progress."
+    arguments = TodoArguments
+    reads_only = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn = ""
+
+    def wants(self, arguments: TodoArguments, context: ToolContext) -> Demand:
+        done = sum(item.status == "done" for item in arguments.items)
+        return Demand("none", summary=f"to-do list: {done} of {len(arguments.items)} done")
+
+    async def work(self, arguments: TodoArguments, context: ToolContext) -> Pieces:
+        lines = [f"{_MARKS[item.status]} {' '.join(item.text.split())}" for item in arguments.items]
+        self.drawn = "\n".join(lines)
+        yield ToolOutput(self.drawn or "The list is empty.")
+
+
+class AskArguments(Arguments, frozen=True):
+    question: str
+    options: Annotated[list[str], msgspec.Meta(description="Answers to choose from")] = []
+
+
+class AskUser(Tool[AskArguments]):
+    name = "ask_user"
+    about = "Ask the user when only they can decide and guessing would be costly. One question at a time."
+    arguments = AskArguments
+    reads_only = False
+
+    def __init__(self, ask: Ask) -> None:
+        super().__init__()
+        self._ask = ask
+
+    def wants(self, arguments: AskArguments, context: ToolContext) -> Demand:
+        if not arguments.question.strip():
+            raise ToolError("The question is empty.")
+        return Demand("none", summary=f"ask: {clip_line(' '.join(arguments.question.split()), 200)}")
+
+    async def work(self, arguments: AskArguments, context: ToolContext) -> Pieces:
+        answer = await self._ask(arguments.question, tuple(arguments.options))
+        said = (
+            f"The user answered: {answer}" if answer.strip() else "The user gave no answer. Decide yourself and say so."
+        )
+        yield ToolOutput(said)
+
+
+class RememberArguments(Arguments, frozen=True):
+    text: Annotated[str, msgspec.Meta(description="One fact, in one sentence")]
+
+
+class Remember(Tool[RememberArguments]):
+    """Appends to the user's memory file at `path`, which is made when it is first needed."""
+
+    name = "remember"
+    about = (
+        "Keep a lasting wish or fact about the user or the project for all later sessions. Not for this task's details."
+    )
+    arguments = RememberArguments
+    reads_only = False
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def wants(self, arguments: RememberArguments, context: ToolContext) -> Demand:
+        line = _one_line(arguments.text)
+        summary = f"remember: {clip_line(line, 200)}"
+        return Demand("write", str(self._path), False, summary, preview=f"+- {line}\n", pattern=str(self._path))
+
+    async def work(self, arguments: RememberArguments, context: ToolContext) -> Pieces:
+        line = f"- {_one_line(arguments.text)}"
+        new = await asyncio.to_thread(_append, self._path, line)
+        yield ToolOutput("Remembered." if new else "That is remembered already.", diff=f"+{line}\n" if new else "")
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    if not line:
+        raise ToolError("There is nothing to remember: text is empty.")
+    if len(line) > 1000:
+        raise ToolError(f"That is {len(line)} characters; a memory is at most 1000.", "Say it shorter.")
+    try:
+        line.encode()
+    except UnicodeEncodeError as error:
+        raise ToolError("The text holds characters that cannot be written.") from error
+    return line
+
+
+def _append(path: Path, line: str) -> bool:
+    """Add a line at the end; False where it is there already."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    old = path.read_text("utf-8", "replace") if path.exists() else ""
+    if line in old.split("\n"):
+        return False
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    with os.fdopen(handle, "ab") as file:
+        file.write((("\n" if old and not old.endswith("\n") else "") + line + "\n").encode())
+    return True
+
+
+class RecallArguments(Arguments, frozen=True):
+    query: Annotated[str, msgspec.Meta(description="Words to search for")] = ""
+    id: Annotated[
+        str, msgspec.Meta(description="What to show whole, such as m12 or an id from a summary or a search")
+    ] = ""
+
+
+class Recall(Tool[RecallArguments]):
+    name = "recall"
+    about = "Look into this conversation's archive, where all that was summarised or shortened stands word for word. Give query or id."
+    arguments = RecallArguments
+
+    def __init__(self, search: Search, show: Show) -> None:
+        super().__init__()
+        self._search, self._show = search, show
+
+    def wants(self, arguments: RecallArguments, context: ToolContext) -> Demand:
+        wanted = arguments.id.strip() or arguments.query.strip()
+        if not wanted:
+            raise ToolError("recall needs a query or an id.")
+        return Demand("none", summary=f"recall {clip_line(wanted, 200)}")
+
+    async def work(self, arguments: RecallArguments, context: ToolContext) -> Pieces:
+        if name := arguments.id.strip():
+            text = await self._show(name)
+            yield ToolOutput(text or f"There is nothing with the id {name}.", "ok" if text else "error")
+            return
+        yield ToolOutput(
+            await self._search(arguments.query.strip()) or f"Nothing in the archive matches {arguments.query!r}."
+        )
