@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.config.check import get
 from ctxchat.config.files import Loaded
 from ctxchat.config.layers import Origin
 from ctxchat.config.merge import leaves
 from ctxchat.config.options import Option, find, options
 from ctxchat.config.problems import KeyPath, key_text
+from ctxchat.config.trees import get
 from ctxchat.core.budget import make_budget
 from ctxchat.core.figures import Figures
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.config import keys, paths
+from ctxchat.config.agreement import build
 from ctxchat.config.atomic import write_text
-from ctxchat.config.check import KnownNames, build
+from ctxchat.config.check import KnownNames
 from ctxchat.config.layers import Layer, Origin, agreeing, environment_layer, file_layer, flags_layer
-from ctxchat.config.merge import Tree, leaves, merge, split_trust
+from ctxchat.config.merge import leaves, merge, split_trust
 from ctxchat.config.options import find
 from ctxchat.config.problems import KeyPath, Problem, key_text
 from ctxchat.config.schema import Settings
@@ -138,7 +139,6 @@ def _project_layer(workspace: Path | None, folder: Path, known: KnownNames) -> t
     layer = file_layer("project", paths.project_file(workspace), known)
     if not layer.tree or is_trusted(folder, workspace):
         return layer, ()
-    harmless: Tree
     harmless, held = split_trust(layer.tree)
     return msgspec.structs.replace(layer, tree=harmless), held
 

@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from ctxchat.config.check import Fault, KnownNames, build, check, contradictions, get, nested, overlay, without
+from ctxchat.config.agreement import build, contradictions
+from ctxchat.config.check import KnownNames, check
 from ctxchat.config.lines import layout, parse_key
-from ctxchat.config.merge import Tree, merge
+from ctxchat.config.merge import merge
 from ctxchat.config.options import Option, bare, find, options
-from ctxchat.config.problems import KeyPath, Problem, key_text, nearest
+from ctxchat.config.problems import Fault, KeyPath, Problem, key_text, nearest
 from ctxchat.config.reading import read
+from ctxchat.config.trees import Tree, get, nested, overlay, without
 
 LayerName = Literal["default", "user", "last good", "project", "environment", "command line"]
 

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from ctxchat.config.check import get, nested, overlay
 from ctxchat.config.options import facts, members, shape
 from ctxchat.config.problems import KeyPath, key_text
 from ctxchat.config.schema import Settings, Table
-
-Tree = dict[str, Any]
+from ctxchat.config.trees import Tree, get, nested, overlay
 
 
 def merge(below: Tree, above: Tree) -> Tree:

@@ -33,6 +33,16 @@ class Problem(msgspec.Struct, frozen=True):
         return f"{head}: {tail}" if head else tail
 
 
+class Fault(msgspec.Struct, frozen=True):
+    """What is wrong at one place of a tree. `against` is the other place of a contradiction."""
+
+    path: KeyPath
+    what: str
+    allowed: str = ""
+    nearest: str = ""
+    against: KeyPath = ()
+
+
 def key_text(path: KeyPath) -> str:
     """The dotted key as written in TOML; elements of arrays as `hooks[2]`, counted from 1 as people do."""
     text = ""

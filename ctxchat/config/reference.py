@@ -37,7 +37,7 @@ EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
             "description": "Reads a change and says what is wrong with it.",
             "model": "openai/gpt-5-mini",
             "prompt": "Review the change. Name file and line. Change nothing.",
-            "tools": ["read", "grep"],
+            "tools": ["read_file", "grep"],
             "permissions": "read-only",
             "context": {"keep_recent": 6},
         },

@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ctxchat.config.agreement import build, contradictions
 from ctxchat.config.atomic import write_text
-from ctxchat.config.check import Fault, KnownNames, build, check, contradictions, get, nested, overlay, without
+from ctxchat.config.check import KnownNames, check
 from ctxchat.config.files import entry_points
 from ctxchat.config.lines import Layout, Section, layout, parse_key
 from ctxchat.config.literals import bare_key, literal
-from ctxchat.config.problems import KeyPath, Problem, key_text
+from ctxchat.config.problems import Fault, KeyPath, Problem, key_text
 from ctxchat.config.reading import read
+from ctxchat.config.trees import get, nested, overlay, without
 from ctxchat.core.errors import UsageError
 
 _BOM = "\ufeff"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -15,12 +16,14 @@ import pytest
 
 from ctxchat.config import paths
 from ctxchat.config.agents import for_agent
-from ctxchat.config.check import build, check, contradictions, get
+from ctxchat.config.agreement import build, contradictions
+from ctxchat.config.check import check
 from ctxchat.config.explain import as_json, in_tokens, rows
 from ctxchat.config.json_schema import json_schema
 from ctxchat.config.options import find, options
 from ctxchat.config.reference import docs_rows, render
 from ctxchat.config.schema import DEFAULTS, Settings
+from ctxchat.config.trees import get
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.errors import UsageError
 from ctxchat.core.figures import Figures
@@ -42,6 +45,24 @@ def test_the_shipped_reference_is_what_the_schema_says() -> None:
 def test_the_reference_can_be_written_anew(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "ctxchat.config.reference", str(tmp_path / "c.toml")], check=True, cwd=ROOT)
     assert (tmp_path / "c.toml").read_text(encoding="utf-8") == render()
+
+
+def test_what_is_shipped_is_found_in_an_installed_package(tmp_path: Path) -> None:
+    package = tmp_path / "ctxchat"
+    for part in ("config", "core"):
+        shutil.copytree(ROOT / "ctxchat" / part, package / part, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "__init__.py").touch()
+    code = "from ctxchat.config.paths import shipped; from ctxchat.config.themes import load_themes; print(shipped(), *load_themes().themes)"
+    run = [sys.executable, "-c", code]
+    assert (
+        subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+        .stderr.strip()
+        .endswith("Install ctxchat again.")
+    )
+    shutil.copytree(ROOT / "themes", package / "_data" / "themes")
+    shutil.copy(ROOT / "config.toml", package / "_data" / "config.toml")
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == str(package / "_data") and "dark" in done.stdout.split()
 
 
 def test_the_reference_as_shipped_sets_nothing() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ctxchat.config.check import get, nested, overlay, without
 from ctxchat.config.lines import parse_key
+from ctxchat.config.trees import get, nested, overlay, without
 from ctxchat.config.write import set_value, unset_value
 from ctxchat.core.errors import UsageError
 

@@ -1,0 +1,85 @@
+"""Settings made of a right tree, and whether their values agree with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ctxchat.config.problems import Fault, KeyPath, key_text, nearest, shown
+from ctxchat.config.schema import DEFAULTS, ContextSettings, Settings
+from ctxchat.config.trees import Tree, get, nested, overlay
+
+_CONTEXT: dict[str, Any] = {
+    "compression_trigger": DEFAULTS.context.compression_trigger,
+    "target": DEFAULTS.context.target,
+    "prepare": {"soft_mark": DEFAULTS.context.prepare.soft_mark},
+    "reactive": {
+        "micro_trigger": DEFAULTS.context.reactive.micro_trigger,
+        "full_trigger": DEFAULTS.context.reactive.full_trigger,
+    },
+}
+
+_MARKS: tuple[tuple[KeyPath, KeyPath, float], ...] = (
+    (("target",), ("compression_trigger",), 0.67),
+    (("prepare", "soft_mark"), ("compression_trigger",), 0.8),
+    (("reactive", "micro_trigger"), ("reactive", "full_trigger"), 0.92),
+)
+"""Each mark, the one it must stay below, and the share of that it takes where nobody set it."""
+
+
+def build(tree: Tree) -> Settings:
+    """The settings of a right tree; marks that nobody set stay below the ones somebody lowered."""
+    context = tree.get("context", {})
+    return msgspec.convert({**tree, "context": settle(context, context)}, Settings)
+
+
+def settle(context: Tree, own: Tree) -> Tree:
+    """A context table in which lowering a mark takes along the marks below it that `own` does not set itself."""
+    full = overlay(_CONTEXT, context)
+    for low, high, share in _MARKS:
+        if get(own, low) is None and get(own, high) is not None and get(full, low) >= get(full, high):
+            context = overlay(context, nested(low, round(get(full, high) * share, 4)))
+    return context
+
+
+def agent_context(settings: Settings, name: str) -> ContextSettings:
+    """The context options of an agent: its own, field by field, over the application's."""
+    own = settings.agents[name].context
+    merged = overlay(msgspec.to_builtins(settings.context), own)
+    return msgspec.convert(settle(merged, own), ContextSettings)
+
+
+def contradictions(settings: Settings) -> list[Fault]:
+    """Values that are each allowed but not together."""
+    faults = list(_context(settings.context, ("context",)))
+    for name, agent in settings.agents.items():
+        found = _context(agent_context(settings, name), ("agents", name, "context"))
+        faults += [f for f in found if get(agent.context, f.path[3:]) is not None]
+    if settings.agent and settings.agent not in settings.agents:
+        near = nearest(settings.agent, settings.agents)
+        faults.append(Fault(("agent",), f"there is no agent {shown(settings.agent)} in [agents]", nearest=near))
+    for name, model in settings.models.items():
+        if model.fallback == name:
+            faults.append(Fault(("models", name, "fallback"), "is the model itself", "another model"))
+    for name, server in settings.mcp.items():
+        if bool(server.command) == bool(server.url):
+            what = "has both a command and a url" if server.url else "has neither a command nor a url"
+            faults.append(Fault(("mcp", name, "url" if server.url else "command"), what, "exactly one of them"))
+    return faults
+
+
+def _context(c: ContextSettings, at: KeyPath) -> Iterator[Fault]:
+    full = overlay(_CONTEXT, msgspec.to_builtins(c))
+    for low, high, _ in _MARKS:
+        if low[0] == "prepare" and not c.prepare.enabled:
+            continue
+        if get(full, low) >= get(full, high):
+            what = f"{get(full, low)} is not below {key_text(high)} ({get(full, high)})"
+            yield Fault((*at, *low), what, against=(*at, *high))
+    for name, size in (("output_reserved", c.output_reserved), ("summary_max_tokens", c.summary_max_tokens)):
+        if size >= c.max_tokens > 0 and size != getattr(DEFAULTS.context, name):
+            yield Fault(
+                (*at, name), f"{size} does not fit into max_tokens ({c.max_tokens})", against=(*at, "max_tokens")
+            )
