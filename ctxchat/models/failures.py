@@ -44,7 +44,7 @@ _BY_STATUS = {
 _HINTS = {
     "auth": "Check the key and what it may use.",
     "quota": "Check the account's plan and balance, or choose another model.",
-    "not_found": "Check the model's name and the server's address.",
+    "not_found": "Check the model's name and the server's address; those of OpenAI's style mostly end in /v1.",
     "connection": "Check that the server runs and that the address is right.",
     "timeout": "The server took too long; raise `timeout`, or send less.",
     "empty": "Local servers do this when the prompt does not fit: check the context size the server was started with.",
@@ -74,8 +74,13 @@ def cut_off(id: int) -> Failure:
     return Failure(id, "The stream ended before the reply was complete.", _HINTS["interrupted"], "interrupted")
 
 
-def nothing_came(id: int) -> Failure:
+def nothing_came(id: int, finish: str) -> Failure:
     """The stream ended without text, call or thought."""
+    if finish == "content_filter":
+        return Failure(id, "The provider's content filter stopped the reply.", kind="content_filter")
+    if finish == "length":
+        text = "The output limit was reached before the model said anything."
+        return Failure(id, text, "Raise `max_output`, or let the model think less.", "empty")
     return Failure(id, "The model sent an empty reply.", _HINTS["empty"], "empty")
 
 

@@ -24,10 +24,10 @@ def key_for(settings: ModelSettings, find: Lookup = lookup) -> str:
     """The key to send with a request; empty where litellm finds its own way. Raises ModelError that names the variable."""
     if settings.api_key_env:
         names = (settings.api_key_env,)
-    elif settings.api_base or settings.provider.local:
-        return "none"  # some clients insist on one; a server of one's own does not look at it
     else:
         names = settings.provider.keys
+        if settings.provider.local or (names and settings.api_base):
+            return "none"  # clients insist on one; a server of one's own does not look at it
     for name in names:
         if value := find(name):
             return value

@@ -21,7 +21,8 @@ LARGEST = 8 << 20
 async def ask(url: str, *, post: dict[str, object] | None = None, key: str = "") -> Any:
     """The JSON at a URL, None where there is none. Takes `TIMEOUT` at most."""
     try:
-        async with asyncio.timeout(TIMEOUT), await asyncio.to_thread(_client, url) as client:
+        client = await asyncio.to_thread(_client, url)
+        async with client, asyncio.timeout(TIMEOUT):
             headers = {"authorization": f"Bearer {key}"} if key else {}
             request = client.build_request("POST" if post else "GET", url, json=post, headers=headers)
             response = await client.send(request, stream=True)

@@ -11,7 +11,7 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from pathlib import Path
 
 from ctxchat.core.errors import ModelError
@@ -25,10 +25,11 @@ Inbox = asyncio.Queue[protocol.News]
 
 
 class Worker:
-    """A handle on the process. `log`: where it may write what libraries print; None for nowhere."""
+    """A handle on the process. `log`: where it may write what libraries print; None for nowhere. `environment`: its variables."""
 
-    def __init__(self, log: Path | None = None) -> None:
+    def __init__(self, log: Path | None = None, environment: Mapping[str, str] = os.environ) -> None:
         self._log = log
+        self._environment = environment
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
@@ -113,7 +114,7 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=_environment(),
+                env=_findable(self._environment),
                 start_new_session=True,  # ctrl+c in the terminal is not for it
             )
         finally:
@@ -200,8 +201,8 @@ def _open_log(path: Path | None) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
-def _environment() -> dict[str, str]:
+def _findable(environment: Mapping[str, str]) -> dict[str, str]:
     """The child finds ctxchat where we are, whatever the folder it is started in."""
     root = str(Path(__file__).parents[2])
-    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    paths = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    return {**environment, "PYTHONPATH": os.pathsep.join(paths)}

@@ -51,6 +51,11 @@ class ReplyBuilder:
         self._finish = ""
         self.empty = True
 
+    @property
+    def finish(self) -> Finish:
+        """Why the server says the reply ended."""
+        return _FINISH.get(self._finish, "stop")
+
     def feed(self, chunk: Any) -> list[ModelPiece]:
         """The pieces in one of litellm's chunks."""
         if not chunk.choices:
@@ -78,7 +83,7 @@ class ReplyBuilder:
     def end(self, usage: Usage | None) -> ReplyEnd:
         """The end of a stream that is whole."""
         calls = tuple(ToolCall(s.id or f"call_{uuid.uuid4().hex[:24]}", s.name, s.arguments) for s in self._slots)
-        finish = _FINISH.get(self._finish, "stop")
+        finish = self.finish
         if finish in {"stop", "tool_calls"}:  # some servers say `stop` behind calls
             finish = "tool_calls" if calls else "stop"
         blocks = msgspec.json.encode(self._blocks).decode() if self._blocks else ""

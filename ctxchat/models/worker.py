@@ -46,11 +46,8 @@ class Worker:
         """Load litellm beside reading orders, so that a cancel is obeyed even before it is there."""
         self._litellm = asyncio.create_task(self._load())
         self._litellm.add_done_callback(_give_up_without)
-        buffer = b""
-        while data := await orders.read(1 << 20):
-            *lines, buffer = (buffer + data).split(b"\n")
-            for line in lines:
-                self._obey(protocol.read_order(line))
+        while (line := await orders.readline()).endswith(b"\n"):
+            self._obey(protocol.read_order(line))
 
     def _obey(self, order: protocol.Order) -> None:
         match order:
@@ -106,7 +103,7 @@ class Worker:
             await stream.aclose()
         self._pieces(call.id, reply.flush())
         if reply.empty:
-            self._say(failures.nothing_came(call.id))
+            self._say(failures.nothing_came(call.id, reply.finish))
         elif not _complete(stream):
             self._say(failures.cut_off(call.id))
         else:
@@ -192,7 +189,7 @@ def _take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
 
 async def _main() -> None:
     orders, news = _take_standard_streams()
-    reader = asyncio.StreamReader(limit=1 << 26)
+    reader = asyncio.StreamReader(limit=1 << 30)  # a request with images is one long line
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), orders)
     await Worker(news).serve(reader)
 

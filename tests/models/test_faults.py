@@ -144,6 +144,13 @@ async def test_an_empty_reply_is_an_error(worker: Worker, reply: Reply) -> None:
     assert heard.end is None
 
 
+async def test_an_empty_reply_says_what_ended_it(worker: Worker) -> None:
+    filtered, _ = await failure_of(worker, says("", finish="content_filter"))
+    cut, _ = await failure_of(worker, says("", finish="length"))
+    assert filtered.kind == "content_filter"
+    assert cut.kind == "empty" and "max_output" in cut.hint
+
+
 async def test_nobody_listens_there(worker: Worker) -> None:
     double = ModelDouble()
     await double.start()
@@ -234,6 +241,17 @@ async def test_a_cancel_is_obeyed_while_litellm_is_still_loading(tmp_path) -> No
             assert own.pid == started and not double.requests
     finally:
         await own.close()
+
+
+async def test_a_broken_litellm_is_an_error_that_names_the_log(tmp_path: Path) -> None:
+    (tmp_path / "litellm.py").write_text("raise ImportError('torn apart')")
+    log = tmp_path / "worker.log"
+    own = Worker(log, {**os.environ, "PYTHONPATH": str(tmp_path)})
+    with pytest.raises(ModelError) as caught:
+        await own.ready()
+    assert caught.value.kind == "worker" and str(log) in caught.value.hint
+    assert "torn apart" in log.read_text()
+    await own.close()
 
 
 async def test_the_worker_ends_with_its_parent() -> None:

@@ -58,6 +58,7 @@ def test_keys() -> None:
     assert key("gpt-4o") == "sk" and key("gemini/gemini-2.5-pro") == "g"
     assert key("openai/x", api_base="http://somewhere/v1") == "none"
     assert key("openai/x", api_base="http://somewhere/v1", api_key_env="MINE") == "m"
+    assert key("azure/mine", api_base="https://mine.openai.azure.com") == ""
     assert key("bedrock/claude") == "" and key("ollama_chat/llama3") == "none"
     with pytest.raises(ModelError, match="THEIRS is not set"):
         key("openai/x", api_key_env="THEIRS")
