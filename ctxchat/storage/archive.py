@@ -161,7 +161,7 @@ def _nested(database: Database, session: str, compaction: str, entry: int) -> tu
 def group_of(database: Database, session: str, message: str) -> Group:
     """The group of the record that a message (`m12`) belongs to. Raises UsageError when there is none, StorageError
     when it is damaged."""
-    if not re.fullmatch(r"m\d{1,12}", message):
+    if not re.fullmatch(r"m[0-9]{1,12}", message):
         raise UsageError(f"{message!r} is no message id.", "They look like m12.")
     found = database.read(
         "SELECT g.id FROM messages m JOIN groups g ON g.session = m.session AND g.place = m.place "

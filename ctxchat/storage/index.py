@@ -15,14 +15,15 @@ _VERSION = "1"
 """Goes up when `words` changes, so that an older index is made anew."""
 
 _UNSPACED = re.compile("([\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])")
-_TERM = re.compile(r'"([^"]+)"|(\S+)')
+_TERM = re.compile(r'"([^"]+)"|([^\s"]+)')
 
 
 def searchable(message: Message) -> str:
     """All the words of a message: its text, what it called with what, and its reasoning."""
     calls = [f"{call.name} {call.arguments}" for call in message.calls]
     reasoning = [message.reasoning.text] if message.reasoning else []
-    return "\n".join(part for part in (message.text, *calls, *reasoning) if part)
+    # SQLite's own functions end a text at a zero.
+    return "\n".join(part for part in (message.text, *calls, *reasoning) if part).replace("\0", "\ufffd")
 
 
 def words(text: str) -> str:
@@ -32,13 +33,13 @@ def words(text: str) -> str:
 
 def terms(query: str) -> list[str]:
     """What is looked for: words, and what stands in double quotes as one; only what has a letter or digit in it."""
-    found = [quoted or bare for quoted, bare in _TERM.findall(query)]
-    return [term.replace('"', " ").strip() for term in found if re.search(r"\w", term)]
+    found = [quoted or bare for quoted, bare in _TERM.findall(query.replace("\0", " "))]
+    return [term.strip() for term in found if re.search(r"\w", term)]
 
 
 def expression(wanted: Sequence[str], operator: str = "AND") -> str:
     """FTS5's form of it. The last word may be the beginning of one, since it may still be being typed."""
-    phrases = ['"' + words(term).replace('"', " ") + '"' for term in wanted]
+    phrases = ['"' + words(term) + '"' for term in wanted]
     return f" {operator} ".join(phrases) + (" *" if operator == "AND" and len(wanted[-1]) > 2 else "")
 
 

@@ -98,7 +98,7 @@ def nasty(rounds: int = 300, seed: int = 7) -> list[dict[str, Any]]:
                 wires.append({"role": "system", "content": "a note in between"})
     wires.append({"role": "function", "name": "old", "content": "an old-style result"})
     wires.append({"role": "user", "name": "Ann", "content": _images()})
-    wires.append({"role": "assistant", "content": "password=hunter2hunter2 sk-ant-REDACTED"})
+    wires.append({"role": "assistant", "content": "password=hunter2hunter2 my key is none of yours"})
     return wires
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,40 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
         assert [row.title for row in sessions.rows(database)] == ["kept"]
         assert database.read("SELECT count(*) FROM sqlite_master WHERE name = 'half'") == [(0,)]
     assert len(list((tmp_path / "backups").iterdir())) <= BACKUPS_KEPT
+
+
+MIGRATING = """
+import pathlib, sys
+from ctxchat.storage import schema
+from ctxchat.storage.database import Database
+steps = ["CREATE TABLE later (x)"] + ["INSERT INTO later SELECT body FROM journal"] * 40 + ["DROP TABLE partials"]
+print("ready", flush=True)
+Database(pathlib.Path(sys.argv[1]), migrations=(*schema.MIGRATIONS, steps))
+"""
+
+
+@POSIX
+def test_kill_9_in_the_middle_of_a_migration_leaves_old_or_new(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        session = sessions.create(database, records=turns(300))
+    later = (*schema.MIGRATIONS, ("DROP TABLE partials",))
+    for wait in (0.0, 0.01, 0.02, 0.03, 0.05, 0.08):
+        child = subprocess.Popen([sys.executable, "-c", MIGRATING, tmp_path], stdout=subprocess.PIPE)
+        assert child.stdout
+        child.stdout.readline()
+        time.sleep(wait)
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        file = sqlite3.connect(tmp_path / FILE)
+        version = file.execute("PRAGMA user_version").fetchone()[0]
+        tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
+        file.close()
+        assert version == (2 if "later" in tables else 1)
+        assert ("partials" in tables) == (version == 1)
+    with Database(tmp_path, migrations=later) as database:
+        assert sessions.row(database, session).messages == 1200
+        assert database.check() == []
 
 
 def test_a_full_disk_is_told_and_changes_nothing(database: Database) -> None:

@@ -239,7 +239,7 @@ def test_a_damaged_entry_costs_itself_and_is_named(tmp_path: Path, body: object)
         assert kept == ["g1", "g2", "g4", "g5", "g8", "g9", "g10", "g12"]
         opened = open_journal(database, session)
         assert opened.state == loaded.state
-        opened.journal._lock.release()
+        asyncio.run(opened.journal.close())
 
 
 def test_the_words_of_a_damaged_entry_come_back_from_the_index(database: Database) -> None:
@@ -357,6 +357,31 @@ def test_kill_9_in_the_middle_of_writing_loses_nothing_acknowledged(tmp_path: Pa
             assert state.skipped == ()
             assert loading.load(database, session).state == state
             assert {p.outcome for p in state.passes} <= {"compacted", "failed"}
-            opened.journal._lock.release()
+            asyncio.run(opened.journal.close())
         assert len(acknowledged) > 20
+        assert database.check() == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is a POSIX matter")
+def test_two_processes_write_two_sessions_at_once(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        both = [sessions.create(database) for _ in range(2)]
+        children = [
+            subprocess.Popen([sys.executable, "-c", CHILD, tmp_path, session], stdout=subprocess.PIPE, text=True)
+            for session in both
+        ]
+        said: list[set[str]] = []
+        for child in children:
+            assert child.stdout
+            said.append({child.stdout.readline().strip() for _ in range(60)})
+        for child, lines in zip(children, said, strict=True):
+            child.kill()
+            assert child.stdout
+            lines |= {line.strip() for line in child.stdout if line.endswith("\n")}
+            child.wait()
+            child.stdout.close()
+        for session, lines in zip(both, said, strict=True):
+            state = loading.load(database, session).state
+            ids = {g.id for g in state.ledger.groups} | {c.id for c in state.ledger.changes}
+            assert lines - {"ready"} <= ids
         assert database.check() == []

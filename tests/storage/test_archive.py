@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ctxchat.core.errors import StorageError, UsageError
+from ctxchat.core.journal import Sealed, Undone
+from ctxchat.core.messages import Group, Message, Reasoning, ToolCall
+from ctxchat.storage import archive, index, sessions
+from ctxchat.storage.database import Database
+from ctxchat.storage.snippet import snippet
+from tests.storage.samples import compaction, reply, round_of, turns, user
+
+
+def ids(session_turns: int) -> list[str]:
+    return [g.id for record in turns(session_turns) for g in record.groups]
+
+
+def test_the_list_and_what_was_folded(database: Database) -> None:
+    records = [*turns(4), compaction("c1", *ids(2)), compaction("c2", *ids(3)), Undone("c1")]
+    session = sessions.create(database, records=records)
+    other = sessions.create(database, records=[*turns(1), compaction("other", "g1")])
+    rows = archive.compactions(database)
+    assert [(r.id, r.session, r.undone) for r in rows] == [
+        ("c1", session, True),
+        ("c2", session, False),
+        ("other", other, False),
+    ]
+    assert (rows[0].reason, rows[0].strategy, rows[0].before, rows[0].after, rows[0].messages) == (
+        "manual",
+        "summarize",
+        1000,
+        200,
+        6,
+    )
+    assert [r.id for r in archive.compactions(database, other)] == ["other"]
+    shown = archive.show(database, "c2")
+    assert [g.id for g in shown.groups] == ids(3)
+    assert [m.id for m in shown.messages] == [f"m{n}" for n in range(1, 13)]
+    assert (shown.nested, shown.undone, shown.problems) == (("c1",), False, ())
+    assert shown.change.record and shown.change.record.evidence == "- ran make"
+    assert archive.show(database, "c1").undone
+
+
+def test_ids_are_found_by_their_beginning(database: Database) -> None:
+    sessions.create(
+        database, records=[*turns(2), compaction("c1", "g1"), compaction("c12", "g2"), compaction("d5", "g4")]
+    )
+    assert archive.show(database, "c1").change.id == "c1"
+    assert archive.show(database, "d").change.id == "d5"
+    for wrong in ("", "c", "x", "%", "../c1"):
+        with pytest.raises(UsageError):
+            archive.show(database, wrong)
+
+
+def test_a_forks_copy_stands_behind_the_original(database: Database) -> None:
+    session = sessions.create(database, records=[*turns(2), compaction("c1", "g1")])
+    fork = sessions.fork(database, session)
+    assert archive.show(database, "c1").session == session
+    assert archive.show(database, "c1", fork).session == fork
+
+
+def test_damage_in_the_archive_costs_that_group(database: Database) -> None:
+    session = sessions.create(database, records=[*turns(20), compaction("c1", *ids(20)[:-3])])
+    with database.transaction() as connection:
+        connection.execute("UPDATE journal SET body = '{' WHERE seq = 2")
+    shown = archive.show(database, "c1")
+    assert len(shown.groups) == 57 - 1
+    assert "g2" in shown.problems[0]
+    with pytest.raises(StorageError, match="damaged"):
+        archive.message(database, session, "m2")
+    with database.transaction() as connection:
+        connection.execute("UPDATE journal SET body = '{' WHERE seq = 61")
+    with pytest.raises(StorageError, match="damaged"):
+        archive.show(database, "c1")
+
+
+def test_one_message_and_its_group(database: Database) -> None:
+    session = sessions.create(database, records=turns(2))
+    assert archive.message(database, session, "m3").text == "contents 1 of the tide gauge"
+    assert archive.group_of(database, session, "m3").id == "g2"
+    for wrong in ("m99", "12", "m", "m-1", "../m1", "m1 OR 1", "m٣"):
+        with pytest.raises(UsageError):
+            archive.message(database, session, wrong)
+
+
+# ── search ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(params=[True, False], ids=["fts5", "scan"])
+def store(tmp_path: Path, request: pytest.FixtureRequest):
+    with Database(tmp_path / "data", full_text=request.param) as database:
+        assert database.fts is request.param
+        yield database
+
+
+def found(database: Database, query: str, session: str = "") -> list[str]:
+    return [hit.message for hit in archive.search(database, query, session)]
+
+
+def test_everything_ever_said_is_found(store: Database) -> None:
+    call = ToolCall("c", "shell", '{"command": "journalctl -u cormorant"}')
+    said = Message(3, "assistant", "Thinking", calls=(call,), reasoning=Reasoning("the mooring is loose"))
+    result = Message(4, "tool", "tide at pier_7 was 3.14 m in src/gauge.py", call_id="c")
+    records = [
+        Sealed((user(1, "Where is the Tide gauge of Pier 7?"),)),
+        Sealed((Group("g3", "round", (said, result), 1),)),
+        Sealed((reply(5, "東京湾の潮位は三メートルです。 Das ist schön."),)),
+    ]
+    session = sessions.create(store, records=records)
+    assert set(found(store, "tide")) == {"m1", "m4"}
+    assert found(store, "TIDE gauge where") == ["m1"]
+    assert found(store, "journalctl") == ["m3"]
+    assert found(store, "mooring") == ["m3"]
+    assert found(store, "src/gauge.py") == ["m4"]
+    assert found(store, "3.14") == ["m4"]
+    assert "m4" in found(store, "pier_7")
+    assert found(store, '"tide at"') == ["m4"]
+    assert found(store, "潮位") == found(store, "京") == ["m5"]
+    assert found(store, "schön") == ["m5"]
+    assert found(store, "cormo") == found(store, "moran") == ["m3"]
+    assert found(store, "nowhere") == found(store, "") == found(store, ' " * ') == found(store, "->") == []
+    assert found(store, "tide", session) and not found(store, "tide", "0" * 12)
+
+
+def test_accents_do_not_matter_to_the_index(database: Database) -> None:
+    sessions.create(database, records=[Sealed((reply(1, "das ist schön"),))])
+    (hit,) = archive.search(database, "schon")
+    assert hit.snippet == "das ist «schön»"
+
+
+def test_some_words_are_better_than_none(database: Database) -> None:
+    sessions.create(database, records=turns(3))
+    assert "m5" in found(database, "what was question 2 about again")
+
+
+def test_a_hit_says_where_it_stands(database: Database) -> None:
+    session = sessions.create(database, records=[*turns(3), compaction("c1", *ids(1)), compaction("c2", *ids(2))])
+    (hit,) = archive.search(database, "harbour 7")[:1]
+    assert (hit.session, hit.message, hit.role, hit.turn, hit.group) == (session, "m1", "user", 1, "g1")
+    assert hit.snippet == "question 1 about «harbour» «7»"
+    assert hit.compaction == "c2"
+    assert hit.tokens == database.count("question 1 about harbour 7") + 4
+    assert [h.compaction for h in archive.search(database, '"answer 3"')] == [""]
+    sessions.append(database, session, Undone("c2"))
+    assert archive.search(database, "harbour 7")[0].compaction == "c1"
+    sessions.append(database, session, Undone("c1"))
+    assert archive.search(database, "harbour 7")[0].compaction == ""
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=40))
+def test_no_query_breaks_it(store: Database, query: str) -> None:
+    sessions.create(store, records=[Sealed((user(1, query or "x"),))])
+    hits = archive.search(store, query)
+    assert bool(hits) or not index.terms(query)
+
+
+def test_an_index_that_missed_something_is_made_anew(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        gone = sessions.create(database, records=[Sealed((user(1, "first lighthouse"),))])
+    with Database(tmp_path, full_text=False) as database:
+        sessions.create(database, records=[Sealed((user(1, "second lighthouse"),))])
+        sessions.delete(database, gone)
+        assert len(found(database, "lighthouse")) == 1
+    with Database(tmp_path) as database:
+        assert database.fts
+        assert [h.snippet for h in archive.search(database, "lighthouse")] == ["second «lighthouse»"]
+
+
+def test_a_snippet_is_one_line_without_tricks() -> None:
+    text = "x " * 400 + "\x1b[2J the\n[bold]gauge[/bold]\u202e here " + "y " * 400
+    line = snippet(text, ["gauge"], ("<", ">"))
+    assert "<gauge>" in line and line.startswith("…") and line.endswith("…")
+    assert len(line) < 220 and line.isprintable()
+
+
+@given(st.text(), st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=3))
+def test_any_snippet_holds_the_text_and_nothing_else(text: str, wanted: list[str]) -> None:
+    line = snippet(text, wanted, ("\x01", "\x02"))
+    bare = line.replace("\x01", "").replace("\x02", "").strip("…")
+    assert len(bare) <= 200
+    assert line.count("\x01") == line.count("\x02")
+
+
+def test_long_texts_are_searched_quickly_enough_to_end(database: Database) -> None:
+    long = "a" * 1_000_000 + " needle " + "日" * 100_000
+    sessions.create(database, records=[Sealed((round_of(1, long),))])
+    (hit,) = archive.search(database, "needle")
+    assert "«needle»" in hit.snippet
