@@ -137,7 +137,7 @@ def _task(command: wish.Task, seen: Transcript, tools: Tools, language: Language
         return Decision(phrases.NO_TOOLS.format(names=ref("shell")))
     if not seen.done:
         pattern = rf'^{command.name}\s*:|"{command.name}"\s*:'
-        looks = wanted(tools.call("list_files"), tools.call("grep", pattern=pattern))
+        looks = wanted(tools.call("list_files", depth=1), tools.call("grep", pattern=pattern))
         if looks:
             return Decision(wanted=looks, thought=f"How does this project {command.name}?")
     line = _task_line(command.name, seen)

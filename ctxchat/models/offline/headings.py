@@ -11,37 +11,54 @@ Part = Literal["goal", "rules", "decisions", "progress", "failed", "files", "nex
 PARTS: tuple[Part, ...] = get_args(Part)
 
 Tag = Literal["", "settled", "open", "done", "doing", "blocked", "now", "read", "changed"]
+MARKS: tuple[Tag, ...] = get_args(Tag)[1:]
 
-HEADINGS: dict[Language, tuple[str, ...]] = {
-    "en": ("Goal", "Constraints and user rules", "Decisions", "Progress", "Failed attempts", "Files", "Next steps", "Exact identifiers"),
-    "de": ("Ziel", "Vorgaben und Regeln", "Entscheidungen", "Fortschritt", "Fehlversuche", "Dateien", "Nächste Schritte", "Genaue Bezeichner"),
-    "fr": ("Objectif", "Contraintes et règles", "Décisions", "Avancement", "Tentatives échouées", "Fichiers", "Prochaines étapes", "Identifiants exacts"),
-    "es": ("Objetivo", "Restricciones y reglas", "Decisiones", "Progreso", "Intentos fallidos", "Archivos", "Próximos pasos", "Identificadores exactos"),
-    "pt": ("Objetivo", "Restrições e regras", "Decisões", "Progresso", "Tentativas falhadas", "Arquivos", "Próximos passos", "Identificadores exatos"),
-    "it": ("Obiettivo", "Vincoli e regole", "Decisioni", "Avanzamento", "Tentativi falliti", "File", "Prossimi passi", "Identificatori esatti"),
-    "ja": ("目的", "制約とルール", "決定事項", "進捗", "失敗した試み", "ファイル", "次の手順", "正確な識別子"),
-    "zh": ("目标", "约束与规则", "决定", "进展", "失败的尝试", "文件", "后续步骤", "精确标识"),
-}  # fmt: skip
+_HEADINGS: dict[Language, str] = {
+    "en": "Goal | Constraints and user rules | Decisions | Progress | "
+    "Failed attempts | Files | Next steps | Exact identifiers",
+    "de": "Ziel | Vorgaben und Regeln | Entscheidungen | Fortschritt | "
+    "Fehlversuche | Dateien | Nächste Schritte | Genaue Bezeichner",
+    "fr": "Objectif | Contraintes et règles | Décisions | Avancement | "
+    "Tentatives échouées | Fichiers | Prochaines étapes | Identifiants exacts",
+    "es": "Objetivo | Restricciones y reglas | Decisiones | Progreso | "
+    "Intentos fallidos | Archivos | Próximos pasos | Identificadores exactos",
+    "pt": "Objetivo | Restrições e regras | Decisões | Progresso | "
+    "Tentativas falhadas | Arquivos | Próximos passos | Identificadores exatos",
+    "it": "Obiettivo | Vincoli e regole | Decisioni | Avanzamento | "
+    "Tentativi falliti | File | Prossimi passi | Identificatori esatti",
+    "ja": "目的 | 制約とルール | 決定事項 | 進捗 | 失敗した試み | ファイル | 次の手順 | 正確な識別子",
+    "zh": "目标 | 约束与规则 | 决定 | 进展 | 失败的尝试 | 文件 | 后续步骤 | 精确标识",
+}
+_TAGS: dict[Language, str] = {
+    "en": "settled | open | done | in progress | blocked | now | read | changed",
+    "de": "entschieden | offen | erledigt | in Arbeit | blockiert | jetzt | gelesen | geändert",
+    "fr": "décidé | ouvert | fait | en cours | bloqué | maintenant | lu | modifié",
+    "es": "decidido | abierto | hecho | en curso | bloqueado | ahora | leído | cambiado",
+    "pt": "decidido | em aberto | feito | em andamento | bloqueado | agora | lido | alterado",
+    "it": "deciso | aperto | fatto | in corso | bloccato | ora | letto | modificato",
+    "ja": "決定 | 未決 | 完了 | 進行中 | 停止中 | 現在 | 閲覧 | 変更",
+    "zh": "已定 | 未定 | 完成 | 进行中 | 受阻 | 当前 | 已读 | 已改",
+}
+
+HEADINGS: dict[Language, dict[Part, str]] = {
+    code: dict(zip(PARTS, row.split(" | "), strict=True)) for code, row in _HEADINGS.items()
+}
+"""What each section is called."""
 
 TAGS: dict[Language, dict[Tag, str]] = {
-    "en": {"settled": "settled", "open": "open", "done": "done", "doing": "in progress", "blocked": "blocked", "now": "now", "read": "read", "changed": "changed"},
-    "de": {"settled": "entschieden", "open": "offen", "done": "erledigt", "doing": "in Arbeit", "blocked": "blockiert", "now": "jetzt", "read": "gelesen", "changed": "geändert"},
-    "fr": {"settled": "décidé", "open": "ouvert", "done": "fait", "doing": "en cours", "blocked": "bloqué", "now": "maintenant", "read": "lu", "changed": "modifié"},
-    "es": {"settled": "decidido", "open": "abierto", "done": "hecho", "doing": "en curso", "blocked": "bloqueado", "now": "ahora", "read": "leído", "changed": "cambiado"},
-    "pt": {"settled": "decidido", "open": "em aberto", "done": "feito", "doing": "em andamento", "blocked": "bloqueado", "now": "agora", "read": "lido", "changed": "alterado"},
-    "it": {"settled": "deciso", "open": "aperto", "done": "fatto", "doing": "in corso", "blocked": "bloccato", "now": "ora", "read": "letto", "changed": "modificato"},
-    "ja": {"settled": "決定", "open": "未決", "done": "完了", "doing": "進行中", "blocked": "停止中", "now": "現在", "read": "閲覧", "changed": "変更"},
-    "zh": {"settled": "已定", "open": "未定", "done": "完成", "doing": "进行中", "blocked": "受阻", "now": "当前", "read": "已读", "changed": "已改"},
-}  # fmt: skip
+    code: dict(zip(MARKS, row.split(" | "), strict=True)) for code, row in _TAGS.items()
+}
+"""What stands before a note that has a tag."""
 
 _FLAGS = re.I | re.X
 
 RULE = re.compile(
-    r"""\b(?:always|never|must(?:\ not)?|don['’]t|do\ not|make\ sure|prefer|avoid|only\ use|use\ only|from\ now\ on|remember\ (?:to|that))\b
+    r"""\b(?:always|never|must(?:\ not)?|don['’]t|do\ not|make\ sure|prefer|avoid|only\ use|use\ only|from\ now\ on)\b
+    | \bremember\ (?:to|that)\b
     | \b(?:immer|niemals|nie|muss|müssen|darf|dürfen|ab\ jetzt|nur\ noch)\b
     | \b(?:toujours|jamais|il\ faut|dois|doit|désormais)\b | \b(?:siempre|nunca|debes?|no\ uses|evita)\b
     | \b(?:sempre|jamais|deve[ms]?|não\ use|evite)\b | \b(?:mai|devi|devono|non\ usare|evita)\b
-    | 必ず | しないで | 禁止 | 常に | てください | 必须 | 不要 | 总是 | 始终 | 请勿 | 一定要""",
+    | 必ず | しないで | 禁止 | 常に | 必须 | 不要 | 总是 | 始终 | 请勿 | 一定要""",
     _FLAGS,
 )
 SETTLED = re.compile(
@@ -59,7 +76,8 @@ OPEN = re.compile(
     _FLAGS,
 )
 FAILED = re.compile(
-    r"""\b(?:did\ ?n[o'’]t\ work|does\ ?n[o'’]t\ work|did\ not\ work|does\ not\ work|failed|fails|no\ luck|gave\ up|reverted|still\ broken)\b
+    r"""\b(?:did\ ?n[o'’]t\ work|does\ ?n[o'’]t\ work|did\ not\ work|does\ not\ work)\b
+    | \b(?:failed|fails|no\ luck|gave\ up|reverted|still\ broken)\b
     | \b(?:funktioniert\ nicht|fehlgeschlagen|klappt\ nicht|hat\ nicht\ geklappt)\b | \b(?:pas\ marché|échoué|ne\ marche\ pas)\b
     | \b(?:no\ funcion[aó]|falló|fallaron)\b | \b(?:não\ funcion(?:ou|a)|falhou)\b | \b(?:non\ (?:ha\ )?funziona(?:to)?|fallito)\b
     | 失敗 | 動かな | うまくいかな | 失败 | 不行 | 没有成功""",
@@ -95,7 +113,7 @@ def part_of(heading: str) -> Part | None:
     """Which section a heading names, in any of the languages, or in the looser words of a model; None for no known one."""
     bare = heading.strip().strip("#*: ").casefold()
     for names in HEADINGS.values():
-        for part, name in zip(PARTS, names, strict=True):
+        for part, name in names.items():
             if bare == name.casefold():
                 return part
     return next((part for part, pattern in _KNOWN if pattern.search(bare)), None)
@@ -104,4 +122,5 @@ def part_of(heading: str) -> Part | None:
 def tag_of(word: str) -> Tag:
     """Which tag a word is, in any of the languages; empty for none."""
     bare = word.strip().casefold()
-    return next((tag for known in TAGS.values() for tag, name in known.items() if name.casefold() == bare), "")
+    found: list[Tag] = [tag for known in TAGS.values() for tag, name in known.items() if name.casefold() == bare]
+    return found[0] if found else ""

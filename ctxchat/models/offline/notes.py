@@ -1,4 +1,4 @@
-"""From messages to notes: goals, rules, decisions, what was done and what failed, files, names. One note is one line of a summary.
+"""From messages to notes: goals, rules, decisions, what was done and what failed, files, names. A note is a summary's line.
 
 Pure; decides by words alone, so it keeps what was said and adds nothing of its own.
 """
@@ -22,7 +22,7 @@ MOST = 400
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+(?=[^\sa-z])|(?<=[。！？])|\n+")
 _FENCE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1[ \t]*$|\Z)", re.M | re.S)
 _ERROR = re.compile(
-    r"\b(?:error|exception|traceback|failed|failure|fatal|not found|no such|denied|panic)\b|失败|エラー", re.I
+    r"\b(?:\w*error|\w*exception|traceback|failed|failure|fatal|not found|no such|denied|panic)\b|失败|エラー", re.I
 )
 _EXIT = re.compile(r"\bexit(?:ed)?(?: with)?(?: code| status)?:?\s+(?!0\b)\d+", re.I)
 _EXACT = re.compile(
@@ -33,6 +33,8 @@ _EXACT = re.compile(
 )
 _CHANGES = re.compile(r"write|edit|create|patch|replace|delete|move|append", re.I)
 _PATH_NAMES = ("path", "file_path", "file", "filename")
+_SHOWN_NAMES = ("command", *_PATH_NAMES, "pattern", "query", "url")
+_LOOKING = ("list_files", "grep", "glob")
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -50,8 +52,11 @@ def notes_of(messages: Sequence[Message]) -> list[Note]:
     """Every note these messages give, in their order."""
     weigh = _Weights(m.text for m in messages if m.role in {"user", "assistant"})
     notes: list[Note] = []
-    for number, turn in enumerate(_turns(messages)):
-        notes += _turn(turn, weigh, first=number == 0)
+    turns = list(_turns(messages))
+    for number, turn in enumerate(turns):
+        found = _turn(turn, weigh, first=number == 0)
+        # What an earlier turn meant to do next has been done, or overtaken by what was asked since.
+        notes += [n for n in found if n.part != "next" or number >= len(turns) - 2]
     requests = [n for n in notes if n.part == "goal"]
     goals = requests[:1] + [Note("goal", n.text, tag="now", score=1.0) for n in requests[-1:] if len(requests) > 1]
     rest = [n for n in notes if n.part != "goal"]
@@ -114,7 +119,9 @@ def _turn(turn: Sequence[Message], weigh: _Weights, *, first: bool) -> list[Note
     notes += _from_tools(turn)
     told = _gist(replies[-1].text, weigh) if replies else ""
     request = _request(asked)
-    if request and replies:
+    if request and told and BLOCKED.search(told):
+        notes.append(Note("progress", f"{request} → {told}", tag="blocked", score=0.9))
+    elif request and replies:
         notes.append(Note("progress", f"{request} → {told}" if told else request, tag="done", score=0.5))
     elif request:
         notes.append(Note("progress", request, tag="doing", score=1.0))
@@ -125,14 +132,20 @@ def _turn(turn: Sequence[Message], weigh: _Weights, *, first: bool) -> list[Note
 
 def _request(text: str) -> str:
     """What was asked for, in the asker's first words."""
-    said = sentences(text)
+    said = _wishes(text)
     return _clipped(" ".join(said[:2]) if said and len(said[0]) < 60 else said[0], 240) if said else ""
+
+
+def _wishes(text: str) -> list[str]:
+    """The sentences of a request without standing rules, which have their own section; all of them where it holds only rules."""
+    said = sentences(text)
+    return [s for s in said if not RULE.search(s)] or said
 
 
 def _from_user(text: str, weigh: _Weights) -> Iterator[Note]:
     said = sentences(text)
     if said:
-        yield Note("goal", _clipped(" ".join(said[:3])), score=1.0)
+        yield Note("goal", _clipped(" ".join(_wishes(text)[:3])), score=1.0)
     for place, sentence in enumerate(said[:80]):
         score = weigh(sentence, place / len(said))
         asks = sentence.endswith(("?", "？"))
@@ -205,25 +218,17 @@ def _trouble(result: str) -> str:
 
 def _what(call: ToolCall) -> str:
     arguments = _arguments(call)
-    shown = next(
-        (
-            arguments[k]
-            for k in ("command", *_PATH_NAMES, "pattern", "query", "url")
-            if isinstance(arguments.get(k), str)
-        ),
-        "",
-    )
+    shown = next((value for name in _SHOWN_NAMES if isinstance(value := arguments.get(name), str)), "")
     return " ".join(f"{call.name} {shown}".split()).replace("`", "'")
 
 
 def _paths(call: ToolCall) -> list[str]:
+    """The files a call read or changed; where it only looked around, none."""
+    if call.name in _LOOKING:
+        return []
     arguments = _arguments(call)
-    found = [arguments[k] for k in _PATH_NAMES if isinstance(arguments.get(k), str)]
-    return [
-        " ".join(str(p).split()).replace("`", "'")
-        for p in found
-        if str(p).strip() and call.name not in {"list_files", "grep", "glob"}
-    ]
+    found = [value for name in _PATH_NAMES if isinstance(value := arguments.get(name), str)]
+    return [" ".join(p.split()).replace("`", "'") for p in found if p.strip()]
 
 
 def _arguments(call: ToolCall) -> dict[str, object]:

@@ -19,7 +19,7 @@ _DESCRIPTION = re.compile(r"\s*\"?description\"?\s*[:=]|\s*module ")
 def overview(seen: Transcript, tools: Tools, language: Language) -> Decision:
     """What this project does: its README's beginning, what its manifest says of it, or at least what lies in it."""
     if not seen.done:
-        calls = wanted(tools.call("list_files"), tools.call("glob", pattern="**/README*"))
+        calls = wanted(tools.call("list_files", depth=1), tools.call("glob", pattern="**/README*"))
         if calls:
             return Decision(wanted=calls, thought="A README or a manifest says what a project is for.")
         return Decision(phrases.NO_TOOLS.format(names=ref("list_files")))

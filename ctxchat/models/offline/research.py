@@ -19,6 +19,7 @@ from ctxchat.models.offline.words import literal, pattern, phrase_pattern, terms
 
 MOST_ROUNDS = 3
 MOST_FILES = 3
+MOST_HITS = 400
 AROUND = (8, 16)
 """Lines read above and below the best one."""
 
@@ -57,7 +58,7 @@ def _search(asked: Question, tools: Tools) -> Decision | None:
     about = asked.topic
     exact = "|".join(p for p in ("|".join(map(literal, about.names)), phrase_pattern(about.phrases[:6])) if p)
     words = pattern([*about.terms, *asked.lesser][:16])
-    searches = [tools.call("grep", pattern=p, ignore_case=True) for p in (exact, words) if p]
+    searches = [tools.call("grep", pattern=p, ignore_case=True, max_hits=MOST_HITS) for p in (exact, words) if p]
     files = [n for n in about.names if re.search(r"\.\w{1,8}$", n)]
     searches += [tools.call("glob", pattern=f"**/{n.rsplit('/', 1)[-1]}") for n in files[:2]]
     if "grep" not in tools:
@@ -80,13 +81,14 @@ def _widen(asked: Question, seen: Transcript, tools: Tools) -> Decision | None:
     tried = {d.get("pattern") for d in seen.named("grep")}
     wider = pattern([*roots, *about.terms]) if roots else ""
     calls = wanted(
-        tools.call("grep", pattern=wider, ignore_case=True) if wider and wider not in tried else None,
+        tools.call("grep", pattern=wider, ignore_case=True, max_hits=MOST_HITS)
+        if wider and wider not in tried
+        else None,
         *(
             tools.call("glob", pattern=f"**/*{t}*")
             for t in sorted(about.terms, key=len, reverse=True)[:2]
             if re.fullmatch(r"\w+", t)
         ),
-        tools.call("list_files") if not seen.named("list_files") else None,
     )
     return (
         Decision(wanted=calls, thought="Little found; looking for parts of these words and for file names.")

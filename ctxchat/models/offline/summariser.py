@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from ctxchat.core.messages import Message
-from ctxchat.core.tokens import Count, rough_count
-from ctxchat.core.view import Item, View
+from ctxchat.core.events import Usage
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.tokens import Count, Meter, rough_count
 from ctxchat.models.offline.summary import extractive_summary
 
 MOST_TOKENS = 1_200
@@ -29,22 +29,26 @@ class OfflineSummariser:
         """No model."""
         return ""
 
-    async def summarise(self, view: View, instructions: str, previous: str) -> AsyncIterator[str]:
-        """The summary, section by section. `previous` stands for the view's own summary where it is given."""
-        text = await asyncio.to_thread(self.summary, view, instructions, previous)
-        for block in text.split("\n\n"):
-            yield block if text.endswith(block) else f"{block}\n\n"
+    async def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncIterator[str | Usage]:
+        """The summary, section by section; no usage, for nobody was asked. `max_tokens` 0 or less: as many as it likes."""
+        text = await asyncio.to_thread(self.summary, groups, instructions, previous, max_tokens)
+        blocks = text.split("\n\n")
+        for block in blocks[:-1]:
+            yield f"{block}\n\n"
             await asyncio.sleep(0)
+        yield blocks[-1]
 
-    def summary(self, view: View, instructions: str = "", previous: str = "") -> str:
+    def summary(self, groups: Sequence[Group], instructions: str = "", previous: str = "", max_tokens: int = 0) -> str:
         """The whole of it at once. Blocking, pure."""
-        said = conversation(view.items)
-        before = previous or "\n".join(i.message.text for i in view.items if i.kind == "summary")
-        source = sum(i.tokens for i in view.items if i.section not in {"system", "memory"})
-        room = max(LEAST_TOKENS, min(self._most, int(source * SHARE) + self._count(before)))
-        return extractive_summary(said, min(room, self._most), before, count=self._count, focus=instructions)
+        said = conversation(groups)
+        meter = Meter(self._count)
+        share = int(SHARE * sum(meter.message(m) for g in groups for m in g.messages)) + self._count(previous)
+        room = min(max(LEAST_TOKENS, share), self._most, max_tokens if max_tokens > 0 else self._most)
+        return extractive_summary(said, room, previous, count=self._count, focus=instructions)
 
 
-def conversation(items: Sequence[Item]) -> tuple[Message, ...]:
-    """What people and replies said, with the tools between: no prompts, no memory, no notes, no earlier summary."""
-    return tuple(item.message for item in items if item.kind in {"user", "reply", "round"})
+def conversation(groups: Sequence[Group]) -> tuple[Message, ...]:
+    """What people and replies said, with the tools between: no prompts, no notes, no earlier summary."""
+    return tuple(m for g in groups if g.kind in {"user", "reply", "round"} for m in g.messages)

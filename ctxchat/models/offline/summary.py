@@ -5,6 +5,7 @@ Pure. What people said is kept word for word; what tools and files said gives na
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ctxchat.core.messages import Message
@@ -13,6 +14,9 @@ from ctxchat.models.offline.headings import HEADINGS, PARTS, TAGS, Part, part_of
 from ctxchat.models.offline.language import Language, detect
 from ctxchat.models.offline.notes import Note, covered, notes_of
 from ctxchat.models.offline.words import terms
+
+_FIRST_REQUEST = re.compile(r"First request \(m\d+\): (.+)")
+"""How a recap begins (see core.recap)."""
 
 _MOST: dict[Part, int] = {
     "goal": 4, "rules": 20, "decisions": 20, "progress": 24, "failed": 10, "files": 40, "next": 8, "exact": 30,
@@ -44,6 +48,11 @@ def parse_summary(text: str) -> tuple[Note, ...]:
     part: Part = "progress"
     for line in text.split("\n"):
         bare = line.strip()
+        if bare.startswith("<") and bare.endswith(">"):
+            continue  # a delimiter around it
+        if first := _FIRST_REQUEST.match(bare):
+            notes.append(Note("goal", first[1], score=1.0))
+            continue
         if bare.startswith("#") or (bare.startswith("**") and bare.rstrip(":").endswith("**")):
             part = part_of(bare) or "progress"
         elif bare := bare.lstrip("-*• ").strip():
@@ -141,7 +150,7 @@ def _drawn(notes: Sequence[Note], language: Language) -> str:
 
 
 def _heading(part: Part, language: Language) -> str:
-    return f"## {HEADINGS[language][PARTS.index(part)]}"
+    return f"## {HEADINGS[language][part]}"
 
 
 def _line(note: Note, language: Language) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ctxchat.core.messages import Text
+from ctxchat.core.summaries import CLOSING, OPENING, PREFACE
 from ctxchat.core.view import Item, ToolSpec, View
 
 _DENIED = re.compile(
@@ -21,6 +22,10 @@ _FAILED = re.compile(
     r"\A\W{0,3}(?:error\b|there is no\b|cannot\b|could not\b|no such\b|.{0,300}\b(?:failed|not found|does not exist)\b)",
     re.I,
 )
+
+
+_CONTENT = re.compile(r"\s*(?:\d{1,8}(?:\t|$)|[^:\n]{1,300}:\d{1,8}:|\S+$)")
+"""A numbered line, a hit or a lone path is what was asked for, whatever words it holds."""
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -39,7 +44,8 @@ class Done(msgspec.Struct, frozen=True):
     @property
     def failed(self) -> bool:
         """It could not do what it was asked, as far as its words show."""
-        return self.denied or bool(_FAILED.match(self.text.split("\n", 1)[0][:400]))
+        first = self.text.lstrip("\n").split("\n", 1)[0][:400]
+        return self.denied or bool(_FAILED.match(first) and not _CONTENT.match(first))
 
     def get(self, name: str) -> str:
         """An argument as text, empty where there is none."""
@@ -154,7 +160,7 @@ def _sources(items: tuple[Item, ...], at: int) -> list[Source]:
     for place, item in enumerate(items):
         message = item.message
         if item.kind == "summary":
-            found.append(Source("the summary of this conversation", message.text, "summary"))
+            found.append(Source("the summary of this conversation", _summary(message.text), "summary"))
         elif item.section == "memory":
             found.append(Source(item.source or "memory", _unwrapped(message.text), "memory"))
         elif item.kind == "note" and item.source.startswith("restore:"):
@@ -164,6 +170,13 @@ def _sources(items: tuple[Item, ...], at: int) -> list[Source]:
         elif item.kind == "reply" and place < at:
             found.append(Source(f"my answer {message.id}", message.text, "reply"))
     return found
+
+
+def _summary(text: str) -> str:
+    """A summary without what is put around it for models."""
+    for wrapping in (OPENING, PREFACE, CLOSING):
+        text = text.replace(wrapping, "")
+    return text
 
 
 def _unwrapped(text: str) -> str:
