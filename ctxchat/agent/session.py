@@ -24,6 +24,7 @@ from ctxchat.core.journal import Changed, ModelChosen, Named, Record, SessionSta
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Message, Part, Text
 from ctxchat.core.ports import ModelPort
+from ctxchat.core.record import Reason
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import View
 
@@ -115,13 +116,28 @@ class Session:
         """Compile and measure now."""
         return await self._talk.refresh()
 
-    async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
+    async def preview(
+        self,
+        instructions: str = "",
+        keep_recent: int | None = None,
+        *,
+        strategy: str = "",
+        target: float | None = None,
+    ) -> Preview:
         """What freeing up context would do. Calls no model, sends nothing anywhere."""
-        return await self._compactor.preview(instructions, keep_recent)
+        return await self._compactor.preview(instructions, keep_recent, strategy, target)
 
-    def free_up(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[Stamped, None]:
-        """Run a previewed pass, only the named steps of it where given. Closing it leaves everything as it was."""
-        return self._stamped(self._compactor.run(preview, steps))
+    def free_up(
+        self,
+        preview: Preview,
+        steps: Sequence[str] | None = None,
+        *,
+        summary: str | None = None,
+        reason: Reason = "manual",
+    ) -> AsyncGenerator[Stamped, None]:
+        """Run a previewed pass, only the named steps of it where given, with a summary a person wrote where there is one.
+        Closing it leaves everything as it was."""
+        return self._stamped(self._compactor.run(preview, steps, reason, summary))
 
     async def undo(self, change_id: str = "") -> Figures:
         """Take back a change, the last one without an id. Raises LedgerError when there is none."""

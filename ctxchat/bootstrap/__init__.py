@@ -1,5 +1,1 @@
-"""The composition root: the only place that knows everyone. Settings in, a running program out."""
-
-from ctxchat.bootstrap.program import Program
-
-__all__ = ["Program"]
+"""The composition root: the only place that knows everyone. Settings in, a running program out (`program.Program`)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -147,7 +146,7 @@ class Program:
 
 def workspace_of(given: str) -> Path:
     """The folder to work in, resolved. Raises UsageError when it is none."""
-    folder = Path(given or os.getcwd()).expanduser()
+    folder = Path(given).expanduser() if given else Path.cwd()
     if not folder.is_dir():
         raise UsageError(f"{given}: there is no such folder.")
     return folder.resolve()

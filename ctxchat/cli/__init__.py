@@ -12,7 +12,7 @@ from importlib import import_module
 import click
 
 from ctxchat import __version__
-from ctxchat.cli.common import common_options
+from ctxchat.cli.common import common_options, flags
 from ctxchat.core.errors import CtxchatError, UsageError
 
 COMMANDS = {
@@ -48,16 +48,16 @@ class Commands(click.Group):
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ctxchat")
 @common_options
-@click.pass_context
-def ctxchat(ctx: click.Context) -> None:
+def ctxchat() -> None:
     """A chat agent in the terminal whose context window is something you can see, steer and undo.
 
     Without a command it opens the chat in this folder.
     """
+    ctx = click.get_current_context()
     if ctx.invoked_subcommand is None:
         from ctxchat.cli.chat import open_chat
 
-        ctx.exit(open_chat(ctx.obj))
+        ctx.exit(open_chat(flags()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -20,7 +20,7 @@ def open_chat(flags: Flags) -> int:
     if why := _no_terminal():
         narrate(NO_TERMINAL.format(why=why))
         return 2
-    from ctxchat.bootstrap import Program
+    from ctxchat.bootstrap.program import Program
     from ctxchat.config import paths
     from ctxchat.config.themes import load_themes
     from ctxchat.tui.app import CtxchatApp
@@ -46,4 +46,6 @@ def _no_terminal() -> str:
         return "standard input is a pipe or a file"
     if not sys.stdout.isatty():
         return "standard output is a pipe or a file"
+    if not sys.stderr.isatty():  # the interface is drawn through it
+        return "standard error is a pipe or a file"
     return "TERM is dumb" if os.environ.get("TERM", "") in {"", "dumb"} else ""

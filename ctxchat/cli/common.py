@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,32 +13,41 @@ import msgspec
 
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.core.errors import UsageError
+from ctxchat.core.plain import clean
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+_GIVEN = "given_"
+"""In front of the common options' names, so that they never meet a command's own."""
+
+
+def _option(name: str, **about: Any) -> Callable[[Any], Any]:
+    return click.option(f"--{name}", _GIVEN + name.replace("-", "_"), **about)
+
+
 _OPTIONS = (
-    click.option("--model", metavar="NAME", help="Model, by litellm's name (`offline/assistant` needs no network)."),
-    click.option("--api-base", metavar="URL", help="Address of the model's server."),
-    click.option("--api-key-env", metavar="VAR", help="Environment variable that holds the key."),
-    click.option("--window", type=click.IntRange(min=0), metavar="N", help="The window in tokens; 0 detects it."),
-    click.option("--config", type=click.Path(), metavar="FILE", help="Settings file instead of your own."),
-    click.option("--session", metavar="ID", help="A stored session; a unique beginning of its id is enough."),
-    click.option("--json", "as_json", is_flag=True, help="JSON on standard output, everything else on standard error."),
+    _option("model", metavar="NAME", help="Model, by litellm's name (`offline/assistant` needs no network)."),
+    _option("api-base", metavar="URL", help="Address of the model's server."),
+    _option("api-key-env", metavar="VAR", help="Environment variable that holds the key."),
+    _option("window", type=click.IntRange(min=0), metavar="N", help="The window in tokens; 0 detects it."),
+    _option("config", type=click.Path(), metavar="FILE", help="Settings file instead of your own."),
+    _option("session", metavar="ID", help="A stored session; a unique beginning of its id is enough."),
+    _option("json", is_flag=True, help="JSON on standard output, everything else on standard error."),
 )
 
 
 def common_options(command: _F) -> _F:
     """Adds the common options; what is given after a command's name wins over what stood before it.
 
-    The command finds them as `ctx.obj`, a Flags, and is called without them.
+    The command finds them with `flags()` and is called without them.
     """
 
     def keep(**given: Any) -> Any:
         ctx = click.get_current_context()
-        named = {"json" if k == "as_json" else k: given.pop(k) for k in (*_NAMES, "as_json") if k in given}
+        common = {k.removeprefix(_GIVEN): given.pop(k) for k in list(given) if k.startswith(_GIVEN)}
         before = ctx.find_object(Flags) or Flags()
-        ctx.obj = msgspec.structs.replace(before, **{k: v for k, v in named.items() if v})
+        ctx.obj = msgspec.structs.replace(before, **{k: v for k, v in common.items() if v})
         return command(**given)
 
     keep.__name__, keep.__doc__ = command.__name__, command.__doc__
@@ -47,9 +56,6 @@ def common_options(command: _F) -> _F:
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)
     return wrapped
-
-
-_NAMES = ("model", "api_base", "api_key_env", "window", "config", "session")
 
 
 def flags() -> Flags:
@@ -80,3 +86,14 @@ def readable(path: str) -> Path:
     if file.is_dir():
         raise UsageError(f"{path}: this is a folder, not a file.")
     return file
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]], empty: str = "") -> None:
+    """Rows for people, in columns; foreign text in them is made harmless."""
+    if not rows:
+        click.echo(empty, err=True)
+        return
+    cells = [[clean(" ".join(str(cell).split())) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    for row in cells:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -33,7 +33,7 @@ def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on:
     """Answer PROMPT on standard output. `-` or a pipe adds what comes on standard input."""
     text = _message(prompt)
     chosen = msgspec.structs.replace(flags(), permissions=permissions or "", max_rounds=max_rounds or 0, cwd=cwd or "")
-    from ctxchat.bootstrap import Program
+    from ctxchat.bootstrap.program import Program
     from ctxchat.headless import run
 
     async def work() -> int:

@@ -1,0 +1,80 @@
+"""`ctxchat compact`: free up context in a stored session, or see what that would do."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+import click
+import msgspec
+
+from ctxchat.agent.session import Session
+from ctxchat.bootstrap.program import Program
+from ctxchat.cli.common import common_options, emit, flags, narrate, run_async
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.events import CompactionFinished, Notice
+from ctxchat.core.record import FactCount, SideFigures, StepGain
+
+
+@click.command("compact")
+@click.argument("session", required=False, default="")
+@click.option("--strategy", default="", metavar="S", help="Another strategy than in the settings.")
+@click.option("--keep-recent", type=click.IntRange(min=0), metavar="N", help="Newest messages that stay as they are.")
+@click.option("--target", type=click.FloatRange(0, 1), metavar="R", help="Free down to this share of the limit.")
+@click.option("--instructions", default="", metavar="T", help="What the summary should heed.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@common_options
+def command(
+    session: str, strategy: str, keep_recent: int | None, target: float | None, instructions: str, dry_run: bool
+) -> None:
+    """Free up context in a session (the one used last without an id)."""
+
+    async def work() -> CompactionFinished:
+        async with Program.started(flags()) as program:
+            opened = await program.open(await program.find(session or flags().session), interactive=False)
+            try:
+                if opened.read_only and not dry_run:
+                    raise CtxchatError(opened.read_only)
+                return await _compact(opened, strategy, keep_recent, target, instructions, dry_run)
+            finally:
+                await opened.close()
+
+    result = run_async(work())
+    if flags().json:
+        emit({k: v for k, v in msgspec.to_builtins(result).items() if k != "type"})
+    else:
+        click.echo(f"{result.outcome}: {result.before.used:,} → {result.after.used:,} tokens. {result.detail}")
+        for step in result.steps:
+            click.echo(f"  {step.name}  −{step.tokens_freed:,}  ({step.groups} groups)")
+    click.get_current_context().exit(0 if result.outcome in {"compacted", "noop"} else 1)
+
+
+async def _compact(
+    session: Session, strategy: str, keep_recent: int | None, target: float | None, instructions: str, dry_run: bool
+) -> CompactionFinished:
+    preview = await session.preview(instructions, keep_recent, strategy=strategy, target=target)
+    used, messages = preview.before.used, len(session.view.items)
+    plan = preview.plan
+    planned = CompactionFinished(
+        outcome="compacted" if plan else "noop",
+        id="",
+        reason="offline",
+        strategy=plan.strategy if plan else strategy,
+        steps=tuple(StepGain(s.name, s.tokens_freed, s.groups) for s in preview.steps),
+        before=SideFigures(used, messages),
+        after=SideFigures(preview.after_used, messages),
+        folded_messages=0,
+        folded_groups=len(plan.covers) if plan else 0,
+        facts=FactCount(preview.facts, preview.facts),
+        seconds=0.0,
+        cost_usd=0.0,
+        detail="Dry run: nothing was changed." if plan else preview.reason,
+    )
+    if plan is None or dry_run:
+        return planned
+    async with aclosing(session.free_up(preview, reason="offline")) as events:
+        async for stamped in events:
+            if isinstance(stamped.event, CompactionFinished):
+                planned = stamped.event
+            elif isinstance(stamped.event, Notice):
+                narrate(stamped.event.text)
+    return planned

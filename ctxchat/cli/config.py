@@ -1,0 +1,98 @@
+"""`ctxchat config`: where settings come from, what they are, whether a file is right, and setting one."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import click
+
+from ctxchat.bootstrap.flags import settings_from
+from ctxchat.bootstrap.program import workspace_of
+from ctxchat.cli.common import common_options, emit, flags, narrate, table
+from ctxchat.config import explain, files, paths, write
+from ctxchat.config.json_schema import json_schema
+from ctxchat.core.errors import UsageError
+
+
+@click.group("config")
+@common_options
+def command() -> None:
+    """Where settings come from, what they are, and setting them."""
+
+
+@command.command("path")
+@common_options
+def path() -> None:
+    """The settings files, in the order in which the later wins."""
+    folder = paths.config_dir()
+    found = {
+        "user": Path(flags().config) if flags().config else paths.user_file(folder),
+        "project": paths.project_file(workspace_of("")),
+        "reference": paths.shipped() / "config.toml",
+    }
+    if flags().json:
+        emit({name: str(file) for name, file in found.items()} | {"data": str(paths.data_dir())})
+        return
+    table(("", "file", ""), [(n, f, "" if f.exists() else "(not there)") for n, f in found.items()])
+
+
+@command.command("show")
+@click.argument("key", required=False, default="")
+@common_options
+def show(key: str) -> None:
+    """Every option in force with its default and where it was set, or only KEY (and what is under it)."""
+    loaded = settings_from(flags(), workspace_of(""))
+    rows = [r for r in explain.rows(loaded) if not key or r.key == key or r.key.startswith(f"{key}.")]
+    if not rows:
+        raise UsageError(f"{key}: is no setting.", "`ctxchat config show` lists them all.")
+    for notice in loaded.notices:
+        narrate(f"! {notice}")
+    if flags().json:
+        emit({r.key: {"value": r.value, "default": r.default, "origin": r.origin.text} for r in rows})
+        return
+    table(("option", "value", "default", "from"), [(r.key, r.value, r.default, r.origin.text) for r in rows])
+
+
+@command.command("check")
+@click.argument("file", required=False, default="")
+@common_options
+def check(file: str) -> None:
+    """All problems of FILE (or of everything in force) at once; exit code 2 when there are any."""
+    if file and not Path(file).exists():
+        raise UsageError(f"{file}: there is no such file.")
+    loaded = files.load(None, config=Path(file), environ={}) if file else settings_from(flags(), workspace_of(""))
+    texts = [problem.text for problem in loaded.problems]
+    if flags().json:
+        emit({"ok": not texts, "problems": texts})
+    else:
+        for text in texts:
+            click.echo(text)
+        if not texts:
+            narrate("All is well.")
+    click.get_current_context().exit(2 if texts else 0)
+
+
+@command.command("set")
+@click.argument("key")
+@click.argument("value")
+@common_options
+def set_(key: str, value: str) -> None:
+    """Write one option into your settings file; comments and order stay. VALUE as in TOML, or plain words."""
+    file = Path(flags().config) if flags().config else paths.user_file(paths.config_dir())
+    try:
+        parsed: object = tomllib.loads(f"v = {value}")["v"]
+    except tomllib.TOMLDecodeError:
+        parsed = value
+    write.set_value(file, key, parsed)
+    if flags().json:
+        emit({"file": str(file), "key": key, "value": parsed})
+    else:
+        narrate(f"{file}: {key} = {value}")
+
+
+@command.command("schema")
+@common_options
+def schema() -> None:
+    """JSON Schema of the settings file, for editors."""
+    emit(json_schema())

@@ -1,0 +1,33 @@
+"""`ctxchat models`: what can be chatted with from here."""
+
+from __future__ import annotations
+
+import click
+
+from ctxchat.bootstrap.program import Program
+from ctxchat.cli.common import common_options, emit, flags, run_async, table
+from ctxchat.models.discovery import FoundModel
+
+
+@click.command("models")
+@common_options
+def command() -> None:
+    """Local servers, providers whose key is set, models of your settings, and the offline assistant."""
+
+    async def work() -> list[FoundModel]:
+        async with Program.started(flags()) as program:
+            return list(await program.models())
+
+    rows = run_async(work())
+    if flags().json:
+        names = ("name", "provider", "reachable", "window", "window_source", "input_cost", "output_cost", "note")
+        emit([{name: getattr(row, name) for name in names} for row in rows])
+        return
+    table(
+        ("model", "window", "from", "$/M in", "$/M out", ""),
+        [(r.name, f"{r.window:,}", r.window_source, _price(r.input_cost), _price(r.output_cost), r.note) for r in rows],
+    )
+
+
+def _price(cost: float | None) -> str:
+    return "?" if cost is None else f"{cost:g}"

@@ -1,0 +1,163 @@
+"""`ctxchat sessions`: stored sessions, one by one or all, without opening the interface."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from ctxchat.bootstrap.program import Program
+from ctxchat.cli.common import common_options, emit, flags, run_async, table
+from ctxchat.storage import exporting, importing, loading, sessions
+from ctxchat.storage.files import write_private
+
+
+@click.group("sessions")
+@common_options
+def command() -> None:
+    """List, show, export, import, fork, rename and delete sessions."""
+
+
+@command.command("list")
+@common_options
+def list_() -> None:
+    """All sessions, the one used last first."""
+
+    async def work() -> None:
+        async with Program.started(flags()) as program:
+            rows = await program.sessions()
+        if flags().json:
+            emit(rows)
+            return
+        table(
+            ("id", "updated", "messages", "used", "passes", "title"),
+            [(r.id, r.updated[:16].replace("T", " "), r.messages, r.used, r.compactions, r.title) for r in rows],
+            empty="No sessions yet.",
+        )
+
+    run_async(work())
+
+
+@command.command("show")
+@click.argument("session", required=False, default="")
+@common_options
+def show(session: str) -> None:
+    """What was said in a session (the one used last without an id)."""
+
+    async def work() -> None:
+        async with Program.started(flags()) as program:
+            found = await program.find(session or flags().session)
+            row = await program.database.run(sessions.row, program.database, found)
+            loaded = await program.database.run(loading.load, program.database, found)
+        for problem in loaded.problems:
+            click.echo(f"! {problem}", err=True)
+        if flags().json:
+            record = list(exporting.record_lines(loaded.state.ledger.groups))
+            emit(msgspec.to_builtins(row) | {"record": record, "problems": list(loaded.problems)})
+        else:
+            sys.stdout.write(exporting.export_record(loaded.state, "markdown"))
+
+    run_async(work())
+
+
+@command.command("export")
+@click.argument("session")
+@click.option("--view", type=click.Choice(["model", "record"]), default="record", help="What the model sees, or all.")
+@click.option("--format", "form", type=click.Choice(["openai", "jsonl", "markdown"]), default="openai")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="A file instead of standard output.")
+@common_options
+def export(session: str, view: str, form: exporting.Format, output: str | None) -> None:
+    """Write a session: the record of everything, or the view a model is sent."""
+
+    async def work() -> str:
+        async with Program.started(flags()) as program:
+            if view == "record":
+                found = await program.find(session)
+                loaded = await program.database.run(loading.load, program.database, found)
+                return exporting.export_record(loaded.state, form)
+            opened = await program.open(session, interactive=False)
+            try:
+                await opened.measure()
+                return exporting.export_view(opened.state, opened.view.items, form)
+            finally:
+                await opened.close()
+
+    text = run_async(work())
+    text = text if text.endswith("\n") else text + "\n"
+    if output:
+        write_private(Path(output), text.encode())
+    else:
+        sys.stdout.write(text)
+
+
+@command.command("import")
+@click.argument("file", type=click.Path())
+@click.option("--title", default="", metavar="T", help="Its title; without one the first user message gives it.")
+@common_options
+def import_(file: str, title: str) -> None:
+    """Bring in OpenAI-style chat messages (JSON or JSON lines); prints the new session's id."""
+
+    async def work() -> str:
+        async with Program.started(flags()) as program:
+            return await program.database.run(importing.import_file, program.database, Path(file), title)
+
+    session = run_async(work())
+    if flags().json:
+        emit({"id": session})
+    else:
+        click.echo(session)
+
+
+@command.command("fork")
+@click.argument("session")
+@click.option("--message", default="", metavar="M", help="The last message (m12) or compaction to take along.")
+@common_options
+def fork(session: str, message: str) -> None:
+    """A new session with everything up to a message; prints its id."""
+
+    async def work() -> str:
+        async with Program.started(flags()) as program:
+            return await program.fork(await program.find(session), message)
+
+    made = run_async(work())
+    if flags().json:
+        emit({"id": made})
+    else:
+        click.echo(made)
+
+
+@command.command("rename")
+@click.argument("session")
+@click.argument("title")
+@common_options
+def rename(session: str, title: str) -> None:
+    """Give a session another title."""
+
+    async def work() -> str:
+        async with Program.started(flags()) as program:
+            found = await program.find(session)
+            await program.database.run(sessions.rename, program.database, found, title)
+            return found
+
+    found = run_async(work())
+    if flags().json:
+        emit({"id": found, "title": title})
+
+
+@command.command("delete")
+@click.argument("session")
+@common_options
+def delete(session: str) -> None:
+    """Delete a session and what belongs to it, for good."""
+
+    async def work() -> str:
+        async with Program.started(flags()) as program:
+            found = await program.find(session)
+            await program.delete(found)
+            return found
+
+    found = run_async(work())
+    if flags().json:
+        emit({"id": found, "deleted": True})
