@@ -1,0 +1,147 @@
+"""ctxchat's core: what a conversation is, what a model sees of it, and how to make room. Pure values, no files, no network.
+
+    from ctxchat.core import Budget, Frame, Ledger, Meter, PlanOptions, Window, compile, group_messages
+    from ctxchat.core import apply_plan, builtin_strategies, make_budget
+
+    ledger = Ledger(groups=group_messages(messages))
+    options = PlanOptions(meter=Meter())
+    view = compile(ledger, Frame(system="You are helpful."), options.meter)
+    budget = make_budget(Window(8192, "configured"), reserved=1024, trigger=0.75, target=0.5)
+    plan = builtin_strategies(options)["truncate"].plan(view, ledger, budget)
+    if plan:
+        ledger = ledger.apply(apply_plan(ledger, plan, "pass-1", options))
+
+A `Ledger` holds everything that ever happened and the changes in force; a `View` is exactly what the next request holds; a
+`Strategy` turns a view into a `Plan`; `apply_plan` makes of a plan the `Change` a ledger takes, and `Ledger.undo` takes back.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ctxchat.core.applying import apply_plan, apply_step, digest_for, groups_to_summarise
+    from ctxchat.core.budget import Budget, Window, make_budget
+    from ctxchat.core.compilers import (
+        Compiler,
+        all_sections,
+        current_tool_trace,
+        injecting,
+        limited,
+        redacted,
+        selected_sections,
+    )
+    from ctxchat.core.errors import CtxchatError, LedgerError, UnpairedCall
+    from ctxchat.core.evidence import collect, render, survival
+    from ctxchat.core.figures import Figures, measure
+    from ctxchat.core.grouping import close_round, group_messages, seal_round, single
+    from ctxchat.core.ledger import Change, Edit, Entry, Ledger
+    from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
+    from ctxchat.core.openai import from_wire, to_wire, wire
+    from ctxchat.core.overflow import is_context_overflow
+    from ctxchat.core.record import CompactionRecord, Digest, Evidence, Fact, FactCount
+    from ctxchat.core.strategies.base import Plan, Spill, Step, Strategy
+    from ctxchat.core.strategies.builtin import strategies as builtin_strategies
+    from ctxchat.core.strategies.ground import PlanOptions
+    from ctxchat.core.strategies.pipeline import Pipeline
+    from ctxchat.core.tokens import Anchor, Calibration, Meter, rough_count
+    from ctxchat.core.view import Frame, Insert, Item, ToolSpec, View, compile, problems
+
+_HOMES = {
+    "applying": "apply_plan apply_step digest_for groups_to_summarise",
+    "budget": "Budget Window make_budget",
+    "compilers": "Compiler all_sections current_tool_trace injecting limited redacted selected_sections",
+    "errors": "CtxchatError LedgerError UnpairedCall",
+    "evidence": "collect render survival",
+    "figures": "Figures measure",
+    "grouping": "close_round group_messages seal_round single",
+    "ledger": "Change Edit Entry Ledger",
+    "messages": "Group Image Message Opaque Reasoning Text ToolCall",
+    "openai": "from_wire to_wire wire",
+    "overflow": "is_context_overflow",
+    "record": "CompactionRecord Digest Evidence Fact FactCount",
+    "strategies.base": "Plan Spill Step Strategy",
+    "strategies.builtin": "builtin_strategies",
+    "strategies.ground": "PlanOptions",
+    "strategies.pipeline": "Pipeline",
+    "tokens": "Anchor Calibration Meter rough_count",
+    "view": "Frame Insert Item ToolSpec View compile problems",
+}
+"""Where each public name lives. Loaded when asked for: most who import a part of the core need little of the rest."""
+
+__all__ = [
+    "Anchor",
+    "Budget",
+    "Calibration",
+    "Change",
+    "CompactionRecord",
+    "Compiler",
+    "CtxchatError",
+    "Digest",
+    "Edit",
+    "Entry",
+    "Evidence",
+    "Fact",
+    "FactCount",
+    "Figures",
+    "Frame",
+    "Group",
+    "Image",
+    "Insert",
+    "Item",
+    "Ledger",
+    "LedgerError",
+    "Message",
+    "Meter",
+    "Opaque",
+    "Pipeline",
+    "Plan",
+    "PlanOptions",
+    "Reasoning",
+    "Spill",
+    "Step",
+    "Strategy",
+    "Text",
+    "ToolCall",
+    "ToolSpec",
+    "UnpairedCall",
+    "View",
+    "Window",
+    "all_sections",
+    "apply_plan",
+    "apply_step",
+    "builtin_strategies",
+    "close_round",
+    "collect",
+    "compile",
+    "current_tool_trace",
+    "digest_for",
+    "from_wire",
+    "group_messages",
+    "groups_to_summarise",
+    "injecting",
+    "is_context_overflow",
+    "limited",
+    "make_budget",
+    "measure",
+    "problems",
+    "redacted",
+    "render",
+    "rough_count",
+    "seal_round",
+    "selected_sections",
+    "single",
+    "survival",
+    "to_wire",
+    "wire",
+]
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _HOMES.items():
+        if name in names.split():
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,7 +15,7 @@ from ctxchat.core.tooluse import Use, exit_code, failed, use_of
 _LONG = 240
 """Characters of a sentence, an error or a command that are kept."""
 
-_SCANNED = 6_000
+_SCANNED = 4_000
 """Characters at the head of a message that are looked through; half as many at its tail."""
 
 
@@ -45,7 +45,10 @@ _NAMED = re.compile(
     rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})[ \t]*[:=][ \t]*({_AMOUNT}(?:\s?(?:{_UNIT}))?)(?![\w:/.-]\d|\w)"
 )
 _BREAK = re.compile(r"[\n,;|]|[.!?:] ")
+_DIGIT = re.compile(r"\d")
+_ODD = re.compile(r"\d|[A-Z]_|_[A-Z]")
 _WORDS = re.compile(r"[\w/@.-]*\w")
+_TROUBLE = ("error", "exception", "panic", "fatal", "fail", "not found", "no such", "denied", "fault")
 _ERROR = re.compile(
     r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed)\b"
     r"|command not found|No such file|Permission denied|Segmentation fault"
@@ -110,7 +113,8 @@ def _result_facts(message: Message, use: Use | None) -> Iterator[Fact]:
         code = exit_code(message.text)
         outcome = f"exit {code}" if code is not None else ("failed" if failed(message) else "")
         yield Fact("command", _clip(plain(use.target), 2 * _LONG), outcome, message.seq)
-    errors = [line for line in text.splitlines() if _ERROR.search(line)]
+    small = text.lower()
+    errors = [line for line in text.splitlines() if _ERROR.search(line)] if any(w in small for w in _TROUBLE) else []
     for line in [*errors[:3], *errors[3:][-3:]]:
         yield Fact("error", _clip(plain(line)), seq=message.seq)
     source = use.target.rsplit("/", 1)[-1] if use and use.kind == "read" else ""
@@ -118,23 +122,30 @@ def _result_facts(message: Message, use: Use | None) -> Iterator[Fact]:
 
 
 def _mentions(text: str, seq: int, most: int, source: str = "") -> Iterator[Fact]:
-    for match in _some(_URL, text, most):
-        yield Fact("url", match.group().rstrip(".,;:"), seq=seq)
-    without = _URL.sub(" ", text)
-    for match in _some(_PATH, without, most):
+    """Addresses, paths, numbers and identifiers. Only words and lines that may hold one are looked at closely."""
+    if "://" in text:
+        for match in _some(_URL, text, most):
+            yield Fact("url", match.group().rstrip(".,;:"), seq=seq)
+        text = _URL.sub(" ", text)
+    words = dict.fromkeys(text.split())
+    for match in _some(_PATH, " ".join(w for w in words if "/" in w or "." in w), most):
         path = match.group().rstrip(".")
         if _is_path(path):
             yield Fact("path", path, seq=seq)
+    yield from _numbers("\n".join(line for line in text.splitlines() if _DIGIT.search(line)), seq, most, source)
+    for match in _some(_IDENTIFIER, " ".join(w for w in words if _ODD.search(w)), most):
+        yield Fact("identifier", match.group(), seq=seq)
+
+
+def _numbers(text: str, seq: int, most: int, source: str) -> Iterator[Fact]:
     named: set[int] = set()
-    for match in _some(_NAMED, without, most):
+    for match in _some(_NAMED, text, most):
         named.add(match.start(2))
         label = f"{match[1]} ({source})" if source else match[1]
         yield Fact("number", label, plain(match[2]), seq)
-    for match in _some(_NUMBER, without, most):
+    for match in _some(_NUMBER, text, most):
         if match.start() not in named:
-            yield Fact("number", _in_context(without, match), seq=seq)
-    for match in _some(_IDENTIFIER, without, most):
-        yield Fact("identifier", match.group(), seq=seq)
+            yield Fact("number", _in_context(text, match), seq=seq)
 
 
 def _some(pattern: re.Pattern[str], text: str, most: int) -> list[re.Match[str]]:

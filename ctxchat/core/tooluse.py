@@ -48,33 +48,37 @@ _FAILED = re.compile(r"\s*(?:\[(?:error|cancelled|denied|no result|timed? ?out)|
 
 
 class Use(msgspec.Struct, frozen=True):
-    """One call: what kind of thing it does, to what, and its arguments in a form that equal calls share."""
+    """One call: what kind of thing it does, and to what."""
 
     kind: UseKind
     target: str
-    arguments: str
 
 
 def use_of(call: ToolCall) -> Use:
     """What a call does, as far as its name and arguments tell. Broken arguments make it `other`."""
     fields = _fields(call.arguments)
     if fields is None:
-        return Use("other", "", call.arguments)
+        return Use("other", "")
     words = {word.lower() for word in _WORD.findall(call.name)}
-    arguments = msgspec.json.encode(fields, order="sorted").decode("utf-8", "replace")
     command, path = _first(fields, _COMMANDS), _first(fields, _PATHS)
     address, query = _first(fields, _ADDRESSES), _first(fields, _QUERIES)
     if command and (not path or words & _RUNS):
-        return Use("run", command, arguments)
+        return Use("run", command)
     if path and words & _CHANGES:
-        return Use("change", path, arguments)
+        return Use("change", path)
     if query or words & _SEARCHES:
-        return Use("search", query or path, arguments)
+        return Use("search", query or path)
     if path:
-        return Use("read", path, arguments)
+        return Use("read", path)
     if address:
-        return Use("fetch", address, arguments)
-    return Use("other", "", arguments)
+        return Use("fetch", address)
+    return Use("other", "")
+
+
+def same_arguments(arguments: str) -> str:
+    """Arguments in a form that equal calls share, whatever the order of their keys; broken ones as they are."""
+    fields = _fields(arguments)
+    return arguments if fields is None else msgspec.json.encode(fields, order="sorted").decode("utf-8", "replace")
 
 
 def exit_code(text: str) -> int | None:

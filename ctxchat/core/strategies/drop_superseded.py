@@ -8,7 +8,7 @@ from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.strategies.base import Plan, Spill
 from ctxchat.core.strategies.ground import Ground, PlanOptions, one_step
 from ctxchat.core.strategies.results import shorten
-from ctxchat.core.tooluse import Use, failed, use_of
+from ctxchat.core.tooluse import failed, same_arguments, use_of
 from ctxchat.core.view import View
 
 _Place = tuple[str, int]
@@ -41,20 +41,21 @@ class DropSuperseded:
             group = entry.group
             if group is None or group.kind != "round" or not ground.items(entry):
                 continue
-            originals = ground.originals(entry)
             for place in range(len(group.messages) - 1, 0, -1):
                 call, result = group.first.calls[place - 1], group.messages[place]
-                original = originals.get(result.seq)
-                use = use_of(call)
-                if use.kind in {"other", "change"}:
-                    continue
-                key = _key(call, use)
+                key = (call.name, same_arguments(call.arguments))
                 if key in newest:
-                    older[entry.covers[0], place] = newest[key]
-                elif original and result.content == original.content and not (failed(result) and use.kind != "run"):
+                    if use_of(call).kind in _REPEATABLE:
+                        older[entry.covers[0], place] = newest[key]
+                elif ground.as_it_was(entry, result) and _tells(call, result):
                     newest[key] = result.id
         return older
 
 
-def _key(call: ToolCall, use: Use) -> tuple[str, str]:
-    return call.name, use.arguments
+_REPEATABLE = frozenset({"read", "run", "search", "fetch"})
+"""Uses whose newer result says all that the older one did."""
+
+
+def _tells(call: ToolCall, result: Message) -> bool:
+    """True for a result that is more than word of a failure to read."""
+    return not failed(result) or use_of(call).kind == "run"

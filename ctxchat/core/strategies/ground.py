@@ -87,6 +87,13 @@ class Ground:
             place -= 1
         return place
 
+    def as_it_was(self, entry: Entry, message: Message) -> bool:
+        """True where an entry shows this message with the content it has in the record."""
+        if not entry.change:
+            return True
+        original = self.originals(entry).get(message.seq)
+        return original is not None and original.content == message.content
+
     def originals(self, entry: Entry) -> dict[int, Message]:
         """The messages of an entry as the record has them, by their place in it."""
         return {m.seq: m for name in entry.covers for m in self.ledger.group(name).messages}

@@ -23,20 +23,20 @@ def shorten(name: str, ground: Ground, entries: Iterable[Entry], short: Short) -
     for entry in entries:
         if entry.group is None or entry.group.kind not in {"round", "stray"} or not ground.items(entry):
             continue
-        originals = ground.originals(entry)
         messages = list(entry.group.messages)
         saved: list[Spill] = []
+        changed = False
         for place, message in enumerate(messages):
-            original = originals.get(message.seq)
-            if message.role != "tool" or original is None or message.content != original.content:
-                continue
-            found = short(entry, place, message)
-            if found is None:
+            found = short(entry, place, message) if message.role == "tool" else None
+            if found is None or not ground.as_it_was(entry, message):
                 continue
             fresh = msgspec.structs.replace(message, content=found[0])
             if ground.options.meter.message(fresh) < ground.options.meter.message(message):
                 messages[place] = fresh
+                changed = True
                 saved += found[1]
+        if not changed:
+            continue
         edit, gain = replaced(ground, entry, messages)
         if gain > 0:
             freed += gain
