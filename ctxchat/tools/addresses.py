@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import Awaitable, Callable
-from urllib.parse import urlsplit
 
 import httpx
 
@@ -16,6 +16,8 @@ IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Host and port to addresses. Raises OSError."""
 
+_PORTS = {"http": 80, "https": 443}
+_HOST = re.compile(rb"[a-z0-9_.:-]+")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -38,27 +40,26 @@ def is_public(address: IPAddress) -> bool:
 
 def checked(written: str) -> httpx.URL:
     """An address in its plain form. Raises ToolError for what is not http(s) or carries a password."""
-    written = written.strip()
-    scheme = urlsplit(written).scheme.lower() if "://" in written else ""
-    if scheme not in {"http", "https"}:
-        raise ToolError(f"{written[:200]} is no address that can be fetched.", "It begins with http:// or https://.")
     try:
-        url = httpx.URL(written)
-        host = url.host
-    except (httpx.InvalidURL, ValueError, UnicodeError) as error:
+        url = httpx.URL(written.strip())
+    except (httpx.InvalidURL, ValueError) as error:
         raise ToolError(f"{written[:200]} is no valid address: {error}.") from error
-    if not host:
-        raise ToolError(f"{written[:200]} names no host.")
+    if url.scheme not in _PORTS:
+        raise ToolError(f"{written[:200]} is no address that can be fetched.", "It begins with http:// or https://.")
     if url.userinfo:
         raise ToolError("An address with a user name or password in it is not fetched.")
-    return url.copy_with(fragment=None)
+    if not _HOST.fullmatch(url.raw_host) or not 0 < (url.port or 1) < 65536:
+        raise ToolError(f"{written[:200]} names no valid host.")
+    # One form of the same address, so that a rule for it holds: no fragment, no usual port, at least a slash.
+    port = None if url.port == _PORTS[url.scheme] else url.port
+    url = url.copy_with(fragment=None, port=port)
+    return url.copy_with(path="/") if url.path == "/" else url
 
 
 async def addresses(url: httpx.URL, resolve: Resolve, allowed: Callable[[IPAddress], bool]) -> list[str]:
     """The addresses of a host, every one of them allowed. Raises ToolError."""
-    port = url.port or (443 if url.scheme == "https" else 80)
     try:
-        found = await resolve(url.host, port)
+        found = await resolve(url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme])
     except (OSError, UnicodeError) as error:
         raise ToolError(f"The host {url.host} cannot be found.", "Check the address and the connection.") from error
     for address in found:

@@ -54,7 +54,7 @@ class Fetcher:
                 return await self._follow(url)
         except TimeoutError as error:
             raise ToolError(f"{url.host} did not answer within {self._seconds:g} s.") from error
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ToolError(f"{url.host} could not be read: {str(error) or type(error).__name__}.") from error
 
     async def _follow(self, url: httpx.URL) -> Answered | Elsewhere:
@@ -88,7 +88,7 @@ class Fetcher:
             "Accept-Encoding": "gzip, deflate",
         }
         # The certificate is still checked against the name.
-        extensions = {"sni_hostname": url.host} if url.scheme == "https" else {}
+        extensions = {"sni_hostname": url.raw_host.decode("ascii")} if url.scheme == "https" else {}
         # Environment proxies would resolve the name once more, and elsewhere.
         async with (
             httpx.AsyncClient(trust_env=False, verify=self._verify, timeout=self._seconds) as client,

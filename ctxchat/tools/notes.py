@@ -150,7 +150,7 @@ class RecallArguments(Arguments, frozen=True):
 
 class Recall(Tool[RecallArguments]):
     name = "recall"
-    about = "Look into this conversation's archive, where all that was summarised or shortened stands word for word. Give query or id."
+    about = "Look into this conversation's archive: what was summarised or shortened is there word for word. Give query or id."
     arguments = RecallArguments
 
     def __init__(self, search: Search, show: Show) -> None:

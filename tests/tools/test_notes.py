@@ -1,0 +1,103 @@
+"""todo, remember, recall, ask_user, and the catalogue of everything."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from ctxchat.core.errors import ToolError
+from ctxchat.core.ports import ToolContext
+from ctxchat.core.tokens import rough_count
+from ctxchat.tools.catalogue import standard_tools
+from ctxchat.tools.notes import AskUser, Recall, Remember, Todo
+from ctxchat.tools.sandbox import Sandbox
+
+
+async def ask(question: str, options: Sequence[str]) -> str:
+    return options[0] if options else ""
+
+
+async def look(words: str) -> str:
+    return f"found {words}" if words != "nothing" else ""
+
+
+async def test_a_list_is_replaced_and_drawn(call: Callable) -> None:
+    todo = Todo()
+    items = [{"text": "read\nit", "status": "done"}, {"text": "write", "status": "in_progress"}, {"text": "test"}]
+    assert (await call(todo, items=items)).text == "[x] read it\n[>] write\n[ ] test"
+    assert todo.drawn.endswith("[ ] test")
+    assert (await call(todo, items=[])).text == "The list is empty."
+    with pytest.raises(ToolError, match="wrong arguments"):
+        await call(todo, items=[{"text": "x", "status": "maybe"}])
+
+
+async def test_the_person_is_asked(call: Callable) -> None:
+    assert (await call(AskUser(ask), question="Which?", options=["red", "blue"])).text == "The user answered: red"
+    assert "no answer" in (await call(AskUser(ask), question="Which?")).text
+    with pytest.raises(ToolError):
+        await call(AskUser(ask), question=" ")
+
+
+async def test_memories_are_added_once(call: Callable, tmp_path: Path, context: ToolContext) -> None:
+    file = tmp_path / "config" / "memory.md"
+    remember = Remember(file)
+    assert (await call(remember, text="The user\nlikes tests.")).text == "Remembered."
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.write_text("# Mine, without a newline at the end")
+    await call(remember, text="A")
+    await call(remember, text="B")
+    assert (await call(remember, text="A")).text == "That is remembered already."
+    assert file.read_text() == "# Mine, without a newline at the end\n- A\n- B\n"
+    demand = remember.demand({"text": "C"}, context)
+    assert (demand.access, demand.inside, demand.preview) == ("write", False, "+- C\n")
+    for wrong in ("", " \n", "x" * 1001, "\ud800"):
+        with pytest.raises(ToolError):
+            await call(remember, text=wrong)
+
+
+async def test_recall_searches_or_shows(call: Callable) -> None:
+    recall = Recall(look, look)
+    assert (await call(recall, query="words")).text == "found words"
+    assert (await call(recall, id="m12", query=None)).text == "found m12"
+    assert (await call(recall, id="nothing")).status == "error"
+    assert "Nothing in the archive" in (await call(recall, query="nothing")).text
+    with pytest.raises(ToolError):
+        await call(recall)
+
+
+def everything() -> Sequence:
+    return standard_tools(sandbox=Sandbox(), environ={}, memory_file=Path("m.md"), ask=ask, search=look, show=look)
+
+
+def test_the_catalogue() -> None:
+    tools = everything()
+    assert [tool.spec.name for tool in tools] == [
+        "read_file", "list_files", "glob", "grep", "write_file", "edit_file", "shell", "web_fetch", "todo", "ask_user",
+        "remember", "recall",
+    ]  # fmt: skip
+    assert {tool.spec.name for tool in tools if not tool.parallel} == {
+        "write_file", "edit_file", "shell", "todo", "ask_user", "remember",
+    }  # fmt: skip
+    bare = standard_tools(sandbox=Sandbox(), environ={}, web=False)
+    assert not {"web_fetch", "ask_user", "remember", "recall"} & {tool.spec.name for tool in bare}
+
+
+def test_schemas_are_closed_described_and_short() -> None:
+    for tool in everything():
+        parameters = tool.spec.parameters
+        assert parameters["type"] == "object"
+        assert parameters["additionalProperties"] is False
+        assert set(parameters["required"]) <= set(parameters["properties"])
+        assert "$ref" not in tool.spec.schema
+        assert tool.spec.description.endswith(".")
+    assert sum(rough_count(tool.spec.schema) for tool in everything()) < 1800
+
+
+def test_demands_nobody_fetches_are_forgotten(context: ToolContext) -> None:
+    todo = Todo()
+    for number in range(1000):
+        todo.demand({"items": []}, ToolContext(f"c{number}", context.workspace))
+    assert len(todo._judged) <= 256

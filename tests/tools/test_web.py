@@ -1,0 +1,301 @@
+"""web_fetch against real servers on loopback, and the judgement of addresses."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import ipaddress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import pytest
+
+from ctxchat.core.errors import ToolError
+from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.tools.addresses import checked, is_public
+from ctxchat.tools.fetching import MAX_BYTES, Fetcher
+from ctxchat.tools.markdown import to_markdown
+from ctxchat.tools.web import WebFetch
+
+HTML = {"Content-Type": "text/html; charset=utf-8"}
+
+
+class Site:
+    """A web server that says what it was told to, and remembers which hosts it was asked for."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        self.asked: list[str] = []
+        self.port = 0
+
+    def page(self, path: str, body: bytes | str = b"", status: int = 200, **headers: str) -> str:
+        """Add a page; its address by name."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()} or HTML
+        self.pages[path] = (status, named, body.encode() if isinstance(body, str) else body)
+        return f"http://site.test:{self.port}{path}"
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        path = head.split()[1]
+        self.asked.append(next(line[6:] for line in head.split("\r\n") if line.lower().startswith("host: ")))
+        status, headers, body = self.pages.get(path, (404, HTML, b"<p>nothing here"))
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        writer.write(f"HTTP/1.1 {status} X\r\n{lines}Connection: close\r\n\r\n".encode())
+        try:
+            writer.write(body)
+            await writer.drain()
+            if path == "/slow":
+                await asyncio.sleep(60)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serving(site: Site) -> AsyncIterator[Site]:
+    async with await asyncio.start_server(site.serve, "127.0.0.1", 0) as server:
+        site.port = server.sockets[0].getsockname()[1]
+        yield site
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with serving(Site()) as running:
+        yield running
+
+
+async def names(host: str, port: int) -> list[str]:
+    """A resolver that knows three names."""
+    known = {"site.test": "127.0.0.1", "www.site.test": "127.0.0.1", "inner.test": "127.0.0.2"}
+    try:
+        return [known.get(host) or str(ipaddress.ip_address(host))]
+    except ValueError as error:
+        raise OSError("unknown") from error
+
+
+def only_first(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """For these tests 127.0.0.1 is the public network and everything else private."""
+    return str(address) == "127.0.0.1"
+
+
+@pytest.fixture
+def fetch(call: Callable) -> Callable:
+    tool = WebFetch(Fetcher(resolve=names, allowed=only_first, seconds=5))
+
+    async def run(url: str) -> ToolOutput:
+        return await call(tool, url=url)
+
+    return run
+
+
+async def test_a_page_becomes_markdown(fetch: Callable, site: Site) -> None:
+    url = site.page("/a/b", "<title>T</title><h1>Größe</h1><p>see <a href='../c'>this</a><script>alert(1)</script>")
+    found = await fetch(url)
+    assert found.text == f"{url}\n\n# T\n\n# Größe\n\nsee [this](http://site.test:{site.port}/c)"
+    assert site.asked == [f"site.test:{site.port}"]
+
+
+async def test_other_text_stays_as_it_is(fetch: Callable, site: Site) -> None:
+    assert (await fetch(site.page("/j", '{"a": "<b>"}', Content_Type="application/json"))).text.endswith(
+        '\n\n{"a": "<b>"}'
+    )
+    latin = site.page("/l", "grün".encode("latin-1"), Content_Type="text/plain; charset=ISO-8859-1")
+    assert (await fetch(latin)).text.endswith("grün")
+    odd = site.page("/o", "grün", Content_Type="text/plain; charset=punycode")
+    assert (await fetch(odd)).text.endswith("grün")
+    meta = site.page("/m", '<meta charset="shift_jis"><p>日本'.encode("shift_jis"), Content_Type="text/html")
+    assert (await fetch(meta)).text.endswith("日本")
+
+
+async def test_binaries_are_refused(fetch: Callable, site: Site) -> None:
+    with pytest.raises(ToolError, match="PNG image, image/png"):
+        await fetch(site.page("/p", b"\x89PNG\r\n\x1a\n\0", Content_Type="image/png"))
+
+
+async def test_too_much_is_cut_and_said(fetch: Callable, site: Site) -> None:
+    found = await fetch(site.page("/big", b"x" * (MAX_BYTES + 500_000), Content_Type="text/plain"))
+    assert "[cut after 2.0 MB]" in found.text
+    bomb = gzip.compress(b"x" * 100_000_000)
+    found = await fetch(site.page("/bomb", bomb, Content_Type="text/plain", Content_Encoding="gzip"))
+    assert "[cut after 2.0 MB]" in found.text
+
+
+async def test_an_error_page_is_an_error_with_its_text(fetch: Callable, site: Site) -> None:
+    found = await fetch(f"http://site.test:{site.port}/none")
+    assert found.status == "error"
+    assert "[HTTP status 404]" in found.text
+    assert "nothing here" in found.text
+
+
+async def test_redirects_on_the_same_host_are_followed(fetch: Callable, site: Site) -> None:
+    site.page("/there", "<p>arrived")
+    site.page("/hop", status=302, Location=f"http://www.site.test:{site.port}/there")
+    found = await fetch(site.page("/start", status=301, Location="/hop"))
+    assert found.text.endswith("arrived")
+
+
+async def test_another_host_is_another_call(fetch: Callable, site: Site) -> None:
+    found = await fetch(site.page("/away", status=302, Location="http://other.test/x"))
+    assert "redirects to another host: http://other.test/x" in found.text
+    assert len(site.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "target", ["file:///etc/passwd", "ftp://site.test/", "http://user:pw@site.test/", "javascript:x", "http://"]
+)
+async def test_redirects_that_are_not_followed(target: str, fetch: Callable, site: Site) -> None:
+    with pytest.raises(ToolError):
+        await fetch(site.page("/bad", status=302, Location=target))
+
+
+async def test_a_redirect_to_a_private_address_is_refused(site: Site, call: Callable) -> None:
+    answers = iter(["127.0.0.1", "127.0.0.2"])
+
+    async def turning(host: str, port: int) -> list[str]:
+        return [next(answers)]
+
+    site.page("/two", "<p>inner")
+    tool = WebFetch(Fetcher(resolve=turning, allowed=only_first))
+    with pytest.raises(ToolError, match=r"127\.0\.0\.2, an address of this machine"):
+        await call(tool, url=site.page("/one", status=302, Location="/two"))
+    assert len(site.asked) == 1
+
+
+async def test_a_redirect_loop_ends(fetch: Callable, site: Site) -> None:
+    with pytest.raises(ToolError, match="more than 5 times"):
+        await fetch(site.page("/loop", status=302, Location="/loop"))
+
+
+async def test_the_judged_address_is_the_one_connected_to(site: Site, call: Callable) -> None:
+    asked: list[str] = []
+
+    async def rebinding(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return ["127.0.0.1"] if len(asked) == 1 else ["127.0.0.2"]
+
+    tool = WebFetch(Fetcher(resolve=rebinding, allowed=only_first))
+    # The name resolves nowhere but here: a second look-up by the client would fail.
+    found = await call(tool, url=site.page("/r", "<p>pinned").replace("site.test", "no-such-name.invalid"))
+    assert found.text.endswith("pinned")
+    assert asked == ["no-such-name.invalid"]
+
+
+async def test_one_private_address_among_public_ones_is_enough(call: Callable) -> None:
+    async def mixed(host: str, port: int) -> list[str]:
+        return ["127.0.0.1", "127.0.0.2"]
+
+    with pytest.raises(ToolError, match="not fetched"):
+        await call(WebFetch(Fetcher(resolve=mixed, allowed=only_first)), url="http://mixed.test/")
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "[::1]", "2130706433", "0x7f.1", "169.254.169.254", "[::ffff:10.0.0.1]"]
+)
+async def test_the_usual_judgement_refuses_what_is_near(host: str, call: Callable, site: Site) -> None:
+    with pytest.raises(ToolError, match=r"not fetched|cannot be found|no valid"):
+        await call(WebFetch(), url=f"http://{host}:{site.port}/")
+    assert site.asked == []
+
+
+async def test_a_slow_page_ends(call: Callable, site: Site) -> None:
+    tool = WebFetch(Fetcher(resolve=names, allowed=only_first, seconds=0.5))
+    with pytest.raises(ToolError, match=r"within 0\.5 s|could not be read"):
+        await call(tool, url=site.page("/slow", "begun"))
+
+
+async def test_nobody_there(fetch: Callable, site: Site) -> None:
+    with pytest.raises(ToolError, match="cannot be found"):
+        await fetch("http://unknown.test/")
+    async with serving(Site()) as gone:
+        port = gone.port
+    with pytest.raises(ToolError, match="cannot be reached"):
+        await fetch(f"http://site.test:{port}/")
+
+
+async def test_cancelling_closes_the_connection(site: Site, context: ToolContext) -> None:
+    tool = WebFetch(Fetcher(resolve=names, allowed=only_first))
+    url = site.page("/slow", "begun")
+
+    async def consume() -> None:
+        async for _ in tool.run({"url": url}, context):
+            pass
+
+    task = asyncio.create_task(consume())
+    for _ in range(500):
+        if site.asked:
+            break
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1",
+     "255.255.255.255", "::1", "::", "fe80::1", "fc00::1", "::ffff:127.0.0.1", "2002:7f00:1::", "64:ff9b::a00:1", "ff02::1"],
+)  # fmt: skip
+def test_addresses_that_are_not_public(address: str) -> None:
+    assert not is_public(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "64:ff9b::101:101"])
+def test_public_addresses(address: str) -> None:
+    assert is_public(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "example.com",
+        "ftp://x/",
+        "http://",
+        "http:///x",
+        "https://u:p@x/",
+        "http://x:99999/",
+        "http://[::1",
+        "http://a\\@b/",
+        "http://a%2eb/",
+    ],
+)
+def test_addresses_that_are_none(url: str) -> None:
+    with pytest.raises(ToolError):
+        checked(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "target", "pattern"),
+    [
+        ("https://Example.com", "https://example.com/", "https://example.com/*"),
+        ("https://münchen.de:443?q=1", "https://xn--mnchen-3ya.de/?q=1", "https://xn--mnchen-3ya.de/*"),
+        ("http://x.org:8080/a#part", "http://x.org:8080/a", "http://x.org:8080/*"),
+    ],
+)
+def test_demands(url: str, target: str, pattern: str, context: ToolContext) -> None:
+    demand = WebFetch().demand({"url": url}, context)
+    assert (demand.access, demand.inside, demand.target, demand.pattern) == ("network", False, target, pattern)
+    assert urlsplit(demand.target).path.startswith("/")
+
+
+def test_markdown_of_a_page_with_everything() -> None:
+    page = """<html><head><title>A &amp; B</title><style>x{}</style></head><body><h2>H <em>e</em></h2>
+    <p>One <b>two</b> <code>c</code><br>next <img src=x alt=pic><a href="#x">top</a></p>
+    <ul><li>a<ul><li>b</li></ul></li><li><p>c</p></li></ul><ol start=3><li>x<li>y</ol>
+    <pre><code>def f():
+    return 1
+</code></pre><blockquote><p>q</p></blockquote><hr>
+    <table><tr><th>h<th>i</tr><tr><td>1<td>2|3</table><a href="javascript:x">js</a><svg><title>no</title></svg></body>"""
+    assert to_markdown(page, "https://e.org/") == (
+        "# A & B\n\n## H *e*\n\nOne **two** `c`\nnext [image: pic]top\n\n- a\n  - b\n- c\n3. x\n4. y\n\n"
+        "```\ndef f():\n    return 1\n```\n\n> q\n\n---\n\n| h | i |\n| --- | --- |\n| 1 | 2\\|3 |\n\njs"
+    )
+
+
+@pytest.mark.parametrize(
+    "page", ["", "plain", "</p></ul></td>", "<td>x", "<li>a", "<pre>x", "<a>b", "<![x", "<table><tr>", "<select><p>x"]
+)
+def test_broken_pages_do_not_break_it(page: str) -> None:
+    assert isinstance(to_markdown(page), str)
