@@ -15,7 +15,7 @@ from benchmarks.history import Work
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.strategies.builtin import strategies
+from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile
@@ -50,12 +50,12 @@ def main() -> None:
     fresh = lambda: Ledger(groups=ledger.groups, changes=ledger.changes)  # noqa: E731 - nothing remembered
     print(f"{'live() from nothing':<46}{timed(lambda: fresh().live()):>10.1f}")
     start = time.perf_counter()
-    strategies(options)["truncate"].plan(view, ledger, budget)
+    builtin_strategies(options)["truncate"].plan(view, ledger, budget)
     print(f"{'plan truncate, its facts not yet looked for':<46}{(time.perf_counter() - start) * 1000:>10.1f}")
-    for name, strategy in strategies(options).items():
+    for name, strategy in builtin_strategies(options).items():
         print(f"{'plan ' + name:<46}{timed(lambda s=strategy: s.plan(view, fresh(), budget)):>10.1f}")
     tight = Budget(Window(view.raw, "configured"), 0, int(view.raw * 0.8), int(view.raw * 0.02))
-    pipeline = strategies(options)["pipeline"]
+    pipeline = builtin_strategies(options)["pipeline"]
     print(
         f"{'plan pipeline down to 2 %, every step taken':<46}{timed(lambda: pipeline.plan(view, fresh(), tight)):>10.1f}"
     )

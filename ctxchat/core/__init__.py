@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ctxchat.core.overflow import is_context_overflow
     from ctxchat.core.record import CompactionRecord, Digest, Evidence, Fact, FactCount
     from ctxchat.core.strategies.base import Plan, Spill, Step, Strategy
-    from ctxchat.core.strategies.builtin import strategies as builtin_strategies
+    from ctxchat.core.strategies.builtin import builtin_strategies
     from ctxchat.core.strategies.ground import PlanOptions
     from ctxchat.core.strategies.pipeline import Pipeline
     from ctxchat.core.tokens import Anchor, Calibration, Meter, rough_count

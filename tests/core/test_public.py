@@ -15,20 +15,18 @@ def test_every_public_name_is_there() -> None:
 
 
 def test_the_core_loads_no_adapter_and_no_loop() -> None:
-    code = (
-        "import sys\nfrom ctxchat.core import *\n"
-        "print([m for m in ('asyncio', 'sqlite3', 'textual', 'rich', 'litellm', 'tiktoken', 'httpx', 'click') if m in sys.modules])"
-    )
+    heavy = ("asyncio", "sqlite3", "textual", "rich", "litellm", "tiktoken", "httpx", "click")
+    code = f"import sys\nfrom ctxchat.core import *\nprint([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_the_documented_example_runs() -> None:
-    from ctxchat.core import Message, group_messages  # noqa: F401
-
     lines = (ctxchat.core.__doc__ or "").splitlines()
     code = "\n".join(line[4:] for line in lines if line.startswith("    "))
-    long = [Message(n, "user" if n % 2 else "assistant", f"message {n} " + "word " * 400) for n in range(1, 60)]
+    long = [
+        ctxchat.core.Message(n, "user" if n % 2 else "assistant", f"message {n} " + "word " * 400) for n in range(1, 60)
+    ]
     names: dict[str, object] = {"messages": long}
     exec(code, names)
     ledger = names["ledger"]

@@ -13,7 +13,7 @@ from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.strategies.base import Plan
-from ctxchat.core.strategies.builtin import strategies
+from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.summaries import earlier
 from ctxchat.core.tokens import Meter
@@ -21,7 +21,7 @@ from ctxchat.core.view import View, problems
 from tests.core.histories import budget_of, histories, ledgers, see
 
 METER = Meter()
-NAMES = sorted(strategies(PlanOptions()))
+NAMES = sorted(builtin_strategies(PlanOptions()))
 CUT_BY_MESSAGES = {
     "truncate", "summarize", "drop_tool_calls", "shrink_tool_results", "drop_superseded", "strip_reasoning"
 }  # fmt: skip
@@ -63,7 +63,7 @@ def seen_groups(view: View) -> list[str]:
 @given(case=cases())
 def test_a_pass_keeps_every_promise(name: str, case: tuple[Ledger, PlanOptions, Budget]) -> None:
     ledger, options, budget = case
-    strategy = strategies(options)[name]
+    strategy = builtin_strategies(options)[name]
     before = see(ledger, options)
     plan = strategy.plan(before, ledger, budget)
     assert plan == strategy.plan(before, ledger, budget), "the same state gives the same plan"
@@ -106,7 +106,7 @@ def test_a_pass_keeps_every_promise(name: str, case: tuple[Ledger, PlanOptions, 
 def test_recent_messages_stay_as_they_are(name: str, case: tuple[Ledger, PlanOptions, Budget]) -> None:
     ledger, options, budget = case
     before = see(ledger, options)
-    plan = strategies(options)[name].plan(before, ledger, budget)
+    plan = builtin_strategies(options)[name].plan(before, ledger, budget)
     if plan is None:
         return
     shown = [item for item in before.items if item.group]
@@ -125,7 +125,7 @@ def test_many_passes_with_turns_between(
     done: list[str] = []
     for number, (name, history) in enumerate(zip(names, more, strict=False)):
         view = see(ledger, options)
-        plan = strategies(options)[name].plan(view, ledger, budget)
+        plan = builtin_strategies(options)[name].plan(view, ledger, budget)
         if plan is not None:
             ledger = perform(ledger, plan, options, number)
             done.append(f"pass{number}")

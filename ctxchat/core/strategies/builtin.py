@@ -20,7 +20,7 @@ LOSSLESS = ("drop_superseded", "strip_reasoning", "shrink_tool_results", "oversi
 """Steps whose full text stays a pointer away, in the order the pipeline takes them."""
 
 
-def strategies(options: PlanOptions) -> dict[str, Strategy]:
+def builtin_strategies(options: PlanOptions) -> dict[str, Strategy]:
     """Every built-in strategy by its name, the pipeline included (lossless steps, then a summary)."""
     single: list[Strategy] = [
         Truncate(options),
