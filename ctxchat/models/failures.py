@@ -19,6 +19,7 @@ _OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "mode
 _QUOTA = re.compile(
     r"insufficient.{0,3}(quota|balance|funds|credit)|credit balance|billing|payment|out of credits", re.I
 )
+_OUTPUT = re.compile(r"max_(?:completion_|new_|output_)?tokens|in the completion", re.I)
 _FILTER = re.compile(r"content.?(filter|policy|management)|safety system|flagged", re.I)
 _AGAIN = re.compile(
     r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?\s*(?:ms|h|m|s)[a-z]*\s*)+)|\"retryDelay\": ?\"(\d+(?:\.\d+)?s)\"",
@@ -95,7 +96,10 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _kind(chain: list[BaseException], status: int, code: str, body: str, began: bool) -> str:
     names = {base.__name__ for error in chain for base in type(error).__mro__}
-    if status != 429 and (code in _OVERFLOW_CODES or "ContextWindowExceededError" in names):
+    refused = code in _OVERFLOW_CODES or "ContextWindowExceededError" in names
+    if (
+        refused and status != 429 and not _OUTPUT.search(body)
+    ):  # where the output limit is named, the core reads the words
         return "overflow"
     if "ContentPolicyViolationError" in names or (status in {0, 400, 403} and _FILTER.search(code)):
         return "content_filter"

@@ -103,6 +103,7 @@ OVERFLOWS: dict[str, Reply] = {
         n_prompt_tokens=9001,
         n_ctx=8192,
     ),
+    "anthropic": refuses(400, "prompt is too long: 9001 tokens > 8192 maximum", type="invalid_request_error"),
     "vllm": refuses(400, "The decoder prompt (length 9001) is longer than the maximum model length of 8192."),
     "gateway": Reply(status=413, error="Request Entity Too Large"),
 }
