@@ -20,7 +20,7 @@ MAX_LINE = 2000
 """Characters of one line that are shown."""
 
 _COUNTED = 50_000_000
-"""Characters behind the wanted lines that are still read to learn how many lines there are."""
+"""Characters beside the wanted ones that are still read, to learn how many lines there are and how long one is."""
 
 
 class ReadArguments(Arguments, frozen=True):
@@ -101,7 +101,7 @@ def _lines(stop: threading.Event, text: io.TextIOWrapper, first: int, last: int,
             found.total = number
             break
         number += 1
-        extra = 0 if line.endswith("\n") else _skip_line(text)
+        extra = 0 if line.endswith("\n") else _skip_line(stop, text)
         if first <= number <= last and room > 0:
             found.crlf = found.crlf or line.endswith("\r\n")
             shown = _numbered(number, line, extra)
@@ -109,17 +109,16 @@ def _lines(stop: threading.Event, text: io.TextIOWrapper, first: int, last: int,
             if room > 0 or not found.lines:
                 found.lines.append(shown)
                 found.last = number
-        elif number > last:
-            beyond += len(line) + extra
-            if beyond > _COUNTED:
-                break
+        beyond += extra + (len(line) if number > last else 0)
+        if beyond > _COUNTED:
+            break
     return found
 
 
-def _skip_line(text: io.TextIOWrapper) -> int:
-    """Read on to the end of a long line; how many characters that were."""
+def _skip_line(stop: threading.Event, text: io.TextIOWrapper) -> int:
+    """Read on to the end of a long line, or of our patience; how many characters that were."""
     skipped = 0
-    while piece := text.readline(65536):
+    while skipped <= _COUNTED and not stop.is_set() and (piece := text.readline(65536)):
         skipped += len(piece)
         if piece.endswith("\n"):
             return skipped - 1
@@ -129,7 +128,8 @@ def _skip_line(text: io.TextIOWrapper) -> int:
 def _numbered(number: int, line: str, extra: int) -> str:
     line = line.removesuffix("\n").removesuffix("\r")
     over = max(0, len(line) - MAX_LINE) + extra
-    mark = f" [… {over:,} more characters in this line]" if over else ""
+    least = "at least " if extra > _COUNTED else ""
+    mark = f" [… {least}{over:,} more characters in this line]" if over else ""
     return f"{number:>5}\t{line[:MAX_LINE]}{mark}"
 
 

@@ -27,6 +27,7 @@ class Site:
     def __init__(self) -> None:
         self.pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
         self.asked: list[str] = []
+        self.left: list[str] = []
         self.port = 0
 
     def page(self, path: str, body: bytes | str = b"", status: int = 200, **headers: str) -> str:
@@ -46,7 +47,8 @@ class Site:
             writer.write(body)
             await writer.drain()
             if path == "/slow":
-                await asyncio.sleep(60)
+                await reader.read()  # until the other side closes
+                self.left.append(path)
         except ConnectionError:
             pass
         finally:
@@ -230,6 +232,11 @@ async def test_cancelling_closes_the_connection(site: Site, context: ToolContext
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    for _ in range(500):
+        if site.left:
+            break
+        await asyncio.sleep(0.01)
+    assert site.left == ["/slow"]
 
 
 @pytest.mark.parametrize(

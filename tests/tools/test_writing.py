@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ctxchat.core.errors import ToolError
-from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.core.ports import ToolContext
 from ctxchat.tools.diffs import difference
 from ctxchat.tools.edits import only_crlf, replaced
 from ctxchat.tools.text import encoding_of
@@ -222,9 +222,3 @@ def test_a_long_diff_is_cut_and_counted() -> None:
     assert diff.text.count("\n") == 53
     assert diff.text.endswith("[… 99,951 more lines of this diff …]\n")
     assert (diff.added, diff.removed) == (100_000, 0)
-
-
-def test_outputs_are_outputs(context: ToolContext) -> None:
-    assert write.spec.parameters["required"] == ["path", "content"]
-    assert edit.spec.parameters["additionalProperties"] is False
-    assert ToolOutput("x").status == "ok"
