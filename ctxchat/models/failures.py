@@ -105,7 +105,7 @@ def _kind(chain: list[BaseException], status: int, code: str, body: str, began: 
         return "content_filter"
     if status in {400, 402, 403, 429} and _QUOTA.search(f"{code} {body}"):
         return "quota"
-    if status in _BY_STATUS and not (began and status in {408, 409}):
+    if status in _BY_STATUS and not (began and status in {408, 409, 429}):
         return _BY_STATUS[status]
     if began:
         return "interrupted"
