@@ -47,7 +47,9 @@ def layout_bar(figures: Figures, width: int, ghost: int = 0) -> tuple[Cell, ...]
         return ()
     if not known(figures):
         return (_cell("free"),) * width
-    held = [(s.name, s.tokens) for s in figures.sections if s.name not in OUTSIDE and s.tokens > 0]
+    held: list[tuple[SectionName, int]] = [
+        (s.name, s.tokens) for s in figures.sections if s.name not in OUTSIDE and s.tokens > 0
+    ]
     reserved = _reserved_columns(figures, width)
     room = width - reserved
     ticks = _ticks(figures, room)

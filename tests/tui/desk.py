@@ -31,6 +31,11 @@ SUMMARY_B = (
     "## Goal\nFind why the tide gauge at Pier 7 goes silent at night.\n\n"
     "## Decisions\n- Poll every 90 s (settled)\n- Restart Cormorant at 02:00 (open)\n"
 )
+SUMMARY_TOKENS = 900
+LABELS = {
+    "shrink_tool_results": "old tool results to one line, text kept on disk",
+    "summarize": "summary of turns 1–9",
+}
 TOOLS = (
     ToolSpec(
         "read",
@@ -232,19 +237,20 @@ class Desk:
             return Preview(before, before.used, (), None, reason=reason, keep_recent=keep)
         shrinks = tuple(Edit("shrink", (g,), _shrunk(self.state.ledger.group(g))) for g in results)
         freed = sum(i.tokens for i in view.items if i.group in results and i.section == "tool_results") * 9 // 10
-        folded = sum(i.tokens for i in view.items if i.group in foldable) - freed - 900
-        steps = (
-            Step("shrink_tool_results", freed, len(results), edits=shrinks),
-            Step("summarize", folded, len(foldable), fold=tuple(foldable)),
+        folded = sum(i.tokens for i in view.items if i.group in foldable) - freed - SUMMARY_TOKENS
+        scale = before.used / view.raw
+        steps = [Step("shrink_tool_results", freed, len(results), edits=shrinks)]
+        if folded > 0:
+            steps.append(Step("summarize", folded, len(foldable), fold=tuple(foldable), summary_tokens=SUMMARY_TOKENS))
+        shown = tuple(
+            PreviewStep(s.name, LABELS[s.name], round(s.tokens_freed * scale), s.groups, s.needs_summary) for s in steps
         )
+        gone = sum(s.tokens_freed for s in steps)
         return Preview(
             before,
-            before.used - freed - folded,
-            (
-                PreviewStep(steps[0].name, "old tool results to one line, text kept on disk", freed, len(results)),
-                PreviewStep(steps[1].name, "summary of turns 1–9", folded, len(foldable), needs_model=True),
-            ),
-            Plan("pipeline", steps, view.raw, view.raw - freed - folded, keep),
+            before.used - round(gone * scale),
+            shown,
+            Plan("pipeline", tuple(steps), view.raw, view.raw - gone, keep),
             keep_recent=keep,
             pinned=len(self.state.ledger.pinned),
             facts=44,

@@ -1,0 +1,69 @@
+"""What the screens over the chat have in common: a heading, keys at the bottom, a way back, and errors said instead of raised."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
+
+from textual.content import Content
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer, Input
+
+from ctxchat.core.errors import CtxchatError
+from ctxchat.tui.text import clean
+from ctxchat.tui.widgets.blocks import Line, spread
+
+Result = TypeVar("Result")
+Value = TypeVar("Value")
+
+MUTED = "$foreground 60%"
+
+
+class Heading(Line):
+    """What this is at the left, what it says at the right: the longest of several ways to say it that fits."""
+
+    def __init__(self, left: str = "") -> None:
+        super().__init__(classes="panel-heading")
+        self._left = Content.styled(left, "bold $text-accent")
+        self._rights: Sequence[Content] = ()
+
+    def show(self, left: str, *rights: Content | str) -> None:
+        """From now on; what follows three spaces in `left` is its quieter part. `rights` the longest first."""
+        name, _, rest = clean(left).partition("   ")
+        self._left = Content.assemble((name, "bold $text-accent"), (f"   {rest}" if rest else "", MUTED))
+        self._rights = [r if isinstance(r, Content) else Content.styled(clean(r), MUTED) for r in rights]
+        self.refresh()
+
+    def line(self, width: int) -> Content:
+        room = width - min(self._left.cell_length, 24) - 2
+        right = next((r for r in self._rights if r.cell_length <= room), Content(""))
+        return spread(self._left, right, width)
+
+
+class Panel(Screen[Result]):
+    """A screen over the chat. Esc leaves a field first, then the screen."""
+
+    def footer(self) -> Footer:
+        """The keys of this screen."""
+        return Footer(compact=True, show_command_palette=False)
+
+    def action_back(self) -> None:
+        """Out of a field, or out of the screen with nothing chosen."""
+        if isinstance(self.focused, Input) and (home := self.home):
+            self.set_focus(home)
+        else:
+            self.dismiss(None)
+
+    @property
+    def home(self) -> Widget | None:
+        """Where the focus is at rest; None for nowhere in particular."""
+        return None
+
+    async def attempt(self, work: Awaitable[Value]) -> Value | None:
+        """The result of something that may fail; a failure is said and gives None."""
+        try:
+            return await work
+        except CtxchatError as problem:
+            self.notify(clean(str(problem)), severity="error", markup=False)
+            return None

@@ -1,0 +1,243 @@
+"""Free up context: what each step would free, what stays, and who would read the text, before anything is sent anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, Label, Static
+
+from ctxchat.agent.preview import Preview, PreviewStep
+from ctxchat.tui.figures_text import count, gain, money, tilde
+from ctxchat.tui.outcome import after
+from ctxchat.tui.screens.panel import MUTED, Heading, Panel
+from ctxchat.tui.services import ChatSession
+from ctxchat.tui.text import clean, one_line, short
+from ctxchat.tui.widgets.blocks import Line
+from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+Agreed = tuple[Preview, tuple[str, ...]]
+"""What was agreed to: the preview, with the instruction for the summary in it, and the names of the ticked steps."""
+
+PAUSE = 0.15
+"""Seconds of rest before the session is asked for another preview, so that a held key asks once."""
+
+COLUMNS = (
+    Column("", 3),
+    Column("step", least=46),
+    Column("frees", 7, right=True),
+    Column("groups", 12, right=True, rank=2),
+    Column("by", 28, right=True, rank=1),
+)
+
+
+class Steps(Rows[PreviewStep]):
+    """The steps, each with its tick."""
+
+    class Toggled(Message):
+        """A step was clicked."""
+
+    def on_click(self, event: events.Click) -> None:
+        if 0 <= event.y < len(self.items):
+            self.post_message(self.Toggled())
+
+
+class Stepper(Line, can_focus=True):
+    """`keep verbatim ◂ 6 messages ▸`, by arrow keys or clicks."""
+
+    BINDINGS = [
+        Binding("left,minus", "step(-1)", "keep less", key_display="◂"),
+        Binding("right,plus", "step(1)", "keep more", key_display="▸"),
+    ]
+
+    class Changed(Message):
+        """Another number of messages is to stay as it is."""
+
+        def __init__(self, messages: int) -> None:
+            super().__init__()
+            self.messages = messages
+
+    def __init__(self, messages: int) -> None:
+        super().__init__(id="keep")
+        self.messages = messages
+
+    def _words(self, width: int) -> tuple[str, str]:
+        return ("keep verbatim  " if width >= 36 else "keep "), count(self.messages, "message")
+
+    def line(self, width: int) -> Content:
+        lead, number = self._words(width)
+        style = "bold $text-accent" if self.has_focus else ""
+        return Content.assemble((lead, MUTED), ("◂ ", "$text-accent"), (number, style), (" ▸", "$text-accent"))
+
+    def action_step(self, by: int) -> None:
+        self.messages = max(1, self.messages + by)
+        self.refresh()
+        self.post_message(self.Changed(self.messages))
+
+    def on_click(self, event: events.Click) -> None:
+        lead, number = self._words(self.size.width)
+        if event.x < len(lead) + 2:
+            self.action_step(-1)
+        elif len(lead) + 2 + len(number) <= event.x < len(lead) + len(number) + 4:
+            self.action_step(1)
+
+
+class PreviewScreen(Panel[Agreed]):
+    """Comes back with what was agreed to, or None: then everything is as it was."""
+
+    BINDINGS = [
+        Binding("enter", "apply", "apply", key_display="enter"),
+        Binding("space", "tick", "tick", key_display="space"),
+        Binding("escape", "back", "leave everything as it is"),
+    ]
+
+    def __init__(self, session: ChatSession, preview: Preview) -> None:
+        super().__init__(name="free", classes="panel")
+        self._session, self._preview = session, preview
+        self._unticked: frozenset[str] = frozenset()
+        self._asked = False
+
+    def compose(self) -> ComposeResult:
+        yield Heading("Free up context")
+        with VerticalScroll(classes="panel-body", can_focus=False):
+            yield Static(id="calm", markup=False)
+            yield Steps(COLUMNS, self._cells, titles=False, id="steps")
+            yield Stepper(self._preview.keep_recent)
+            yield Static(id="stays", markup=False)
+            yield Input(
+                self._preview.instructions, placeholder="tell the summary what to keep", id="instruction", compact=True
+            )
+            for name in ("before", "after"):
+                with Horizontal(classes=f"bar -{name}"):
+                    yield Label(name, markup=False)
+                    yield Gauge(id=name)
+            yield Static(id="sent", markup=False)
+        yield self.footer()
+
+    def on_mount(self) -> None:
+        self._show()
+        self.set_focus(self.home)
+
+    @property
+    def home(self) -> Widget | None:
+        return self.query_one(Steps) if self._preview.steps else None
+
+    @property
+    def ticked(self) -> tuple[str, ...]:
+        """Names of the steps that would be run."""
+        return tuple(step.name for step in self._preview.steps if step.name not in self._unticked)
+
+    # ── what it shows ──
+
+    def _show(self) -> None:
+        preview = self._preview
+        some = preview.plan is not None and bool(preview.steps)
+        figures = after(preview, self.ticked, self._session.view, self._session.state.ledger)
+        self.query_one(Steps).show(preview.steps)
+        self.query_one(Steps).display = some
+        self._say("calm", "" if some else clean(preview.reason or "Nothing to free."))
+        self._say("stays", self._stays() if some else "")
+        self.query_one(Input).display = any(s.needs_model for s in preview.steps)
+        self.query_one("#before", Gauge).show(preview.before)
+        self.query_one("#after", Gauge).show(figures)
+        self.query_one(Stepper).display = some or self._asked
+        self.query_one(".-after").display = some
+        self.query_one(".-before Label", Label).update("before" if some else "now")
+        self._say("sent", self._sent() if some else "")
+        self._show_heading(figures.used)
+
+    def _show_heading(self, used: int) -> None:
+        before = self._preview.before
+        start = before.used - before.tokens("draft")
+        change = Content(f"{tilde(before)}{short(start)} → ~{short(used)}")
+        freed = Content.styled(gain(start - used), "bold $text-success")
+        whole = Content.assemble(change, (f" of {short(before.limit)}   ", MUTED), freed)
+        rights = (whole, change, freed) if self._preview.steps else ()
+        self.query_one(Heading).show("Free up context", *rights)
+
+    def _say(self, which: str, words: str) -> None:
+        place = self.query_one(f"#{which}", Static)
+        place.display = bool(words)
+        place.update(Content(words))
+
+    def _cells(self, step: PreviewStep) -> tuple[Cell, ...]:
+        on = step.name not in self._unticked
+        style = "" if on else "dim"
+        return (
+            ("[x]" if on else "[ ]", "good" if on else "dim"),
+            (one_line(step.label, 120), style),
+            (gain(step.tokens_freed), style),
+            (count(step.groups, "group") if step.groups else "", "dim"),
+            (self._price(step), "dim"),
+        )
+
+    def _price(self, step: PreviewStep) -> str:
+        asks = step.needs_model and self._preview.model
+        return f"by {one_line(self._preview.model, 60).rsplit('/', 1)[-1]}" if asks else "no model needed"
+
+    def _stays(self) -> str:
+        preview = self._preview
+        words = [f"{count(preview.pinned, 'pinned message')} kept"] if preview.pinned else []
+        words += [f"{count(preview.facts, 'fact')} carried over"] if preview.facts else []
+        return "   ".join(words)
+
+    def _sent(self) -> str:
+        preview = self._preview
+        asks = any(s.needs_model for s in preview.steps if s.name in self.ticked)
+        price = f"~{max(1, round(preview.seconds))} s" + (f", {money(preview.cost_usd)}" if preview.cost_usd else "")
+        if not asks or not preview.model:
+            words = ["Nothing is sent anywhere."]
+        elif preview.other_provider:
+            words = [f"! Sent to {one_line(preview.model)}, not the provider you are using ({price})."]
+        else:
+            words = [f"Sent to {one_line(preview.model)}, the provider you are using ({price})."]
+        if preview.cache_lost and self.ticked:
+            words.append(f"The cache of {short(preview.cache_lost)} tokens is lost once.")
+        return "  ".join(words)
+
+    # ── what is done ──
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self._preview.plan is not None if action in ("apply", "tick") else True
+
+    def action_tick(self) -> None:
+        step = self.query_one(Steps).current
+        if step is not None:
+            self._unticked ^= {step.name}
+            self._show()
+
+    def on_steps_toggled(self) -> None:
+        self.action_tick()
+
+    def on_stepper_changed(self, event: Stepper.Changed) -> None:
+        event.stop()
+        self.run_worker(self._ask(event.messages), group="preview", exclusive=True, exit_on_error=False)
+
+    async def _ask(self, keep: int) -> None:
+        await asyncio.sleep(PAUSE)
+        found = await self.attempt(self._session.preview(self.query_one(Input).value, keep))
+        if found is not None:
+            self._asked = True
+            self._preview = found
+            self._show()
+            self.refresh_bindings()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_apply()
+
+    def action_apply(self) -> None:
+        """Agree to the ticked steps."""
+        if not self.ticked:
+            self.notify("No step is ticked. Space ticks one, Esc leaves everything as it is.", markup=False)
+        else:
+            told = self.query_one(Input).value.strip()
+            self.dismiss((msgspec.structs.replace(self._preview, instructions=told), self.ticked))

@@ -1,0 +1,255 @@
+"""A list of rows in columns that draws only what is on screen, so that ten thousand rows scroll like ten.
+
+Cells are plain text, never markup. Where it is narrow, the columns that matter least go first. Knows nothing of what it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from ctxchat.core.sections import SECTIONS
+from ctxchat.tui.widgets.gauge import component
+
+Item = TypeVar("Item")
+
+Cell = str | tuple[str, str]
+"""Text, or text and the name of a style: `dim`, `warn`, `good`, `strong`, or a component class of the gauge."""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column. Width 0 takes what is left, `least` cells at least; the higher its `rank`, the earlier it goes where it is
+    narrow; rank 0 stays."""
+
+    title: str
+    width: int = 0
+    right: bool = False
+    rank: int = 0
+    least: int = 12
+
+
+def fit(columns: Sequence[Column], width: int) -> list[tuple[int, int]]:
+    """Places of the columns that are shown in so many cells, each with its own width. One cell goes between two."""
+    shown = list(range(len(columns)))
+    while True:
+        fixed = sum(columns[i].width for i in shown) + max(0, len(shown) - 1)
+        rest = [i for i in shown if columns[i].width == 0]
+        least = sum(min(columns[i].least, width) for i in rest)
+        goers = [i for i in shown if columns[i].rank]
+        if fixed + least <= width or not goers:
+            room = max(0, width - fixed) // max(1, len(rest))
+            return [(i, columns[i].width or room) for i in shown]
+        shown.remove(max(goers, key=lambda i: (columns[i].rank, i)))
+
+
+def fitted(text: str, width: int, right: bool = False) -> str:
+    """The text in exactly so many cells, cut with `…`."""
+    if width <= 0:
+        return ""
+    if cell_len(text) > width:
+        text = set_cell_size(text, width - 1).rstrip() + "…"
+    return " " * (width - cell_len(text)) + text if right else set_cell_size(text, width)
+
+
+class Rows(ScrollView, Generic[Item], can_focus=True):
+    """Rows of one kind of item, with a cursor. Says when the cursor moved, when an item was chosen, when a title was clicked."""
+
+    COMPONENT_CLASSES = {
+        *(component(name) for name in SECTIONS),
+        "rows--title",
+        "rows--cursor",
+        "rows--dim",
+        "rows--warn",
+        "rows--good",
+        "rows--strong",
+    }
+    BINDINGS = [
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home,g", "move(-1000000000)", show=False),
+        Binding("end,G", "move(1000000000)", show=False),
+    ]
+
+    cursor: reactive[int] = reactive(0)
+
+    class Moved(Message):
+        """The cursor is on another item, or on none."""
+
+        def __init__(self, rows: Rows[Any], item: Any) -> None:
+            super().__init__()
+            self.rows, self.item = rows, item
+
+        @property
+        def control(self) -> Rows[Any]:
+            return self.rows
+
+    class Chosen(Moved):
+        """A double click. Enter belongs to the screen, which says in its footer what it does."""
+
+    class TitleClicked(Message):
+        """A column's title was clicked."""
+
+        def __init__(self, rows: Rows[Any], title: str) -> None:
+            super().__init__()
+            self.rows, self.title = rows, title
+
+        @property
+        def control(self) -> Rows[Any]:
+            return self.rows
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        draw: Callable[[Item], Sequence[Cell]],
+        *,
+        empty: str = "",
+        titles: bool = True,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(id=id)
+        self._columns, self._draw, self._empty, self._titles = columns, draw, empty, titles
+        self._items: Sequence[Item] = ()
+
+    # ── what it shows ──
+
+    def show(self, items: Sequence[Item], *, at: int | None = None) -> None:
+        """Show these; the cursor stays where it was unless told `at` which place."""
+        self._items = items
+        self._resize()
+        self.cursor = self._inside(self.cursor if at is None else at)
+        self._reveal()
+        self.refresh()
+        self.post_message(self.Moved(self, self.current))
+
+    def retitle(self, columns: Sequence[Column], empty: str | None = None) -> None:
+        """Other titles over the same columns, or other words for when there is nothing."""
+        self._columns = columns
+        self._empty = self._empty if empty is None else empty
+        self.refresh()
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """What is shown."""
+        return self._items
+
+    @property
+    def current(self) -> Item | None:
+        """The item under the cursor."""
+        return self._items[self.cursor] if 0 <= self.cursor < len(self._items) else None
+
+    # ── moving ──
+
+    def watch_cursor(self, old: int, new: int) -> None:
+        if old != new:
+            self._reveal()
+            self.refresh()
+            self.post_message(self.Moved(self, self.current))
+
+    def action_move(self, by: int) -> None:
+        self.cursor = self._inside(self.cursor + by)
+
+    def action_page(self, pages: int) -> None:
+        self.action_move(pages * max(1, self.size.height - self._head - 1))
+
+    def on_click(self, event: events.Click) -> None:
+        line = event.y - self.gutter.top
+        if self._head and line == 0:
+            title = self._title_at(event.x - self.gutter.left)
+            if title:
+                self.post_message(self.TitleClicked(self, title))
+            return
+        place = line - self._head + self.scroll_offset.y
+        if 0 <= place < len(self._items):
+            again = place == self.cursor and event.chain > 1
+            self.cursor = place
+            if again:
+                self.post_message(self.Chosen(self, self.current))
+
+    def _inside(self, place: int) -> int:
+        return max(0, min(place, len(self._items) - 1))
+
+    @property
+    def _head(self) -> int:
+        return int(self._titles)
+
+    def _reveal(self) -> None:
+        height = max(1, self.scrollable_content_region.height - self._head)
+        top = self.scroll_offset.y
+        if self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False)
+        elif self.cursor >= top + height:
+            self.scroll_to(y=self.cursor - height + 1, animate=False)
+
+    def _resize(self) -> None:
+        self.virtual_size = Size(0, len(self._items) + self._head)
+
+    def on_resize(self) -> None:
+        self._resize()
+        self.call_after_refresh(self._reveal)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return max(1, len(self._items)) + self._head
+
+    # ── drawing ──
+
+    def render_line(self, y: int) -> Strip:
+        width, plain = self.scrollable_content_region.width, self.rich_style
+        place = y - self._head + self.scroll_offset.y
+        if self._head and y == 0:
+            strip = self._line([(c.title, "") for c in self._columns], width, self._style("title", plain))
+        elif 0 <= place < len(self._items):
+            strip = self._row(place, width, plain)
+        elif y == self._head and not self._items:
+            strip = Strip([Segment(fitted(self._empty, width), self._style("dim", plain))])
+        else:
+            strip = Strip.blank(width, plain)
+        return strip.adjust_cell_length(self.size.width, plain)
+
+    def _row(self, place: int, width: int, plain: Style) -> Strip:
+        cells = [c if isinstance(c, tuple) else (c, "") for c in self._draw(self._items[place])]
+        if place != self.cursor:
+            return self._line(cells, width, plain)
+        cursor = self.get_component_rich_style("rows--cursor")
+        if self.app.no_color:
+            cursor = plain + Style(reverse=self.has_focus, underline=not self.has_focus)
+        return self._line([(text, name if name.startswith("gauge") else "") for text, name in cells], width, cursor)
+
+    def _line(self, cells: Sequence[tuple[str, str]], width: int, ground: Style) -> Strip:
+        segments: list[Segment] = []
+        for place, room in fit(self._columns, width):
+            text, name = cells[place] if place < len(cells) else ("", "")
+            if segments:
+                segments.append(Segment(" ", ground))
+            segments.append(Segment(fitted(text, room, self._columns[place].right), self._style(name, ground)))
+        return Strip(segments).adjust_cell_length(width, ground)
+
+    def _style(self, name: str, ground: Style) -> Style:
+        if not name or self.app.no_color:
+            return ground
+        if name.startswith("gauge"):
+            return self.get_component_rich_style(name)
+        return ground + Style(
+            color=self.get_component_rich_style(f"rows--{name}").color, bold=name in ("strong", "title")
+        )
+
+    def _title_at(self, x: int) -> str:
+        left = 0
+        for place, room in fit(self._columns, self.scrollable_content_region.width):
+            if left <= x < left + room:
+                return self._columns[place].title
+            left += room + 1
+        return ""

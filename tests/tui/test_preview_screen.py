@@ -1,0 +1,173 @@
+"""Free up context: what it shows, what it asks, what it comes back with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from textual.widgets import Input, Static
+
+from ctxchat.core.sections import OUTSIDE
+from ctxchat.tui.outcome import after
+from ctxchat.tui.screens.panel import Heading
+from ctxchat.tui.screens.preview import PreviewScreen, Stepper, Steps
+from ctxchat.tui.widgets.gauge import Gauge
+from tests.tui.desk import Desk, state
+from tests.tui.panel_app import PanelApp
+
+UNASKED = object()
+
+
+class Opened(PanelApp):
+    """The screen over nothing; `result` is what it came back with."""
+
+    def __init__(self, desk: Desk, **changes: Any) -> None:
+        super().__init__()
+        self.desk, self.changes = desk, changes
+        self.result: Any = UNASKED
+
+    async def on_mount(self) -> None:
+        preview = msgspec.structs.replace(await self.desk.preview(), **self.changes)
+        self.push_screen(PreviewScreen(self.desk, preview), self.take)
+
+    def take(self, result: Any) -> None:
+        self.result = result
+
+    def text(self, selector: str) -> str:
+        found = self.screen.query_one(selector)
+        assert isinstance(found, Static | Heading | Stepper)
+        return str(found.render()) if found.display else ""
+
+    def steps(self) -> list[str]:
+        steps = self.screen.query_one(Steps)
+        return [steps.render_line(y).text for y in range(len(steps.items))]
+
+
+def desk() -> Desk:
+    return Desk(state(30), window=24_000)
+
+
+async def test_enter_agrees_to_all_that_is_ticked() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(100, 30)) as pilot:
+        assert all(line.startswith("[x]") for line in app.steps())
+        await pilot.press("enter")
+        preview, ticked = app.result
+        assert ticked == ("shrink_tool_results", "summarize")
+        assert preview.plan is not None and preview.instructions == ""
+
+
+async def test_esc_leaves_everything_as_it_is() -> None:
+    app = Opened(desk())
+    before = app.desk.state
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("space", "escape")
+        assert app.result is None
+        assert app.desk.state is before
+
+
+async def test_unticking_reckons_anew() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(100, 30)) as pilot:
+        whole = app.text(".panel-heading")
+        await pilot.press("down", "space")
+        assert app.steps()[1].startswith("[ ]")
+        assert app.text(".panel-heading") != whole
+        assert app.text("#sent").startswith("Nothing is sent anywhere.")
+        after_bar = app.screen.query_one("#after", Gauge)
+        assert "Σ" in after_bar.render_line(0).text  # the summary that is in force stays
+        await pilot.press("enter")
+        assert app.result[1] == ("shrink_tool_results",)
+
+
+async def test_nothing_ticked_runs_nothing() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+        await pilot.press("space", "down", "space", "enter")
+        assert app.result is UNASKED
+        before = app.screen.query_one("#before", Gauge).render_line(0).text
+        assert app.screen.query_one("#after", Gauge).render_line(0).text == before
+
+
+async def test_a_click_unticks() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.click(Steps, offset=(1, 1))
+        assert [line[:3] for line in app.steps()] == ["[x]", "[ ]"]
+
+
+async def test_the_cut_moves_by_keys_and_by_mouse_and_the_session_is_asked_once() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("tab", "right", "right", "right")
+        await app.screen.workers.wait_for_complete()
+        await pilot.pause()
+        assert app.desk.asked == [("", None), ("", 9)]
+        assert "9 messages" in app.text("#keep")
+        await pilot.click(Stepper, offset=(16, 0))
+        await app.screen.workers.wait_for_complete()
+        assert app.desk.asked[-1] == ("", 8)
+
+
+async def test_an_instruction_goes_along() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.screen.query_one(Input).focus()
+        await pilot.press(*"keep x", "enter")
+        preview, ticked = app.result
+        assert preview.instructions == "keep x" and len(ticked) == 2
+
+
+async def test_esc_leaves_the_field_before_the_screen() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.screen.query_one(Input).focus()
+        await pilot.press("escape")
+        assert app.result is UNASKED
+        await pilot.press("escape")
+        assert app.result is None
+
+
+async def test_another_provider_is_named() -> None:
+    app = Opened(desk(), other_provider=True, model="other/[bold]x\x1b[2J")
+    async with app.run_test(size=(100, 30)):
+        assert "! Sent to other/[bold]x, not the provider you are using" in app.text("#sent")
+
+
+async def test_nothing_to_free_is_said_calmly() -> None:
+    app = Opened(Desk(state(1, passes=0)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert app.text("#calm").startswith("Nothing to free:")
+        await pilot.press("enter")
+        assert app.result is UNASKED
+        await pilot.press("escape")
+        assert app.result is None
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 20), (20, 10)])
+async def test_it_fits(size: tuple[int, int]) -> None:
+    app = Opened(desk())
+    async with app.run_test(size=size) as pilot:
+        assert all(len(line) <= size[0] and "−" in line for line in app.steps())
+        await pilot.press("enter")
+        assert app.result is not UNASKED
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sets(st.sampled_from(["shrink_tool_results", "summarize"])), st.integers(13, 30), st.integers(4, 20))
+async def test_what_comes_after_adds_up(ticked: set[str], turns: int, keep: int) -> None:
+    of = Desk(state(turns), window=24_000)
+    preview = await of.preview(keep_recent=keep)
+    figures = after(preview, ticked, of.view, of.state.ledger)
+    inside = [s.tokens for s in figures.sections if s.name not in OUTSIDE]
+    assert sum(inside) == figures.used <= preview.before.used
+    assert min(inside) >= 0
+    if figures.used <= figures.limit:
+        assert sum(s.tokens for s in figures.sections) == figures.window
+    if preview.plan and ticked >= {step.name for step in preview.steps}:
+        assert figures.used == preview.after_used
+    if not ticked:
+        assert figures.used == preview.before.used
