@@ -1,61 +1,44 @@
-"""When to make room and how: the triggers before a request, by hand, and what a preview shows. `passes` carries it out.
+"""When to make room: before a request, between rounds, by hand, ahead of time. `planner` says how, `passes` carries it out.
 
 Knows figures, plans and consent; no provider and no screen.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import cast
 
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.guard import Guard
 from ctxchat.agent.passes import Order, Pass
-from ctxchat.agent.preview import Preview, PreviewStep
+from ctxchat.agent.planner import Planner, Registry
+from ctxchat.agent.prefetch import Prefetch, Prepared
+from ctxchat.agent.preview import Preview
 from ctxchat.agent.rescue import Rescue
-from ctxchat.core.budget import Budget
-from ctxchat.core.errors import UsageError
-from ctxchat.core.events import CompactionFinished, Event, Notice
-from ctxchat.core.evidence import Memory, collect
+from ctxchat.core.applying import groups_to_summarise
+from ctxchat.core.events import CompactionFinished, Event, Notice, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.ports import Summariser
 from ctxchat.core.record import Reason
-from ctxchat.core.strategies.base import Plan, Strategy
-from ctxchat.core.strategies.builtin import strategies
-from ctxchat.core.strategies.ground import PlanOptions
-from ctxchat.core.strategies.pipeline import Pipeline
+from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.triggers import OVERHEAD, due, overhead
-
-Registry = Callable[[PlanOptions], Mapping[str, Strategy]]
-"""Every strategy by name, made with these options; plug-ins add theirs."""
-
-LABELS = {
-    "drop_superseded": "older results of the same file or command",
-    "shrink_tool_results": "old tool results to one line, text kept on disk",
-    "strip_reasoning": "old reasoning",
-    "oversize": "very long messages to head and tail, text kept on disk",
-    "summarize": "summary of the older part",
-    "truncate": "recap of the older part, by code",
-    "sliding_window": "recap of all but the last turns",
-    "drop_tool_calls": "old tool calls, whole",
-    "token_budget": "oldest messages until it fits",
-}
 
 
 class Compactor:
     """Makes room for one conversation, one pass at a time."""
 
     def __init__(
-        self, conversation: Conversation, *, summariser: Summariser | None = None, registry: Registry = strategies
+        self, conversation: Conversation, *, summariser: Summariser | None = None, registry: Registry = builtin_strategies
     ) -> None:
         self._talk = conversation
         self._summariser = summariser
-        self._registry = registry
-        self._memory = Memory()
+        self._planner = Planner(conversation, registry, summariser.model if summariser else "")
+        self._prefetch = Prefetch()
         self._guard = Guard()
-        self._reactive = (0, 0)  # the turn, and how many passes there were inside it
+        self._inside = (0, 0)  # the turn, and how many passes there were inside it
         self._told = 0  # the turn in which overhead or consent was last talked about
 
     # ── before a request ──
@@ -64,19 +47,21 @@ class Compactor:
         """Measure, and compact where it is due. `rounds` is how many model calls this turn has made."""
         figures = await self._talk.refresh()
         yield figures
-        standing = due(figures)
-        if standing == "overhead":
+        standing = due(figures, self._talk.options.soft_mark)
+        if standing == "prepare":
+            self.prepare()
+        elif standing == "overhead":
             for notice in self._about_overhead(figures):
                 yield notice
-            return
-        order = self._order(figures, rounds) if standing == "compact" else None
-        if order is None:
-            for notice in self._about_waiting(figures) if standing == "compact" else ():
-                yield notice
-            return
-        async with aclosing(self._automatic(order)) as events:
-            async for event in events:
-                yield event
+        elif standing == "compact":
+            order = self._order(figures, rounds)
+            if order is None:
+                for notice in self._about_waiting(figures):
+                    yield notice
+                return
+            async with aclosing(self._automatic(await self._with_prepared(order))) as events:
+                async for event in events:
+                    yield event
 
     def _order(self, figures: Figures, rounds: int) -> Order | None:
         """The pass that is due now, None where nothing may or can be done."""
@@ -85,22 +70,21 @@ class Compactor:
             return None
         if self._guard.standing(talk.clock.seconds()) != "free":
             return None
-        turn, passes = self._reactive if self._reactive[0] == talk.ledger.turn else (talk.ledger.turn, 0)
-        reason: Reason = "auto"
-        name = options.strategy
-        if rounds:
-            if figures.pressure < options.micro_trigger:
-                return None
-            if passes < options.reactive_per_turn:
-                reason = "reactive_full" if figures.pressure >= options.full_trigger else "reactive_micro"
-                name = reason
-                self._reactive = (turn, passes + 1)
-            elif figures.pressure < options.full_trigger:
-                return None
-            else:
-                name = "reactive_full"  # past the cap, but a request that cannot fit must not go out
-        plan = self.plan(name)
+        name, reason = self._inside_turn(figures) if rounds else (options.strategy, "auto")
+        plan = self._planner.plan(name) if name else None
         return Order(plan, reason) if plan else None
+
+    def _inside_turn(self, figures: Figures) -> tuple[str, Reason]:
+        """Strategy and reason between two rounds; no strategy where none is due."""
+        options, turn = self._talk.options, self._talk.ledger.turn
+        passes = self._inside[1] if self._inside[0] == turn else 0
+        full = figures.pressure >= options.full_trigger
+        if figures.pressure < options.micro_trigger:
+            return "", "auto"
+        if passes >= options.reactive_per_turn:  # past the cap, but a request that cannot fit must not go out
+            return ("reactive_full", "auto") if full else ("", "auto")
+        self._inside = (turn, passes + 1)
+        return ("reactive_full", "reactive_full") if full else ("reactive_micro", "reactive_micro")
 
     async def _automatic(self, order: Order) -> AsyncGenerator[Event, None]:
         async with aclosing(self._perform(order)) as events:
@@ -114,7 +98,8 @@ class Compactor:
         """What the guard makes of a pass, and what the user is told of it."""
         now = self._talk.clock.seconds()
         if result.outcome == "compacted":
-            self._guard = self._guard.helped(self._talk.ledger.turn)
+            if result.reason == "auto":
+                self._guard = self._guard.helped(self._talk.ledger.turn)
             if self._guard.standing(now) == "thrashing":
                 advice = "Raise context.compression_trigger, use a larger window, or free up by hand (F8)."
                 return (Notice("warning", f"The window fills again right after each compaction. {advice}"),)
@@ -138,100 +123,72 @@ class Compactor:
         if self._talk.options.consent == "auto" or self._told == self._talk.ledger.turn:
             return ()
         self._told = self._talk.ledger.turn
-        return (
-            Notice(
-                "info", f"The window is {figures.pressure:.0%} full. F8 frees up context; nothing is done by itself."
-            ),
-        )
+        text = f"The window is {figures.pressure:.0%} full. F8 frees up context; nothing is done by itself."
+        return (Notice("info", text),)
+
+    # ── ahead of time ──
+
+    @property
+    def prepared(self) -> Prepared | None:
+        """The summary that stands ready."""
+        return self._prefetch.ready(self._talk.ledger)
+
+    def prepare(self) -> None:
+        """Make the next summary in the background, once the soft mark is passed. If that fails the swap makes its own."""
+        options = self._talk.options
+        if not options.prepare or options.consent == "off" or self._summariser is None or self._prefetch.failed >= 2:
+            return
+        if due(self._talk.figures, options.soft_mark) in {"prepare", "compact"} and self.prepared is None:
+            self._prefetch.start(self._made_ahead)
+
+    async def _made_ahead(self) -> Prepared | None:
+        talk, summariser = self._talk, self._summariser
+        plan = self._planner.plan()
+        step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
+        if plan is None or step is None or summariser is None:
+            return None
+        ledger, after = talk.ledger, round(plan.after * talk.scale)
+        groups, known = groups_to_summarise(ledger, step)
+        previous = "\n\n".join(part for part in (known.summary, known.recap) if part)
+        text: list[str] = []
+        cost = 0.0
+        written = summariser.summarise(groups, "", previous, step.summary_tokens)
+        async with aclosing(cast("AsyncGenerator[str | Usage, None]", written)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Usage):
+                    cost += piece.cost_usd
+                else:
+                    text.append(piece)
+        whole = "".join(text).strip()
+        return Prepared(step.fold, tuple(c.id for c in ledger.changes), whole, after, cost) if whole else None
+
+    async def _with_prepared(self, order: Order) -> Order:
+        """The order with the prepared summary: as it is where it frees enough, else to be topped up with the rest."""
+        step = next((s for s in order.plan.steps if s.needs_summary), None)
+        if step is None:
+            return order
+        if self._prefetch.busy:
+            await self._prefetch.wait()
+        prepared = self.prepared
+        if prepared is None or not set(prepared.covers) <= set(step.fold):
+            return order
+        left_out = set(step.fold) - set(prepared.covers)
+        more = sum(item.tokens for item in self._talk.view.items if item.group in left_out)
+        budget = self._planner.raw_budget()
+        if order.plan.after + more <= (budget.target + budget.trigger) // 2:
+            small = msgspec.structs.replace(step, fold=prepared.covers, tokens_freed=step.tokens_freed - more)
+            steps = tuple(small if s is step else s for s in order.plan.steps)
+            order = msgspec.structs.replace(order, plan=msgspec.structs.replace(order.plan, steps=steps))
+        return msgspec.structs.replace(order, prepared=prepared)
 
     # ── by hand ──
 
-    def plan(
-        self,
-        name: str,
-        *,
-        keep_recent: int | None = None,
-        keep_turns: int | None = None,
-        clip_current: bool = False,
-        target: float | None = None,
-    ) -> Plan | None:
-        """What a strategy would do with the view as last compiled, None for nothing.
-
-        `keep_recent` in messages, `keep_turns` in turns, `target` as a share of the limit; None for the usual. Raises
-        UsageError for a name nobody has.
-        """
-        options = self.options(keep_recent, keep_turns, clip_current=clip_current)
-        strategies = self._registry(options)
-        if name not in strategies:
-            raise UsageError(f"There is no strategy {name!r}.", f"There are: {', '.join(sorted(strategies))}.")
-        return strategies[name].plan(self._talk.view, self._talk.ledger, self.raw_budget(target))
-
-    def options(
-        self, keep_recent: int | None = None, keep_turns: int | None = None, *, clip_current: bool = False
-    ) -> PlanOptions:
-        """What strategies are told, from the options in force."""
-        options, usual = self._talk.options, PlanOptions()
-        return PlanOptions(
-            meter=self._talk.meter,
-            memory=self._memory,
-            keep_recent=options.keep_recent if keep_recent is None else keep_recent,
-            keep_turns=usual.keep_turns if keep_turns is None else keep_turns,
-            clip_current=clip_current,
-            summary_tokens=options.summary_max_tokens,
-            micro_batch_groups=options.micro_batch_groups,
-            preserve_recent_rounds=options.preserve_recent_rounds,
-        )
-
-    def raw_budget(self, target: float | None = None) -> Budget:
-        """The budget in the view's raw tokens; `target` as a share of the limit where it is not the usual one."""
-        budget, scale = self._talk.budget, self._talk.scale
-        goal = budget.target if target is None else int(budget.limit * target)
-        return msgspec.structs.replace(
-            budget,
-            window=msgspec.structs.replace(budget.window, tokens=int(budget.window.tokens / scale)),
-            reserved=int(budget.reserved / scale),
-            trigger=int(budget.trigger / scale),
-            target=int(goal / scale),
-        )
-
     async def preview(
-        self,
-        instructions: str = "",
-        keep_recent: int | None = None,
-        strategy: str = "",
-        target: float | None = None,
+        self, instructions: str = "", keep_recent: int | None = None, strategy: str = "", target: float | None = None
     ) -> Preview:
-        """What freeing up context would do now. Pressed by hand it goes further down than the window alone demands:
-        to the target, or to half of what is used where that is less."""
-        talk = self._talk
-        figures = await talk.refresh()
-        used = figures.used - figures.tokens("draft")
-        goal = target if target is not None else min(talk.options.target, used / figures.limit / 2)
-        plan = self.plan(strategy or talk.options.strategy, keep_recent=keep_recent, target=goal)
-        if plan is None:
-            return Preview(figures, used, (), None, reason=_nothing(figures), instructions=instructions)
-        scale = talk.scale
-        groups = [talk.ledger.group(g) for g in plan.covers]
-        writer = self._summariser.model if self._summariser else ""
-        return Preview(
-            before=figures,
-            after_used=max(0, used - round((plan.before - plan.after) * scale)),
-            steps=tuple(
-                PreviewStep(
-                    s.name, LABELS.get(s.name, s.name), round(s.tokens_freed * scale), s.groups, s.needs_summary
-                )
-                for s in plan.steps
-            ),
-            plan=plan,
-            keep_recent=plan.keep_recent,
-            pinned=len(talk.ledger.pinned),
-            facts=len(collect(groups).facts),
-            seconds=10.0 if writer and any(s.needs_summary for s in plan.steps) else 0.1,
-            model=writer,
-            other_provider=bool(writer) and writer.split("/")[0] != talk.model.name.split("/")[0],
-            cache_lost=talk.state.cached,
-            instructions=instructions,
-        )
+        """What freeing up context would do now, on a view made anew."""
+        await self._talk.refresh()
+        return self._planner.preview(instructions, keep_recent, strategy, target)
 
     async def run(
         self,
@@ -244,42 +201,29 @@ class Compactor:
         if preview.plan is None:
             yield Notice("info", preview.reason)
             return
-        plan = preview.plan if steps is None else self._without(preview.plan, steps)
-        order = Order(plan, reason, tuple(s.name for s in plan.steps), preview.instructions, summary)
-        if not order.chosen:
+        plan = preview.plan if steps is None else self._planner.ticked(preview.plan, steps)
+        if not plan.steps:
             yield Notice("info", "No step was ticked: nothing was changed.")
             return
-        async with aclosing(self._perform(order)) as events:
+        async with aclosing(self._perform(Order(plan, reason, preview.instructions, summary))) as events:
             async for event in events:
                 yield event
                 if isinstance(event, CompactionFinished) and event.outcome == "compacted":
                     self._guard = self._guard.closed()
 
-    def _without(self, plan: Plan, ticked: Sequence[str]) -> Plan:
-        """The plan with the ticked steps only. A pipeline plans anew: its steps build on the ones before."""
-        unticked = [s.name for s in plan.steps if s.name not in ticked]
-        strategy = self._registry(self.options(plan.keep_recent)).get(plan.strategy)
-        if unticked and isinstance(strategy, Pipeline):
-            budget = msgspec.structs.replace(self.raw_budget(), target=plan.after)
-            again = strategy.without(*unticked).plan(self._talk.view, self._talk.ledger, budget)
-            plan = again or plan
-        return msgspec.structs.replace(plan, steps=tuple(s for s in plan.steps if s.name in ticked))
-
     # ── after an overflow ──
 
     def rescue(self) -> Rescue:
         """The way out for one request that the server may refuse as too long."""
-        return Rescue(self._talk, self.plan, self._perform)
+        return Rescue(self._talk, self._planner, self._perform)
+
+    async def close(self) -> None:
+        """End what is being prepared."""
+        await self._prefetch.close()
 
     async def _perform(self, order: Order) -> AsyncGenerator[Event, None]:
-        async with aclosing(Pass(self._talk, order, self.options(), self._summariser).run()) as events:
+        async with aclosing(Pass(self._talk, order, self._planner.options(), self._summariser).run()) as events:
             async for event in events:
                 yield event
-
-
-def _nothing(figures: Figures) -> str:
-    used = figures.used - figures.tokens("draft")
-    if not used:
-        return "Nothing to free: the conversation is empty."
-    share = figures.tokens("system") + figures.tokens("tools")
-    return f"Nothing to free: system and tools hold {share:,} of {used:,} tokens. F4 shows the parts."
+                if isinstance(event, CompactionFinished) and event.outcome == "compacted":
+                    self._prefetch.clear()

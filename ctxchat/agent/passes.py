@@ -14,6 +14,7 @@ from typing import cast
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.prefetch import Prepared
 from ctxchat.core.applying import apply_plan, groups_to_summarise
 from ctxchat.core.errors import CtxchatError, LedgerError, ModelError
 from ctxchat.core.events import CompactionFinished, CompactionStarted, Event, SummaryDelta, Usage
@@ -40,19 +41,14 @@ from ctxchat.core.view import View, problems
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What is to be done: a plan, or some steps of it by name; why; what the summary should heed, or its text where a
-    person has written it."""
+    """What is to be done: a plan, why, and for its summary what to heed, the text a person has written, or one that was
+    prepared ahead."""
 
     plan: Plan
     reason: Reason
-    steps: tuple[str, ...] | None = None
     instructions: str = ""
     summary: str | None = None
-
-    @property
-    def chosen(self) -> tuple[Step, ...]:
-        """The steps to run."""
-        return tuple(s for s in self.plan.steps if self.steps is None or s.name in self.steps)
+    prepared: Prepared | None = None
 
 
 class Refused(CtxchatError):
@@ -83,13 +79,12 @@ class Pass:
         yield CompactionStarted(self._id, order.reason, order.plan.strategy)
         await talk.write(PassStarted(self._id, talk.clock.now()))
         try:
-            written: list[str] = [order.summary or ""]
-            if order.summary is None:
-                for step in (s for s in order.chosen if s.needs_summary):
-                    async with aclosing(self._written(step)) as pieces:
-                        async for piece in pieces:
-                            written.append(piece)
-                            yield SummaryDelta(self._id, piece)
+            written: list[str] = []
+            for step in (s for s in order.plan.steps if s.needs_summary):
+                async with aclosing(self._written(step)) as pieces:
+                    async for piece in pieces:
+                        written.append(piece)
+                        yield SummaryDelta(self._id, piece)
             yield await self._swap("".join(written).strip())
             yield talk.figures
         except (asyncio.CancelledError, GeneratorExit):
@@ -101,13 +96,26 @@ class Pass:
             yield await self._end("failed", f"{problem.text} Nothing was changed.")
 
     async def _written(self, step: Step) -> AsyncGenerator[str, None]:
-        """The summary of a step's groups as it comes, the earlier one merged into it."""
+        """The summary of a step's groups as it comes, the earlier one merged into it. One that stands ready is told at once."""
+        order, prepared = self._order, self._order.prepared
+        if order.summary is not None:
+            yield order.summary
+            return
+        if prepared is not None:
+            self._cost += prepared.cost_usd
+            self._model = self._summariser.model if self._summariser else ""
+            if set(prepared.covers) == set(step.fold):
+                yield prepared.text
+                return
         if self._summariser is None:
             raise Refused("There is nobody to write a summary. Nothing was changed.")
         self._model = self._summariser.model
         self._attempts += 1
         groups, known = groups_to_summarise(self._talk.ledger, step)
         previous = "\n\n".join(part for part in (known.summary, known.recap) if part)
+        if prepared is not None:
+            groups = tuple(g for g in groups if g.id not in prepared.covers)
+            previous = prepared.text
         written = self._summariser.summarise(groups, self._order.instructions, previous, step.summary_tokens)
         async with aclosing(cast("AsyncGenerator[str | Usage, None]", written)) as pieces:
             async for piece in pieces:
@@ -118,11 +126,10 @@ class Pass:
 
     async def _swap(self, summary: str) -> CompactionFinished:
         """Try the change on the side; if it holds, archive first, swap second, in one transaction."""
-        talk, chosen = self._talk, self._order.chosen
-        if not summary and any(s.needs_summary for s in chosen):
+        talk, plan = self._talk, self._order.plan
+        if not summary and any(s.needs_summary for s in plan.steps):
             raise Refused("The summary came back empty. Nothing was changed.")
         at = talk.clock.now()
-        plan = msgspec.structs.replace(self._order.plan, steps=chosen)
         change = await asyncio.to_thread(apply_plan, talk.ledger, plan, self._id, self._options, summary=summary, at=at)
         ledger = talk.ledger.apply(change)
         view = await talk.compiled(ledger)
@@ -130,7 +137,7 @@ class Pass:
             raise Refused(f"The pass would have left an invalid view ({found[0]}). Nothing was changed.")
         if why := too_little(talk.view.raw, view.raw):
             raise Refused(f"{why} Nothing was changed.")
-        for spill in (spill for step in chosen for spill in step.spills):
+        for spill in (spill for step in plan.steps for spill in step.spills):
             await talk.journal.spill(spill.name, spill.text)
         folded = [ledger.group(g) for edit in change.edits for g in edit.covers]
         evidence = await asyncio.to_thread(collect, folded, None)
@@ -153,7 +160,7 @@ class Pass:
     ) -> CompactionFinished:
         order, done = self._order, outcome == "compacted"
         scale = self._talk.scale
-        gains = tuple(StepGain(s.name, round(s.tokens_freed * scale), s.groups) for s in order.chosen)
+        gains = tuple(StepGain(s.name, round(s.tokens_freed * scale), s.groups) for s in order.plan.steps)
         return CompactionFinished(
             outcome=outcome,
             id=self._id,

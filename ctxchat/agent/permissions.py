@@ -52,10 +52,3 @@ def matches(rule: Rule, tool: str, demand: Demand) -> bool:
         return True
     return fnmatchcase(demand.target, rule.pattern)
 
-
-def parse_rule(text: str) -> Rule | None:
-    """A rule as written in settings (`shell: git *`), None when it is none."""
-    tool, colon, pattern = text.partition(":")
-    if not colon or not tool.strip() or not pattern.strip():
-        return None
-    return Rule(tool.strip(), pattern.strip())

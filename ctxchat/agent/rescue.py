@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from typing import Protocol
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.passes import Order
+from ctxchat.agent.planner import Planner
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, Event, Notice, Retry
 from ctxchat.core.overflow import is_context_overflow, stated_window
@@ -19,20 +19,12 @@ from ctxchat.core.strategies.base import Plan
 Perform = Callable[[Order], AsyncGenerator[Event, None]]
 
 
-class Planner(Protocol):
-    """`Compactor.plan`."""
-
-    def __call__(
-        self, name: str, *, keep_recent: int | None = None, keep_turns: int | None = None, clip_current: bool = False
-    ) -> Plan | None: ...
-
-
 class Rescue:
     """The ladder for one request. Each rung is tried once."""
 
-    def __init__(self, conversation: Conversation, plan: Planner, perform: Perform) -> None:
+    def __init__(self, conversation: Conversation, planner: Planner, perform: Perform) -> None:
         self._talk = conversation
-        self._plan = plan
+        self._planner = planner
         self._perform = perform
         self._calls = 1
         self._rungs = self._ladder()
@@ -85,7 +77,7 @@ class Rescue:
         rungs += [("oversize", options.emergency_floor, True), ("sliding_window", 0, True)]
         for name, keep, clip_current in rungs:
             turns = 1 if name == "sliding_window" else None
-            plan = self._plan(name, keep_recent=keep, keep_turns=turns, clip_current=clip_current)
+            plan = self._planner.plan(name, keep_recent=keep, keep_turns=turns, clip_current=clip_current)
             if plan is not None:
                 yield plan
 

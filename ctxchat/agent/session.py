@@ -77,6 +77,12 @@ class Session:
         return self._talk.figures
 
     @property
+    def ghost(self) -> int:
+        """Tokens the window would hold after the compaction that stands prepared, 0 for none."""
+        prepared = self._compactor.prepared
+        return prepared.after_used if prepared else 0
+
+    @property
     def busy(self) -> bool:
         """A turn or a pass is under way."""
         return self._lock.locked()
@@ -177,7 +183,8 @@ class Session:
             return await self._talk.refresh()
 
     async def close(self) -> None:
-        """Give the session free for others."""
+        """End what is being prepared, and give the session free for others."""
+        await self._compactor.close()
         await self._talk.journal.close()
 
     # ── inside ──

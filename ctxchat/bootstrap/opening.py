@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
-from ctxchat.agent.permissions import parse_rule
 from ctxchat.agent.prompts import prompt
 from ctxchat.agent.session import Session
 from ctxchat.agent.toolbox import Toolbox
@@ -21,7 +20,7 @@ from ctxchat.bootstrap.tools import tools_for
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rule, read_rules
 from ctxchat.context.standard import standard_providers
-from ctxchat.core.access import Rule
+from ctxchat.core.access import Rule, parse_rule
 from ctxchat.core.errors import CtxchatError, SessionBusy
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ports import JournalPort

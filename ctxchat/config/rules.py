@@ -6,13 +6,7 @@ from pathlib import Path
 
 from ctxchat.config.lists import read_list, write_list
 from ctxchat.config.problems import Problem, shown
-from ctxchat.core.access import Rule
-
-
-def parse_rule(text: str) -> Rule | None:
-    """A rule as written (`shell: git *`), None when it is none."""
-    tool, colon, pattern = text.partition(":")
-    return Rule(tool.strip(), pattern.strip()) if colon and tool.strip() and pattern.strip() else None
+from ctxchat.core.access import Rule, parse_rule
 
 
 def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:

@@ -39,3 +39,9 @@ class Rule(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """As shown and stored: `shell: git *`."""
         return f"{self.tool}: {self.pattern}"
+
+
+def parse_rule(text: str) -> Rule | None:
+    """A rule as written in settings (`shell: git *`), None when it is none."""
+    tool, colon, pattern = text.partition(":")
+    return Rule(tool.strip(), pattern.strip()) if colon and tool.strip() and pattern.strip() else None
