@@ -9,7 +9,8 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from ctxchat.models.offline.passages import Line, Passage, is_prose
+from ctxchat.models.offline.passages import REACH, Line, Passage, is_prose
+from ctxchat.models.offline.words import terms
 
 MOST_QUOTED = 420
 """Characters of one quoted line."""
@@ -103,20 +104,19 @@ def _continues(line: Line | None) -> bool:
 
 
 def _code_lines(passage: Passage) -> list[Line]:
-    """The best line, a comment right above it, and up to two lines below where it opens something or is a comment itself."""
+    """The best line, lines close by that hold what it lacks, a comment right above, and what it opens, two lines at most."""
     known = {line.number: line for line in passage.around}
     at = passage.line.number
-    lines = [known[at]]
-    above = known.get(at - 1)
+    lacking = passage.matched - set(terms(passage.line.text))
+    near = [n for n in range(at - REACH, at + REACH + 1) if n in known and lacking & set(terms(known[n].text))]
+    first, last = min([at, *near]), max([at, *near])
+    above = known.get(first - 1)
     if above and _COMMENT.match(above.text):
-        lines.insert(0, above)
-    opens = _COMMENT.match(known[at].text) or known[at].text.rstrip().endswith((":", "{", "(", "[", ",", "\\", "=>"))
-    for number in (at + 1, at + 2) if opens else ():
-        below = known.get(number)
-        if below is None or not below.text.strip():
-            break
-        lines.append(below)
-    return lines
+        first -= 1
+    ends = known[last].text.rstrip()
+    if last == at and (_COMMENT.match(ends) or ends.endswith((":", "{", "(", "[", ",", "\\", "=>"))):
+        last = next((n for n in (at, at + 1) if n + 1 not in known or not known[n + 1].text.strip()), at + 2)
+    return [known[n] for n in range(first, last + 1) if n in known]
 
 
 def _dedented(texts: list[str]) -> list[str]:

@@ -57,7 +57,8 @@ def _search(asked: Question, tools: Tools) -> Decision | None:
     """The first searches, side by side: names and phrases as they stand, then all words."""
     about = asked.topic
     exact = "|".join(p for p in ("|".join(map(literal, about.names)), phrase_pattern(about.phrases[:6])) if p)
-    words = pattern([*about.terms, *asked.lesser][:16])
+    named = {t for name in about.names for t in terms(name)}
+    words = "" if named >= {*about.terms} and not asked.lesser else pattern([*about.terms, *asked.lesser][:16])
     searches = [tools.call("grep", pattern=p, ignore_case=True, max_hits=MOST_HITS) for p in (exact, words) if p]
     files = [n for n in about.names if re.search(r"\.\w{1,8}$", n)]
     searches += [tools.call("glob", pattern=f"**/{n.rsplit('/', 1)[-1]}") for n in files[:2]]

@@ -19,11 +19,10 @@ _DENIED = re.compile(
     r"\A\W{0,3}(?:the user did not allow|the session is read-only|.{0,200}\bwas not run\b|denied\b)", re.I
 )
 _FAILED = re.compile(
-    r"\A\W{0,3}(?:error\b|there is no\b|cannot\b|could not\b|no such\b|.{0,300}\b(?:failed|not found|does not exist)\b)",
-    re.I,
+    r"""\A\W{0,3}(?:error\b | there\ is\ no\b | cannot\b | could\ not\b | no\ such\b
+    | .{0,300}\b(?:failed | not\ found | does\ not\ exist | is\ not\ (?:in|text|a|an|usable))\b)""",
+    re.I | re.X,
 )
-
-
 _CONTENT = re.compile(r"\s*(?:\d{1,8}(?:\t|$)|[^:\n]{1,300}:\d{1,8}:|\S+$)")
 """A numbered line, a hit or a lone path is what was asked for, whatever words it holds."""
 
@@ -127,8 +126,13 @@ def _said(item: Item) -> str:
     """What the user typed: the first text of a message with attachments."""
     content = item.message.content
     if isinstance(content, str):
-        return content
-    return next((p.text for p in content if isinstance(p, Text)), "")
+        return _sound(content)
+    return next((_sound(p.text) for p in content if isinstance(p, Text)), "")
+
+
+def _sound(text: str) -> str:
+    """Without lone surrogates, which no JSON can carry into a call."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _done(items: tuple[Item, ...]) -> tuple[Done, ...]:
@@ -143,7 +147,7 @@ def _done(items: tuple[Item, ...]) -> tuple[Done, ...]:
             match = next((w for w in waiting if w[0] == message.call_id), None)
             if match:
                 waiting.remove(match)
-                done.append(Done(match[1], match[2], message.text, match[3]))
+                done.append(Done(match[1], match[2], _sound(message.text), match[3]))
     return tuple(done)
 
 
