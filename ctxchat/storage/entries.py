@@ -11,6 +11,8 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import cast
 
 import msgspec
 
@@ -96,6 +98,7 @@ class _Writer:
         self._messages: list[tuple[object, ...]] = []
         self._counted = 0
         self._known: dict[str, int] | None = None
+        self._titled = False  # the first user message names a session that has no title
 
     def take(self, record: Record) -> None:
         self._seq += 1
@@ -128,8 +131,9 @@ class _Writer:
             self._known[group.id] = self._place
         for message in group.messages:
             self._take_message(message)
-        if group.kind == "user":
+        if group.kind == "user" and not self._titled:
             opening = " ".join(whole_text(group.first.text[:400]).split())[:80]
+            self._titled = bool(opening)
             self._set("title = iif(title = '', ?, title)", opening)
         self._place += 1
 
@@ -148,9 +152,10 @@ class _Writer:
         self._flush()
         covered = sum(len(edit.covers) for edit in change.edits)
         places = self._places() if covered else {}
-        if any(group not in places for edit in change.edits for group in edit.covers):
+        covers = tuple(_placed(edit.covers, places) for edit in change.edits)
+        if None in covers:
             return Changed(change)  # refused when it is read, and reported then
-        covers = tuple(runs(places[group] for group in edit.covers) for edit in change.edits)
+        covers = cast("tuple[Runs, ...]", covers)
         if change.kind == "compaction":
             self._list_compaction(change, covers)
         return _pack(change, covers, places) if covered >= _PACK_FROM else Changed(change)
@@ -213,8 +218,10 @@ class _Writer:
         return int(self._connection.execute(sql, (self._session,)).fetchone()[0] or 0)
 
 
-def runs(places: Iterable[int]) -> Runs:
+def runs(places: Sequence[int]) -> Runs:
     """Places as runs, their order kept."""
+    if places and places == list(range(places[0], places[0] + len(places))):
+        return (places[0], len(places))
     found: list[int] = []
     for place in places:
         if found and place == found[-2] + found[-1]:
@@ -224,14 +231,19 @@ def runs(places: Iterable[int]) -> Runs:
     return tuple(found)
 
 
+def _placed(groups: Iterable[str], places: Mapping[str, int]) -> Runs | None:
+    """Groups as runs, None where one is not in the record."""
+    found = list(map(places.get, groups))
+    return None if None in found else runs(cast("list[int]", found))
+
+
 def _pack(change: Change, covers: tuple[Runs, ...], places: Mapping[str, int]) -> Record | Packed:
     replace = msgspec.structs.replace
     bare = replace(change, edits=tuple(replace(edit, covers=()) for edit in change.edits))
-    folded: Runs = ()
-    if bare.record and all(group in places for group in bare.record.folded):
-        folded = runs(places[group] for group in bare.record.folded)
+    folded = _placed(bare.record.folded, places) if bare.record else None
+    if bare.record and folded:
         bare = replace(bare, record=replace(bare.record, folded=()))
-    return Packed(bare, covers, folded)
+    return Packed(bare, covers, folded or ())
 
 
 def _pairs(flat: Runs) -> Iterable[tuple[int, int]]:
@@ -263,4 +275,4 @@ def _unpack(packed: Packed, groups: Sequence[str]) -> Changed:
 
 
 def _expand(flat: Runs, groups: Sequence[str]) -> tuple[str, ...]:
-    return tuple(group for first, many in _pairs(flat) for group in groups[first : first + many] if group)
+    return tuple(filter(None, chain.from_iterable(groups[first : first + many] for first, many in _pairs(flat))))
