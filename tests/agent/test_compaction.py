@@ -1,0 +1,242 @@
+"""Making room: due, refused, failed, cancelled, after an overflow. The state is right before, in between and after."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+import pytest
+
+from ctxchat.agent.options import Options
+from ctxchat.core.budget import Window
+from ctxchat.core.errors import ModelError
+from ctxchat.core.events import CompactionFinished, CompactionStarted, Failed, Notice, TextDelta, TurnFinished, Usage
+from ctxchat.core.figures import Figures
+from ctxchat.core.messages import Group
+from ctxchat.core.view import problems
+from ctxchat.models.scripted import ScriptedModel, calls, fails, says
+from tests.agent.desk import Desk, Echo
+from tests.agent.test_turn import adds_up, of
+
+LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 30
+
+
+class Writer:
+    """A summariser that says what it is told to, or fails."""
+
+    model = "writer/one"
+
+    def __init__(self, text: str | ModelError = "## Goal\nKnow the gauge.") -> None:
+        self.text = text
+        self.asked: list[tuple[tuple[str, ...], str]] = []
+
+    async def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncGenerator[str | Usage, None]:
+        self.asked.append((tuple(g.id for g in groups), previous))
+        if isinstance(self.text, ModelError):
+            raise self.text
+        for word in self.text.split(" "):
+            yield word + " "
+        yield Usage(1000, 50, cost_usd=0.01)
+
+
+def desk_of(turns: int, *, window: int = 8_000, writer: Writer | None = None, **options: object) -> Desk:
+    script = [says(LONG) for _ in range(turns)]
+    made = Options(**({"keep_recent": 2, "strategy": "summarize", "prepare": False} | options))  # type: ignore[arg-type]
+    return Desk(ScriptedModel(script, window=Window(window, "configured")), options=made, summariser=writer or Writer())
+
+
+async def talk(desk: Desk, turns: int) -> list[object]:
+    events: list[object] = []
+    for number in range(turns):
+        events += await desk.say(f"question {number}? " + LONG)
+    return events
+
+
+async def test_a_pass_runs_by_itself_at_the_trigger_and_everything_stays_in_the_record():
+    writer = Writer()
+    desk = desk_of(8, writer=writer)
+    events = await talk(desk, 8)
+    passes = of(events, CompactionFinished)
+    assert passes and all(p.outcome == "compacted" and p.reason == "auto" for p in passes)
+    assert all(p.after.used < p.before.used for p in passes)
+    assert len(desk.state.ledger.messages()) == 16
+    summaries = [e for e in desk.state.ledger.live() if e.group and e.group.kind == "summary"]
+    assert len(summaries) == 1
+    assert all(not problems(r.view) for r in desk.conversation.model.requests)
+    assert all(adds_up(e) for e in of(events, Figures))
+    assert desk.folded() == desk.state
+    assert desk.state.cost_usd == pytest.approx(0.01 * len(passes))
+
+
+async def test_a_second_pass_merges_the_first_summary_and_does_not_read_its_messages_again():
+    writer = Writer()
+    desk = desk_of(12, writer=writer)
+    await talk(desk, 12)
+    assert len(writer.asked) >= 2
+    first, second = writer.asked[0], writer.asked[1]
+    assert not set(first[0]) & set(second[0])
+    assert "Know the gauge" in second[1]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", ModelError("cut off", kind="bad_summary"), ModelError("down", kind="server"), LONG * 8]
+)
+async def test_a_summary_that_does_not_help_changes_nothing_and_is_told_once(text: str | ModelError):
+    desk = desk_of(8, writer=Writer(text))
+    events = await talk(desk, 5)
+    before = desk.state.ledger
+    assert before.changes == ()
+    failed = [p for p in of(events, CompactionFinished) if p.outcome in {"failed", "rejected"}]
+    assert len(failed) == 1  # then it backs off
+    assert len([n for n in of(events, Notice) if "Next try" in n.text]) == 1
+
+
+async def test_three_failures_open_the_breaker_and_a_pass_by_hand_closes_it():
+    writer = Writer(ModelError("down", kind="server"))
+    desk = desk_of(30, writer=writer, window=60_000, compression_trigger=0.1, target=0.05)
+    for _ in range(8):
+        await desk.say("q " + LONG)
+        desk.clock.time += 500
+    assert len(writer.asked) == 3
+    writer.text = "## Goal\nshort"
+    preview = await desk.session.preview()
+    async with aclosing(desk.session.free_up(preview)) as events:
+        result = [e.event async for e in events if isinstance(e.event, CompactionFinished)][0]
+    assert result.outcome == "compacted" and result.reason == "manual"
+    for _ in range(6):
+        await desk.say("q " + LONG)
+    assert len(writer.asked) > 4
+
+
+async def test_cancelling_a_pass_leaves_everything_as_it_was():
+    desk = desk_of(6)
+    await talk(desk, 3)
+    before, view = desk.state.ledger, desk.session.view
+    preview = await desk.session.preview()
+    assert preview.plan is not None
+    async with aclosing(desk.session.free_up(preview)) as events:
+        async for stamped in events:
+            if isinstance(stamped.event, CompactionStarted):
+                break
+    assert desk.state.ledger == before
+    await desk.session.measure()
+    assert desk.session.view == view
+    assert not desk.session.busy
+
+
+async def test_preview_changes_nothing_and_a_pass_does_what_it_said():
+    desk = desk_of(6)
+    await talk(desk, 3)
+    before = desk.state
+    preview = await desk.session.preview()
+    assert desk.state == before and preview.after_used < preview.before.used
+    async with aclosing(desk.session.free_up(preview)) as events:
+        result = [e.event async for e in events if isinstance(e.event, CompactionFinished)][0]
+    assert result.outcome == "compacted"
+    assert result.after.used <= preview.after_used * 1.05
+
+
+async def test_undo_after_later_turns_gives_back_every_word():
+    desk = desk_of(12)
+    await talk(desk, 6)
+    assert desk.state.ledger.compactions
+    await desk.say("later " + LONG)
+    while desk.state.ledger.changes:
+        await desk.session.undo()
+    shown = {i.message.seq for i in desk.session.view.items if i.group}
+    assert shown == {m.seq for m in desk.state.ledger.messages()}
+    assert desk.folded() == desk.state
+
+
+async def test_nothing_to_free_is_said_calmly_and_calls_nobody():
+    writer = Writer()
+    desk = desk_of(2, writer=writer)
+    preview = await desk.session.preview()
+    assert preview.plan is None and "Nothing to free" in preview.reason
+    async with aclosing(desk.session.free_up(preview)) as events:
+        told = [e.event async for e in events]
+    assert [type(e) for e in told] == [Notice] and writer.asked == []
+
+
+OVERFLOW = ModelError(
+    "This model's maximum context length is 6000 tokens. However, your messages resulted in 7000 tokens.",
+    kind="bad_request",
+    status=400,
+)
+
+
+async def test_an_overflow_is_mended_in_one_pass_and_sent_again_without_the_partial():
+    script = [*(says(LONG) for _ in range(4)), fails(OVERFLOW, after="half an answ"), says("whole answer")]
+    desk = Desk(
+        ScriptedModel(script, window=Window(20_000, "catalogue")),
+        options=Options(consent="off", keep_recent=4, prepare=False),
+    )
+    await talk(desk, 4)
+    events = await desk.say("and now?")
+    passes = of(events, CompactionFinished)
+    assert [p.reason for p in passes if p.outcome == "compacted"] == ["context_overflow"]
+    assert of(events, TurnFinished)[0].text == "whole answer"
+    assert desk.state.ledger.groups[-1].first.text == "whole answer"
+    assert desk.session.figures.window == 6000 and desk.session.figures.window_source == "learned"
+    requests = desk.conversation.model.requests
+    assert requests[-1].view.raw < requests[-2].view.raw
+    assert any("refused" in n.text and "6,000" in n.text for n in of(events, Notice))
+
+
+async def test_an_overflow_that_stays_ends_with_the_first_error_and_the_largest_offenders():
+    script = [*(says(LONG) for _ in range(4)), *(fails(OVERFLOW) for _ in range(9))]
+    desk = Desk(
+        ScriptedModel(script, window=Window(20_000, "catalogue")), options=Options(consent="off", keep_recent=8)
+    )
+    await talk(desk, 4)
+    events = await desk.say("and now?")
+    requests = desk.conversation.model.requests[4:]
+    assert len(requests) <= 3
+    sizes = [r.view.raw for r in requests]
+    assert sizes == sorted(set(sizes), reverse=True)
+    problem = of(events, Failed)[0]
+    assert problem.kind == "overflow" and "maximum context length" in problem.text and "Largest" in problem.hint
+    assert len(desk.state.ledger.messages()) == 9
+
+
+async def test_forty_rounds_in_a_small_window_end_without_an_overflow():
+    for window in (8_000, 32_000):
+        script = [calls(("echo", {"text": f"result {n}: {'data ' * 60}", "times": 5})) for n in range(40)]
+        model = ScriptedModel([*script, says("all done")], window=Window(window, "loaded"))
+        desk = Desk(model, tools=[Echo()], options=Options(keep_recent=6), summariser=Writer())
+        events = await desk.say("Read all forty and report. First question stays.")
+        assert of(events, TurnFinished)[0].text == "all done", of(events, Failed)
+        limit = desk.session.figures.limit
+        for request in model.requests:
+            assert not problems(request.view)
+            assert any("First question stays" in i.message.text for i in request.view.items if i.kind == "user")
+        assert all(e.used <= limit for e in of(events, Figures) if e.estimated is False)
+        assert len(desk.state.ledger.messages()) == 82
+
+
+async def test_a_prepared_summary_is_swapped_in_without_a_call():
+    writer = Writer()
+    desk = desk_of(20, writer=writer, prepare=True, window=12_000)
+    asked_at_swap: list[int] = []
+    for number in range(10):
+        events = await desk.say(f"q{number} " + LONG)
+        for event in events:
+            if isinstance(event, CompactionFinished):
+                assert event.outcome == "compacted"
+                asked_at_swap.append(len(writer.asked))
+        if desk.session.ghost:
+            assert desk.session.ghost < desk.session.figures.used
+    assert asked_at_swap
+    assert len(writer.asked) <= len(asked_at_swap) + 1
+
+
+async def test_overhead_above_the_trigger_is_named_and_nothing_is_called():
+    writer = Writer()
+    model = ScriptedModel([says("a") for _ in range(6)], window=Window(4_000, "loaded"))
+    desk = Desk(model, system="rule " * 2500, summariser=writer, options=Options(keep_recent=2, min_messages=1))
+    events = await talk(desk, 2)
+    assert writer.asked == []
+    assert any("in vain" in n.text for n in of(events, Notice))
+    assert of(events, TextDelta)
