@@ -41,6 +41,8 @@ _UNIT = (
 )
 _AMOUNT = r"[+-]?\d(?:[\d_,.]*\d)?"
 _NUMBER = re.compile(rf"(?<![\w.,])(?:[$€£]\s?{_AMOUNT}[kKM]?\b|{_AMOUNT}\s?(?:{_UNIT}))")
+_TALLY = re.compile(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b")
+_EXIT_LINE = re.compile(r"^.*\bexit(?:ed)?\b.*\d+\W*$", re.MULTILINE | re.IGNORECASE)
 _NAMED = re.compile(
     rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})[ \t]*[:=][ \t]*({_AMOUNT}(?:\s?(?:{_UNIT}))?)(?![\w:/.-]\d|\w)"
 )
@@ -110,15 +112,22 @@ def _result_facts(message: Message, use: Use | None) -> Iterator[Fact]:
         elif use.kind == "fetch":
             yield Fact("url", use.target, seq=message.seq)
     if use and use.kind == "run":
-        code = exit_code(message.text)
-        outcome = f"exit {code}" if code is not None else ("failed" if failed(message) else "")
-        yield Fact("command", _clip(plain(use.target), 2 * _LONG), outcome, message.seq)
+        yield Fact("command", _clip(plain(use.target), 2 * _LONG), _outcome(message), message.seq)
+        text = _TALLY.sub(" ", _EXIT_LINE.sub(" ", text))  # told with the command
     small = text.lower()
     errors = [line for line in text.splitlines() if _ERROR.search(line)] if any(w in small for w in _TROUBLE) else []
     for line in [*errors[:3], *errors[3:][-3:]]:
         yield Fact("error", _clip(plain(line)), seq=message.seq)
     source = use.target.rsplit("/", 1)[-1] if use and use.kind == "read" else ""
     yield from _mentions(text, message.seq, most=24, source=source)
+
+
+def _outcome(result: Message) -> str:
+    """How a command ended: its exit code and, where it ran tests, their tally."""
+    code = exit_code(result.text)
+    words = [f"exit {code}"] if code is not None else (["failed"] if failed(result) else [])
+    tally = list(dict.fromkeys(plain(m.group()) for m in _TALLY.finditer(result.text[-600:])))
+    return ", ".join([*words, *tally[-4:]])
 
 
 def _mentions(text: str, seq: int, most: int, source: str = "") -> Iterator[Fact]:

@@ -45,7 +45,7 @@ def caps(ground: Ground, budget: Budget, weight: int) -> tuple[int, int, int]:
     return (
         min(options.summary_tokens, budget.limit // 8, weight // 3),
         min(options.recap_tokens, budget.limit // 10, weight // 4),
-        min(options.evidence_tokens, budget.limit // 8, max(weight // 4, known)),
+        min(options.evidence_tokens, budget.limit // 8, max(weight // 3, known)),
     )
 
 
