@@ -13,7 +13,7 @@ from ctxchat.core.tokens import Count, rough_count
 from ctxchat.models.offline.headings import HEADINGS, PARTS, TAGS, Part, part_of, tag_of
 from ctxchat.models.offline.language import Language, detect
 from ctxchat.models.offline.notes import Note, covered, notes_of
-from ctxchat.models.offline.words import terms
+from ctxchat.models.offline.words import terms, topic
 
 _FIRST_REQUEST = re.compile(r"First request \(m\d+\): (.+)")
 """How a recap begins (see core.recap)."""
@@ -37,7 +37,7 @@ def extractive_summary(
     notes = _merged(parse_summary(previous), notes_of(messages))
     if not notes:
         return ""
-    wanted = frozenset(terms(focus))
+    wanted = frozenset(topic(focus).terms)
     kept = _chosen(notes, max_tokens, language, count, wanted)
     return _fitting(kept, max_tokens, language, count)
 
@@ -109,7 +109,7 @@ def _chosen(notes: Sequence[Note], room: int, language: Language, count: Count, 
     places = {id(n): i for i, n in enumerate(notes)}
 
     def worth(note: Note) -> float:
-        wish = 1.0 if wanted and wanted & frozenset(terms(note.text)) else 0.0
+        wish = 1.5 * len(wanted & frozenset(terms(note.text))) / len(wanted) if wanted else 0.0
         return note.score + wish + 0.3 * places[id(note)] / len(notes)
 
     queues = {
