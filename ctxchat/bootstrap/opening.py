@@ -51,8 +51,8 @@ class Opening:
         settings = program.settings
         gate = Gate(settings.permissions.mode, self._rules(), interactive=self._interactive, store=self._store)
         memory_file = paths.config_dir() / "AGENTS.md"
-        sandbox = await asyncio.to_thread(lambda: program.sandbox)
-        tools = tools_for(program, session, memory_file, sandbox)
+        await asyncio.to_thread(lambda: program.sandbox)
+        tools = tools_for(program, session, memory_file, None)
         toolbox = Toolbox(tools, gate, SystemClock(), workspace=str(program.workspace), session_folder=str(folder))
         wanted = settings.context.providers
         providers = [p for p in standard_providers(program.workspace, trusted=program.trusted) if p.source_id in wanted]
