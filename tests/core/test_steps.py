@@ -1,0 +1,221 @@
+"""What each strategy does, by example, and a long turn that never outgrows its window."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxchat.core.applying import apply_plan
+from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.grouping import group_messages, seal_round
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.messages import Image, Message, Reasoning, ToolCall
+from ctxchat.core.strategies.base import Plan
+from ctxchat.core.strategies.builtin import LOSSLESS, builtin_strategies
+from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.pipeline import Pipeline
+from ctxchat.core.tokens import Meter
+from ctxchat.core.view import problems
+from tests.core.histories import budget_of, see
+
+BUDGET = budget_of(100_000, 80_000, 100)
+
+
+def turn(start: int, *results: str, path: str = "a.py", thought: str = "") -> list[Message]:
+    """A question, a round for each result, an answer."""
+    history = [Message(start, "user", f"question {start}")]
+    for number, result in enumerate(results):
+        seq = start + 1 + 2 * number
+        made = ToolCall("c", "read_file", f'{{"path": "{path}"}}')
+        reasoning = Reasoning(thought) if thought else None
+        history.append(Message(seq, "assistant", calls=(made,), reasoning=reasoning))
+        history.append(Message(seq + 1, "tool", result, call_id="c"))
+    history.append(Message(start + 1 + 2 * len(results), "assistant", f"answer {start}"))
+    return history
+
+
+def planned(history: list[Message], name: str, **told: object) -> tuple[Ledger, Plan | None, Ledger]:
+    ledger = Ledger(groups=group_messages(history))
+    options = PlanOptions(meter=Meter(), **told)  # type: ignore[arg-type]
+    plan = builtin_strategies(options)[name].plan(see(ledger, options), ledger, BUDGET)
+    after = ledger.apply(apply_plan(ledger, plan, "p", options, summary="summary")) if plan else ledger
+    return ledger, plan, after
+
+
+def texts(ledger: Ledger) -> list[str]:
+    return [i.message.text for i in see(ledger, PlanOptions()).items[1:]]
+
+
+LONG = "first line\n" + "word " * 500
+
+
+def test_old_results_become_a_line_and_a_pointer() -> None:
+    _, plan, after = planned(turn(1, LONG) + turn(5, LONG), "shrink_tool_results", keep_recent=4)
+    assert plan is not None
+    assert [(s.name, s.text) for s in plan.steps[0].spills] == [("tool-results/m3.txt", LONG)]
+    assert texts(after)[2].startswith("first line\n[full text: tool-results/m3.txt, ")
+    assert texts(after)[2].endswith(" tokens]")
+    assert texts(after)[6] == LONG
+
+
+def test_a_result_clipped_on_arrival_keeps_its_own_file() -> None:
+    clipped = LONG + "\n[full text: tool-results/m3.txt, 90000 tokens]"
+    _, plan, after = planned(turn(1, clipped) + turn(5, "x"), "shrink_tool_results", keep_recent=4)
+    assert plan is not None
+    assert plan.steps[0].spills == ()
+    assert texts(after)[2] == "first line\n[full text: tool-results/m3.txt, 90000 tokens]"
+
+
+def test_a_file_read_again_supersedes_the_older_result_only() -> None:
+    _, plan, after = planned(turn(1, LONG, LONG + "new") + turn(7, "x", path="b.py"), "drop_superseded", keep_recent=3)
+    assert plan is not None
+    assert texts(after)[2] == "[superseded by the same call in m5; the old result is m3]"
+    assert texts(after)[4] == LONG + "new"
+    assert plan.steps[0].spills == ()
+
+
+def test_a_later_failure_supersedes_nothing() -> None:
+    _, plan, _ = planned(
+        turn(1, LONG, "error: no such file") + turn(7, "x", path="b.py"), "drop_superseded", keep_recent=3
+    )
+    assert plan is None
+
+
+def test_reasoning_of_earlier_turns_goes_and_that_of_the_current_one_stays() -> None:
+    history = turn(1, "r", thought="t " * 200) + turn(5, "r", thought="t " * 200)
+    _, plan, after = planned(history, "strip_reasoning", keep_recent=0)
+    assert plan is not None
+    kept = [bool(i.message.reasoning) for i in see(after, PlanOptions()).items if i.message.calls]
+    assert kept == [False, True]
+
+
+def test_old_rounds_are_dropped_whole() -> None:
+    _, plan, after = planned(turn(1, LONG) + turn(5, LONG), "drop_tool_calls", keep_recent=4)
+    assert plan is not None
+    assert texts(after) == ["question 1", "answer 1", "question 5", "", LONG, "answer 5"]
+
+
+def test_the_window_slides_by_turns() -> None:
+    history = [m for n in range(5) for m in turn(1 + 4 * n, "r")]
+    _, plan, after = planned(history, "sliding_window", keep_turns=2)
+    assert plan is not None
+    assert texts(after)[0] == "question 13"
+
+
+def test_truncation_falls_on_a_turn_boundary() -> None:
+    history = [m for n in range(6) for m in turn(1 + 4 * n, LONG)]
+    ledger = Ledger(groups=group_messages(history))
+    options = PlanOptions(keep_recent=3)
+    budget = budget_of(100_000, 80_000, 1500)
+    plan = builtin_strategies(options)["truncate"].plan(see(ledger, options), ledger, budget)
+    assert plan is not None
+    assert plan.covers == tuple(g.id for g in ledger.groups if g.turn < 6)
+
+
+def test_a_long_turn_is_cut_between_groups_where_the_boundary_frees_too_little() -> None:
+    history = turn(1, "r") + turn(5, *[LONG] * 10)
+    _, plan, after = planned(history, "truncate", keep_recent=3)
+    assert plan is not None
+    assert "g5" not in plan.covers
+    assert "g6" in plan.covers
+    assert problems(see(after, PlanOptions())) == []
+    assert "question 5" in texts(after)
+
+
+def test_oldest_go_first_until_it_fits() -> None:
+    history = [m for n in range(6) for m in turn(1 + 4 * n, LONG)]
+    ledger = Ledger(groups=group_messages(history))
+    options = PlanOptions(keep_recent=4)
+    view = see(ledger, options)
+    plan = builtin_strategies(options)["token_budget"].plan(view, ledger, budget_of(9000, 8000, view.raw * 55 // 100))
+    assert plan is not None
+    assert plan.after <= view.raw * 55 // 100
+    assert plan.covers == tuple(g.id for g in ledger.groups if g.turn <= 3), "whole turns, and no more than needed"
+
+
+def test_a_huge_result_keeps_head_and_tail() -> None:
+    huge = "HEAD " + "word " * 5000 + " TAIL"
+    _, plan, after = planned(turn(1, huge), "oversize", oversize_tokens=300)
+    assert plan is not None
+    text = texts(after)[2]
+    assert text.startswith("HEAD")
+    assert text.endswith("TAIL")
+    assert "full text: tool-results/m3.txt" in text
+    assert plan.steps[0].spills[0].text == huge
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_the_current_message_is_clipped_only_where_that_is_allowed(allowed: bool) -> None:
+    history = [Message(1, "user", "paste " * 5000)]
+    _, plan, _ = planned(history, "oversize", oversize_tokens=300, clip_current=allowed)
+    assert (plan is not None) is allowed
+
+
+def test_images_have_their_own_way_out() -> None:
+    images = tuple(Image("data:image/png;base64,AAAA", 2000, 2000) for _ in range(9))
+    _, plan, after = planned([Message(1, "user", images), Message(2, "user", "so?")], "oversize", oversize_tokens=300)
+    assert plan is not None
+    assert "[image 2000×2000]" in texts(after)[0]
+
+
+def test_the_pipeline_stops_as_soon_as_the_target_is_met() -> None:
+    history = turn(1, LONG, LONG) + turn(7, LONG, path="b.py") + turn(11, "x", path="c.py")
+    ledger = Ledger(groups=group_messages(history))
+    options = PlanOptions(keep_recent=2, summary_tokens=50, evidence_tokens=50)
+    view = see(ledger, options)
+    steps = {}
+    for target in (view.raw, view.raw - 300, view.raw - 1200, 10):
+        plan = builtin_strategies(options)["pipeline"].plan(view, ledger, budget_of(4000, 3000, target))
+        steps[target] = [s.name for s in plan.steps] if plan else []
+    assert list(steps.values())[:3] == [[], ["drop_superseded"], ["drop_superseded", "shrink_tool_results"]]
+    assert list(steps.values())[3][0] == "drop_superseded"
+
+
+def test_steps_can_be_left_out_by_planning_without_them() -> None:
+    history = turn(1, LONG, LONG) + turn(7, "x")
+    ledger = Ledger(groups=group_messages(history))
+    options = PlanOptions(keep_recent=2)
+    pipeline = builtin_strategies(options)["pipeline"]
+    assert isinstance(pipeline, Pipeline)
+    plan = pipeline.without("drop_superseded", "summarize").plan(see(ledger, options), ledger, BUDGET)
+    assert plan is not None
+    assert [s.name for s in plan.steps] == ["shrink_tool_results"]
+    assert set(LOSSLESS) < set(builtin_strategies(options))
+
+
+def test_texts_of_results_that_are_folded_in_the_same_pass_are_not_saved() -> None:
+    history = [m for n in range(6) for m in turn(1 + 4 * n, LONG, path=f"{n}.py" + "long" * 300)]
+    _, plan, _ = planned(history, "pipeline", keep_recent=2, summary_tokens=40, evidence_tokens=40)
+    assert plan is not None
+    assert [s.name for s in plan.steps] == ["shrink_tool_results", "oversize", "summarize"]
+    assert {"g2", "g6", "g10", "g14", "g18"} <= set(plan.steps[-1].fold)
+    assert [t.name for s in plan.steps for t in s.spills] == ["tool-results/m23.txt"], "only what is still shown"
+
+
+@pytest.mark.parametrize("window", [8192, 32_768])
+def test_forty_rounds_in_one_turn_never_outgrow_the_window(window: int) -> None:
+    options = PlanOptions(preserve_recent_rounds=2, micro_batch_groups=4)
+    budget = make_budget(Window(window, "loaded"), 1024, 0.75, 0.5)
+    result = "line of a result with words\n" * (window // 300)
+    ledger = Ledger(groups=group_messages([Message(1, "user", "do all forty")]))
+    for number in range(40):
+        seq = ledger.next_seq
+        made = ToolCall(f"c{number}", "read_file", f'{{"path": "src/file{number}.py"}}')
+        call, answer = (
+            Message(seq, "assistant", calls=(made,)),
+            Message(seq + 1, "tool", f"{number}\n{result}", call_id=made.id),
+        )
+        ledger = ledger.append(seal_round(call, [answer], 1))
+        for name in ("reactive_micro", "reactive_full"):
+            view = see(ledger, options)
+            share = 0.85 if name == "reactive_micro" else 0.92
+            if view.raw >= budget.limit * share:
+                plan = builtin_strategies(options)[name].plan(view, ledger, budget)
+                assert plan is not None
+                ledger = ledger.apply(apply_plan(ledger, plan, f"p{number}{name}", options))
+        view = see(ledger, options)
+        assert view.raw < budget.limit
+        assert problems(view) == []
+        assert "do all forty" in [i.message.text for i in view.items]
+        assert view.items[-1].message.call_id == f"c{number}"
+        assert f"src/file{max(0, number - 1)}.py" in "".join(c.arguments for i in view.items for c in i.message.calls)
+    assert len(ledger.messages()) == 81
