@@ -44,6 +44,7 @@ class Session:
         *,
         open_model: Callable[[str], ModelPort],
         read_only: str = "",
+        notices: Sequence[str] = (),
     ) -> None:
         self._talk = conversation
         self._toolbox = toolbox
@@ -53,6 +54,7 @@ class Session:
         self._lock = asyncio.Lock()
         self._seq = 0
         self.read_only = read_only
+        self.notices = tuple(notices)
 
     # ── values ──
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
 from ctxchat.agent.prompts import prompt
 from ctxchat.agent.session import Session
+from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.bootstrap.clock import SystemClock
+from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.options import agent_options, compiler_of
 from ctxchat.bootstrap.reading import ReadOnlyJournal
+from ctxchat.bootstrap.strategies import with_plugins
 from ctxchat.bootstrap.surroundings import WorkspaceSurroundings
 from ctxchat.bootstrap.tools import tools_for
 from ctxchat.config import paths
@@ -23,7 +27,9 @@ from ctxchat.context.standard import standard_providers
 from ctxchat.core.access import Rule, parse_rule
 from ctxchat.core.errors import CtxchatError, SessionBusy
 from ctxchat.core.journal import SessionState
-from ctxchat.core.ports import JournalPort
+from ctxchat.core.ports import ContextProvider, JournalPort, ModelPort, Summariser
+from ctxchat.models.offline import OfflineAssistant
+from ctxchat.models.offline.summariser import OfflineSummariser
 from ctxchat.storage import files, loading, sessions
 from ctxchat.storage.journal import open_journal
 
@@ -31,55 +37,68 @@ if TYPE_CHECKING:
     from ctxchat.bootstrap.program import Program
 
 
+class Stored(msgspec.Struct, frozen=True):
+    """A session as it was found. `read_only` says why it cannot be written, `problems` what was damaged or cut off."""
+
+    journal: JournalPort
+    state: SessionState
+    read_only: str = ""
+    problems: tuple[str, ...] = ()
+
+
 class Opening:
     """How sessions of a program are put together. `interactive` says that somebody can be asked."""
 
     def __init__(self, program: Program, interactive: bool) -> None:
         self._program = program
-        self._interactive = interactive
+        self._settings = program.settings
+        self._extensions = Extensions()
+        self._clock = SystemClock()
+        self._memory_file = paths.config_dir() / "AGENTS.md"
+        self._gate = Gate(
+            program.settings.permissions.mode, self._rules(), interactive=interactive, store=self._keep_rule
+        )
 
     async def open(self, session_id: str) -> Session:
         """A new session, or a stored one. Raises UsageError and StorageError."""
         program = self._program
-        database = program.database
         session = await program.find(session_id) if session_id else ""
         model = program.model(program.flags.model or (await self._model_of(session) if session else ""))
         if not session:
-            session = await database.run(sessions.create, database, model=model.name)
-        journal, state, why = await self._journal(session)
-        folder = files.session_folder(database.folder, session)
-        settings = program.settings
-        gate = Gate(settings.permissions.mode, self._rules(), interactive=self._interactive, store=self._store)
-        memory_file = paths.config_dir() / "AGENTS.md"
-        await asyncio.to_thread(lambda: program.sandbox)
-        tools = tools_for(program, session, memory_file, None)
-        toolbox = Toolbox(tools, gate, SystemClock(), workspace=str(program.workspace), session_folder=str(folder))
-        wanted = settings.context.providers
-        providers = [p for p in standard_providers(program.workspace, trusted=program.trusted) if p.source_id in wanted]
+            session = await program.database.run(sessions.create, program.database, model=model.name)
+        stored = await self._stored(session)
+        toolbox = await asyncio.to_thread(self._toolbox, session)
         conversation = Conversation(
-            journal,
-            state,
+            stored.journal,
+            stored.state,
             model,
-            agent_options(settings, model.name, program.flags.max_rounds),
-            SystemClock(),
-            system=_system(program.workspace),
+            agent_options(self._settings, model.name, program.flags.max_rounds),
+            self._clock,
+            system=f"{prompt('system')}\n\nThe folder: {program.workspace}",
             tools=toolbox.specs,
-            surroundings=WorkspaceSurroundings(
-                program.workspace, memory_file, providers, with_memory="memory_files" in wanted
-            ),
-            compiler=compiler_of(settings),
+            surroundings=WorkspaceSurroundings(program.workspace, self._memory_file, self._providers()),
+            compiler=compiler_of(self._settings),
+            transforms=self._extensions.transforms(self._settings.context.transforms),
         )
-        return Session(conversation, toolbox, gate, Compactor(conversation), open_model=program.model, read_only=why)
+        compactor = Compactor(conversation, summariser=self._summariser(model), registry=with_plugins())
+        return Session(
+            conversation,
+            toolbox,
+            self._gate,
+            compactor,
+            open_model=program.model,
+            read_only=stored.read_only,
+            notices=(*stored.problems, *self._extensions.problems),
+        )
 
-    async def _journal(self, session: str) -> tuple[JournalPort, SessionState, str]:
-        """The session's journal and state, and why it cannot be written where it cannot."""
+    async def _stored(self, session: str) -> Stored:
         database = self._program.database
         try:
             opened = await database.run(open_journal, database, session)
         except SessionBusy as busy:
             loaded = await database.run(loading.load, database, session)
-            return ReadOnlyJournal(session, str(busy)), loaded.state, str(busy)
-        return opened.journal, opened.state, ""
+            return Stored(ReadOnlyJournal(session, str(busy)), loaded.state, str(busy), loaded.problems)
+        return Stored(opened.journal, opened.state, "", opened.problems)
 
     async def _model_of(self, session: str) -> str:
         """The model a stored session went on with, where it can still be had."""
@@ -90,17 +109,36 @@ class Opening:
             return ""
         return row.model
 
+    def _toolbox(self, session: str) -> Toolbox:
+        program = self._program
+        folder = files.session_folder(program.database.folder, session)
+        tools = list(tools_for(program, session, self._memory_file, None))
+        tools += self._extensions.tools([tool.spec.name for tool in tools])
+        return Toolbox(tools, self._gate, self._clock, workspace=str(program.workspace), session_folder=str(folder))
+
+    def _providers(self) -> list[ContextProvider]:
+        """The providers of the settings, in their order."""
+        names, workspace = self._settings.context.providers, self._program.workspace
+        ours = {p.source_id: p for p in standard_providers(workspace, trusted=self._program.trusted)}
+        theirs = self._extensions.providers([n for n in names if n not in ours], workspace)
+        found = ours | theirs
+        return [found[name] for name in names if name in found]
+
+    def _summariser(self, model: ModelPort) -> Summariser:
+        """Who writes summaries: the model set for it, else the one of the session; without one, sentences chosen by code."""
+        chosen = self._settings.context.summary_model
+        writer = self._program.model(chosen.name) if chosen.name else model
+        if isinstance(writer, OfflineAssistant):
+            return OfflineSummariser(writer.count)
+        return ModelSummariser(writer, self._clock)
+
     def _rules(self) -> list[Rule]:
         stored, _ = read_rules(paths.config_dir())
-        written = [parse_rule(text) for text in self._program.settings.permissions.rules]
+        written = [parse_rule(text) for text in self._settings.permissions.rules]
         return [*stored, *(rule for rule in written if rule)]
 
-    async def _store(self, rule: Rule) -> None:
+    async def _keep_rule(self, rule: Rule) -> None:
         try:
             await asyncio.to_thread(add_rule, paths.config_dir(), rule)
         except OSError as problem:
             raise CtxchatError(f"The rule could not be stored: {problem.strerror or problem}.") from problem
-
-
-def _system(workspace: Path) -> str:
-    return f"{prompt('system')}\n\nThe folder: {workspace}"

@@ -15,20 +15,17 @@ DEADLINE = 0.5
 
 
 class WorkspaceSurroundings:
-    """For one session. `memory_file` is the user's own, across folders; `with_memory` False leaves all memory out."""
+    """For one session. `memory_file` is the user's own, across folders."""
 
-    def __init__(
-        self, workspace: Path, memory_file: Path, providers: Sequence[ContextProvider], *, with_memory: bool = True
-    ) -> None:
+    def __init__(self, workspace: Path, memory_file: Path, providers: Sequence[ContextProvider]) -> None:
         self._workspace = workspace
         self._memory_file = memory_file
         self._providers = tuple(providers)
-        self._with_memory = with_memory
         self._kept = LastGood()
 
     async def memory(self) -> tuple[Insert, ...]:
         """The memory files that apply here."""
-        return (await memory(self._workspace, self._memory_file)).inserts if self._with_memory else ()
+        return (await memory(self._workspace, self._memory_file)).inserts
 
     async def injected(self) -> tuple[Insert, ...]:
         """What the providers say, in their order."""

@@ -1,0 +1,52 @@
+"""What installed packages add, by entry point: tools, context providers, transforms and strategies.
+
+An entry is a callable. `ctxchat.tools`: nothing in, a ToolPort out. `ctxchat.providers`: the workspace's path in, a
+ContextProvider out. `ctxchat.transforms`: nothing in, a Transform out. `ctxchat.strategies`: PlanOptions in, a Strategy out.
+A faulty one is named and left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ctxchat.core.ports import ContextProvider, ToolPort
+from ctxchat.core.view import Transform
+from ctxchat.plugins import Group, load
+
+
+class Extensions:
+    """Loaded when first asked for. `problems` are sentences about those that were left out."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def tools(self, taken: Sequence[str]) -> list[ToolPort]:
+        """Tools of other packages whose name is not taken."""
+        made = self._made("ctxchat.tools", lambda factory: factory())
+        return [tool for tool in made.values() if tool.spec.name not in taken]
+
+    def providers(self, names: Sequence[str], workspace: Path) -> dict[str, ContextProvider]:
+        """The named context providers, by name."""
+        return self._made("ctxchat.providers", lambda factory: factory(workspace), names)
+
+    def transforms(self, names: Sequence[str]) -> list[Transform]:
+        """The named transforms, in the order of the names."""
+        made = self._made("ctxchat.transforms", lambda factory: factory(), names) if names else {}
+        return [made[name] for name in names if name in made]
+
+    def _made(
+        self, group: Group, make: Callable[[Callable[..., Any]], Any], names: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        found = load(group)
+        self.problems += found.problems
+        made: dict[str, Any] = {}
+        for name, factory in found.factories.items():
+            if names is not None and name not in names:
+                continue
+            try:
+                made[name] = make(factory)
+            except Exception as problem:  # foreign code
+                self.problems.append(f"Plug-in {name} was left out: {type(problem).__name__}: {problem}")
+        return made
