@@ -145,8 +145,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _live(self) -> tuple[Entry, ...]:
-        pinned, hidden = self.pinned, self._unrestored()
-        owner = {covered: (c, edit) for c in self.changes for edit in c.edits for covered in edit.covers}
+        pinned, hidden, owner = self.pinned, self._unrestored(), self._owners()
         covered: dict[int, list[str]] = {}
         for group in self.groups:
             if group.id in owner and group.id not in pinned:
@@ -162,6 +161,19 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
             if covers[0] == group.id:
                 entries.append(Entry(tuple(covers), edit.replacement, change.id, edit.kind, digest=edit.digest))
         return tuple(entries)
+
+    def _owners(self) -> dict[str, tuple[Change, Edit]]:
+        """For each covered group the latest change and edit that cover it."""
+        owner: dict[str, tuple[Change, Edit]] = {}
+        widest: tuple[str, ...] = ()
+        for change in reversed(self.changes):
+            for edit in reversed(change.edits):
+                if widest[: len(edit.covers)] == edit.covers:
+                    continue  # a later pass took all of these: told without a look at each, since passes pile up
+                for covered in edit.covers:
+                    owner.setdefault(covered, (change, edit))
+                widest = max(widest, edit.covers, key=len)
+        return owner
 
     def _unrestored(self) -> frozenset[str]:
         """Notes of restores that were undone: in the record, but no longer shown."""
