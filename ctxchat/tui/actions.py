@@ -5,6 +5,7 @@ A function may wait for a screen (they run in workers) and raises CtxchatError f
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -133,8 +134,8 @@ async def mode(app: CtxchatApp, argument: str = "") -> None:
     session = app.open_session()
     if argument and argument not in MODES:
         raise CtxchatError(f"There is no mode {one_line(argument, 40)}.", f"Modes: {', '.join(MODES)}.")
-    chosen = next((m for m in MODES if m == argument), None)
-    session.set_mode(chosen or MODES[(MODES.index(session.mode) + 1) % len(MODES)])
+    step = MODES[(MODES.index(session.mode) + 1) % len(MODES)]
+    session.set_mode(MODES[MODES.index(argument)] if argument in MODES else step)
     app.chat.show_header()
 
 
@@ -175,11 +176,9 @@ async def export(app: CtxchatApp, argument: str = "") -> None:
     from ctxchat.tui.export import as_markdown
 
     session = app.open_session()
-    target = Path(argument or f"ctxchat-{session.id[:8]}.md").expanduser()
-    target = target if target.is_absolute() else app.services.workspace / target
+    target = app.services.workspace / (argument or f"ctxchat-{session.id[:8]}.md")
     try:
-        with target.open("x", encoding="utf-8", errors="replace") as file:
-            file.write(as_markdown(session.state))
+        await to_thread(_write_new, target, as_markdown(session.state))
     except FileExistsError:
         raise CtxchatError(f"{target} is there already.", "Name another file: /export FILE") from None
     except OSError as problem:
@@ -187,9 +186,14 @@ async def export(app: CtxchatApp, argument: str = "") -> None:
     app.chat.notice("info", f"Written to {target}")
 
 
+def _write_new(target: Path, text: str) -> None:
+    with target.expanduser().open("x", encoding="utf-8", errors="replace") as file:
+        file.write(text)
+
+
 async def editor(app: CtxchatApp, argument: str = "") -> None:
     """The draft in the person's own editor."""
-    await app.chat.composer.edit_outside(app.editor_command())
+    app.chat.composer.edit_outside(app.editor_command())
 
 
 async def stop(app: CtxchatApp, argument: str = "") -> None:

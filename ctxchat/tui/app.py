@@ -5,15 +5,16 @@ What commands do is in `actions`, what is on screen in `screens`. Started by the
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual import work
 from textual.app import App
 from textual.screen import Screen
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerError, WorkerState
 
 from ctxchat.config.schema import Settings
 from ctxchat.config.theme import Theme
@@ -23,13 +24,16 @@ from ctxchat.tui import commands
 from ctxchat.tui.input_history import InputHistory
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.services import ChatSession, Services
-from ctxchat.tui.text import one_line
+from ctxchat.tui.text import clean, one_line
 from ctxchat.tui.theming import DEFAULTS, textual_theme
 from ctxchat.tui.widgets.blocks import CompactionMark
 from ctxchat.tui.widgets.composer import Composer
 
 if TYPE_CHECKING:
     from textual.widgets import Markdown
+
+PATIENCE = 5.0
+"""Seconds that work under way is given to end when the app is left."""
 
 LONG_WORK = 10.0
 """Seconds from which the end of a turn is announced to a person who is elsewhere."""
@@ -39,7 +43,7 @@ class CtxchatApp(App[int]):
     """Thin: session, worker, commands."""
 
     TITLE = "ctxchat"
-    CSS_PATH = ["ctxchat.tcss", "panels.tcss"]
+    CSS_PATH = [Path(__file__).with_name(name) for name in ("ctxchat.tcss", "panels.tcss")]
     COMMANDS = {commands.CommandSource}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     PAUSE_GC_ON_SCROLL = True
@@ -50,7 +54,7 @@ class CtxchatApp(App[int]):
         self,
         services: Services,
         settings: Settings,
-        themes: Mapping[str, Theme] | Sequence[Theme] = (),
+        themes: Mapping[str, Theme],
         *,
         session_id: str = "",
         keys: commands.Keys | None = None,
@@ -65,7 +69,7 @@ class CtxchatApp(App[int]):
         self._notices = tuple(notices)
         self._queue: list[str] = []
         self._work: Worker[None] | None = None
-        self._files: tuple[str, ...] = ()
+        self._opened = ""
         self.chat = ChatScreen(
             services.workspace.name,
             self.keys,
@@ -73,14 +77,13 @@ class CtxchatApp(App[int]):
             sandboxed=services.sandboxed,
             show_reasoning=settings.interface.show_reasoning,
         )
-        for theme in themes.values() if isinstance(themes, Mapping) else themes:
+        for theme in themes.values():
             self.register_theme(textual_theme(theme))
         for binding in commands.bindings(self.keys):
             for key in binding.key.split(","):
                 self._bindings.bind(key, binding.action, binding.description, show=False, priority=True)
-        for action, name in (("interrupt", "esc"), ("scroll_up", "scroll(-1)"), ("scroll_down", "scroll(1)")):
-            for key in self.keys.get(action, ()):
-                self._bindings.bind(key, name, show=False)
+        for key in self.keys.get("interrupt", ()):
+            self._bindings.bind(key, "esc", show=False)
 
     # ── start and end ──
 
@@ -105,11 +108,11 @@ class CtxchatApp(App[int]):
     async def _open_first(self) -> None:
         """After the first paint: the session first, then what is slow."""
         for text in (*self._notices, *self.services.notices):
-            self.chat.notice("warning", text)
+            self.chat.announce(text)
         try:
             await self.switch_session(self._session_id)
         except CtxchatError as problem:
-            await self.chat.failed(problem.text, problem.hint)
+            self.chat.announce(str(problem))
             if self._session_id:
                 await self.switch_session("")
         await self.services.warm_up()
@@ -127,15 +130,16 @@ class CtxchatApp(App[int]):
         self.chat.composer.prompt.files = files
         self.chat.empty.offer(questions)
 
+    async def action_quit(self) -> None:
+        self.run_command(commands.BY_NAME["quit"])
+
     async def leave(self) -> None:
         """Stop what runs, give the session free, go."""
         self._queue.clear()
         self.interrupt()
-        if self._work and not self._work.is_finished:
-            try:
-                await self._work.wait()
-            except Exception:  # it was cancelled, or failed: either way it is over
-                pass
+        if self._work and self._busy:
+            with suppress(WorkerError, TimeoutError):  # it was cancelled, or failed: either way it is over
+                await asyncio.wait_for(self._work.wait(), PATIENCE)
         if self.session:
             await self.session.close()
         await self.services.close()
@@ -198,6 +202,8 @@ class CtxchatApp(App[int]):
 
     def _next(self) -> None:
         """The next queued message, when nothing runs."""
+        if not self.chat.is_running or not self.chat.is_attached:
+            return  # on the way out
         if self._queue and self.session and not self._busy:
             self._work = self._run(self.session.send(self._queue.pop(0)), "waiting for the model")
         self.chat.show_queue(self._queue)
@@ -235,6 +241,8 @@ class CtxchatApp(App[int]):
 
     async def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Work that ended: what failed is said, what waits goes out."""
+        if not self.is_running:
+            return
         if event.state is WorkerState.ERROR and (error := event.worker.error):
             if isinstance(error, CtxchatError):
                 await self.chat.failed(error.text, error.hint)
@@ -253,6 +261,7 @@ class CtxchatApp(App[int]):
 
     def run_command(self, command: commands.Command, argument: str = "") -> None:
         """Start a command in a worker of its own."""
+        self._opened = command.name if command.screen else ""
         self.run_worker(command.run(self, argument), group="command", exit_on_error=False, name=command.name)
 
     def action_command(self, name: str) -> None:
@@ -261,7 +270,8 @@ class CtxchatApp(App[int]):
         top = self.screen
         if top is not self.chat:
             top.dismiss(None)
-            if command.screen and top.name == name:
+            if self._opened == name:
+                self._opened = ""
                 return
         self.run_command(command)
 
@@ -270,13 +280,9 @@ class CtxchatApp(App[int]):
         if not self.chat.close_panel():
             self.interrupt()
 
-    def action_scroll(self, pages: int) -> None:
-        """The conversation, a page up or down."""
-        transcript = self.chat.transcript
-        if pages < 0:
-            transcript.scroll_page_up(animate=False)
-        else:
-            transcript.scroll_page_down(animate=False)
+    def notify(self, message: str, *, title: str = "", markup: bool = False, **more: Any) -> None:
+        """As Textual's, but text is text."""
+        super().notify(clean(message), title=clean(title), markup=markup, **more)
 
     def editor_command(self) -> str:
         """The editor of the settings; empty for the environment's."""

@@ -139,7 +139,7 @@ class CommandSource(Provider):
         keys: Keys = getattr(self.app, "keys", {})
         return [(c, " ".join(map(shown_key, keys_of(c, keys)[:1]))) for c in COMMANDS]
 
-    def _start(self, command: Command) -> Callable[[], None]:
+    def _start(self, command: Command) -> Callable[[], object]:
         return partial(self.app.call_later, self.app.run_action, f"command('{command.name}')")
 
     async def discover(self) -> Hits:
@@ -155,7 +155,8 @@ class CommandSource(Provider):
             if score > 0:
                 yield Hit(score, self._line(command, key), self._start(command), text=command.title)
 
-    @staticmethod
-    def _line(command: Command, key: str) -> Content:
-        tail = f"   /{command.name}" + (f"   {key}" if key else "")
-        return Content.assemble(command.title, (tail, "$text-muted"))
+    def _line(self, command: Command, key: str) -> Content:
+        wide = self.app.size.width >= 90
+        name = f"/{command.name}"
+        tail = f"{name:<12}{key}" if wide else key
+        return Content.assemble(command.title.ljust(54 if wide else 0), "  ", (tail, "$text-muted"))

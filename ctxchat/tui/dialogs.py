@@ -5,11 +5,13 @@ A panel over the composer, not a window over everything: the draft stays where i
 
 from __future__ import annotations
 
+from typing import get_args
+
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.events import Click
+from textual.events import Click, Key
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -19,6 +21,7 @@ from ctxchat.core.events import ApprovalRequested
 from ctxchat.tui.text import visible
 
 SHOWN_LINES = 2_000
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 class Answer(Static, can_focus=True):
@@ -35,7 +38,7 @@ class Answer(Static, can_focus=True):
 
     def __init__(self, verdict: str, key: str, words: str) -> None:
         label = Content.assemble((f" {key} ", "bold $text-accent"), (f"{words} ", "$text"))
-        super().__init__(label, markup=False, classes="answer")
+        super().__init__(label, markup=False, classes="answer" if verdict in {"once", "deny"} else "answer -more")
         self._verdict = verdict
 
     def action_press(self) -> None:
@@ -66,7 +69,9 @@ class ApprovalPanel(Widget, can_focus=True):
 
         def __init__(self, request: ApprovalRequested, verdict: Verdict, reason: str = "") -> None:
             super().__init__()
-            self.request, self.verdict, self.reason = request, verdict, reason
+            self.request = request
+            self.verdict: Verdict = verdict
+            self.reason = reason
 
     def __init__(self, request: ApprovalRequested) -> None:
         super().__init__(id="approval")
@@ -85,10 +90,10 @@ class ApprovalPanel(Widget, can_focus=True):
         with Widget(classes="answers"):
             yield Answer("once", "y", "once")
             if request.rule:
-                yield Answer("session", "s", "this session")
+                yield Answer("session", "s", "session")
                 yield Answer("always", "a", "always")
             yield Answer("deny", "n", "deny")
-            yield Answer("reason", "r", "deny, and say why")
+            yield Answer("reason", "r", "say why")
         if request.rule:
             rule = Content.assemble(("s and a allow  ", "$text-muted"), _shown(request.rule, 1))
             yield Static(rule, markup=False, classes="rule")
@@ -101,7 +106,7 @@ class ApprovalPanel(Widget, can_focus=True):
             self._ask_why()
         elif not self._done:
             self._done = True
-            said: Verdict = verdict if verdict in {"once", "session", "always"} else "deny"  # type: ignore[assignment]
+            said = VERDICTS[VERDICTS.index(verdict)] if verdict in VERDICTS else "deny"
             self.post_message(self.Answered(self.request, said))
 
     def action_scroll_text(self, lines: int) -> None:
@@ -125,7 +130,7 @@ class ApprovalPanel(Widget, can_focus=True):
             self._done = True
             self.post_message(self.Answered(self.request, "deny", event.value.strip()))
 
-    def on_key(self, event) -> None:
+    def on_key(self, event: Key) -> None:
         if event.key == "escape" and self.query(Input):
             event.stop()
             event.prevent_default()
@@ -138,7 +143,7 @@ def _shown(text: str, lines: int) -> str:
 
 
 def _preview(text: str, access: str) -> Content:
-    lines = visible(text).split("\n")
+    lines = visible(text.rstrip("\n")).split("\n")
     rest = 0 if access == "run" else len(lines) - SHOWN_LINES  # a command is shown whole, however long
     shown = [_line(line, access) for line in lines[: len(lines) - max(0, rest)]]
     if rest > 0:
@@ -147,6 +152,8 @@ def _preview(text: str, access: str) -> Content:
 
 
 def _line(line: str, access: str) -> Content:
+    if access == "write" and line.startswith(("--- ", "+++ ")):
+        return Content.styled(line, "$text-muted")
     if access == "write" and line[:1] in {"+", "-", "@"}:
         return Content.styled(line, {"+": "$text-success", "-": "$text-error", "@": "$text-accent"}[line[0]])
     return Content(line)

@@ -1,4 +1,4 @@
-"""The turn in progress, from events to widgets in the transcript. Owns what is still growing; forgets it when the turn is over."""
+"""The turn in progress, from events to widgets in the transcript. Owns what is still growing, until the turn is over."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from textual.widget import Widget
 
 from ctxchat.core.events import ToolFinished, ToolStarted
 from ctxchat.tui.history import Shown
-from ctxchat.tui.widgets.blocks import UserBlock, Waiting
+from ctxchat.tui.widgets.blocks import RetryBlock, UserBlock, Waiting
 from ctxchat.tui.widgets.reply import ReplyBlock, ThinkingBlock
 from ctxchat.tui.widgets.tool_block import ToolBlock
 from ctxchat.tui.widgets.transcript import Transcript
@@ -21,6 +21,8 @@ class Live:
         self._reply: ReplyBlock | None = None
         self._thinking: ThinkingBlock | None = None
         self._tools: dict[str, ToolBlock] = {}
+        self._summary: ThinkingBlock | None = None
+        self._retry: RetryBlock | None = None
         self._waiting: Waiting | None = None
         self._user: list[Widget] = []
         self._rounds: list[list[Widget]] = []
@@ -34,7 +36,16 @@ class Live:
         self._waiting = Waiting(what)
         await self._transcript.add(self._waiting)
 
+    async def retry(self, block: RetryBlock) -> None:
+        """A request failed and goes out again."""
+        await self._arrived()
+        self._retry = block
+        await self._transcript.add(block)
+
     async def _arrived(self) -> None:
+        if self._retry:
+            self._retry.over()
+            self._retry = None
         if self._waiting:
             waiting, self._waiting = self._waiting, None
             await self._transcript.discard(waiting)
@@ -57,7 +68,8 @@ class Live:
     async def text(self, delta: str) -> None:
         """The reply grows."""
         if self._reply is None:
-            if not delta.strip():
+            delta = delta.lstrip()
+            if not delta:
                 return
             await self._end_thinking()
             self._reply = ReplyBlock(streaming=True)
@@ -71,6 +83,23 @@ class Live:
             self._thinking = ThinkingBlock(streaming=True, unfolded=self._show_reasoning)
             await self._add(self._thinking, opens_round=True)
         self._thinking.feed(delta)
+
+    async def summary(self, delta: str) -> None:
+        """A compaction writes its summary."""
+        if self._summary is None:
+            self._summary = ThinkingBlock(streaming=True, words=("writing the summary", "summary"))
+            await self._arrived()
+            await self._transcript.add(self._summary)
+        self._summary.feed(delta)
+
+    async def compacted(self, kept: bool) -> None:
+        """The pass is over; the summary is in the archive when it was `kept`."""
+        if self._summary:
+            block, self._summary = self._summary, None
+            if kept:
+                await self._transcript.discard(block)
+            else:
+                block.finish()
 
     async def tool_started(self, event: ToolStarted) -> None:
         """A call runs."""
@@ -112,6 +141,7 @@ class Live:
     async def end(self, interrupted: bool = False) -> None:
         """The turn is over, whatever came of it."""
         await self._arrived()
+        await self.compacted(kept=False)
         await self._end_thinking()
         await self._end_reply(interrupted)
         for block in self._tools.values():

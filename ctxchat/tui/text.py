@@ -1,7 +1,7 @@
 """Foreign text made safe for a screen, and figures made short for people.
 
-Everything that comes from a model, a tool, a file or a server goes through here before a widget sees it: control sequences go, brackets
-stay brackets because the result is only ever used as `Content` or with markup off. Knows no widget.
+Everything that comes from a model, a tool, a file or a server goes through here before a widget sees it: control
+sequences go; brackets stay brackets, because the result is only ever used as `Content` or with markup off. Knows no widget.
 """
 
 from __future__ import annotations

@@ -85,13 +85,22 @@ def outcome(finished: ToolFinished) -> str:
         return one_line(finished.output, 60) or "failed"
     if finished.diff:
         return diff_size(finished.diff)
-    return lines_of(finished.output)
+    return counted(finished.name, finished.output)
 
 
-def lines_of(output: str) -> str:
+def counted(tool: str, output: str) -> str:
+    """What a tool found, counted in its own terms: `3 hits`, `12 files`, `80 lines`."""
+    unit = next((unit for names, unit in _UNITS if any(n in tool for n in names)), "line")
+    return lines_of(output, unit)
+
+
+_UNITS = ((("grep", "search"), "hit"), (("glob", "list", "find"), "file"))
+
+
+def lines_of(output: str, unit: str = "line") -> str:
     """`12 lines`."""
     count = len(output.strip("\n").split("\n")) if output.strip() else 0
-    return "nothing" if not count else f"{count:,} line{'' if count == 1 else 's'}"
+    return "nothing" if not count else f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
 def diff_size(diff: str) -> str:

@@ -2,28 +2,455 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 
 from ctxchat.config.schema import Settings
+from ctxchat.config.themes import load_themes
+from ctxchat.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    CompactionFinished,
+    CompactionStarted,
+    Failed,
+    Notice,
+    ReasoningDelta,
+    Retry,
+    SummaryDelta,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+    Usage,
+)
+from ctxchat.core.messages import Message
+from ctxchat.core.record import FactCount, SideFigures
 from ctxchat.tui.app import CtxchatApp
-from tests.tui.fakes import FakeServices, FakeSession
+from ctxchat.tui.dialogs import ApprovalPanel
+from ctxchat.tui.widgets.blocks import ErrorBlock, NoticeBlock, RetryBlock
+from ctxchat.tui.widgets.composer import Chip
+from ctxchat.tui.widgets.reply import Interrupted, ReplyBlock, ThinkingBlock
+from ctxchat.tui.widgets.tool_block import ToolBlock
+from tests.tui.fakes import FakeServices, FakeSession, Pause, reply
+
+HOSTILE = "see [/tmp/x] [bold]hi[/bold] [@click=app.quit]boo[/] \x1b]0;x\x07\x1b[2J\u202e\x9b31m"
 
 
-def app_for(tmp_path: Path, session: FakeSession, **more) -> CtxchatApp:
-    return CtxchatApp(FakeServices(tmp_path, session), Settings(), **more)
+@asynccontextmanager
+async def chatting(
+    tmp_path: Path, session: FakeSession, size: tuple[int, int] = (100, 30), **more
+) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
+    services = more.pop("services", None) or FakeServices(tmp_path, session)
+    app = more.pop("app", CtxchatApp)(services, Settings(), load_themes(tmp_path).themes, **more)
+    async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
+        await until(pilot, lambda: app.session is not None)
+        yield app, pilot
+        for gate in session.gates.values():
+            gate.set()
+        await idle(app, pilot)
+
+
+async def until(pilot: Pilot[int], holds: Callable[[], object]) -> None:
+    for _ in range(400):
+        if holds():
+            await pilot.pause()
+            return
+        await pilot.pause(0.01)
+    raise AssertionError("did not come about")
+
+
+async def idle(app: CtxchatApp, pilot: Pilot[int]) -> None:
+    await until(pilot, lambda: not app.has_class("-busy") and not app.chat.composer._queued)
+
+
+def words(app: CtxchatApp) -> str:
+    """All that is on screen, as plain text."""
+    return "\n".join("".join(s.text for s in strip) for strip in app.screen._compositor.render_strips())
+
+
+# ── turns ──
 
 
 async def test_a_message_gets_its_answer_and_both_are_shown(tmp_path: Path) -> None:
     session = FakeSession()
-    app = app_for(tmp_path, session)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
+    async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press(*"hello", "enter")
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        await until(pilot, lambda: len(app.chat.transcript.items) == 2)
         assert session.sent == ["hello"]
-        assert app.chat.transcript.last_answer() == "You said: hello"
+        assert app.chat.last_answer() == "You said: hello"
         assert app.chat.composer.draft == ""
-        assert len(app.chat.transcript.items) == 2
+        assert "hello" in words(app) and "You said: hello" in words(app)
+
+
+async def test_every_event_has_its_place_on_screen(tmp_path: Path) -> None:
+    finished = CompactionFinished(
+        "failed", "k1", "auto", "pipeline", (), SideFigures(9, 9), SideFigures(9, 9), 0, 0, FactCount(0, 0), 1.0, 0.0,
+        "The summary came back empty. Nothing was changed.",
+    )  # fmt: skip
+    script = [
+        ReasoningDelta("let me see"),
+        Retry(1, 0.0, "rate limit"),
+        ToolStarted("a", "grep", {"pattern": "tide"}),
+        ToolProgress("a", "looking\n"),
+        ToolFinished("a", "grep", "ok", "one\ntwo", 12, 0.2),
+        ToolFinished("b", "shell", "denied", "no", 3, 0.0),
+        CompactionStarted("k1", "auto", "pipeline"),
+        SummaryDelta("k1", "## Goal"),
+        finished,
+        Usage(1, 2),
+        Notice("warning", "careful now"),
+        *reply("**done**"),
+    ]
+    async with chatting(tmp_path, FakeSession(lambda _: script), (100, 50)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: "done" in words(app) and not app.has_class("-busy"))
+        shown = words(app)
+        for part in ("let me see", "rate limit", 'grep "tide"', "2 hits", "⊘ denied", "came back empty", "careful now"):
+            assert part in shown
+        assert "**done**" not in shown  # it is Markdown by now
+
+
+async def test_messages_sent_meanwhile_wait_and_go_out_once_in_order(tmp_path: Path) -> None:
+    session = FakeSession(lambda text: [Pause(text), *reply("ok")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        for text in ("one", "two", "three"):
+            await pilot.press(*text, "enter")
+        await until(pilot, lambda: len(app.query(Chip)) == 2)
+        assert session.sent == ["one"]
+        for name in ("one", "two", "three"):
+            session.gate(name).set()
+        await until(pilot, lambda: len(session.sent) == 3 and not app.has_class("-busy"))
+        assert session.sent == ["one", "two", "three"]
+        assert not app.query(Chip)
+
+
+async def test_a_queued_message_can_be_taken_back_with_up(tmp_path: Path) -> None:
+    session = FakeSession(lambda text: [Pause(), *reply("ok")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("a", "enter", "b", "enter")
+        await until(pilot, lambda: app.query(Chip))
+        await pilot.press("up")
+        await until(pilot, lambda: not app.query(Chip))
+        assert app.chat.composer.prompt.text == "b"
+        session.gate().set()
+        await idle(app, pilot)
+        assert session.sent == ["a"]
+
+
+async def test_escape_stops_the_turn_and_keeps_what_was_said(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [TextDelta("half a sen"), ToolStarted("t", "shell", {"command": "sleep"}), Pause()])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: "half a sen" in words(app))
+        await pilot.press(*"my draft", "escape")
+        await until(pilot, lambda: not app.has_class("-busy"))
+        assert session.interrupted == 1
+        assert "half a sen" in words(app) and "cancelled" in words(app)
+        assert app.chat.composer.draft == "my draft"
+
+
+async def test_an_interrupted_reply_is_marked(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [TextDelta("half a sen"), Pause()])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: "half a sen" in words(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.query(Interrupted))
+
+
+async def test_escape_closes_the_panel_before_it_stops_the_work(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [TextDelta("working"), Pause()])
+    async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.has_class("-busy"))
+        await pilot.press("f2")
+        await until(pilot, lambda: app.chat.has_class("-panel-over"))
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.chat.has_class("-panel"))
+        assert app.has_class("-busy")
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.has_class("-busy"))
+
+
+async def test_a_failed_turn_says_what_and_what_to_do(tmp_path: Path) -> None:
+    session = FakeSession(
+        lambda _: [Failed("auth", "The key was refused.", "Set ANTHROPIC_API_KEY."), TurnFinished("error", "", 1, 0.1)]
+    )
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ErrorBlock))
+        assert "The key was refused." in words(app) and "Set ANTHROPIC_API_KEY." in words(app)
+
+
+async def test_a_fault_of_ours_ends_the_turn_and_not_the_app(tmp_path: Path) -> None:
+    def broken(text: str):
+        raise RuntimeError("[/boom]")
+
+    session = FakeSession(broken)
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ErrorBlock))
+        assert "RuntimeError: [/boom]" in words(app)
+        session.script = lambda text: reply("well again")
+        await pilot.press("y", "enter")
+        await until(pilot, lambda: app.chat.last_answer() == "well again")
+
+
+async def test_what_is_typed_shows_while_a_reply_streams(tmp_path: Path) -> None:
+    flood = [step for n in range(300) for step in (TextDelta(f"word {n} "), 0.002)]
+    session = FakeSession(lambda _: [*flood, Pause(), *reply("end")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ReplyBlock))
+        await pilot.press(*"typed meanwhile")
+        assert app.has_class("-busy")
+        assert "typed meanwhile" in words(app)
+        await until(pilot, lambda: "word 299" in words(app))
+
+
+async def test_resizing_to_almost_nothing_and_back_while_it_streams(tmp_path: Path) -> None:
+    flood = [step for n in range(200) for step in (TextDelta(f"word {n} "), 0.002)]
+    session = FakeSession(lambda _: [ToolStarted("t", "grep", {"pattern": "x"}), *flood, *reply("the end")], [])
+    async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ReplyBlock))
+        await pilot.press(*"draft")
+        for size in ((20, 5), (40, 20), (5, 2), (80, 24), (20, 5)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+        shown = words(app).split("\n")
+        assert "%" in shown[-1] and any("draft" in line for line in shown)
+        await pilot.resize_terminal(120, 36)
+        await until(pilot, lambda: not app.has_class("-busy"))
+        assert app.chat.composer.draft == "draft" and "the end" in words(app)
+
+
+# ── questions ──
+
+ASK = ApprovalRequested("c1", "shell", "run a command", "run", "rm -rf /\rls\x1b[1A [/x]", "shell: rm *")
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        (["y"], ("c1", "once", "")),
+        (["s"], ("c1", "session", "")),
+        (["a"], ("c1", "always", "")),
+        (["n"], ("c1", "deny", "")),
+        (["escape"], ("c1", "deny", "")),
+        (["r", *"use ls", "enter"], ("c1", "deny", "use ls")),
+        (["r", "escape", "y", "y"], ("c1", "once", "")),
+    ],
+)
+async def test_a_question_is_answered_once_by_key(
+    tmp_path: Path, keys: list[str], answer: tuple[str, str, str]
+) -> None:
+    session = FakeSession(lambda _: [ASK, Pause("answer:c1"), ApprovalResolved("c1", "once", "person"), *reply("ok")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
+        assert "rm -rf /\\rls\\x1b[1A [/x]" in words(app)
+        await pilot.press(*keys)
+        await until(pilot, lambda: not app.has_class("-busy"))
+        assert session.answers == [answer]
+        assert not app.query(ApprovalPanel)
+        assert app.focused is app.chat.composer.prompt
+
+
+async def test_a_question_is_answered_with_the_mouse_down_to_small_windows(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [ASK, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session, (20, 7)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel))
+        assert "y once" in words(app) and "n deny" in words(app)
+        await pilot.click(next(a for a in app.query(".answer") if "deny" in str(a.render())))
+        await until(pilot, lambda: session.answers == [("c1", "deny", "")])
+
+
+async def test_a_question_takes_neither_draft_nor_focus_from_someone_who_writes(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [Pause("ask"), ASK, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter", *"say y")
+        session.gate("ask").set()
+        await until(pilot, lambda: app.query(ApprovalPanel))
+        await pilot.press(*"es")
+        assert app.chat.composer.draft == "say yes" and session.answers == []
+        await pilot.press("tab", "y")
+        await until(pilot, lambda: session.answers == [("c1", "once", "")])
+        assert app.chat.composer.draft == "say yes"
+
+
+async def test_a_question_goes_with_the_turn_it_belongs_to(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [ASK, Pause("answer:c1")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel))
+        app.interrupt()
+        await until(pilot, lambda: not app.has_class("-busy"))
+        assert not app.query(ApprovalPanel) and session.answers == []
+
+
+# ── commands ──
+
+
+async def test_slash_commands_never_enter_the_conversation(tmp_path: Path) -> None:
+    session = FakeSession()
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press(*"/rename Tide gauge", "enter")
+        await until(pilot, lambda: session.state.title == "Tide gauge")
+        await until(pilot, lambda: "Tide gauge" in words(app).split("\n")[0])
+        await pilot.press(*"/hepl", "enter")
+        await until(pilot, lambda: "Did you mean /help?" in words(app))
+        assert app.chat.composer.draft == "/hepl"  # to be mended, not typed again
+        assert session.sent == []
+
+
+async def test_nothing_to_free_is_said_calmly(tmp_path: Path) -> None:
+    session = FakeSession()
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("shift+f8")
+        await until(pilot, lambda: "Nothing to free" in words(app))
+        assert session.sent == [] and not app.query(ErrorBlock)
+
+
+async def test_every_command_is_in_the_palette(tmp_path: Path) -> None:
+    session = FakeSession()
+    async with chatting(tmp_path, session, (100, 40)) as (app, pilot):
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: "/quit" in words(app))
+        await pilot.press(*"permission mode", "enter")
+        await until(pilot, lambda: app.screen is not app.chat or True)
+        await pilot.press("enter")
+        await until(pilot, lambda: session.mode == "read-only")
+
+
+async def test_help_opens_and_closes_with_its_key(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(), (100, 40)) as (app, pilot):
+        await pilot.press(*"dra", "f1")
+        await until(pilot, lambda: "While you write" in words(app))
+        await pilot.press("f1")
+        await until(pilot, lambda: app.screen is app.chat)
+        assert app.chat.composer.draft == "dra"
+
+
+async def test_another_session_comes_and_the_draft_stays(tmp_path: Path) -> None:
+    first = FakeSession(id="s1", messages=[Message(seq=1, role="user", content="in the first")])
+    second = FakeSession(id="s2", messages=[Message(seq=1, role="user", content="in the second")])
+    services = FakeServices(tmp_path, first, second)
+    async with chatting(tmp_path, first, services=services) as (app, pilot):
+        await until(pilot, lambda: "in the first" in words(app))
+        await pilot.press(*"draft")
+        await app.switch_session("s2")
+        await until(pilot, lambda: "in the second" in words(app))
+        assert "in the first" not in words(app)
+        assert first.closed and not second.closed and app.chat.composer.draft == "draft"
+
+
+async def test_a_session_that_is_not_there_is_named_and_a_new_one_opened(tmp_path: Path) -> None:
+    session = FakeSession()
+    async with chatting(tmp_path, session, session_id="nope") as (app, pilot):
+        await until(pilot, lambda: "There is no session nope." in words(app))
+        assert app.session is session
+
+
+async def test_a_session_open_elsewhere_can_be_read_and_keeps_the_draft(tmp_path: Path) -> None:
+    session = FakeSession(read_only="This session is open in another window.")
+    async with chatting(tmp_path, session) as (app, pilot):
+        assert "open in another window" in words(app)
+        await pilot.press(*"hello", "enter")
+        await until(pilot, lambda: app.query(NoticeBlock))
+        assert session.sent == [] and app.chat.composer.draft == "hello"
+
+
+async def test_what_went_wrong_at_start_is_said_above_the_first_message(tmp_path: Path) -> None:
+    session = FakeSession()
+    services = FakeServices(tmp_path, session, notices=["config.toml:12 [/x] is wrong."])
+    async with chatting(tmp_path, session, services=services) as (app, pilot):
+        assert "config.toml:12 [/x] is wrong." in words(app)
+        await pilot.press("a", "enter")
+        await until(pilot, lambda: "is wrong" not in words(app))
+
+
+# ── foreign text ──
+
+
+@pytest.mark.parametrize("size", [(100, 40), (40, 20), (20, 5)])
+async def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path, size: tuple[int, int]) -> None:
+    bad, long = HOSTILE, "x" * 1_000_000
+    script = [
+        ReasoningDelta(bad),
+        ToolStarted("a", bad, {"path": bad, bad: bad}),
+        ToolProgress("a", bad),
+        ToolFinished("a", bad, "error", bad + long, 12, 0.2, diff="+" + bad, exit_code=1, spilled=bad),
+        Retry(1, 0.0, bad),
+        Notice("error", bad),
+        ApprovalRequested("c1", bad, bad, "write", "+" + bad, bad),
+        Pause("answer:c1"),
+        TextDelta(bad + "\n\n| " + bad + " |\n|---|\n\n![x](javascript:boo) [l](file:///etc/passwd)\n"),
+        Failed("server", bad, bad),
+        TurnFinished("error", "", 1, 0.1),
+    ]
+    session = FakeSession(lambda _: script, [Message(seq=1, role="user", content=bad + long)], title=bad, model=bad)
+    services = FakeServices(tmp_path / "[x]", session, notices=[bad])
+    (tmp_path / "[x]").mkdir()
+    (tmp_path / "[x]" / "a[bold]b[red].py").write_text("")
+    async with chatting(tmp_path, session, size, services=services) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel))
+        await pilot.press("y")
+        await until(pilot, lambda: not app.has_class("-busy"))
+        app.chat.transcript.toggle_details()
+        app.notify(bad, title=bad)
+        await pilot.pause(0.05)
+        shown = words(app)
+        assert not set(shown) & {"\x1b", "\x07", "\x9b", "\u202e"}
+        assert app.is_running and app.chat.query(ToolBlock) and app.chat.query(ThinkingBlock)
+
+
+async def test_links_are_not_followed_blindly(tmp_path: Path) -> None:
+    opened: list[str] = []
+
+    class Browserless(CtxchatApp):
+        def open_url(self, url: str, *, new_tab: bool = True) -> None:
+            opened.append(url)
+
+    session = FakeSession(lambda _: reply("[bad](smb://host/x) README.md [good](https://example.org)"))
+    async with chatting(tmp_path, session, app=Browserless) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: "bad README.md good" in words(app) and not app.has_class("-busy"))
+        rows = words(app).split("\n")
+        y = next(i for i, row in enumerate(rows) if "bad README.md" in row)
+        x = rows[y].index("bad README.md")
+        await pilot.click(offset=(x + 1, y))
+        await pilot.click(offset=(x + 6, y))
+        await pilot.click(offset=(x + 15, y))
+        await pilot.pause()
+        assert opened == ["https://example.org"]
+
+
+async def test_retries_count_down_and_are_marked_when_over(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [Retry(1, 30.0, "rate limit"), Pause(), *reply("ok")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(RetryBlock) and "again in" in words(app))
+        session.gate().set()
+        await until(pilot, lambda: "tried again" in words(app))
+
+
+async def test_leaving_stops_the_turn_and_gives_the_session_free(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [TextDelta("half"), Pause()])
+    services = FakeServices(tmp_path, session)
+    app = CtxchatApp(services, Settings(), {})
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: app.session is not None)
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.has_class("-busy"))
+        await pilot.press("y", "enter", "ctrl+q")
+        await until(pilot, lambda: services.closed)
+    assert session.closed and services.closed and session.interrupted == 1 and session.sent == ["x"]
+    assert app.return_value == 0

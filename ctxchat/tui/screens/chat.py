@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
@@ -23,6 +24,7 @@ from ctxchat.core.events import (
     ReasoningDelta,
     Retry,
     Stamped,
+    SummaryDelta,
     TextDelta,
     ToolFinished,
     ToolProgress,
@@ -43,6 +45,7 @@ from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.empty import EmptyChat, Example
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.header import Header, Heading, KeyLine
+from ctxchat.tui.widgets.prompt import Prompt
 from ctxchat.tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -61,11 +64,13 @@ IDLE_KEYS = (
     ("palette", "all commands"),
 )
 BUSY_KEYS = (("interrupt", "stop"), ("send", "queue"), *IDLE_KEYS[2:])
-APPROVAL_KEYS = (("=y", "once"), ("=s", "this session"), ("=a", "always"), ("=n", "deny"), ("=tab", "go there"))
+APPROVAL_KEYS = (("=y", "once"), ("=s", "this session"), ("=a", "always"), ("=n", "deny"), ("=tab", "to the question"))
 
 
 class ChatScreen(Screen[None]):
     """Header, transcript, context panel, composer, gauge, keys."""
+
+    BINDINGS = [Binding("tab", "tab", show=False)]
 
     def __init__(
         self, folder: str, keys: Keys, history: InputHistory, *, sandboxed: bool, show_reasoning: bool = False
@@ -87,6 +92,7 @@ class ChatScreen(Screen[None]):
         yield self.header
         with Horizontal(id="body"):
             with Vertical(id="main"):
+                yield Vertical(id="banner")
                 yield self.empty
                 yield self.transcript
                 yield self.composer
@@ -102,6 +108,8 @@ class ChatScreen(Screen[None]):
 
     async def show_session(self, session: ChatSession) -> None:
         """Another conversation, or this one after a change. The draft stays."""
+        if self._session:
+            await self.query("#banner > *").remove()
         self._session, self._live, self._approvals = session, None, []
         await self.query(ApprovalPanel).remove()
         await self._reload()
@@ -128,7 +136,7 @@ class ChatScreen(Screen[None]):
         self.show_header()
         self.show_figures(session.figures)
         if session.read_only:
-            self.notice("warning", f"{session.read_only} You can read here; nothing can be sent.")
+            self.announce(f"{session.read_only} You can read here; nothing can be sent.")
 
     @staticmethod
     def _tokens(session: ChatSession) -> dict[int, int]:
@@ -200,6 +208,7 @@ class ChatScreen(Screen[None]):
         """Work has begun."""
         self._live = Live(self.transcript, show_reasoning=self._show_reasoning)
         self._show_empty()
+        await self.query("#banner > *").remove()
         self.key_line.show(BUSY_KEYS)
         await self.transcript.to_end()
         await self._live.wait(what)
@@ -254,10 +263,12 @@ class ChatScreen(Screen[None]):
                 await self._measured(event, live)
             case CompactionStarted():
                 await live.wait("making room: what is here stays as it is until that is done")
+            case SummaryDelta():
+                await live.summary(event.text)
             case CompactionFinished():
                 await self._compacted(event, live)
             case Retry():
-                await self.transcript.add(RetryBlock(event.attempt, event.after_seconds, event.cause))
+                await live.retry(RetryBlock(event.attempt, event.after_seconds, event.cause))
             case Notice():
                 self.notice(event.level, event.text)
             case Failed():
@@ -276,11 +287,16 @@ class ChatScreen(Screen[None]):
             await self._settle(live)
 
     async def _compacted(self, event: CompactionFinished, live: Live) -> None:
+        await live.compacted(kept=event.outcome == "compacted")
         if event.outcome == "compacted":
             await self._settle(live)
         else:
             await self.transcript.add(PassLine(event.outcome, event.detail))
         await live.wait("waiting for the model")
+
+    def announce(self, text: str) -> None:
+        """Something to know before the first message: above the conversation, until one is sent."""
+        self.query_one("#banner").mount(NoticeBlock("warning", text))
 
     def notice(self, level: Level, text: str) -> None:
         """A sentence at the end of the transcript."""
@@ -337,13 +353,13 @@ class ChatScreen(Screen[None]):
             self._session.answer(event.request.call_id, event.verdict, event.reason)
         self.call_next(self._answered, event.request.call_id)
 
-    def focus_approval(self) -> bool:
-        """Tab goes to the question first."""
+    def action_tab(self) -> None:
+        """To the question that waits, else to the next thing."""
         for panel in self.query(ApprovalPanel):
             if not panel.has_focus_within:
                 panel.focus()
-                return True
-        return False
+                return
+        self.focus_next()
 
     # ── the draft ──
 
@@ -351,6 +367,13 @@ class ChatScreen(Screen[None]):
         event.stop()
         if self._session:
             self.show_figures(self._session.figures)
+
+    def on_prompt_scrolled(self, event: Prompt.Scrolled) -> None:
+        event.stop()
+        if event.pages < 0:
+            self.transcript.scroll_page_up(animate=False)
+        else:
+            self.transcript.scroll_page_down(animate=False)
 
     def on_example_pressed(self, event: Example.Pressed) -> None:
         event.stop()

@@ -48,7 +48,7 @@ class HelpScreen(ModalScreen[None]):
     def _writing(self) -> Content:
         shown = {"send", "newline", "interrupt", "editor", "palette", "scroll_up", "scroll_down"}
         rows = [
-            _row(" ".join(shown_key(k) for k in self._keys.get(a.id, ())[:2]), "", a.help)
+            _row(" ".join(shown_key(k) for k in self._keys.get(a.id, ())[:1]), "", a.help)
             for a in ACTIONS
             if a.id in shown
         ]

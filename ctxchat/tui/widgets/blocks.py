@@ -142,15 +142,25 @@ class RetryBlock(Line):
     def __init__(self, attempt: int, after_seconds: float, cause: str) -> None:
         super().__init__(classes="notice -warning")
         self._cause = one_line(cause, 200) or "no answer"
+        self._over = False
         self._attempt, self._until = attempt, monotonic() + after_seconds
 
     def on_mount(self) -> None:
         self.set_interval(1 / 4, self.refresh)
 
+    def over(self) -> None:
+        """The request went out again and was answered."""
+        self._over = True
+        self.refresh()
+
     def line(self, width: int) -> Content:
+        if self._over:
+            return spread(Content(f"! {self._cause}"), Content("tried again"), width)
         left = max(0.0, self._until - monotonic())
         when = f"again in {left:.0f} s" if left >= 0.5 else "trying again"
         words = Content(f"! {self._cause}")
+        if width < 60:
+            return spread(words, Content(f"{left:.0f} s"), width)
         return spread(words, Content(f"{when}, attempt {self._attempt + 1}   esc stops"), width)
 
 

@@ -1,4 +1,4 @@
-"""What the word at the cursor could become: slash commands, and files after `@`. A list over the composer, and the pure part behind it."""
+"""What the word at the cursor could become: slash commands, and files after `@`. A list over the composer, and what is in it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from ctxchat.tui.commands import COMMANDS
 from ctxchat.tui.text import one_line
 
 MOST = 8
+TALLEST = 8
+"""Lines of the list; more are scrolled to."""
 
 _FILE = re.compile(r"(?:^|(?<=[\s(\"']))@([^\s@]*)$")
 _COMMAND = re.compile(r"^/([\w?-]*)$")
@@ -101,6 +103,7 @@ class CompletionList(OptionList, can_focus=False):
         lines = (Content.assemble(c.label.ljust(widest if c.note else 0), (c.note, "$text-muted")) for c in choices)
         self.add_options([Option(line) for line in lines])
         self.highlighted = 0
+        self.styles.offset = (0, -min(len(choices), TALLEST))  # over the line above the composer, never over it
 
     def move(self, step: int) -> None:
         """The highlight up or down, around the ends."""

@@ -5,15 +5,10 @@ A draft is never lost: not by a resize, another session, an approval or a comman
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
-from textual.app import ComposeResult, SuspendNotSupported
+from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
 from textual.events import Click
@@ -22,10 +17,10 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
-from ctxchat.core.errors import CtxchatError
 from ctxchat.core.figures import Figures
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.input_history import InputHistory
+from ctxchat.tui.outside_editor import edited
 from ctxchat.tui.text import clean, one_line, short
 from ctxchat.tui.widgets.completion import CompletionList
 from ctxchat.tui.widgets.prompt import Prompt
@@ -185,7 +180,7 @@ class Composer(Widget):
     def _show_attached(self) -> None:
         box = self.query_one("#attached")
         box.remove_children()
-        box.mount(*[Chip("▤", a.label, a) for a in self._attached])
+        box.mount(*[Chip("attached", a.label, a) for a in self._attached])
         self.set_class(bool(self._attached), "-attached")
 
     def on_chip_chosen(self, event: Chip.Chosen) -> None:
@@ -208,7 +203,7 @@ class Composer(Widget):
         self._queued = tuple(queued)
         box = self.query_one("#queued")
         box.remove_children()
-        box.mount(*[Chip("⧖", f"{clean(text)[:400]}", place) for place, text in enumerate(self._queued)])
+        box.mount(*[Chip("queued", clean(text[:400]), place) for place, text in enumerate(self._queued)])
         self.set_class(bool(self._queued), "-queued")
 
     def on_prompt_fetch_back(self, event: Prompt.FetchBack) -> None:
@@ -226,25 +221,11 @@ class Composer(Widget):
             self.prompt.put(self._queued[place] + (f"\n\n{draft}" if draft.strip() else ""))
         self.post_message(self.Unqueued(place))
 
-    # ── the person's own editor ──
-
-    async def edit_outside(self, command: str) -> None:
-        """The draft in `command` (an editor that waits). Raises CtxchatError where that cannot be."""
-        words = shlex.split(command or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-        with tempfile.TemporaryDirectory(prefix="ctxchat-") as folder:
-            file = Path(folder) / "message.md"
-            file.write_text(self.prompt.text, "utf-8")
-            try:
-                with self.app.suspend():
-                    code = subprocess.run([*words, str(file)], check=False).returncode
-            except SuspendNotSupported:
-                raise CtxchatError("An editor cannot be opened from here.", "It needs a terminal of its own.") from None
-            except OSError as problem:
-                raise CtxchatError(
-                    f"{words[0]}: {problem.strerror}", "Set $EDITOR, or interface.editor in the settings."
-                ) from None
-            if code == 0:
-                self.set_draft(clean(file.read_text("utf-8", "replace")).rstrip("\n"))
+    def edit_outside(self, command: str) -> None:
+        """The draft in the person's own editor. Raises CtxchatError where that cannot be."""
+        text = edited(self.prompt.text, command, self.app.suspend)
+        if text is not None:
+            self.set_draft(clean(text).rstrip("\n"))
         self.app.refresh(layout=True)
 
 

@@ -52,7 +52,9 @@ class EmptyChat(Widget):
             markup=False,
         )
         yield Widget(id="examples")
-        gauge = "The bar at the bottom is the context window: letters are what fills it, ╎ and ╷ where compaction ends and starts."
+        gauge = (
+            "The bar below is the context window: letters are what fills it, ╎ and ╷ where compaction ends and starts."
+        )
         yield Static(Content.styled(gauge, "$text-muted"), markup=False, classes="explain")
 
     def offer(self, questions: Sequence[str]) -> None:

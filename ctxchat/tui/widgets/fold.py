@@ -17,7 +17,7 @@ class Head(Line):
     """The line itself; drawn by the fold it belongs to."""
 
     def __init__(self, fold: Fold) -> None:
-        super().__init__(classes="head")
+        super().__init__(classes="fold-head")
         self._fold = fold
 
     def line(self, width: int) -> Content:
@@ -31,7 +31,7 @@ class Head(Line):
 class Fold(Widget, can_focus=True):
     """Folded to one line until asked."""
 
-    BINDINGS = [Binding("enter,space", "toggle", "Unfold", show=False)]
+    BINDINGS = [Binding("enter,space", "unfold", "Unfold", show=False)]
     unfolded: reactive[bool] = reactive(False, init=False)
 
     def compose(self) -> ComposeResult:
@@ -54,7 +54,7 @@ class Fold(Widget, can_focus=True):
         """Fold or unfold."""
         self.unfolded = not self.unfolded
 
-    def action_toggle(self) -> None:
+    def action_unfold(self) -> None:
         self.toggle()
 
     async def watch_unfolded(self, unfolded: bool) -> None:

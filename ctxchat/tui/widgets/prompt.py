@@ -33,6 +33,13 @@ class Prompt(TextArea):
             super().__init__()
             self.text = text
 
+    class Scrolled(Message):
+        """The conversation is to move by so many pages."""
+
+        def __init__(self, pages: int) -> None:
+            super().__init__()
+            self.pages = pages
+
     class FetchBack(Message):
         """Up was pressed in an empty editor: the last queued message, if there is one, else history."""
 
@@ -46,6 +53,10 @@ class Prompt(TextArea):
         )
         self._send_keys = set(keys.get("send", ("enter",)))
         self._line_keys = set(keys.get("newline", ("ctrl+j", "shift+enter"))) | {"shift+\r"}
+        self._scroll_keys = {
+            **dict.fromkeys(keys.get("scroll_up", ("pageup",)), -1),
+            **dict.fromkeys(keys.get("scroll_down", ("pagedown",)), 1),
+        }
         self._completion = completion
         self._wanted: Wanted | None = None
         self._recalled = ""
@@ -81,6 +92,8 @@ class Prompt(TextArea):
         if key in self._send_keys:
             self._completion.offer(())
             self.post_message(self.Sent())
+        elif key in self._scroll_keys:
+            self.post_message(self.Scrolled(self._scroll_keys[key]))
         elif key in self._line_keys:
             self.insert("\n")
         elif key == "up" and self._at_top and (not self.text or self.text == self._recalled):

@@ -6,6 +6,7 @@ Appending to Markdown while it streams is quadratic in its last block; lines are
 from __future__ import annotations
 
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -17,6 +18,9 @@ from textual.widgets import Static
 from ctxchat.tui.text import clean, short
 from ctxchat.tui.widgets.blocks import excerpt, spread
 from ctxchat.tui.widgets.fold import Fold
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 LONG_LINES, LONG_CHARS = 200, 16_000
 """From here on a finished reply is drawn once as a picture of its Markdown instead of a tree of widgets."""
@@ -93,7 +97,17 @@ class ReplyBlock(Widget):
             return FrozenMarkdown(text)
         from textual.widgets import Markdown  # heavy, and not needed for the first frame
 
-        return Markdown(text, open_links=False)
+        return Markdown(text, parser_factory=parser, open_links=False)
+
+
+def parser() -> MarkdownIt:
+    """As Textual's own, but only what says `http` is a link: `README.md` is a file and not a site in Moldova."""
+    from markdown_it import MarkdownIt
+
+    made = MarkdownIt("gfm-like")
+    if made.linkify is not None:
+        made.linkify.set({"fuzzy_link": False, "fuzzy_email": False})
+    return made
 
 
 class Interrupted(Static):
@@ -131,8 +145,16 @@ def drawn_markdown(text: str, width: int) -> Content:
 class ThinkingBlock(Fold):
     """Reasoning: folded to a line with its size."""
 
-    def __init__(self, text: str = "", *, streaming: bool = False, unfolded: bool = False) -> None:
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        streaming: bool = False,
+        unfolded: bool = False,
+        words: tuple[str, str] = ("thinking", "thought"),
+    ) -> None:
         super().__init__(classes="thinking")
+        self._words = words
         self._text, self._streaming = text, streaming
         self._timer: Timer | None = None
         self.set_reactive(Fold.unfolded, unfolded)
@@ -159,7 +181,7 @@ class ThinkingBlock(Fold):
 
     def head(self, width: int) -> Content:
         """`▸ thinking   ~1.2k`, and while folded its newest line."""
-        word = "thinking" if self._streaming else "thought"
+        word = self._words[0 if self._streaming else 1]
         left = Content.styled(f"{self.sign} {word}", "$text-muted")
         if not self.unfolded:
             newest = (

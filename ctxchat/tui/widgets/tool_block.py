@@ -80,9 +80,9 @@ class ToolBlock(Fold):
         style = {"✗": "$text-error", "⊘": "$text-warning", "◌": "$text-warning"}.get(sign, "$text-muted")
         words = outcome(result)
         end = Content.styled(f"{sign} {words}".strip(), style)
-        if result.seconds:
+        if result.seconds >= 0.05 and width >= 60:
             end = end.append(Content.styled(f"  {elapsed(result.seconds)}", "$text-muted"))
-        tokens = Content.styled(f"{short(result.tokens):>7}" if result.tokens else "", "$text-muted")
+        tokens = Content.styled(f"{short(result.tokens):>7}" if result.tokens and width >= 50 else "", "$text-muted")
         room = width - end.cell_length - tokens.cell_length - 4
         if room < 12:  # narrow: the outcome's sign stands for it
             return spread(call, Content.styled(sign or "", style), width)
@@ -122,4 +122,7 @@ def coloured_diff(diff: str) -> Content:
     """A unified diff, its signs kept so that colour is not the only one."""
     styles = {"+": "$text-success on $success-muted 40%", "-": "$text-error on $error-muted 40%", "@": "$text-accent"}
     lines = excerpt(clean(diff), HEAD_LINES * 2, TAIL_LINES).split("\n")
-    return Content("\n").join(Content.styled(line, styles.get(line[:1], "")) for line in lines)
+    heads = ("--- ", "+++ ")
+    return Content("\n").join(
+        Content.styled(line, "$text-muted" if line.startswith(heads) else styles.get(line[:1], "")) for line in lines
+    )

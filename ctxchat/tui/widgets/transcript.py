@@ -1,6 +1,6 @@
-"""The conversation: a window over the record. At most some forty replies are widgets; older ones are made when someone scrolls to them.
+"""The conversation: a window over the record. At most some forty items are widgets; older ones are made when scrolled to.
 
-Stays at its end while text arrives, unless the reader has scrolled away. Knows the record's items and the turn in progress, no session.
+Stays at its end while text arrives, unless the reader has scrolled away. Knows the record's items and live widgets, no session.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class Transcript(VerticalScroll):
 
     @property
     def _at_end(self) -> bool:
-        return self.scroll_y >= self.max_scroll_y - 1
+        return not self._anchor_released or self.scroll_y >= self.max_scroll_y - 1
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
@@ -208,6 +208,11 @@ class Transcript(VerticalScroll):
             self.call_next(self.show_older)
         elif new_value > old_value and self._at_end and self._stop < len(self.items):
             self.call_next(self.show_newer)
+
+    def release_anchor(self) -> None:
+        """Only where there is something to scroll to: short conversations stay by the composer."""
+        if self.max_scroll_y > 0:
+            super().release_anchor()
 
     async def show_older(self) -> None:
         """Some items before the window, without moving what is being read."""

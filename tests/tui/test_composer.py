@@ -1,0 +1,212 @@
+"""Writing a message: keys, history, completion, pastes, what it weighs, and an editor of one's own."""
+
+from __future__ import annotations
+
+import stat
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from textual.events import Paste
+
+from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.figures import Figures, measure
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.tokens import Calibration, Meter
+from ctxchat.core.view import Frame, compile
+from ctxchat.tui.input_history import InputHistory
+from ctxchat.tui.outside_editor import edited
+from ctxchat.tui.widgets.completion import Wanted, command_choices, file_choices, wanted
+from ctxchat.tui.widgets.composer import Chip, draft_line
+from ctxchat.tui.workspace_files import examples, files_of
+from tests.tui.fakes import FakeSession
+from tests.tui.test_chat import chatting, until, words
+
+
+async def test_enter_sends_and_ctrl_j_makes_a_line(tmp_path: Path) -> None:
+    session = FakeSession()
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("a", "ctrl+j", "b", "enter")
+        await until(pilot, lambda: session.sent == ["a\nb"])
+
+
+async def test_nothing_is_sent_when_there_is_nothing(tmp_path: Path) -> None:
+    session = FakeSession()
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("enter", "space", "enter")
+        assert session.sent == []
+
+
+async def test_the_editor_grows_to_eight_lines(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(), (80, 30)) as (app, pilot):
+        heights = []
+        for _ in range(12):
+            heights.append(app.chat.composer.prompt.size.height)
+            await pilot.press("ctrl+j")
+        assert heights[0] == 1 and max(heights) == app.chat.composer.prompt.size.height == 8
+
+
+async def test_history_walks_at_the_edges_and_keeps_the_draft(tmp_path: Path) -> None:
+    file = tmp_path / "history" / "one.jsonl"
+    session = FakeSession()
+    async with chatting(tmp_path, session, history_file=file) as (app, pilot):
+        await pilot.press(*"first", "enter", *"second", "enter")
+        await until(pilot, lambda: session.sent == ["first", "second"])
+        prompt = app.chat.composer.prompt
+        await pilot.press(*"draft", "up")
+        assert prompt.text == "second"
+        await pilot.press("up", "up")
+        assert prompt.text == "first"
+        await pilot.press("down", "down")
+        assert prompt.text == "draft"
+    assert InputHistory(file).back("") == "second"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_history_survives_a_broken_file_and_a_folder_in_its_place(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_bytes(b'"fine"\n{\xff')
+    assert InputHistory(broken).back("") is None
+    folder = InputHistory(tmp_path)
+    folder.add("x")
+    assert folder.back("") == "x"
+
+
+async def test_slash_and_at_complete(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "gauge.py").write_text("")
+    (tmp_path / "README.md").write_text("")
+    session = FakeSession()
+    async with chatting(tmp_path, session) as (app, pilot):
+        await until(pilot, lambda: app.chat.composer.prompt.files)
+        await pilot.press(*"/ren")
+        await until(pilot, lambda: "Rename this session" in words(app))
+        await pilot.press("tab")
+        assert app.chat.composer.prompt.text == "/rename "
+        app.chat.composer.prompt.clear()
+        await pilot.press(*"see @gau")
+        await until(pilot, lambda: "src/gauge.py" in words(app))
+        await pilot.press("enter")
+        assert app.chat.composer.prompt.text == "see @src/gauge.py "
+        await pilot.press("@", "down", "up", "escape")
+        assert not app.has_class("-busy") and session.sent == []
+
+
+@pytest.mark.parametrize(
+    ("before", "found"),
+    [
+        ("/", Wanted("command", "", 1)),
+        ("/he", Wanted("command", "he", 3)),
+        ("a /he", None),
+        ("@", Wanted("file", "", 1)),
+        ("see @src/g", Wanted("file", "src/g", 6)),
+        ("me@example.org", None),
+        ("/etc/x", None),
+    ],
+)
+def test_what_can_be_completed(before: str, found: Wanted | None) -> None:
+    assert wanted(before) == found
+
+
+def test_the_best_matches_come_first() -> None:
+    files = ("docs/gauge.md", "src/gauge.py", "src/deep/er/gargantuan_usage.py", "README.md")
+    assert [c.label for c in file_choices("gauge.py", files)][0] == "src/gauge.py"
+    assert [c.label for c in file_choices("", files)][0] == "README.md"
+    assert command_choices("se")[0].insert == "/search "
+    assert file_choices("zzzz", files) == []
+
+
+def test_ignored_files_are_left_out(tmp_path: Path) -> None:
+    for name in ("a.py", "b.log", "keep.log", "sub/c.log", "sub/build/x", "node_modules/y", ".git/z", "sub/d.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / ".gitignore").write_text("*.log\n!keep.log\n")
+    (tmp_path / "sub" / ".gitignore").write_text("build/\n")
+    assert set(files_of(tmp_path)) == {".gitignore", "a.py", "keep.log", "sub/.gitignore", "sub/d.py"}
+    assert len(files_of(tmp_path, most=2)) == 2
+    assert files_of(tmp_path / "not there") == ()
+
+
+def test_examples_are_made_from_the_folder() -> None:
+    asked = examples(("README.md", "notes.txt", "src/a.py"))
+    assert len(asked) == 3 and "@README.md" in asked[0] and "@src/a.py" in asked[1]
+    assert len(examples(())) == 3
+
+
+async def test_a_huge_paste_is_attached_and_sent_whole(tmp_path: Path) -> None:
+    session = FakeSession()
+    paste = "\n".join(f"line {n} ``` [/x]\x1b[2J" for n in range(1000))
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press(*"look")
+        app.chat.composer.prompt.post_message(Paste(paste))
+        await until(pilot, lambda: app.query(Chip))
+        assert app.chat.composer.prompt.text == "look" and "1,000 lines" in words(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: session.sent)
+        assert session.sent[0].startswith("look\n\n````paste-1.txt\n")
+        assert all(f"line {n} ``` [/x]" in session.sent[0] for n in range(1000))
+        assert not app.query(Chip)
+
+
+async def test_an_attachment_can_be_taken_away_or_into_the_text(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        for _ in range(2):
+            app.chat.composer.prompt.post_message(Paste("x" * 9000))
+        await until(pilot, lambda: len(app.query(Chip)) == 2)
+        app.query(Chip).first().focus()
+        await pilot.press("delete")
+        await until(pilot, lambda: len(app.query(Chip)) == 1)
+        app.query(Chip).first().focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: not app.query(Chip))
+        assert app.chat.composer.prompt.text == "x" * 9000
+
+
+async def test_a_small_paste_is_text_without_control_sequences(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        app.chat.composer.prompt.post_message(Paste("a\rb\r\n\x1b[2Jc"))
+        await until(pilot, lambda: app.chat.composer.prompt.text == "a\nb\nc")
+
+
+async def test_the_draft_counts_while_it_is_written(tmp_path: Path) -> None:
+    session = FakeSession(window=20_000)
+    async with chatting(tmp_path, session) as (app, pilot):
+        app.chat.composer.prompt.post_message(Paste("word " * 15_000))
+        await until(pilot, lambda: "this message +25" in words(app))
+        assert "over the limit by" in words(app)
+        app.query(Chip).first().focus()
+        await pilot.press("delete")
+        await until(pilot, lambda: "this message" not in words(app))
+
+
+def figures(used: int, draft: int, window: int = 100_000) -> Figures:
+    view = compile(Ledger(), Frame(system="x" * 3 * used), Meter())
+    return measure(
+        view, make_budget(Window(window, "configured"), 0, 0.8, 0.5), model="m", calibration=Calibration(), draft=draft
+    )
+
+
+def test_what_a_draft_would_do_is_said_where_it_matters() -> None:
+    assert draft_line(figures(1_000, 10)) == ""
+    assert draft_line(figures(1_000, 0)) == ""
+    assert draft_line(figures(10_000, 5_000)) == "this message +5.0k → 15 %"
+    assert draft_line(figures(79_000, 10_000)) == "this message +10.0k → 89 %, compaction would start"
+    assert draft_line(figures(90_000, 20_000)).endswith("over the limit by 10.0k")
+
+
+def test_ones_own_editor_has_the_text_and_may_say_no(tmp_path: Path) -> None:
+    script = tmp_path / "editor"
+    script.write_text('#!/bin/sh\nprintf "%s, edited" "$(cat "$2")" > "$2"\nexit "$1"\n')
+    script.chmod(0o700)
+    assert edited("draft", f"{script} 0", nullcontext) == "draft, edited"
+    assert edited("draft", f"{script} 1", nullcontext) is None
+    with pytest.raises(CtxchatError, match="not-there"):
+        edited("draft", str(tmp_path / "not-there"), nullcontext)
+
+
+async def test_where_no_terminal_can_be_given_away_it_is_said(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        await pilot.press(*"draft", "ctrl+g")
+        await until(pilot, lambda: "An editor cannot be opened from here." in words(app))
+        assert app.chat.composer.draft == "draft"

@@ -1,0 +1,52 @@
+"""A call and its outcome in a few words."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxchat.core.events import ToolFinished
+from ctxchat.tui.tool_words import decoded, diff_size, key_argument, outcome
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"pattern": "tide gauge"}, '"tide gauge"'),
+        ({"pattern": "x", "path": "src"}, '"x" src'),
+        ({"path": "README.md", "start": 1, "end": 80}, "README.md 1–80"),
+        ({"path": "README.md", "start": 5}, "README.md 5–"),
+        ({"command": "ls\n-la"}, "ls -la"),
+        ({"unheard": "of"}, "of"),
+        ({}, ""),
+        ("{broken", "{broken"),
+        ({"path": "\x1b[2J[/x]"}, "[/x]"),
+    ],
+)
+def test_the_key_argument_tells_calls_apart(arguments: dict[str, object] | str, words: str) -> None:
+    assert key_argument(arguments) == words
+
+
+@pytest.mark.parametrize(
+    ("finished", "words"),
+    [
+        (ToolFinished("c", "grep", "ok", "a\nb", 1, 0), "2 hits"),
+        (ToolFinished("c", "list_files", "ok", "a\n", 1, 0), "1 file"),
+        (ToolFinished("c", "read", "ok", "", 1, 0), "nothing"),
+        (ToolFinished("c", "edit", "ok", "x", 1, 0, diff="--- a\n+++ b\n-x\n+y\n+z"), "+2 −1"),
+        (ToolFinished("c", "shell", "ok", "x", 1, 0, exit_code=1), "exit 1"),
+        (ToolFinished("c", "read", "error", "No such file\nat all", 1, 0), "No such file at all"),
+        (ToolFinished("c", "shell", "denied", "no", 1, 0), "denied"),
+        (ToolFinished("c", "shell", "timeout", "", 1, 0), "timed out"),
+    ],
+)
+def test_an_outcome_fits_in_a_line(finished: ToolFinished, words: str) -> None:
+    assert outcome(finished) == words
+
+
+def test_broken_arguments_stay_as_they_were_written() -> None:
+    assert decoded("[1]") == "[1]" and decoded("{") == "{" and decoded("") == {} and decoded('{"a": 1}') == {"a": 1}
+    assert decoded("[" * 100_000) == "[" * 100_000
+
+
+def test_the_heads_of_a_diff_are_no_changes() -> None:
+    assert diff_size("--- a\n+++ b\n context") == "+0 −0"

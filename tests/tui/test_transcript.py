@@ -1,0 +1,175 @@
+"""The window over a long record: few widgets, older ones on demand, and nothing jumps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ctxchat.core.events import TextDelta
+from ctxchat.core.grouping import single
+from ctxchat.core.ledger import Change, Edit
+from ctxchat.core.messages import Message
+from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
+from ctxchat.tui.widgets.blocks import CompactionMark
+from ctxchat.tui.widgets.transcript import MOST, STEP, Transcript
+from tests.tui.fakes import AT, FakeSession, Pause, reply
+from tests.tui.test_chat import chatting, until, words
+
+
+def long_talk(messages: int) -> list[Message]:
+    return [
+        Message(seq=n, role="user" if n % 2 else "assistant", content=f"message number {n}.", at=AT)
+        for n in range(1, messages + 1)
+    ]
+
+
+def mounted(transcript: Transcript) -> int:
+    return len(transcript.children) - 2
+
+
+async def test_of_a_long_record_only_the_end_is_made(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(messages=long_talk(1000))) as (app, pilot):
+        await until(pilot, lambda: "message number 1000." in words(app))
+        assert mounted(app.chat.transcript) == MOST
+        assert "960 earlier messages" in str(app.chat.transcript.children[0].render())
+
+
+async def test_older_messages_come_when_scrolled_to_and_nothing_jumps(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(messages=long_talk(300))) as (app, pilot):
+        transcript = app.chat.transcript
+        await until(pilot, lambda: "message number 300." in words(app))
+        transcript.release_anchor()
+        transcript.scroll_to(y=0, animate=False, immediate=True)
+        await until(pilot, lambda: transcript._start == 300 - MOST - STEP and not transcript._moving)
+        assert f"message number {300 - MOST + 1}." in words(app)  # what was on top is still in sight
+        assert transcript.scroll_y > 10
+
+
+async def test_scrolling_through_everything_never_holds_more_than_a_few(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(messages=long_talk(400))) as (app, pilot):
+        transcript = app.chat.transcript
+        most = 0
+        while transcript._start > 0:
+            await transcript.show_older()
+            await until(pilot, lambda: not transcript._moving)
+            most = max(most, mounted(transcript))
+        assert most <= MOST + 3 * STEP
+        transcript.scroll_to(y=0, animate=False, immediate=True)
+        await until(pilot, lambda: "message number 1." in words(app))
+        await transcript.to_end()
+        await until(pilot, lambda: "message number 400." in words(app))
+
+
+async def test_a_reader_who_scrolled_up_is_left_alone_while_text_arrives(tmp_path: Path) -> None:
+    session = FakeSession(
+        lambda _: [Pause("a"), *(TextDelta(f"new line {n}\n\n") for n in range(60)), Pause("b"), *reply("end")],
+        long_talk(60),
+    )
+    async with chatting(tmp_path, session) as (app, pilot):
+        transcript = app.chat.transcript
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.has_class("-busy"))
+        await pilot.press("pageup", "pageup")
+        await pilot.pause()
+        before, y = words(app).split("\n")[5:12], transcript.scroll_y
+        session.gate("a").set()
+        await until(pilot, lambda: transcript.virtual_size.height > 200)
+        assert transcript.scroll_y == y and words(app).split("\n")[5:12] == before
+        session.gate("b").set()
+        await until(pilot, lambda: not app.has_class("-busy"))
+        assert words(app).split("\n")[5:12] == before
+
+
+async def test_the_end_stays_in_sight_for_one_who_did_not(tmp_path: Path) -> None:
+    session = FakeSession(
+        lambda _: [*(TextDelta(f"new line {n}\n\n") for n in range(60)), Pause(), *reply("the end")], long_talk(60)
+    )
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: "new line 59" in words(app))
+        session.gate().set()
+        await until(pilot, lambda: "the end" in words(app) and not app.has_class("-busy"))
+
+
+async def test_many_turns_do_not_pile_up_widgets(tmp_path: Path) -> None:
+    session = FakeSession()
+    async with chatting(tmp_path, session) as (app, pilot):
+        for n in range(35):
+            app._queue.append(f"question {n}")
+        app._next()
+        await until(pilot, lambda: len(session.sent) == 35 and not app.has_class("-busy"))
+        assert mounted(app.chat.transcript) < MOST + STEP
+        assert "question 34" in words(app)
+
+
+async def test_going_to_a_message_far_back(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(messages=long_talk(400))) as (app, pilot):
+        await app.chat.transcript.go_to("g51")
+        await until(pilot, lambda: "message number 51." in words(app))
+        await app.chat.transcript.go_to("not there")
+
+
+def compacted(session: FakeSession) -> Change:
+    ledger = session.state.ledger
+    record = CompactionRecord(
+        id="k1", reason="auto", strategy="pipeline", outcome="compacted", before=SideFigures(118_400, 214),
+        after=SideFigures(31_200, 60), folded_messages=42, facts=FactCount(44, 41),
+    )  # fmt: skip
+    summary = single("summary", Message(seq=900, role="user", content="summary"), 0)
+    covers = tuple(g.id for g in ledger.groups[:-4])
+    return Change(id="k1", kind="compaction", edits=(Edit("digest", covers, summary),), record=record)
+
+
+async def test_a_compaction_is_a_ruled_line_that_can_be_undone(tmp_path: Path) -> None:
+    session = FakeSession(messages=long_talk(30))
+    change = compacted(session)
+    object.__setattr__(session, "state", type(session.state)(ledger=session.state.ledger.apply(change)))
+    async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
+        await until(pilot, lambda: app.query(CompactionMark))
+        mark = app.query_one(CompactionMark)
+        line = str(mark.render())
+        assert "42 messages compacted  −87.2k  kept 41 of 44 facts" in line and "undo u" in line
+        assert [s.key for s in app.chat.transcript.items].index("change:k1") == 26
+        mark.focus()
+        await pilot.press("u")
+        await until(pilot, lambda: not app.query(CompactionMark))
+        assert session.state.ledger.changes == ()
+        assert "message number 30." in words(app)
+
+
+async def test_branching_opens_a_copy(tmp_path: Path) -> None:
+    session = FakeSession(messages=long_talk(30))
+    session.state = type(session.state)(ledger=session.state.ledger.apply(compacted(session)))
+    async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
+        await until(pilot, lambda: app.query(CompactionMark))
+        app.query_one(CompactionMark).focus()
+        await pilot.press("b")
+        await until(pilot, lambda: app.session is not None and app.session.id == "s1-branch")
+
+
+async def test_details_unfold_and_fold(tmp_path: Path) -> None:
+    from ctxchat.core.messages import Reasoning, ToolCall
+
+    talk = [
+        Message(seq=1, role="user", content="q"),
+        Message(
+            seq=2, role="assistant", reasoning=Reasoning("deep thought"), calls=(ToolCall("c", "read", '{"path":"a"}'),)
+        ),
+        Message(seq=3, role="tool", call_id="c", name="read", content="the file's words"),
+    ]
+    async with chatting(tmp_path, FakeSession(messages=talk)) as (app, pilot):
+        await until(pilot, lambda: "read a" in words(app))
+        assert "the file's words" not in words(app)
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: "the file's words" in words(app))
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: "the file's words" not in words(app))
+
+
+async def test_a_very_long_answer_is_one_widget_and_whole(tmp_path: Path) -> None:
+    long = "# Title\n\n" + "\n".join(f"- item **{n}**" for n in range(300))
+    session = FakeSession(
+        messages=[Message(seq=1, role="user", content="q"), Message(seq=2, role="assistant", content=long)]
+    )
+    async with chatting(tmp_path, session) as (app, pilot):
+        await until(pilot, lambda: "item 299" in words(app))
+        assert len(app.chat.transcript.query("*")) < 15
