@@ -25,7 +25,9 @@ def overview(seen: Transcript, tools: Tools, language: Language) -> Decision:
         return Decision(phrases.NO_TOOLS.format(names=ref("list_files")))
     if not seen.named("read_file") and (calls := _manifests(seen, tools)):
         return Decision(wanted=calls)
-    parts = [_beginning(d, language) for d in seen.named("read_file") if not d.failed]
+    parts: list[str] = []
+    for done in seen.named("read_file"):
+        parts.append("" if done.failed else _beginning(done, language, "also" if any(parts) else "found"))
     if not any(parts):
         listing = "\n".join(d.text for d in seen.named("list_files") if not d.failed)
         parts = [
@@ -45,19 +47,19 @@ def _manifests(seen: Transcript, tools: Tools) -> tuple[Wanted, ...]:
     return wanted(*(tools.call("read_file", path=p, start_line=1, end_line=40) for p in [*readmes[:1], *manifests[:1]]))
 
 
-def _beginning(done: Done, language: Language) -> str:
+def _beginning(done: Done, language: Language, lead: phrases.Phrase) -> str:
     """A README's first paragraph of prose; a manifest's description."""
     path = done.get("path")
     lines = file_lines(done.text, path)
     if path.endswith((".toml", ".json", ".mod")):
         told = next((line for line in lines if _DESCRIPTION.match(line.text)), None)
-        return _placed(language, "also", f"{path}:{told.number}", fence(told.text.strip(), path)) if told else ""
+        return _placed(language, lead, f"{path}:{told.number}", fence(told.text.strip(), path)) if told else ""
     prose = [line for line in lines if line.text.strip() and not re.match(r"\s*(?:#|!\[|\[!|<|=+$|-+$|```)", line.text)]
     if not prose:
         return ""
     kept = [line for i, line in enumerate(prose) if line.number - prose[0].number == i][:8]
     text = "\n".join(line.text for line in kept)
-    return _placed(language, "found", f"{path}:{kept[0].number}", said(text, 900))
+    return _placed(language, lead, f"{path}:{kept[0].number}", said(text, 900))
 
 
 def _placed(language: Language, lead: phrases.Phrase, place: str, quoted: str) -> str:

@@ -29,6 +29,8 @@ _DEFINES = re.compile(
 _COMMAND = re.compile(
     r"^\s*(?:\$ |> |```|- run:|[\w-]+:\s*$)|\b(?:pytest|npm|yarn|pnpm|make|cargo|go (?:test|run|build)|tox|uv|pip|docker|\./\w)"
 )
+_IMPORT = re.compile(r"\s*(?:from\s+\S+\s+import\b|import\b|#include\b|use\s+\w+::|(?:const|var)\s.*\brequire\()")
+_NAMES = re.compile(r"\s*(?:export |public |async |pub )*(?:def|class|function|fn|func|struct)\b|#{1,4} ")
 _POOR = re.compile(
     r"(?:^|/)(?:[\w.-]*lock(?:\.json|\.yaml)?|changelog[\w.]*|license[\w.]*|.*\.min\.\w+|.*\.svg|node_modules/.*)$",
     re.I,
@@ -174,6 +176,8 @@ class Ranking:
         factor *= 1.4 if wish.defines and _DEFINES.search(line.text[:300]) else 1.0
         factor *= 1.25 if wish.figures and re.search(r"\d", line.text) else 1.0
         factor *= 1.6 if wish.command and _COMMAND.search(line.text[:300]) else 1.0
+        factor *= 0.3 if _IMPORT.match(line.text) else 1.0
+        factor *= 1.15 if _NAMES.match(line.text) else 1.0
         factor *= 0.4 if _POOR.search(line.path) else 1.0
         factor *= 0.8 if _TESTS.search(line.path) and not wish.tests else 1.0
         factor *= 1.1 if is_prose(line.path) and not wish.defines else 1.0

@@ -76,6 +76,14 @@ class Question(msgspec.Struct, frozen=True):
     wish: Wish
     quoted: frozenset[tuple[str, int]] = frozenset()
 
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Its terms, each with those of like meaning; the words of an earlier question as one more."""
+        alike = {s for t in self.topic.terms for s in _ALIKE.get(t, ())}
+        earlier = tuple(t for t in self.lesser if t not in alike)
+        own = tuple((t, *_ALIKE.get(t, ())) for t in self.topic.terms[:6])
+        return (*own, earlier) if earlier else own
+
 
 def understand(seen: Transcript) -> Question:
     """The question's topic; where it leans on the one before, that one's words as well, with less weight."""

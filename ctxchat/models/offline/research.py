@@ -15,12 +15,12 @@ from ctxchat.models.offline.passages import Passage, by_file
 from ctxchat.models.offline.question import Question, understand
 from ctxchat.models.offline.reply import Decision, wanted
 from ctxchat.models.offline.transcript import Tools, Transcript
-from ctxchat.models.offline.words import literal, pattern, phrase_pattern, terms
+from ctxchat.models.offline.words import literal, pattern, phrase_pattern, terms, together_pattern
 
 MOST_ROUNDS = 3
 MOST_FILES = 3
-MOST_HITS = 400
-AROUND = (8, 16)
+MOST_HITS = 60
+AROUND = (6, 12)
 """Lines read above and below the best one."""
 
 ENOUGH = 0.34
@@ -54,20 +54,23 @@ def _next_step(asked: Question, seen: Transcript, tools: Tools, about_talk: bool
 
 
 def _search(asked: Question, tools: Tools) -> Decision | None:
-    """The first searches, side by side: names and phrases as they stand, then all words."""
+    """The first searches, side by side: names and phrases as they stand, and lines where two of the words meet."""
     about = asked.topic
     exact = "|".join(p for p in ("|".join(map(literal, about.names)), phrase_pattern(about.phrases[:6])) if p)
     named = {t for name in about.names for t in terms(name)}
-    words = "" if named >= {*about.terms} and not asked.lesser else pattern([*about.terms, *asked.lesser][:16])
-    searches = [tools.call("grep", pattern=p, ignore_case=True, max_hits=MOST_HITS) for p in (exact, words) if p]
+    meeting = "" if named >= {*about.terms} else together_pattern(asked.groups)
+    patterns = [p for p in dict.fromkeys((exact, meeting)) if p] or [pattern([*about.terms, *asked.lesser])]
+    searches = [_grep(tools, p) for p in patterns]
     files = [n for n in about.names if re.search(r"\.\w{1,8}$", n)]
     searches += [tools.call("glob", pattern=f"**/{n.rsplit('/', 1)[-1]}") for n in files[:2]]
     if "grep" not in tools:
-        searches += [tools.call("list_files"), tools.call("glob", pattern="**/README*")]
+        searches += [tools.call("list_files", depth=1), tools.call("glob", pattern="**/README*")]
     calls = wanted(*searches)
-    if not calls:
-        return None
-    return Decision(wanted=calls, thought=f"Looking for {_words(asked)}.")
+    return Decision(wanted=calls, thought=f"Looking for {_words(asked)}.") if calls else None
+
+
+def _grep(tools: Tools, wanted_pattern: str) -> tuple[str, dict[str, object]] | None:
+    return tools.call("grep", pattern=wanted_pattern, ignore_case=True, max_hits=MOST_HITS) if wanted_pattern else None
 
 
 def _words(asked: Question) -> str:
@@ -75,27 +78,16 @@ def _words(asked: Question) -> str:
 
 
 def _widen(asked: Question, seen: Transcript, tools: Tools) -> Decision | None:
-    """A second round with a wider net: shorter stems, synonyms, file names; the folder where only the past was asked."""
+    """A second round with a wider net: any of the words, their roots where that was tried, and file names."""
     about = asked.topic
     known = [*about.terms, *asked.lesser]
     roots = [t[: max(4, len(t) - 2)] if t.isascii() else t[:1] for t in known if len(t) > 4 or not t.isascii()]
     tried = {d.get("pattern") for d in seen.named("grep")}
-    wider = pattern([*roots, *about.terms]) if roots else ""
-    calls = wanted(
-        tools.call("grep", pattern=wider, ignore_case=True, max_hits=MOST_HITS)
-        if wider and wider not in tried
-        else None,
-        *(
-            tools.call("glob", pattern=f"**/*{t}*")
-            for t in sorted(about.terms, key=len, reverse=True)[:2]
-            if re.fullmatch(r"\w+", t)
-        ),
-    )
-    return (
-        Decision(wanted=calls, thought="Little found; looking for parts of these words and for file names.")
-        if calls
-        else None
-    )
+    wider = next((p for p in (pattern(known[:16]), pattern([*roots, *about.terms])) if p and p not in tried), "")
+    names = [t for t in sorted(about.terms, key=len, reverse=True) if re.fullmatch(r"\w+", t)]
+    calls = wanted(_grep(tools, wider), *(tools.call("glob", pattern=f"**/*{t}*") for t in names[:2]))
+    thought = "Little found; looking for any of these words, and for file names."
+    return Decision(wanted=calls, thought=thought) if calls else None
 
 
 def _read(best: Sequence[Passage], seen: Transcript, tools: Tools, asked: Question) -> Decision | None:
@@ -104,15 +96,14 @@ def _read(best: Sequence[Passage], seen: Transcript, tools: Tools, asked: Questi
     for path, passages in list(by_file(best).items())[:MOST_FILES]:
         numbers = [p.line.number for p in passages if p.score >= 0.5 * best[0].score] or [passages[0].line.number]
         first = passages[0].line.number
-        near = [n for n in numbers if abs(n - first) < 60]
+        near = [n for n in numbers if abs(n - first) < 30]
         start, end = max(1, min(near) - AROUND[0]), max(near) + AROUND[1]
         calls.append(tools.call("read_file", path=path, start_line=start, end_line=end))
     if not best:
         calls += [tools.call("read_file", path=path, start_line=1, end_line=80) for path in _named_files(seen, asked)]
     made = wanted(*calls)
-    return (
-        Decision(wanted=made, thought=f"Reading {', '.join(str(w.arguments['path']) for w in made)}.") if made else None
-    )
+    names = ", ".join(str(w.arguments.get("path", "a file")) for w in made)
+    return Decision(wanted=made, thought=f"Reading {names}.") if made else None
 
 
 def _named_files(seen: Transcript, asked: Question) -> list[str]:

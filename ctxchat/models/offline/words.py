@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -100,6 +100,12 @@ def pattern(found: Iterable[str]) -> str:
     """A regular expression for lines that hold any of these terms, whatever their endings. Short ones only at a word's start."""
     parts = [_prefix(t) for t in dict.fromkeys(found)]
     return "|".join(p for p in parts if p)
+
+
+def together_pattern(groups: Sequence[Sequence[str]]) -> str:
+    """A regular expression for lines that hold terms of at least two of these groups, in either order."""
+    parts = [f"(?:{p})" for group in groups if (p := pattern(group))]
+    return "|".join(f"{a}.*{b}|{b}.*{a}" for a, b in itertools.combinations(parts, 2))
 
 
 def phrase_pattern(phrases: Iterable[str]) -> str:
