@@ -168,6 +168,9 @@ def state(turns: int = 12, *, passes: int = 2, title: str = "harbour-logger") ->
     )
 
 
+ROW = SessionRow("s1", "harbour-logger", at(0), at(90), 48, "claude-sonnet-4-5", 18_400, 2)
+
+
 class Desk:
     """A ChatSession on the core alone: every verb changes the ledger as the real one does; there is no model behind it."""
 

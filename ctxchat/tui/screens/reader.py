@@ -1,0 +1,55 @@
+"""One message, whole and as it was."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widget import Widget
+from textual.widgets import TextArea
+
+from ctxchat.core.messages import Message
+from ctxchat.tui.screens.panel import Heading, Panel
+from ctxchat.tui.text import clean, clock, one_line
+
+SHOWN = 400_000
+"""Characters that are shown; what is longer says so and is whole in an export."""
+
+WHO = {"user": "you", "assistant": "answer", "tool": "result", "system": "system"}
+
+
+def whole(message: Message) -> str:
+    """All there is to read of a message: reasoning, words, calls."""
+    parts = [f"(reasoning)\n{message.reasoning.text}"] if message.reasoning else []
+    parts += [message.text] if message.text else []
+    parts += [f"{call.name} {call.arguments}" for call in message.calls]
+    text = clean("\n\n".join(parts))
+    rest = len(text) - SHOWN
+    return text if rest <= 0 else f"{text[:SHOWN]}\n\n… {rest:,} more characters: the export holds them"
+
+
+class ReaderScreen(Panel[str]):
+    """Text to read and copy. Comes back with `restore` where the message is to be put back."""
+
+    BINDINGS = [Binding("r", "restore", "put back"), Binding("escape,q", "back", "back", key_display="esc")]
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(classes="panel")
+        self._message = message
+
+    def compose(self) -> ComposeResult:
+        yield Heading()
+        yield TextArea(whole(self._message), read_only=True, id="reading", show_cursor=False)
+        yield self.footer()
+
+    def on_mount(self) -> None:
+        message = self._message
+        words = f"{WHO[message.role]} {one_line(message.name, 40)}".rstrip()
+        self.query_one(Heading).show(f"{message.id}   {words}", clock(message.at))
+        self.set_focus(self.home)
+
+    @property
+    def home(self) -> Widget | None:
+        return self.query_one(TextArea)
+
+    def action_restore(self) -> None:
+        self.dismiss("restore")

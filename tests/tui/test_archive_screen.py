@@ -1,0 +1,214 @@
+"""The archive: the timeline, what each compaction put away, and the ways back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from textual.widgets import Markdown, Static, TabbedContent, TextArea
+
+from ctxchat.core.journal import SessionState
+from ctxchat.core.messages import Message
+from ctxchat.tui.passes import archived, compared, export_lines, passes, previous
+from ctxchat.tui.screens.archive import ArchiveScreen
+from ctxchat.tui.screens.reader import SHOWN, ReaderScreen, whole
+from ctxchat.tui.widgets.rows import Rows
+from tests.tui.desk import ROW, SUMMARY_B, Desk, Doors, digest, state
+from tests.tui.panel_app import PanelApp
+
+UNASKED = object()
+
+
+class Opened(PanelApp):
+    def __init__(self, desk: Desk, folder: Path) -> None:
+        super().__init__()
+        self.desk = desk
+        self.doors = Doors(folder)
+        self.result: Any = UNASKED
+
+    def on_mount(self) -> None:
+        self.push_screen(ArchiveScreen(self.desk, self.doors), self.take)
+
+    def take(self, result: Any) -> None:
+        self.result = result
+
+    def rows(self, which: str) -> list[str]:
+        rows = self.screen.query_one(which, Rows)
+        return [rows.render_line(y).text for y in range(rows.size.height)]
+
+    def text(self, which: str) -> str:
+        return str(self.screen.query_one(which, Static).render())
+
+
+def desk() -> Desk:
+    return Desk(state(30), window=24_000)
+
+
+async def test_the_timeline_tells_when_why_and_what_it_freed(tmp_path: Path) -> None:
+    app = Opened(desk(), tmp_path)
+    async with app.run_test(size=(120, 30)):
+        lines = app.rows("#passes")
+        assert "auto, failed" in lines[1]
+        assert "by hand" in lines[2] and "24.4k → 9.2k" in lines[2] and "−15.2k" in lines[2]
+        assert len([line for line in lines if line.strip()]) == 4
+
+
+async def test_the_tabs_show_summary_facts_difference_and_record(tmp_path: Path) -> None:
+    app = Opened(desk(), tmp_path)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.press("down")
+        assert app.screen.query_one(Markdown).source == SUMMARY_B
+        await pilot.press("2")
+        assert "reporting interval: 90 s" in app.text("#facts-text")
+        await pilot.press("4")
+        assert "+- Restart Cormorant at 02:00 (open)" in app.text("#diff-text")
+        await pilot.press("5")
+        record = app.text("#record-text")
+        assert "claude-haiku-4-5" in record and "kept 41 of 44" in record and "8.7 s" in record
+
+
+async def test_messages_are_as_they_were_and_earlier_compactions_open_in_place(tmp_path: Path) -> None:
+    app = Opened(desk(), tmp_path)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.press("down", "3", "enter")
+        assert "compaction of" in app.rows("#archived")[0]
+        await pilot.press("down", "down", "down", "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, ReaderScreen)
+        assert "tide-gauge-7 level" in app.screen.query_one(TextArea).text
+        await pilot.press("escape", "home", "enter")
+        screen = app.screen
+        assert isinstance(screen, ArchiveScreen)
+        assert screen.chosen is not None and screen.chosen.id == "k1"
+
+
+async def test_undo_brings_everything_back(tmp_path: Path) -> None:
+    app = Opened(desk(), tmp_path)
+    before = app.desk.figures.used
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await pilot.press("down", "u")
+        await app.screen.workers.wait_for_complete()
+        await pilot.pause()
+        assert [c.id for c in app.desk.state.ledger.compactions] == ["k1"]
+        assert app.desk.figures.used > before
+        assert "by hand, undone" in app.rows("#passes")[2]
+
+
+async def test_one_message_is_put_back_alone(tmp_path: Path) -> None:
+    app = Opened(desk(), tmp_path)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.press("down", "3", "enter", "down", "r")
+        await app.screen.workers.wait_for_complete()
+        note = app.desk.state.ledger.groups[-1]
+        assert note.source == "restore:g1" and "day 1" in note.first.text
+
+
+async def test_a_branch_begins_at_the_message(tmp_path: Path) -> None:
+    app = Opened(desk(), tmp_path)
+    app.doors.rows = [ROW]
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.press("down", "3", "enter", "down", "down", "b")
+        await app.screen.workers.wait_for_complete()
+        await pilot.pause()
+        assert app.result == "s1-m2"
+
+
+async def test_the_export_is_a_file_that_is_never_overwritten(tmp_path: Path) -> None:
+    app = Opened(desk(), tmp_path)
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await pilot.press("down", "x")
+        await app.screen.workers.wait_for_complete()
+        [path] = files_in(tmp_path)
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        assert lines[0]["type"] == "compaction" and lines[0]["record"]["id"] == "k2"
+        assert [line["id"] for line in lines[1:5]] == ["m1", "m2", "m3", "m4"]
+        assert path.stat().st_mode & 0o077 == 0
+        written = path.read_text()
+        path.write_text(written + "mine")
+        await pilot.press("x")
+        await app.screen.workers.wait_for_complete()
+        assert path.read_text().endswith("mine")
+
+
+def files_in(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+async def test_nothing_compacted_is_said_and_nothing_can_go_wrong(tmp_path: Path) -> None:
+    app = Opened(Desk(SessionState()), tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert app.rows("#passes")[1].startswith("Nothing was compacted")
+        await pilot.press("u", "r", "b", "x", "enter", "3")
+        await pilot.pause()
+        assert app.result is UNASKED
+        await pilot.press("escape")
+        assert app.result is None
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 20), (20, 8)])
+async def test_list_then_detail_where_it_is_narrow(size: tuple[int, int], tmp_path: Path) -> None:
+    app = Opened(desk(), tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        detail = app.screen.query_one(TabbedContent)
+        assert bool(detail.size.height) == (size[0] >= 60)
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert detail.size.height > 0
+        await pilot.press("escape")
+        assert app.result is UNASKED
+        await pilot.press("escape")
+        assert app.result is None
+
+
+def test_every_archived_message_is_listed_once_and_as_it_was() -> None:
+    of = desk()
+    newest = next(p for p in passes(of.state) if p.id == "k2")
+    kept = archived(newest, of.state.ledger)
+    messages = [k.message for k in kept if k.nested is None]
+    assert messages == list(of.state.ledger.messages())[: len(messages)]
+    assert [k.nested.id for k in kept if k.nested] == ["k1"]
+
+
+def test_secrets_do_not_leave_with_an_export() -> None:
+    of = desk()
+    ledger = of.state.ledger
+    group = ledger.groups[0]
+    told = msgspec.structs.replace(group.first, content="the key is sk-" + "a1B2" * 8)
+    groups = (msgspec.structs.replace(group, messages=(told,)), *ledger.groups[1:])
+    ledger = type(ledger)(groups, ledger.changes)
+    text = "".join(export_lines("s1", next(p for p in passes(of.state) if p.change), ledger))
+    assert "a1B2a1B2" not in text and "redacted" in text
+    assert all(json.loads(line) for line in text.splitlines())
+
+
+def test_the_previous_summary_is_that_of_the_one_before() -> None:
+    found = passes(state(30))
+    assert [p.id for p in found] == ["k3", "k2", "k1"]
+    assert [p.standing for p in found] == ["failed", "in force", "in force"]
+    before = previous(found[1], found)
+    assert before is not None and before.id == "k1"
+    assert previous(found[2], found) is None
+    assert compared("a\nb", "a\nb") == []
+
+
+def test_a_message_longer_than_can_be_shown_says_so() -> None:
+    text = whole(Message(1, "tool", "x" * (SHOWN + 1_234), call_id="c"))
+    assert text.endswith("1,234 more characters: the export holds them")
+
+
+async def test_hostile_text_is_text(tmp_path: Path) -> None:
+    begun = state(12, passes=0, title="[/x] \x1b]0;t\x07[@click=app.quit]boo")
+    ids = [g.id for g in begun.ledger.groups]
+    change = digest(begun.ledger, "k[/b]", ids[:6], "[/nope] \x1b[2J", minute=30, model="[red]m", strategy="[/s]")
+    begun = msgspec.structs.replace(begun, ledger=begun.ledger.apply(change))
+    app = Opened(Desk(begun), tmp_path)
+    async with app.run_test(size=(120, 30)) as pilot:
+        for key in "12345":
+            await pilot.press(key)
+            await pilot.pause()
+        assert "[red]m" in app.text("#record-text")
+        assert "\x1b" not in app.export_screenshot()
