@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from ctxchat.core.errors import CtxchatError
+from ctxchat.core.images import size_of
 from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Role, Text, ToolCall
 from ctxchat.core.view import Item, ToolSpec
 
@@ -61,7 +62,14 @@ def recorded(message: Message) -> Wire:
 
 
 def from_wire(wire: Mapping[str, Any], seq: int, at: str = "") -> Message:
-    """A message from OpenAI's form; what this form cannot say is kept in `original`. Raises ImportProblem."""
+    """A message from OpenAI's form; what this form cannot say is kept in `original`. Raises ImportProblem.
+
+    Halves of surrogate pairs, which no file or provider takes, become replacement characters.
+    """
+    try:
+        msgspec.json.encode(wire)
+    except UnicodeEncodeError:
+        wire = cast(Wire, _mended(wire))
     role = _ROLES.get(str(wire.get("role", "")).lower())
     if role is None:
         raise ImportProblem(f"message {seq}: role {wire.get('role')!r} is none of {', '.join(sorted(_ROLES))}")
@@ -109,6 +117,18 @@ def wire_tools(tools: Sequence[ToolSpec]) -> list[Wire]:
         }
         for t in tools
     ]
+
+
+def _mended(value: object) -> object:
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case dict():
+            return {_mended(k): _mended(v) for k, v in cast("dict[object, object]", value).items()}
+        case list():
+            return [_mended(v) for v in cast("list[object]", value)]
+        case _:
+            return value
 
 
 def whole_arguments(arguments: str) -> str:
@@ -160,7 +180,7 @@ def _read_part(part: object) -> Part:
             image = fields.get("image_url")
             url = cast(Wire, image).get("url") if isinstance(image, dict) else image
             if isinstance(url, str):
-                return Image(url)
+                return Image(url, *size_of(url))
         return Opaque(kind, msgspec.json.encode(fields).decode())
     return Opaque("part", msgspec.json.encode(part).decode())
 

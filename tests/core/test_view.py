@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import struct
 from typing import Any
 
 import msgspec
@@ -21,7 +23,7 @@ from ctxchat.core.compilers import (
 )
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Message
+from ctxchat.core.messages import Image, Message
 from ctxchat.core.openai import FIELDS, from_wire, recorded, wire
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, Insert, ToolSpec, View, compile, problems
@@ -170,3 +172,26 @@ def test_earlier_turns_keep_what_was_said_beside_their_calls() -> None:
     ]
     view = compile(Ledger(groups=group_messages(history)), Frame(), METER, current_tool_trace)
     assert [i.message.text for i in view.items] == ["one", "let me look", "two"]
+
+
+def test_halves_of_surrogate_pairs_do_not_get_in() -> None:
+    message = from_wire({"role": "user", "content": [{"type": "text", "text": "a\ud83db"}]}, 1)
+    assert message.text == "a?b"
+    msgspec.json.encode(message)
+
+
+def picture(data: bytes, kind: str = "png") -> Message:
+    url = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+    return from_wire({"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}, 1)
+
+
+def test_images_are_weighed_by_the_size_in_their_data() -> None:
+    png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\0" * 1_000_000
+    gif = b"GIF89a" + struct.pack("<HH", 20, 30) + b"\0" * 10
+    exif = b"\xff\xe1" + struct.pack(">H", 1000) + b"\0" * 998
+    jpeg = b"\xff\xd8" + exif + b"\xff\xc0\0\x11\x08" + struct.pack(">HH", 300, 400) + b"\0" * 20
+    webp = b"RIFF\0\0\0\0WEBPVP8X\0\0\0\0\0\0\0\0" + (799).to_bytes(3, "little") + (599).to_bytes(3, "little")
+    sizes = [picture(d).content[0] for d in (png, gif, jpeg, webp, b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xff")]
+    known = [(i.width, i.height) for i in sizes if isinstance(i, Image)]
+    assert known == [(640, 480), (20, 30), (400, 300), (800, 600), (0, 0), (0, 0), (0, 0)]
+    assert METER.message(picture(png)) < 1000
