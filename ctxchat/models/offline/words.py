@@ -103,8 +103,10 @@ def pattern(found: Iterable[str]) -> str:
 
 
 def together_pattern(groups: Sequence[Sequence[str]]) -> str:
-    """A regular expression for lines that hold terms of at least two of these groups, in either order."""
-    parts = [f"(?:{p})" for group in groups if (p := pattern(group))]
+    """A regular expression for lines that hold terms of at least two of these groups, in either order. Of many groups the
+    four with the longest words are taken, for those are the rarest."""
+    longest = sorted(groups, key=lambda group: -max(map(len, group), default=0))[:4]
+    parts = [f"(?:{p})" if len(group) > 1 else p for group in groups if group in longest and (p := pattern(group))]
     return "|".join(f"{a}.*{b}|{b}.*{a}" for a, b in itertools.combinations(parts, 2))
 
 
