@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
+from functools import partial
 
 from benchmarks.history import Work
 from ctxchat.core.budget import Budget, Window
@@ -19,6 +20,7 @@ from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile
+from ctxchat.models.tokenizers import counter
 
 FRAME = Frame(system="You are ctxchat.")
 
@@ -34,37 +36,40 @@ def timed(work: Callable[[], object], times: int = 5) -> float:
     return best * 1000
 
 
+def show(what: str, milliseconds: float) -> None:
+    print(f"{what:<54}{milliseconds:>10.1f}")
+
+
 def main() -> None:
     work = Work()
-    work.turns(1000, rounds=4, lines=32)
+    work.turns(1000, rounds=4, lines=40)
     ledger = Ledger(groups=group_messages(work.messages))
-    options = PlanOptions(meter=Meter())
-    start = time.perf_counter()
+    count = counter("gpt-4o")
+    options = PlanOptions(meter=Meter(count))
+    first = timed(lambda: compile(ledger, FRAME, options.meter), 1)
     view = compile(ledger, FRAME, options.meter)
-    first = (time.perf_counter() - start) * 1000
-    budget = Budget(Window(view.raw, "configured"), 0, int(view.raw * 0.8), int(view.raw * 0.5))
-    print(f"{len(work.messages):,} messages, {len(ledger.groups):,} groups, {view.raw:,} tokens\n")
-    print(f"{'what':<46}{'ms':>10}")
-    print(f"{'first view (every message weighed once)':<46}{first:>10.1f}")
-    print(f"{'view again':<46}{timed(lambda: compile(ledger, FRAME, options.meter)):>10.1f}")
-    fresh = lambda: Ledger(groups=ledger.groups, changes=ledger.changes)  # noqa: E731 - nothing remembered
-    print(f"{'live() from nothing':<46}{timed(lambda: fresh().live()):>10.1f}")
-    start = time.perf_counter()
-    builtin_strategies(options)["truncate"].plan(view, ledger, budget)
-    print(f"{'plan truncate, its facts not yet looked for':<46}{(time.perf_counter() - start) * 1000:>10.1f}")
-    for name, strategy in builtin_strategies(options).items():
-        print(f"{'plan ' + name:<46}{timed(lambda s=strategy: s.plan(view, fresh(), budget)):>10.1f}")
-    tight = Budget(Window(view.raw, "configured"), 0, int(view.raw * 0.8), int(view.raw * 0.02))
-    pipeline = builtin_strategies(options)["pipeline"]
-    print(
-        f"{'plan pipeline down to 2 %, every step taken':<46}{timed(lambda: pipeline.plan(view, fresh(), tight)):>10.1f}"
+    half, least = (
+        Budget(Window(view.raw, "configured"), 0, int(view.raw * 0.8), int(view.raw * t)) for t in (0.5, 0.02)
     )
+    found = builtin_strategies(options)
+    fresh = partial(Ledger, ledger.groups, ledger.changes)  # a ledger that remembers nothing
 
-    def naive() -> None:
-        for _ in range(4):  # the four steps before a summary, each over fresh counts
-            compile(ledger, FRAME, Meter())
+    print(f"{len(work.messages):,} messages, {len(ledger.groups):,} groups, {view.raw:,} tokens; milliseconds\n")
+    show("first view: every message weighed, every one once", first)
+    show("view again", timed(lambda: compile(fresh(), FRAME, options.meter)))
+    show("live() from nothing", timed(lambda: fresh().live()))
+    show(
+        "facts looked for: once, off the event loop",
+        timed(lambda: [options.memory.facts_of(g) for g in ledger.groups], 1),
+    )
+    for name, strategy in found.items():
+        show(f"plan {name}", timed(lambda s=strategy: s.plan(view, fresh(), half)))
+    show("plan pipeline down to 2 %, every step taken", timed(lambda: found["pipeline"].plan(view, fresh(), least)))
 
-    print(f"{'naive: every step counts anew':<46}{timed(naive, 1):>10.1f}")
+    def naive() -> int:
+        return sum(count(message.text) for _ in range(4) for message in work.messages)
+
+    show("naive: each of four steps counts the history anew", timed(naive, 1))
 
 
 if __name__ == "__main__":

@@ -38,6 +38,3 @@ def builtin_strategies(options: PlanOptions) -> dict[str, Strategy]:
     found = {strategy.name: strategy for strategy in single}
     found["pipeline"] = Pipeline([found[name] for name in (*LOSSLESS, "summarize")], options.meter)
     return found
-
-
-strategies = builtin_strategies
