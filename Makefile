@@ -19,3 +19,10 @@ contracts:
 
 test:
 	$(RUN) pytest -n auto
+
+# Pictures of the screens, from the real interface over a fixed session.
+docs:
+	$(RUN) python docs/make_pictures.py
+
+bench:
+	for file in benchmarks/*.py; do case $$file in */_*) ;; *) echo "== $$file"; $(RUN) python $$file;; esac; done
