@@ -107,7 +107,7 @@ def _placed(rows: Sequence[Row], cached: int) -> tuple[Row, ...]:
 
 
 def _tool_row(tool: ToolSpec, tokens: int) -> Row:
-    return Row(0, "tools", "tool", one_line(f"{tool.name}  {tool.description}", WIDEST), "tools", tokens)
+    return Row(0, "tools", "tool", one_line(f"{tool.name}: {tool.description}", WIDEST), "tools", tokens)
 
 
 def _row(item: Item, call: ToolCall | None) -> Row:

@@ -86,8 +86,9 @@ class PartTable(Widget):
         return self.get_component_rich_style(name) if name and not self.app.no_color else plain
 
     def on_click(self, event: events.Click) -> None:
-        if event.y < len(self._rows):
-            self.post_message(Gauge.SegmentClicked(self._rows[event.y].name))
+        place = event.get_content_offset(self)
+        if place and place.y < len(self._rows):
+            self.post_message(Gauge.SegmentClicked(self._rows[place.y].name))
 
 
 class Head(Line):
@@ -234,5 +235,5 @@ def _alarm(figures: Figures, view: View) -> str:
 def _named(row: Row) -> str:
     """A part of the overhead by name: a tool's, a file's, the system prompt."""
     if row.section == "tools":
-        return row.what.split("  ")[0]
+        return row.what.split(":")[0]
     return "system prompt" if row.section == "system" else row.source

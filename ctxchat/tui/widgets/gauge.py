@@ -74,7 +74,7 @@ class Gauge(Widget):
 
         def __init__(self, name: SectionName) -> None:
             super().__init__()
-            self.name = name
+            self.name: SectionName = name
 
     def __init__(
         self, figures: Figures | None = None, *, ghost: int = 0, words: bool = True, id: str | None = None
@@ -136,10 +136,12 @@ class Gauge(Widget):
         return self._cells[x].section if 0 <= x < len(self._cells) else None
 
     def on_click(self, event: events.Click) -> None:
-        if section := self.section_at(event.x):
+        place = event.get_content_offset(self)
+        if place and (section := self.section_at(place.x)):
             self.post_message(self.SegmentClicked(section))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         if self._figures:
-            section = self.section_at(event.x)
+            place = event.get_content_offset(self)
+            section = self.section_at(place.x) if place else None
             self.tooltip = part_words(self._figures, section) if section else sentence(self._figures)

@@ -1,0 +1,208 @@
+"""X-ray: a row for everything the window holds, with its price, and what can be done about it: pin, drop, shrink, undo."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widget import Widget
+from textual.widgets import Input
+
+from ctxchat.core.figures import Figures
+from ctxchat.core.sections import SECTIONS, SectionName
+from ctxchat.tui.figures_text import PARTS, count, exact, share, tilde
+from ctxchat.tui.inventory import Row, inventory
+from ctxchat.tui.screens.panel import Heading, Panel
+from ctxchat.tui.services import ChatSession
+from ctxchat.tui.text import short
+from ctxchat.tui.widgets.gauge import Gauge, component
+from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+COLUMNS = (
+    Column("#", 5, right=True, rank=5),
+    Column("turn", 4, right=True, rank=4),
+    Column("", 1),
+    Column("kind", 8, rank=3),
+    Column("what", least=30),
+    Column("tokens", 8, right=True),
+    Column("share", 5, right=True, rank=1),
+    Column("sum", 5, right=True, rank=6),
+    Column("from", 10, rank=7),
+    Column("", 2, rank=2),
+)
+
+FOREIGN = (
+    "Only messages of the conversation can be changed: the system prompt, tools and memory come from their own source."
+)
+
+
+def chosen_rows(rows: Sequence[Row], by_size: bool, section: SectionName | None, words: str) -> list[Row]:
+    """The rows of a section that hold these words, the biggest first or as they are sent."""
+    wanted = words.casefold().split()
+    found = [
+        row
+        for row in rows
+        if (section is None or row.section == section)
+        and all(w in f"{row.kind} {row.what} {row.source}".casefold() for w in wanted)
+    ]
+    return sorted(found, key=lambda row: (-row.tokens, row.number)) if by_size else found
+
+
+class XrayScreen(Panel[str]):
+    """Comes back with the id of the group to go to, or None."""
+
+    BINDINGS = [
+        Binding("enter", "go", "go there", key_display="enter"),
+        Binding("p", "change('pin')", "pin"),
+        Binding("d", "change('drop')", "drop"),
+        Binding("s", "change('shrink')", "shrink to a line"),
+        Binding("u", "undo", "undo"),
+        Binding("o", "sort", "order"),
+        Binding("f", "part(1)", "part"),
+        Binding("F", "part(-1)", show=False),
+        Binding("slash", "find", "find", key_display="/"),
+        Binding("escape", "back", "back"),
+    ]
+
+    def __init__(self, session: ChatSession, section: SectionName | None = None) -> None:
+        super().__init__(name="xray", classes="panel")
+        self._session = session
+        self._section: SectionName | None = section
+        self._rows: tuple[Row, ...] = ()
+        self._by_size = True
+        self._figures: Figures = session.figures
+
+    def compose(self) -> ComposeResult:
+        yield Heading("X-ray")
+        yield Rows(COLUMNS, self._cells, id="items", empty="counting …")
+        yield Input(placeholder="words to find", classes="find", compact=True)
+        yield Gauge(self._figures)
+        yield self.footer()
+
+    def on_mount(self) -> None:
+        self.set_focus(self.home)
+        self.run_worker(self._load(), group="rows", exclusive=True, exit_on_error=False)
+
+    # ── what it shows ──
+
+    @property
+    def home(self) -> Widget | None:
+        return self.query_one("#items", Rows)
+
+    @property
+    def chosen(self) -> Row | None:
+        """The row under the cursor."""
+        return self.query_one("#items", Rows).current
+
+    async def _load(self, group: str = "") -> None:
+        """Read the view anew. Thousands of messages are put into words beside the event loop."""
+        self._figures = self._session.figures
+        self.query_one(Gauge).show(self._figures)
+        self._rows = await asyncio.to_thread(inventory, self._session.view, self._figures)
+        self._show(group)
+
+    def _show(self, group: str = "", top: bool = False) -> None:
+        found = chosen_rows(self._rows, self._by_size, self._section, self.query_one(Input).value)
+        at = next((i for i, row in enumerate(found) if group and row.group == group), 0 if top else None)
+        rows = self.query_one("#items", Rows)
+        rows.retitle(self._titled(), empty="Nothing here." if self._rows else "The window is empty.")
+        rows.show(found, at=at)
+        part = PARTS[self._section].label if self._section else "all"
+        held = f"{tilde(self._figures)}{short(sum(row.tokens for row in found))}"
+        order = "biggest first" if self._by_size else "as sent"
+        self.query_one(Heading).show(
+            f"X-ray   {count(len(found), 'row')}   {held}", f"{part}, {order}", part if self._section else ""
+        )
+
+    def _titled(self) -> list[Column]:
+        sorted_by = "tokens" if self._by_size else "#"
+        return [
+            Column(f"{c.title} ▾" if c.title == sorted_by else c.title, c.width, c.right, c.rank, c.least)
+            for c in COLUMNS
+        ]
+
+    def _cells(self, row: Row) -> tuple[Cell, ...]:
+        used = self._figures.used
+        return (
+            (str(row.number), "dim"),
+            (str(row.turn) if row.turn else "", "dim"),
+            (PARTS[row.section].letter, component(row.section)),
+            row.kind,
+            row.what,
+            exact(row.tokens),
+            (share(row.tokens, used), "dim"),
+            (share(row.running, used), "dim"),
+            (row.source, "dim"),
+            (("P" if row.pinned else " ") + ("c" if row.cached else ""), "strong" if row.pinned else "dim"),
+        )
+
+    # ── choosing ──
+
+    def on_rows_title_clicked(self, event: Rows.TitleClicked) -> None:
+        title = event.title.removesuffix(" ▾")
+        if title in ("tokens", "share", "#", "turn", "sum"):
+            self._by_size = title in ("tokens", "share")
+            self._show(top=True)
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        self.action_go()
+
+    def on_gauge_segment_clicked(self, event: Gauge.SegmentClicked) -> None:
+        event.stop()
+        inside = event.name not in ("draft", "reserved", "free") and event.name != self._section
+        self._section = event.name if inside else None
+        self._show(top=True)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.input.set_class(bool(event.value), "-filled")
+        self._show(top=True)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.set_focus(self.home)
+
+    def action_find(self) -> None:
+        self.set_focus(self.query_one(Input))
+
+    def action_sort(self) -> None:
+        self._by_size = not self._by_size
+        self._show(self.chosen.group if self.chosen else "")
+
+    def action_part(self, by: int) -> None:
+        """Only the next part that holds something; after the last, all."""
+        parts: list[SectionName | None] = [None]
+        parts.extend(section for section in SECTIONS if any(row.section == section for row in self._rows))
+        place = parts.index(self._section) if self._section in parts else 0
+        self._section = parts[(place + by) % len(parts)]
+        self._show(top=True)
+
+    def action_go(self) -> None:
+        if self.chosen and self.chosen.group:
+            self.dismiss(self.chosen.group)
+
+    # ── changing ──
+
+    def action_change(self, verb: str) -> None:
+        """Pin, drop or shrink the row under the cursor, with its group."""
+        row = self.chosen
+        if row is None:
+            return
+        if not row.group:
+            self.notify(FOREIGN, markup=False)
+            return
+        session = self._session
+        verbs = {"pin": session.pin, "drop": session.drop, "shrink": session.shrink}
+        self._start(verbs[verb](row.group), row.group)
+
+    def action_undo(self) -> None:
+        self._start(self._session.undo(), self.chosen.group if self.chosen else "")
+
+    def _start(self, work: Awaitable[Figures], group: str) -> None:
+        self.run_worker(self._do(work, group), group="verb", exit_on_error=False)
+
+    async def _do(self, work: Awaitable[Figures], group: str) -> None:
+        figures = await self.attempt(work)
+        if figures is not None:
+            self.query_one(Gauge).show(figures)
+            await self._load(group)

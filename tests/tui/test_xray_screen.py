@@ -1,0 +1,223 @@
+"""X-ray: rows that add up, sort, filter, and verbs whose effect shows at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.widgets import Input
+
+from ctxchat.core.journal import SessionState
+from ctxchat.tui.inventory import inventory
+from ctxchat.tui.screens.panel import Heading
+from ctxchat.tui.screens.xray import XrayScreen, chosen_rows
+from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.rows import Column, Rows, fit, fitted
+from tests.tui.desk import Desk, state
+from tests.tui.panel_app import PanelApp
+
+UNASKED = object()
+DESK = Desk(state(20))
+ROWS = inventory(DESK.view, DESK.figures)
+
+
+class Opened(PanelApp):
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self.desk = desk
+        self.result: Any = UNASKED
+
+    def on_mount(self) -> None:
+        self.push_screen(XrayScreen(self.desk), self.take)
+
+    def take(self, result: Any) -> None:
+        self.result = result
+
+    async def settle(self) -> None:
+        await self.screen.workers.wait_for_complete()
+
+    @property
+    def rows(self) -> Rows[Any]:
+        return self.screen.query_one(Rows)
+
+    def heading(self) -> str:
+        return str(self.screen.query_one(Heading).render())
+
+
+async def test_the_biggest_come_first_and_enter_goes_there() -> None:
+    app = Opened(Desk(state(20)))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.settle()
+        tokens = [row.tokens for row in app.rows.items]
+        assert tokens == sorted(tokens, reverse=True)
+        await pilot.press("down")
+        wanted = app.rows.current.group
+        await pilot.press("enter")
+        assert app.result == wanted
+
+
+async def test_o_and_a_click_on_a_title_sort() -> None:
+    app = Opened(Desk(state(20)))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.settle()
+        await pilot.press("o")
+        assert [r.number for r in app.rows.items] == list(range(1, len(ROWS) + 1))
+        title = app.rows.render_line(0).text.index("tokens")
+        await pilot.click(Rows, offset=(title + 2, 0))
+        assert app.rows.items[0].tokens == max(r.tokens for r in ROWS)
+
+
+async def test_a_part_of_the_gauge_filters_and_again_shows_all() -> None:
+    app = Opened(Desk(state(20)))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.settle()
+        gauge = app.screen.query_one(Gauge)
+        place = gauge.render_line(0).text.index("U") + 1  # the gauge keeps a column free at its left
+        await pilot.click(Gauge, offset=(place, 1))
+        await pilot.pause()
+        assert {r.section for r in app.rows.items} == {"user"} and "you" in app.heading()
+        await pilot.click(Gauge, offset=(place, 1))
+        await pilot.pause()
+        assert len(app.rows.items) == len(ROWS)
+
+
+async def test_words_filter_and_esc_leaves_the_field_first() -> None:
+    app = Opened(Desk(state(20)))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.settle()
+        await pilot.press("slash", *"tide result")
+        assert app.rows.items and all("tide" in r.what and r.kind == "result" for r in app.rows.items)
+        await pilot.press("enter")
+        assert app.rows.has_focus and app.screen.query_one(Input).value == "tide result"
+        await pilot.press("slash", "escape")
+        assert app.rows.has_focus and app.result is UNASKED
+        await pilot.press("escape")
+        assert app.result is None
+
+
+@pytest.mark.parametrize("key", ["d", "s"])
+async def test_dropping_and_shrinking_show_in_the_gauge_at_once_and_undo_is_exact(key: str) -> None:
+    app = Opened(Desk(state(20)))
+    before, record = app.desk.figures, app.desk.state.ledger.messages()
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.settle()
+        drawn = app.screen.query_one(Gauge).render_line(0).text
+        await pilot.press("down", "down", key)
+        await app.settle()
+        await pilot.pause()
+        assert app.desk.figures.used < before.used
+        assert sum(r.tokens for r in app.rows.items) == app.desk.figures.used
+        assert app.screen.query_one(Gauge).render_line(0).text != drawn
+        await pilot.press("u")
+        await app.settle()
+        await pilot.pause()
+        assert app.desk.figures == before
+        assert app.screen.query_one(Gauge).render_line(0).text == drawn
+        assert app.desk.state.ledger.messages() == record
+
+
+async def test_a_pin_shows_and_the_cursor_stays_on_its_group() -> None:
+    app = Opened(Desk(state(20)))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.settle()
+        await pilot.press("down")
+        group = app.rows.current.group
+        await pilot.press("p")
+        await app.settle()
+        await pilot.pause()
+        assert app.rows.current.group == group
+        assert app.rows.current.pinned and app.rows.current.section == "pinned"
+
+
+async def test_what_is_no_message_cannot_be_dropped() -> None:
+    app = Opened(Desk(state(20)))
+    before = app.desk.state
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await app.settle()
+        await pilot.press("o", "home", "d", "enter")
+        await app.settle()
+        assert app.desk.state is before and app.result is UNASKED
+
+
+async def test_an_undo_with_nothing_to_undo_is_said() -> None:
+    app = Opened(Desk(state(3, passes=0)))
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await app.settle()
+        await pilot.press("u")
+        await app.settle()
+        await pilot.pause()
+        assert [n.message for n in app._notifications] == ["There is nothing to undo."]
+
+
+async def test_an_empty_window_still_shows_its_frame() -> None:
+    app = Opened(Desk(SessionState()))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.settle()
+        assert {r.section for r in app.rows.items} == {"system", "tools", "memory", "injected"}
+        await pilot.press("f", "f", "p", "d", "s", "end", "pageup")
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 20), (20, 8), (20, 5)])
+async def test_it_fits(size: tuple[int, int]) -> None:
+    app = Opened(Desk(state(20)))
+    async with app.run_test(size=size) as pilot:
+        await app.settle()
+        await pilot.pause()
+        rows = app.rows
+        assert all(rows.render_line(y).cell_length == rows.size.width for y in range(rows.size.height))
+        assert "%" in app.screen.query_one(Gauge).render_line(0).text
+
+
+async def test_ten_thousand_rows_are_drawn_only_where_they_are_seen() -> None:
+    asked: list[int] = []
+
+    def draw(number: int) -> tuple[str, ...]:
+        asked.append(number)
+        return (str(number),)
+
+    class Long(PanelApp):
+        def compose(self):
+            yield Rows([Column("n")], draw)
+
+    app = Long()
+    async with app.run_test(size=(40, 20)) as pilot:
+        rows = app.query_one(Rows)
+        rows.focus()
+        rows.show(range(10_000))
+        await pilot.press("end")
+        await pilot.pause()
+        assert rows.current == 9_999
+        assert rows.render_line(19).text.strip() == "9999"
+        assert len(set(asked)) <= 60
+        await pilot.press("home", "pagedown")
+        assert rows.current == 18
+
+
+@given(st.booleans(), st.sampled_from([None, "user", "tool_results"]), st.sampled_from(["", "tide", "RUN log", "zzz"]))
+def test_choosing_only_leaves_out(by_size: bool, section: Any, words: str) -> None:
+    found = chosen_rows(ROWS, by_size, section, words)
+    assert set(found) <= set(ROWS)
+    assert all(section in (None, r.section) for r in found)
+    if not words and section is None:
+        assert set(found) == set(ROWS)
+
+
+@given(st.integers(0, 200))
+def test_columns_fit_and_the_lowest_ranks_stay(width: int) -> None:
+    columns = [Column("a", 6, rank=2), Column("b"), Column("c", 8, rank=1), Column("d", 3)]
+    shown = fit(columns, width)
+    places = [place for place, _ in shown]
+    assert places == sorted(places) and {1, 3} <= set(places)
+    assert 0 not in places or 2 in places, "the higher rank goes first"
+    if width >= 20:
+        assert sum(w for _, w in shown) + len(shown) - 1 <= width
+
+
+@given(st.text(max_size=30), st.integers(0, 20), st.booleans())
+def test_a_cell_is_as_wide_as_its_column(text: str, width: int, right: bool) -> None:
+    from rich.cells import cell_len
+
+    flat = "".join(c for c in text if c.isprintable())
+    assert cell_len(fitted(flat, width, right)) == width
