@@ -58,7 +58,9 @@ _ERROR = re.compile(
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
 _RULE = re.compile(
     r"\b(?:always|never|must(?:n't)?|do not|don't|from now on|make sure|only ever|please keep|prefer|avoid"
-    r"|under no circumstances|sempre|nunca|jamais|não|siempre|no uses|immer|nie(?:mals)?|toujours|ne pas|mai)\b"
+    r"|under no circumstances|sempre|nunca|jamais|siempre|no (?:uses|toques|borres)"
+    r"|não (?:use|faça|mexa|altere|apague|toque|remova|mude|crie|escreva)"
+    r"|immer|nie(?:mals)?|toujours|ne (?:\w+ )?(?:pas|jamais))\b"
     r"|必ず|絶対|しないで|ください|必须|不要|始终",
     re.IGNORECASE,
 )
