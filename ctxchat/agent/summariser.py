@@ -1,0 +1,88 @@
+"""Summaries written by a model: whole groups in chunks that fit its window, each merged into the record so far.
+
+What it reads is data. A summary that was cut off, called a tool or came back empty is an error, never a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from ctxchat.agent.calls import Draft, ask
+from ctxchat.agent.prompts import prompt
+from ctxchat.core.errors import ModelError
+from ctxchat.core.events import Retry, Usage
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.ports import Clock, ModelPort, ModelRequest, TextPiece
+from ctxchat.core.summaries import chunks
+from ctxchat.core.view import Item, View
+
+MARGIN = 0.75
+"""Share of the free window that is filled: counts are estimates, and this model may never have been calibrated."""
+
+
+class ModelSummariser:
+    """Fulfils `core.ports.Summariser` with any model."""
+
+    def __init__(self, model: ModelPort, clock: Clock) -> None:
+        self._model = model
+        self._clock = clock
+
+    @property
+    def model(self) -> str:
+        """Who writes."""
+        return self._model.name
+
+    async def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncGenerator[str | Usage, None]:
+        """The summary piece by piece, and the usage of each call. Only the last of several chunks is told as it comes."""
+        system = prompt("summary").replace("{words}", str(max(60, int(max_tokens * 0.6))))
+        window = (await self._model.window()).tokens
+        taken = self._model.count(system + instructions) + max_tokens * 3
+        room = max(500, int((window - taken) * MARGIN))
+        pieces = chunks(groups, room, self._model.count)
+        for number, piece in enumerate(pieces, 1):
+            draft = Draft()
+            request = _request(system, _order(piece, instructions, previous, number, len(pieces)), max_tokens)
+            async with aclosing(ask(self._model, request, self._clock, 1)) as stream:
+                async for news in stream:
+                    if isinstance(news, Retry):
+                        continue
+                    draft.take(news)
+                    if number == len(pieces) and isinstance(news, TextPiece):
+                        yield news.text
+            if draft.end and draft.end.usage:
+                yield draft.end.usage
+            previous = _checked(draft)
+
+
+def _order(piece: str, instructions: str, previous: str, number: int, of: int) -> str:
+    parts = [f"<record_so_far>\n{previous}\n</record_so_far>"] if previous.strip() else []
+    parts.append(f'<messages part="{number}" of="{of}">\n{piece}\n</messages>')
+    if instructions.strip():
+        parts.append(f"The person asks of this record: {instructions.strip()}")
+    parts.append("Write the record now.")
+    return "\n\n".join(parts)
+
+
+def _request(system: str, order: str, max_tokens: int) -> ModelRequest:
+    items = (
+        Item(Message(seq=0, role="system", content=system), "system", 0, "system"),
+        Item(Message(seq=0, role="user", content=order), "user", 0, "user"),
+    )
+    return ModelRequest(View(items, (), (), 0, "", 0), max_tokens * 2)
+
+
+def _checked(draft: Draft) -> str:
+    """The text of a whole summary. Raises ModelError for one that is none."""
+    end = draft.end
+    if end is None or end.calls or end.finish == "tool_calls":
+        raise ModelError("The summary model called a tool instead of writing.", kind="bad_summary")
+    if end.finish == "length":
+        raise ModelError("The summary was cut off by the output limit.", kind="bad_summary")
+    if end.finish == "content_filter":
+        raise ModelError("The provider's content filter ended the summary.", kind="bad_summary")
+    if not draft.text.strip():
+        raise ModelError("The summary came back empty.", kind="bad_summary")
+    return draft.text
