@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from offline_talk import Talk, make_repository
+from tests.models.offline_talk import Talk, make_repository
 
 
 @pytest.fixture
