@@ -19,7 +19,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
 
     `keep_recent` messages at the end stay as they are; `keep_turns` is the same for the sliding window. `summary_tokens`,
     `recap_tokens` and `evidence_tokens` cap what takes the place of folded groups (small windows get less). Results up to
-    `result_tokens` are not worth shrinking. Messages over `oversize_tokens` are clipped; 0 means half the target.
+    `result_tokens` are not worth shrinking. Messages over `oversize_tokens` are clipped; 0 means a quarter of the limit.
     `clip_current` allows even the current user message to be clipped (emergencies). `micro_batch_groups` go at a time inside
     a long turn, and its newest `preserve_recent_rounds` stay.
     """

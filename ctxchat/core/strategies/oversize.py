@@ -30,7 +30,7 @@ class Oversize:
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         ground = Ground(view, ledger, self.options)
-        cap = max(LEAST, self.options.oversize_tokens or budget.target // 2)
+        cap = max(LEAST, self.options.oversize_tokens or budget.limit // 4)
         return one_step(self.name, ground, clip_step(self.name, ground, ground.entries, cap))
 
 
