@@ -28,7 +28,7 @@ async def free_up(app: CtxchatApp, argument: str = "") -> None:
     if preview.plan is None:
         app.chat.notice("info", preview.reason or "Nothing to free.")
         return
-    chosen = await app.push_screen_wait(PreviewScreen(preview))
+    chosen = await app.push_screen_wait(PreviewScreen(session, preview))
     if chosen is not None:
         agreed, steps = chosen
         app.run_pass(session.free_up(agreed, steps))
@@ -56,11 +56,13 @@ async def context(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def archive(app: CtxchatApp, argument: str = "") -> None:
-    """The history of compactions."""
+    """The history of compactions; a branch that was made there is opened."""
     from ctxchat.tui.screens.archive import ArchiveScreen
 
-    await app.push_screen_wait(ArchiveScreen(app.open_session(), app.services))
+    made = await app.push_screen_wait(ArchiveScreen(app.open_session(), app.services, argument))
     await app.chat.refresh_session()
+    if made:
+        await app.switch_session(made)
 
 
 async def xray(app: CtxchatApp, argument: str = "") -> None:

@@ -26,14 +26,14 @@ from tests.tui.test_chat import chatting, until, words
 
 async def test_enter_sends_and_ctrl_j_makes_a_line(tmp_path: Path) -> None:
     session = FakeSession()
-    async with chatting(tmp_path, session) as (app, pilot):
+    async with chatting(tmp_path, session) as (_, pilot):
         await pilot.press("a", "ctrl+j", "b", "enter")
         await until(pilot, lambda: session.sent == ["a\nb"])
 
 
 async def test_nothing_is_sent_when_there_is_nothing(tmp_path: Path) -> None:
     session = FakeSession()
-    async with chatting(tmp_path, session) as (app, pilot):
+    async with chatting(tmp_path, session) as (_, pilot):
         await pilot.press("enter", "space", "enter")
         assert session.sent == []
 
@@ -111,8 +111,8 @@ def test_what_can_be_completed(before: str, found: Wanted | None) -> None:
 
 def test_the_best_matches_come_first() -> None:
     files = ("docs/gauge.md", "src/gauge.py", "src/deep/er/gargantuan_usage.py", "README.md")
-    assert [c.label for c in file_choices("gauge.py", files)][0] == "src/gauge.py"
-    assert [c.label for c in file_choices("", files)][0] == "README.md"
+    assert file_choices("gauge.py", files)[0].label == "src/gauge.py"
+    assert file_choices("", files)[0].label == "README.md"
     assert command_choices("se")[0].insert == "/search "
     assert file_choices("zzzz", files) == []
 

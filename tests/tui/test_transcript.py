@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from textual.widgets import Static
+from textual.widgets._markdown import MarkdownParagraph
+
 from ctxchat.core.events import TextDelta
 from ctxchat.core.grouping import single
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Message
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
+from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.widgets.blocks import CompactionMark
+from ctxchat.tui.widgets.reply import ReplyBlock
 from ctxchat.tui.widgets.transcript import MOST, STEP, Transcript
 from tests.tui.fakes import AT, FakeSession, Pause, reply
 from tests.tui.test_chat import chatting, until, words
@@ -20,6 +25,11 @@ def long_talk(messages: int) -> list[Message]:
         Message(seq=n, role="user" if n % 2 else "assistant", content=f"message number {n}.", at=AT)
         for n in range(1, messages + 1)
     ]
+
+
+def reading(app: CtxchatApp) -> list[str]:
+    """Some lines in the middle, without the scrollbar."""
+    return [line[:80] for line in words(app).split("\n")[5:12]]
 
 
 def mounted(transcript: Transcript) -> int:
@@ -70,13 +80,13 @@ async def test_a_reader_who_scrolled_up_is_left_alone_while_text_arrives(tmp_pat
         await until(pilot, lambda: app.has_class("-busy"))
         await pilot.press("pageup", "pageup")
         await pilot.pause()
-        before, y = words(app).split("\n")[5:12], transcript.scroll_y
+        before, y = reading(app), transcript.scroll_y
         session.gate("a").set()
         await until(pilot, lambda: transcript.virtual_size.height > 200)
-        assert transcript.scroll_y == y and words(app).split("\n")[5:12] == before
+        assert transcript.scroll_y == y and reading(app) == before
         session.gate("b").set()
         await until(pilot, lambda: not app.has_class("-busy"))
-        assert words(app).split("\n")[5:12] == before
+        assert reading(app) == before
 
 
 async def test_the_end_stays_in_sight_for_one_who_did_not(tmp_path: Path) -> None:
@@ -122,7 +132,7 @@ def compacted(session: FakeSession) -> Change:
 async def test_a_compaction_is_a_ruled_line_that_can_be_undone(tmp_path: Path) -> None:
     session = FakeSession(messages=long_talk(30))
     change = compacted(session)
-    object.__setattr__(session, "state", type(session.state)(ledger=session.state.ledger.apply(change)))
+    session.state = type(session.state)(ledger=session.state.ledger.apply(change))
     async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
         await until(pilot, lambda: app.query(CompactionMark))
         mark = app.query_one(CompactionMark)
@@ -173,3 +183,18 @@ async def test_a_very_long_answer_is_one_widget_and_whole(tmp_path: Path) -> Non
     async with chatting(tmp_path, session) as (app, pilot):
         await until(pilot, lambda: "item 299" in words(app))
         assert len(app.chat.transcript.query("*")) < 15
+
+
+async def test_an_answer_is_whole_although_a_line_below_it_changes_as_it_is_finished(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        answer, below = ReplyBlock(streaming=True), Static("below", markup=False)
+        await app.chat.transcript.add(answer, below)
+        answer.feed("\n\n".join(f"paragraph {n}" for n in range(20)))
+        await pilot.pause(0.1)
+        await answer.finish()
+        for n in range(5):
+            below.update(f"changed\n{n}")
+            await pilot.pause()
+        await until(pilot, lambda: len(answer.query(MarkdownParagraph)) == 20)
+        below.update("changed again\n\n")
+        await until(pilot, lambda: answer.region.height >= 39)

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from ctxchat.tui.widgets.blocks import Line
 
 
-class Head(Line):
+class FoldHead(Line):
     """The line itself; drawn by the fold it belongs to."""
 
     def __init__(self, fold: Fold) -> None:
@@ -35,7 +35,7 @@ class Fold(Widget, can_focus=True):
     unfolded: reactive[bool] = reactive(False, init=False)
 
     def compose(self) -> ComposeResult:
-        yield Head(self)
+        yield FoldHead(self)
 
     def head(self, width: int) -> Content:
         """The line in this many cells."""
@@ -65,7 +65,7 @@ class Fold(Widget, can_focus=True):
 
     def redraw(self) -> None:
         """After a change of what the line says."""
-        for head in self.query(Head):
+        for head in self.query(FoldHead):
             head.refresh()
 
     def redraw_body(self) -> None:

@@ -1,4 +1,4 @@
-"""What the model says and thinks. A reply in progress is drawn as plain lines by one cheap widget and made Markdown once, at its end.
+"""What the model says and thinks. A reply in progress is drawn as plain lines by one cheap widget, and made Markdown once.
 
 Appending to Markdown while it streams is quadratic in its last block; lines are not.
 """

@@ -60,7 +60,11 @@ class More(Static, can_focus=True):
 
 
 class Transcript(VerticalScroll):
-    """`show` a record, `add` live widgets, `settle` what they became."""
+    """`show` a record, `add` live widgets, `settle` what they became.
+
+    Laid out by `vertical`, not by Textual's faster `stream`: that one keeps the old height of a child whose inside has
+    grown when a later child changes in the same moment (8.2.8), which cuts answers off.
+    """
 
     def __init__(self) -> None:
         super().__init__(id="transcript")
