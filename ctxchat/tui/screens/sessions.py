@@ -1,0 +1,195 @@
+"""All stored sessions: find one, go on with it, begin anew, rename, fork, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widget import Widget
+from textual.widgets import Input
+
+from ctxchat.tui.figures_text import age, count
+from ctxchat.tui.screens.asking import AskText, Confirm
+from ctxchat.tui.screens.panel import Heading, Panel
+from ctxchat.tui.services import ChatSession, Services, SessionRow
+from ctxchat.tui.text import one_line, short
+from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+NEW = ""
+"""What stands for a session that is still to be begun."""
+
+COLUMNS = (
+    Column("", 1),
+    Column("title", least=36),
+    Column("last used", 11, right=True, rank=1),
+    Column("messages", 8, right=True, rank=3),
+    Column("used", 7, right=True, rank=2),
+    Column("compacted", 9, right=True, rank=5),
+    Column("model", 22, rank=4),
+)
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """A session in the list, and how many forks deep it is."""
+
+    row: SessionRow
+    depth: int = 0
+
+
+def as_tree(rows: Sequence[SessionRow]) -> list[Branch]:
+    """Sessions as they come, each fork below the one it came from. One whose parent is gone, or which is its own
+    ancestor, stands alone."""
+    ids = {row.id for row in rows}
+    children: dict[str, list[SessionRow]] = {}
+    for row in rows:
+        children.setdefault(row.parent if row.parent in ids else "", []).append(row)
+    placed: set[str] = set()
+
+    def below(parent: str) -> Iterator[Branch]:
+        waiting = [Branch(row) for row in reversed(children.get(parent, ()))]
+        while waiting:
+            branch = waiting.pop()
+            if branch.row.id in placed:
+                continue
+            placed.add(branch.row.id)
+            yield branch
+            waiting += [Branch(row, branch.depth + 1) for row in reversed(children.get(branch.row.id, ()))]
+
+    tree = list(below(""))
+    return tree + [Branch(row) for row in rows if row.id not in placed]
+
+
+def found(tree: Sequence[Branch], words: str) -> list[Branch]:
+    """Those whose title, id or model hold all the words."""
+    wanted = words.casefold().split()
+    return [b for b in tree if all(w in f"{b.row.title} {b.row.id} {b.row.model}".casefold() for w in wanted)]
+
+
+class SessionsScreen(Panel[str]):
+    """Comes back with the id of the session to go on with, `NEW` for a new one, or None."""
+
+    BINDINGS = [
+        Binding("enter", "resume", "go on with it", key_display="enter"),
+        Binding("n", "new", "new"),
+        Binding("r", "rename", "rename"),
+        Binding("f", "fork", "fork"),
+        Binding("d", "delete", "delete"),
+        Binding("slash", "find", "find", key_display="/"),
+        Binding("escape", "back", "back"),
+    ]
+
+    def __init__(self, services: Services, session: ChatSession | None = None, now: datetime | None = None) -> None:
+        super().__init__(name="sessions", classes="panel")
+        self._services, self._session = services, session
+        self._now = now or datetime.now(UTC)
+        self._tree: list[Branch] = []
+
+    def compose(self) -> ComposeResult:
+        yield Heading("Sessions")
+        yield Rows(COLUMNS, self._cells, empty="looking …")
+        yield Input(placeholder="words of a title or a model", classes="find", compact=True)
+        yield self.footer()
+
+    def on_mount(self) -> None:
+        self.set_focus(self.home)
+        self.run_worker(self._load(self._session.id if self._session else ""), group="load", exit_on_error=False)
+
+    # ── what it shows ──
+
+    @property
+    def home(self) -> Widget | None:
+        return self.query_one(Rows)
+
+    @property
+    def chosen(self) -> SessionRow | None:
+        """The session under the cursor."""
+        branch = self.query_one(Rows).current
+        return branch.row if branch else None
+
+    async def _load(self, at: str = "") -> None:
+        rows = await self.attempt(self._services.sessions())
+        self._tree = as_tree(rows or ())
+        self._show(at)
+
+    def _show(self, at: str = "") -> None:
+        shown = found(self._tree, self.query_one(Input).value)
+        rows = self.query_one(Rows)
+        rows.retitle(COLUMNS, "Nothing found." if self._tree else "No session is stored yet. n begins one.")
+        rows.show(shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None))
+        self.query_one(Heading).show("Sessions", count(len(shown), "session"))
+
+    def _cells(self, branch: Branch) -> tuple[Cell, ...]:
+        row = branch.row
+        here = self._session is not None and row.id == self._session.id
+        title = one_line(row.title) or "without a title"
+        return (
+            ("●" if here else "", "good"),
+            "  " * min(branch.depth - 1, 8) + ("└ " if branch.depth else "") + title,
+            (age(row.updated, self._now), "dim"),
+            (f"{row.messages:,}", ""),
+            (short(row.used), ""),
+            (str(row.compactions) if row.compactions else "", "dim"),
+            (one_line(row.model, 60).rsplit("/", 1)[-1], "dim"),
+        )
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.input.set_class(bool(event.value), "-filled")
+        self._show()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.set_focus(self.home)
+
+    # ── what is done ──
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        self.action_resume()
+
+    def action_find(self) -> None:
+        self.set_focus(self.query_one(Input))
+
+    def action_resume(self) -> None:
+        if row := self.chosen:
+            self.dismiss(row.id)
+
+    def action_new(self) -> None:
+        self.dismiss(NEW)
+
+    def action_rename(self) -> None:
+        if row := self.chosen:
+            self.run_worker(self._rename(row), group="verb", exit_on_error=False)
+
+    async def _rename(self, row: SessionRow) -> None:
+        title = await self.app.push_screen_wait(AskText("New title", row.title))
+        if not title:
+            return
+        if self._session and row.id == self._session.id:
+            await self.attempt(self._session.rename(title))
+        elif other := await self.attempt(self._services.open(row.id)):
+            await self.attempt(other.rename(title))
+            await other.close()
+        await self._load(row.id)
+
+    def action_fork(self) -> None:
+        if row := self.chosen:
+            self.run_worker(self._fork(row), group="verb", exit_on_error=False)
+
+    async def _fork(self, row: SessionRow) -> None:
+        made = await self.attempt(self._services.fork(row.id))
+        await self._load(made or row.id)
+
+    def action_delete(self) -> None:
+        if row := self.chosen:
+            self.run_worker(self._delete(row), group="verb", exit_on_error=False)
+
+    async def _delete(self, row: SessionRow) -> None:
+        if self._session and row.id == self._session.id:
+            self.notify("This session is open here. Open another one first.", severity="warning", markup=False)
+            return
+        title = one_line(row.title, 60) or row.id
+        question = f"Delete “{title}” with its {count(row.messages, 'message')} and its files, for good?"
+        if await self.app.push_screen_wait(Confirm(question)):
+            await self.attempt(self._services.delete(row.id))
+            await self._load()

@@ -1,0 +1,250 @@
+"""Sessions and models: lists to choose from."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.screen import Screen
+from textual.widgets import Input
+
+from ctxchat.core.errors import StorageError
+from ctxchat.tui.screens.asking import AskText, Confirm
+from ctxchat.tui.screens.models import ModelsScreen, fit_words, matching, price_words
+from ctxchat.tui.screens.sessions import NEW, SessionsScreen, as_tree, found
+from ctxchat.tui.services import ModelRow, SessionRow
+from ctxchat.tui.widgets.rows import Rows
+from tests.tui.desk import ROW, Desk, Doors, at, state
+from tests.tui.panel_app import PanelApp
+
+UNASKED = object()
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def row(id: str, title: str, parent: str = "", **changes: Any) -> SessionRow:
+    return msgspec.structs.replace(ROW, id=id, title=title, parent=parent, **changes)
+
+
+SESSIONS = [
+    row("s1", "harbour-logger"),
+    row("s4", "[/x] \x1b]0;t\x07 notes", updated=at(-400)),
+    row("s2", "night shift", "s1"),
+    row("s3", "polling every 30 s", "s2"),
+]
+MODELS = [
+    ModelRow("openai/gpt-5", "openai", False, 400_000, "catalogue", 1.25, 10, "no key: set OPENAI_API_KEY"),
+    ModelRow("claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue", 3, 15),
+    ModelRow("ollama/[qwen3]:8b", "ollama", True, 512, "loaded", 0, 0, "local"),
+    ModelRow("some/model", "some", True, 0, "assumed"),
+]
+
+
+class Opened(PanelApp):
+    def __init__(self, screen: Screen[Any]) -> None:
+        super().__init__()
+        self.over = screen
+        self.result: Any = UNASKED
+
+    def on_mount(self) -> None:
+        self.push_screen(self.over, self.take)
+
+    def take(self, result: Any) -> None:
+        self.result = result
+
+    def lines(self) -> list[str]:
+        rows = self.over.query_one(Rows)
+        return [rows.render_line(y).text for y in range(1 + len(rows.items))]
+
+    async def settle(self) -> None:
+        await self.over.workers.wait_for_complete()
+
+
+def sessions(folder: Path, desk: Desk | None = None) -> tuple[Opened, Doors]:
+    doors = Doors(folder, SESSIONS)
+    return Opened(SessionsScreen(doors, desk, NOW)), doors
+
+
+# ── sessions ──
+
+
+async def test_forks_stand_below_what_they_came_from(tmp_path: Path) -> None:
+    app, _ = sessions(tmp_path, Desk())
+    async with app.run_test(size=(120, 24)) as pilot:
+        await app.settle()
+        lines = app.lines()
+        assert [line[2:40].rstrip() for line in lines[1:]] == [
+            "harbour-logger",
+            "└ night shift",
+            "  └ polling every 30 s",
+            "[/x] notes",
+        ]
+        assert lines[1].startswith("●") and "30 min" in lines[1] and "18.4k" in lines[1]
+        await pilot.press("down", "enter")
+        assert app.result == "s2"
+
+
+async def test_typing_finds_and_enter_goes_on(tmp_path: Path) -> None:
+    app, _ = sessions(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.settle()
+        await pilot.press("slash", *"polling", "enter", "enter")
+        assert app.result == "s3"
+
+
+async def test_n_is_a_new_one(tmp_path: Path) -> None:
+    app, _ = sessions(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("n")
+        assert app.result == NEW and app.result is not None
+
+
+async def test_deleting_asks_first_and_no_keeps_it(tmp_path: Path) -> None:
+    app, doors = sessions(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.settle()
+        await pilot.press("down", "d")
+        await pilot.pause()
+        assert isinstance(app.screen, Confirm)
+        await pilot.press("escape")
+        await app.settle()
+        assert len(doors.rows) == 4
+        await pilot.press("d")
+        await pilot.pause()
+        await pilot.press("y")
+        await app.settle()
+        await pilot.pause()
+        assert [r.id for r in doors.rows] == ["s1", "s4", "s3"]
+        assert len(app.lines()) == 4
+
+
+async def test_the_open_session_is_not_deleted(tmp_path: Path) -> None:
+    app, doors = sessions(tmp_path, Desk())
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await app.settle()
+        await pilot.press("d")
+        await app.settle()
+        assert app.screen is app.over and len(doors.rows) == 4
+
+
+async def test_renaming_the_open_session_and_another(tmp_path: Path) -> None:
+    desk = Desk()
+    app, doors = sessions(tmp_path, desk)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.settle()
+        await pilot.press("r")
+        await pilot.pause()
+        assert isinstance(app.screen, AskText)
+        app.screen.query_one(Input).value = "tides"
+        await pilot.press("enter")
+        await app.settle()
+        assert desk.state.title == "tides"
+        await pilot.press("down", "r")
+        await pilot.pause()
+        app.screen.query_one(Input).value = "nights"
+        await pilot.press("enter")
+        await app.settle()
+        await pilot.pause()
+        assert doors.desks["s2"].state.title == "nights"
+        assert any("nights" in line for line in app.lines())
+
+
+async def test_a_fork_appears_under_its_parent_with_the_cursor_on_it(tmp_path: Path) -> None:
+    app, doors = sessions(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.settle()
+        await pilot.press("f")
+        await app.settle()
+        await pilot.pause()
+        assert doors.rows[-1].parent == "s1"
+        rows = app.over.query_one(Rows)
+        assert rows.current.row.id == doors.rows[-1].id and rows.current.depth == 1
+
+
+async def test_no_session_is_said(tmp_path: Path) -> None:
+    app = Opened(SessionsScreen(Doors(tmp_path), None, NOW))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.settle()
+        assert "No session is stored yet" in app.over.query_one(Rows).render_line(1).text
+        await pilot.press("enter", "r", "f", "d")
+        assert app.result is UNASKED
+
+
+class Broken(Doors):
+    async def sessions(self) -> list[SessionRow]:
+        raise StorageError("The store [/x] cannot be read.", "Run ctxchat doctor.")
+
+
+async def test_a_store_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    app = Opened(SessionsScreen(Broken(tmp_path), None, NOW))
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await app.settle()
+        await pilot.pause()
+        assert [n.message for n in app._notifications] == ["The store [/x] cannot be read. Run ctxchat doctor."]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12, unique_by=lambda pair: pair[0]))
+def test_every_session_is_in_the_tree_once_whatever_its_parents(pairs: list[tuple[int, int]]) -> None:
+    rows = [row(f"s{own}", "t", f"s{parent}") for own, parent in pairs]
+    tree = as_tree(rows)
+    assert sorted(b.row.id for b in tree) == sorted(r.id for r in rows)
+    assert found(tree, "") == tree
+
+
+# ── models ──
+
+
+def models(folder: Path) -> Opened:
+    return Opened(ModelsScreen(Doors(folder, models=MODELS), Desk(state(20))))
+
+
+async def test_each_model_says_whether_this_session_fits(tmp_path: Path) -> None:
+    app = models(tmp_path)
+    async with app.run_test(size=(140, 24)) as pilot:
+        await app.settle()
+        lines = app.lines()
+        assert lines[1].startswith("●") and "fits" in lines[1] and "3.00 / 15.00" in lines[1]
+        assert "too much" in lines[2] and "free" in lines[2] and "[qwen3]" in lines[2]
+        assert "window unknown" in lines[3]
+        assert "no key" in lines[4]
+        await pilot.press("down", "enter")
+        assert app.result == "ollama/[qwen3]:8b"
+
+
+async def test_a_model_that_cannot_be_had_says_why_instead(tmp_path: Path) -> None:
+    app = models(tmp_path)
+    async with app.run_test(size=(120, 24), notifications=True) as pilot:
+        await app.settle()
+        await pilot.press("end", "enter")
+        await pilot.pause()
+        assert app.result is UNASKED
+        assert "no key: set OPENAI_API_KEY" in next(iter(app._notifications)).message
+
+
+async def test_typing_narrows_the_list(tmp_path: Path) -> None:
+    app = models(tmp_path)
+    async with app.run_test(size=(120, 24)) as pilot:
+        await app.settle()
+        await pilot.press("slash", *"qwen", "enter", "enter")
+        assert app.result == "ollama/[qwen3]:8b"
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 20), (20, 6)])
+async def test_both_fit(size: tuple[int, int], tmp_path: Path) -> None:
+    for app in (models(tmp_path), sessions(tmp_path)[0]):
+        async with app.run_test(size=size):
+            await app.settle()
+            assert all(len(line) == app.over.query_one(Rows).size.width for line in app.lines()[:1])
+
+
+def test_words_for_prices_and_room() -> None:
+    assert [price_words(m) for m in MODELS] == ["1.25 / 10.00", "3.00 / 15.00", "free", ""]
+    assert fit_words(0, 0) == "window unknown"
+    assert fit_words(9_000, 8_000) == "1.0k too much"
+    assert fit_words(4_000, 8_000) == "fits, 50 %"
+    assert [m.name for m in matching(MODELS, "")][-1] == "openai/gpt-5"
+    assert matching(MODELS, "zzzz") == []
