@@ -373,6 +373,7 @@ class HookSettings(Table, frozen=True):
     name: Annotated[str, opt("What it is called in notices.")] = ""
     when: Annotated[Condition, opt("Only if.")] = Condition()
     command: Annotated[str, opt("`run`: the command line; the event comes as JSON on its standard input.")] = ""
+    show_output: Annotated[bool, opt("`run`: what it prints goes to the model as a note.")] = False
     text: Annotated[str, opt("`notify` and `inject`: the words.")] = ""
     strategy: Annotated[str, opt("`compact_context`: another strategy than usual.", names="strategies")] = ""
     instructions: Annotated[str, opt("`compact_context`: what the summary should heed.")] = ""

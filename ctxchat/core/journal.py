@@ -11,6 +11,7 @@ import msgspec
 
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import CompactionFinished, Usage
+from ctxchat.core.hooks import Tally
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Reason
@@ -76,7 +77,15 @@ class ModelChosen(msgspec.Struct, frozen=True, tag="model_chosen"):
     model: str
 
 
-Record = Sealed | Changed | Undone | Measured | PassStarted | PassEnded | Named | ModelChosen
+class HookFired(msgspec.Struct, frozen=True, tag="hook_fired"):
+    """A hook with a cooldown or a limit did something, in this turn."""
+
+    hook: str
+    turn: int
+    at: str = ""
+
+
+Record = Sealed | Changed | Undone | Measured | PassStarted | PassEnded | Named | ModelChosen | HookFired
 
 
 class Partial(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -89,7 +98,7 @@ class Partial(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its journal says. `fills` are tokens used at the end of each turn; `skipped` are entries that could not
-    be taken, in words."""
+    be taken, in words; `hooks` how often hooks with a limit did something, by their name."""
 
     ledger: Ledger = Ledger()
     title: str = ""
@@ -102,6 +111,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     cached: int = 0
     passes: tuple[CompactionFinished, ...] = ()
     skipped: tuple[str, ...] = ()
+    hooks: dict[str, Tally] = {}
 
 
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
@@ -159,3 +169,5 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, title=title)
         case ModelChosen(model=model):
             return ledger, replace(state, model=model)
+        case HookFired(hook=hook, turn=turn):
+            return ledger, replace(state, hooks={**state.hooks, hook: state.hooks.get(hook, Tally()).after(turn)})

@@ -1,0 +1,164 @@
+"""Hooks: what to do when something happens. Which of them act at a moment, and when they may again. Pure.
+
+Knows no command, no session and no settings file; `agent.hooks` carries out what is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Literal
+
+import msgspec
+
+HookEvent = Literal[
+    "session_started",
+    "session_finished",
+    "turn_started",
+    "turn_finished",
+    "tool_started",
+    "tool_finished",
+    "compaction_started",
+    "compaction_finished",
+    "error",
+]
+
+# ── conditions ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """What conditions are about. `context_pressure` is used / limit, `tool_calls` those of the turn so far, `message_count`
+    the messages of the conversation in view; `tool_name` is empty where the event is not about a tool."""
+
+    context_pressure: float = 0.0
+    turn_count: int = 0
+    tool_calls: int = 0
+    message_count: int = 0
+    tool_name: str = ""
+
+
+class When(msgspec.Struct, frozen=True, omit_defaults=True, rename={"not_": "not"}):
+    """All that is given must hold; nothing given always holds. Numbers mean `at least`, `tool_name` may have wildcards."""
+
+    context_pressure: float | None = None
+    turn_count: int | None = None
+    tool_calls: int | None = None
+    message_count: int | None = None
+    tool_name: str | None = None
+    all_of: tuple[When, ...] | None = None
+    any_of: tuple[When, ...] | None = None
+    not_: When | None = None
+
+
+def holds(when: When, moment: Moment) -> bool:
+    """True when every part of the condition that is given holds. `any_of` of nothing never does, `all_of` of nothing does."""
+    least = (
+        (when.context_pressure, moment.context_pressure),
+        (when.turn_count, moment.turn_count),
+        (when.tool_calls, moment.tool_calls),
+        (when.message_count, moment.message_count),
+    )
+    if any(wanted is not None and there < wanted for wanted, there in least):
+        return False
+    name = moment.tool_name
+    if when.tool_name is not None and not (name and fnmatchcase(name, when.tool_name)):
+        return False
+    if when.all_of is not None and not all(holds(each, moment) for each in when.all_of):
+        return False
+    if when.any_of is not None and not any(holds(each, moment) for each in when.any_of):
+        return False
+    return when.not_ is None or not holds(when.not_, moment)
+
+
+# ── actions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CompactContext(msgspec.Struct, frozen=True):
+    """Make room, with another strategy than usual where one is named; `instructions` are for the summary."""
+
+    strategy: str = ""
+    instructions: str = ""
+
+
+class RunCommand(msgspec.Struct, frozen=True):
+    """Run a command line, ended after `timeout` seconds. `show_output`: what it prints becomes a note for the model."""
+
+    command: str
+    timeout: float = 30.0
+    show_output: bool = False
+
+
+class Notify(msgspec.Struct, frozen=True):
+    """Tell the person."""
+
+    text: str
+
+
+class Inject(msgspec.Struct, frozen=True):
+    """Tell the model, with its next request."""
+
+    text: str
+
+
+Action = CompactContext | RunCommand | Notify | Inject
+
+# ── which, and how often ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Hook(msgspec.Struct, frozen=True):
+    """Something to do at an event. `name` is unique among the hooks of a session; `cooldown` in turns, `max_fires` 0 for no
+    end, higher `priority` goes first."""
+
+    name: str
+    event: HookEvent
+    action: Action
+    when: When = When()
+    cooldown: int = 0
+    max_fires: int = 0
+    priority: int = 0
+
+    @property
+    def counts(self) -> bool:
+        """How often it acted matters, so it is worth remembering."""
+        return bool(self.cooldown or self.max_fires)
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """How often a hook did something in a session, and the turn in which it last did."""
+
+    fires: int = 0
+    turn: int = 0
+
+    def after(self, turn: int) -> Tally:
+        """Once more, in this turn."""
+        return Tally(self.fires + 1, turn)
+
+
+def rested(hook: Hook, tally: Tally, turn: int) -> bool:
+    """True when the hook may act again: not too often yet, and `cooldown` turns after it last did something."""
+    if not tally.fires:
+        return True
+    if hook.max_fires and tally.fires >= hook.max_fires:
+        return False
+    return turn - tally.turn >= hook.cooldown
+
+
+def firing(
+    hooks: Sequence[Hook], event: HookEvent, moment: Moment, tallies: Mapping[str, Tally] | None = None
+) -> tuple[Hook, ...]:
+    """The hooks that act now: highest priority first, those of one priority in the order given."""
+    known = tallies or {}
+    able = [
+        hook
+        for hook in hooks
+        if hook.event == event
+        and rested(hook, known.get(hook.name, Tally()), moment.turn_count)
+        and holds(hook.when, moment)
+    ]
+    return tuple(sorted(able, key=lambda hook: -hook.priority))
+
+
+def replaces_automatic(hooks: Sequence[Hook]) -> bool:
+    """True when one of them makes room in the course of turns, so that no pass need start by itself before a request."""
+    events = {"turn_started", "turn_finished", "tool_started", "tool_finished"}
+    return any(isinstance(hook.action, CompactContext) and hook.event in events for hook in hooks)
