@@ -1,33 +1,99 @@
-"""Whether an error means that the prompt did not fit the model's context window. Pure; looks at words, codes and status only."""
+"""Whether an error means that the prompt did not fit the model's context window, and what the refusal tells of sizes.
+
+Pure: looks at classes, statuses, codes and words, whatever object they come in; imports no provider's library.
+"""
 
 from __future__ import annotations
 
-import re
-
-from ctxchat.core.errors import ModelError
-
-_WORDS = re.compile(
-    r"context[ _-]?(?:length|window|size|limit)|maximum (?:context|prompt|model) length|prompt is too long"
-    r"|too many (?:input )?tokens|input (?:is|length).{0,40}(?:too long|exceeds?)|exceeds? .{0,30}context"
-    r"|reduce the length of the messages|input tokens exceed",
-    re.I,
+from ctxchat.core.overflow_evidence import Reading, readings
+from ctxchat.core.overflow_sizes import named_window, room_for_output
+from ctxchat.core.overflow_words import (
+    BARE,
+    DENIED_CODE,
+    EXPLICIT,
+    OVERFLOW_CODE,
+    OVERFLOW_NUMBERS,
+    SIZE,
+    SIZE_CODE,
+    WEAK,
+    denied,
 )
-_WINDOW = re.compile(
-    r"(?:n_ctx\D{0,6}|maximum context length (?:is|of) |context (?:window|size|length)\D{0,20})(\d[\d,]{2,})", re.I
-)
+
+_NEVER_STATUS = {401, 402, 403, 404, 407, 408, 429}
+_NEVER_KIND = {"rate_limit", "quota", "auth", "content_filter", "not_found", "timeout"}
+_NEVER_NAME = {
+    *("RateLimitError", "AuthenticationError", "PermissionDeniedError", "NotFoundError", "ContentPolicyViolationError"),
+    *("BudgetExceededError", "Timeout", "APITimeoutError", "TimeoutException", "TimeoutError", "ThrottlingException"),
+}
+_OVERFLOW_NAME = {"ContextWindowExceededError", "ContextLengthExceededError", "ContextOverflowError"}
 
 
 def is_context_overflow(error: object, *, estimated_tokens: int | None = None, window: int | None = None) -> bool:
-    """True where a server refused a prompt as longer than its window."""
-    if isinstance(error, ModelError) and error.kind == "overflow":
-        return True
-    if getattr(error, "status", 0) == 429 or getattr(error, "status_code", 0) == 429:
-        return False
-    body = getattr(error, "body", "")
-    return bool(_WORDS.search(f"{error} {body}"))
+    """True where a server refused a prompt as longer than its window, or answered one that was.
+
+    `error` may be an exception of any library (with its causes), a body, an event of a stream, a reply, or a text.
+    `estimated_tokens` is our own count of the prompt and `window` the believed window, both in tokens: with both, a
+    refusal without a reason is believed from half the window on, and a body «too large» is not believed below it.
+
+    In this order, for each error of a chain, the outermost first: a server's own code for it; then what it never is
+    (rate, quota, key, filter, output limit); then words; then status and size. Never raises.
+    """
+    share = estimated_tokens / window if estimated_tokens is not None and window else None
+    for reading in readings(error):
+        verdict = _verdict(reading, share, window or 0)
+        if verdict is not None:
+            return verdict
+    return False
 
 
 def stated_window(error: object) -> int:
-    """The window in tokens that the server names in its refusal, 0 where it names none."""
-    match = _WINDOW.search(f"{error} {getattr(error, 'body', '')}")
-    return int(match[1].replace(",", "")) if match else 0
+    """The window in tokens that the server names in its refusal; 0 where it names none, or refused for another reason."""
+    return named_window(_refusal(error))
+
+
+def output_excess(error: object, *, estimated_tokens: int | None = None) -> int:
+    """The largest output in tokens that would fit, where the server says that the input fits and input and output together
+    do not; 0 otherwise. Some servers tell only a lower bound of the input: then `estimated_tokens`, our count, is used.
+    """
+    return room_for_output(_refusal(error), estimated_tokens)
+
+
+def _refusal(error: object) -> str:
+    """The words of the first error of a chain that is an overflow; nothing where another one comes before it."""
+    for reading in readings(error):
+        verdict = _verdict(reading, None, 0)
+        if verdict is not None:
+            return reading.words if verdict else ""
+    return ""
+
+
+def _verdict(reading: Reading, share: float | None, window: int) -> bool | None:
+    """True, False, or None where this error of the chain says nothing of it."""
+    if reading.kind == "overflow" or _coded(reading.codes):
+        return True
+    words = reading.words
+    if _never(reading, words):
+        return False
+    if window and (reading.total > window or reading.prompt >= 0.99 * window and not reading.said):
+        return True
+    if EXPLICIT.search(words) or reading.names & _OVERFLOW_NAME:
+        return True
+    if 413 in reading.statuses or SIZE.search(words) or any(SIZE_CODE.fullmatch(code) for code in reading.codes):
+        return share is None or share >= 0.5
+    if WEAK.search(words) or (400 in reading.statuses and all(BARE.match(text) for text in reading.texts)):
+        return True if share is not None and share >= 0.5 else None
+    return None
+
+
+def _coded(codes: list[str]) -> bool:
+    return any(code in OVERFLOW_NUMBERS or OVERFLOW_CODE.match(code) for code in codes)
+
+
+def _never(reading: Reading, words: str) -> bool:
+    return bool(
+        reading.kind in _NEVER_KIND
+        or reading.statuses & _NEVER_STATUS
+        or reading.names & _NEVER_NAME
+        or any(DENIED_CODE.search(code) for code in reading.codes)
+        or denied(words)
+    )

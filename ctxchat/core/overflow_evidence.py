@@ -1,0 +1,255 @@
+"""What an error says, whatever it is: class names, statuses, codes, words and usage, gathered without knowing any SDK.
+
+Reads a bounded part of it, never raises, imports no provider's library; judges nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar, cast
+
+from ctxchat.core.errors import ModelError
+
+_HEAD, _TAIL = 16_000, 4_000
+"""Characters read of a long text: what a server has to say stands at its beginning, or at the end of a traceback."""
+_TEXTS = 60_000
+"""Characters kept of one error altogether."""
+_PARSED = 200_000
+"""Texts longer than this are not parsed as JSON, only read."""
+_NODES, _CAUSES = 400, 30
+"""Values looked at in one error, and errors in one chain."""
+
+_STATUS_KEYS = {"status", "statuscode", "httpstatus", "httpstatuscode", "httpcode", "code", "errorcode"}
+_CODE_KEYS = {
+    *("code", "type", "status", "errorcode", "errcode", "errortype", "statuscode", "reason", "name", "title"),
+    *("finishreason", "stopreason", "nativefinishreason", "errornum"),
+}
+_TALK = {"choices", "candidates", "delta", "output"}
+"""Keys of a reply: the model's own words are no evidence of anything."""
+_ENDINGS = {"finishreason", "stopreason", "nativefinishreason"}
+_UNREAD = {"input", "prompt", "request", "headers", "stack", "failedgeneration", "config", "hint", "url", "requestid"}
+"""Keys that echo what was sent, or say nothing of why."""
+_ATTRIBUTES = (
+    *("status_code", "status", "http_status", "code", "type", "error_code", "finish_reason", "stop_reason"),
+    *("message", "detail", "msg", "text", "body", "error", "errors", "error_message", "response", "args"),
+)
+_INNER = ("original_exception", "__cause__", "__context__", "exceptions")
+_SAID = re.compile(
+    r"(?:error code|status(?:[ _]?code)?|http(?:/[\d.]+)?(?: error)?|status was|api error)[\"'\\]{0,4}[\s:=(\-]{0,4}([45]\d\d)\b"
+    r"|\A\W{0,3}(?:error\W{1,2})?([45]\d\d)\b(?!,\d|\.\d|\s*\w{0,9}\s*tokens)",
+    re.I,
+)
+_NAMED = re.compile(
+    r"\b(?:error_?code|code|type|status|err_?code|__type)\\{0,8}[\"']?\s{0,2}[:=]\s{0,2}\\{0,8}[\"']?([\w.\-#]{3,80})",
+    re.I,
+)
+_ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_decoder = json.JSONDecoder()
+_T = TypeVar("_T")
+
+
+class Reading:
+    """One error of a chain. `names` are its classes, `statuses` HTTP ones, `codes` what stands in code and type fields,
+    `texts` its words, `kind` a ModelError's; `prompt`, `total` and `said` are a reply's tokens in, altogether and out."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.statuses: set[int] = set()
+        self.codes: list[str] = []
+        self.texts: list[str] = []
+        self.kind = ""
+        self.prompt = self.total = self.said = 0
+        self._room = _TEXTS
+        self._nodes = _NODES
+
+    @property
+    def words(self) -> str:
+        """All texts, each on lines of its own."""
+        return "\n".join(self.texts)
+
+    def take(self, value: object, key: str = "", depth: int = 0) -> None:
+        """Adds a value found under `key`: a text, a number, a mapping, a list, or an object with an error's attributes."""
+        self._nodes -= 1
+        if self._nodes < 0 or depth > 12 or value is None:
+            return
+        if isinstance(value, bytes | bytearray | memoryview):
+            self.take(bytes(value[: _PARSED + 1]).decode("utf-8", "replace"), key, depth + 1)
+        elif isinstance(value, str):
+            self._text(value, key, depth)
+        elif isinstance(value, bool):
+            return
+        elif isinstance(value, int):
+            self._number(value, key)
+        elif isinstance(value, Mapping):
+            self._mapping(cast("Mapping[object, object]", value), depth)
+        elif isinstance(value, Sequence | set | frozenset):
+            for part in _first(cast("Iterable[object]", value), 50):
+                self.take(part, "", depth + 1)
+        elif not callable(value):
+            self._object(value, depth)
+
+    def _text(self, value: str, key: str, depth: int) -> None:
+        if key in _CODE_KEYS and len(value) <= 100 and value.strip():
+            self.codes.append(value.strip())
+            if key in _STATUS_KEYS and value.strip().isdigit():
+                self._number(int(value), key)
+        parsed = _parsed(value)
+        if parsed is not None:
+            self.take(parsed, "", depth + 1)
+        shown = _ESCAPED.sub(_character, _cut(value))
+        if shown.strip() and shown not in self.texts and self._room > 0:
+            self._room -= len(shown)
+            self.texts.append(shown)
+            for match in _SAID.finditer(shown[:2000]):
+                self.statuses.add(int(match[1] or match[2]))
+            if parsed is None:
+                self.codes += _NAMED.findall(shown)[:50]
+
+    def _number(self, value: int, key: str) -> None:
+        if key in _STATUS_KEYS and 400 <= value < 600:
+            self.statuses.add(value)
+        elif key in _CODE_KEYS and abs(value) < 10**9:
+            self.codes.append(str(value))
+
+    def _mapping(self, value: Mapping[object, object], depth: int) -> None:
+        fields = {_plain(key): part for key, part in _first(value.items(), 100)}
+        talk = bool(_TALK & fields.keys()) or ("content" in fields and ("role" in fields or "stopreason" in fields))
+        for key, part in fields.items():
+            if key == "usage":
+                self._usage(part)
+            elif key in _TALK:
+                self._endings(part, depth)
+            elif key not in _UNREAD and (not talk or key in _ENDINGS or (key in {"error", "message"} and depth == 0)):
+                if not (talk and isinstance(part, str) and key == "message"):
+                    self.take(part, key, depth + 1)
+
+    def _endings(self, value: object, depth: int) -> None:
+        """Of a reply's choices only why they ended, and an error that came instead."""
+        for part in _first(cast("Iterable[object]", value), 8) if isinstance(value, list | tuple) else [value]:
+            for key in ("finish_reason", "stop_reason", "native_finish_reason", "error"):
+                found = cast("Mapping[str, object]", part).get(key) if isinstance(part, Mapping) else _get(part, key)
+                if isinstance(found, str | Mapping):
+                    self.take(cast("object", found), _plain(key), depth + 1)
+
+    def _object(self, value: object, depth: int) -> None:
+        if depth and isinstance(value, BaseException):
+            return  # a link of the chain: read by itself
+        if isinstance(value, ModelError):
+            self.kind = value.kind
+            for key, part in (("status", value.status), ("code", value.code), ("", value.body), ("", value.text)):
+                self.take(part, key, depth + 1)
+            return
+        self._usage(_get(value, "usage"))
+        choices = _get(value, "choices")
+        if isinstance(choices, list | tuple):
+            self._endings(cast("object", choices), depth)
+            return
+        for name in _ATTRIBUTES:
+            self.take(_get(value, name), _plain(name), depth + 1)
+        if isinstance(value, BaseException):
+            self.names |= {base.__name__ for base in type(value).__mro__}
+            self.take(_shown(value), "", depth + 1)
+        elif not _get(value, "text"):
+            self.take(_get(value, "content"), "", depth + 1)
+            self.take(_called(_get(value, "json")), "", depth + 1)
+
+    def _usage(self, usage: object) -> None:
+        def count(*names: str) -> int:
+            for name in names:
+                found = (
+                    cast("Mapping[str, object]", usage).get(name) if isinstance(usage, Mapping) else _get(usage, name)
+                )
+                if isinstance(found, int) and not isinstance(found, bool) and found > 0:
+                    return found
+            return 0
+
+        if usage is None:
+            return
+        cached = count("cache_read_input_tokens") + count("cache_creation_input_tokens")
+        prompt = count("prompt_tokens") or count("input_tokens", "inputTokens", "promptTokenCount") + cached
+        self.prompt = max(self.prompt, prompt)
+        self.said = max(self.said, count("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount"))
+        self.total = max(self.total, count("total_tokens", "totalTokens", "totalTokenCount"), self.prompt + self.said)
+
+
+def readings(error: object) -> Iterator[Reading]:
+    """The error and what it came from, outermost first: causes, contexts, members of groups, what a library wrapped."""
+    waiting: list[object] = [error]
+    seen: list[object] = []  # kept, so that no identity is used twice
+    while waiting and len(seen) < _CAUSES:
+        current = waiting.pop(0)
+        if current is None or any(current is other for other in seen):
+            continue
+        seen.append(current)
+        reading = Reading()
+        reading.take(current)
+        yield reading
+        for name in _INNER if isinstance(current, BaseException) else ():
+            inner = _get(current, name)
+            waiting += list(inner)[:_CAUSES] if isinstance(inner, tuple | list) else [inner]  # pyright: ignore[reportUnknownArgumentType]
+        for name in ("error", "args", "body", "response"):  # an error kept in another one's attribute
+            held = _get(current, name)
+            parts = _first(cast("Iterable[object]", held), 8) if isinstance(held, tuple | list) else [held]
+            waiting += [part for part in parts if isinstance(part, BaseException)]
+
+
+def _get(value: object, name: str) -> object:
+    try:
+        return cast("object", getattr(value, name, None))
+    except Exception:  # a property may do anything
+        return None
+
+
+def _called(method: object) -> object:
+    try:
+        return method() if callable(method) else None
+    except Exception:
+        return None
+
+
+def _shown(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+def _first(values: Iterable[_T], most: int) -> list[_T]:
+    try:
+        return [part for part, _ in zip(values, range(most), strict=False)]
+    except Exception:
+        return []
+
+
+def _plain(key: object) -> str:
+    return str(key)[:40].lower().replace("_", "").replace("-", "") if isinstance(key, str) else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
+
+
+def _character(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16))
+
+
+def _parsed(text: str) -> object:
+    """The first JSON object or list in a text: a body, a server-sent event, or one behind a library's prefix."""
+    if len(text) > _PARSED:
+        return None
+    for start in _first((found.start() for found in re.finditer(r"[{\[]", text)), 4):
+        try:
+            value = cast("object", _decoder.raw_decode(text, start)[0])
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) or (value and isinstance(value, list) and isinstance(value[0], dict)):
+            return cast("object", value)
+    stripped = text.strip()
+    if stripped[:2] == '"{' or stripped[:3] == '"\\u':
+        try:
+            return cast("object", json.loads(stripped))
+        except (ValueError, RecursionError):
+            return None
+    return None
