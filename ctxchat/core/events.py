@@ -124,8 +124,20 @@ class CompactionFinished(msgspec.Struct, frozen=True, tag="compaction_finished")
     detail: str
 
 
+class CompactionSuggested(msgspec.Struct, frozen=True, tag="compaction_suggested"):
+    """The trigger is reached and consent is `ask`: a person may compact now, after this task, or later.
+
+    `used`, `limit` and `after_used` (what would be used after the pass) in tokens, `pressure` is used / limit.
+    """
+
+    used: int
+    limit: int
+    pressure: float
+    after_used: int
+
+
 class Retry(msgspec.Struct, frozen=True, tag="retry"):
-    """The same request goes out again after `after_seconds`."""
+    """A request goes out again after `after_seconds`: the same one, or a smaller one. What its first try had said is void."""
 
     attempt: int
     after_seconds: float
@@ -168,6 +180,7 @@ Event = (
     | CompactionStarted
     | SummaryDelta
     | CompactionFinished
+    | CompactionSuggested
     | Retry
     | Notice
     | Failed

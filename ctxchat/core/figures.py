@@ -37,6 +37,11 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     band: float = 0.0
     cached: int = 0
 
+    @property
+    def over(self) -> int:
+        """Tokens by which the request is too long for its limit, 0 where it fits."""
+        return max(0, self.used - self.limit)
+
     def tokens(self, name: str) -> int:
         """Tokens of one section."""
         return next((s.tokens for s in self.sections if s.name == name), 0)

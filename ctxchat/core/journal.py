@@ -71,6 +71,24 @@ class Named(msgspec.Struct, frozen=True, tag="named"):
     title: str
 
 
+class Spent(msgspec.Struct, frozen=True, tag="spent"):
+    """A model call beside the conversation was paid for: a summary made ahead, or one that was only drafted. US dollars."""
+
+    model: str
+    cost_usd: float
+
+
+class WindowLearned(msgspec.Struct, frozen=True, tag="window_learned", omit_defaults=True):
+    """A server refused a prompt that should have fitted, so its window is `tokens`; 0 takes that back.
+
+    It corrects the claim of `believed` tokens and no other: a server that says something else later is asked anew.
+    """
+
+    model: str
+    tokens: int
+    believed: int = 0
+
+
 class ModelChosen(msgspec.Struct, frozen=True, tag="model_chosen"):
     """The session goes on with this model."""
 
@@ -85,7 +103,19 @@ class HookFired(msgspec.Struct, frozen=True, tag="hook_fired"):
     at: str = ""
 
 
-Record = Sealed | Changed | Undone | Measured | PassStarted | PassEnded | Named | ModelChosen | HookFired
+Record = (
+    Sealed
+    | Changed
+    | Undone
+    | Measured
+    | PassStarted
+    | PassEnded
+    | Named
+    | ModelChosen
+    | HookFired
+    | Spent
+    | WindowLearned
+)
 
 
 class Partial(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -98,7 +128,9 @@ class Partial(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its journal says. `fills` are tokens used at the end of each turn; `skipped` are entries that could not
-    be taken, in words; `hooks` how often hooks with a limit did something, by their name."""
+    be taken, in words; `windows` what was learned of models and `hooks` how often hooks with a limit did something, both by
+    name.
+    """
 
     ledger: Ledger = Ledger()
     title: str = ""
@@ -110,6 +142,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     used: int = 0
     cached: int = 0
     passes: tuple[CompactionFinished, ...] = ()
+    windows: dict[str, WindowLearned] = {}
     skipped: tuple[str, ...] = ()
     hooks: dict[str, Tally] = {}
 
@@ -169,5 +202,9 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, title=title)
         case ModelChosen(model=model):
             return ledger, replace(state, model=model)
+        case Spent(cost_usd=cost):
+            return ledger, replace(state, cost_usd=state.cost_usd + cost)
+        case WindowLearned(model=model):
+            return ledger, replace(state, windows={**state.windows, model: record})
         case HookFired(hook=hook, turn=turn):
             return ledger, replace(state, hooks={**state.hooks, hook: state.hooks.get(hook, Tally()).after(turn)})

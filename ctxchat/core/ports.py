@@ -9,7 +9,7 @@ import msgspec
 
 from ctxchat.core.access import Demand
 from ctxchat.core.budget import Window
-from ctxchat.core.events import ToolStatus, Usage
+from ctxchat.core.events import Notice, ToolStatus, Usage
 from ctxchat.core.journal import Partial, Record
 from ctxchat.core.messages import Group, ToolCall
 from ctxchat.core.view import ToolSpec, View
@@ -195,8 +195,9 @@ class Summariser(Protocol):
 
     def summarise(
         self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncIterator[str | Usage]:
-        """The summary piece by piece, and the usage of each call made for it. `previous` is the summary to be merged.
+    ) -> AsyncIterator[str | Usage | Notice]:
+        """The summary piece by piece, the usage of each call made for it, and what a person should know of it (how many
+        parts it takes). `previous` is the summary to be merged.
 
         Raises ModelError, also for a summary that was cut off or turned into something else.
         """

@@ -72,8 +72,8 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """The record of one pass (SPEC 2.14). Tokens are integers, `seconds` wall time, `cost_usd` US dollars.
 
     `steps` are what was done in order. `folded` are the ids of the groups that left the view. `detail` is one sentence for
-    people. `evidence` is the ledger of facts as text, `tools`, `memory` and `recent_calls` are the snapshots a resumed
-    session can be checked against.
+    people. `evidence` is the ledger of facts as text, `lost` are the facts that the view no longer held after the pass, a
+    line each. `tools`, `memory` and `recent_calls` are the snapshots a resumed session can be checked against.
     """
 
     id: str
@@ -94,6 +94,7 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: int = 0
     summary: str = ""
     evidence: str = ""
+    lost: tuple[str, ...] = ()
     detail: str = ""
     tools: tuple[str, ...] = ()
     memory: tuple[str, ...] = ()

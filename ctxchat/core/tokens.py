@@ -137,12 +137,14 @@ class Anchor(msgspec.Struct, frozen=True):
     """A count from the server that the gauge stands on.
 
     `tokens` is what it counted (prompt with its cached part once, plus the reply), `raw` our count of the very same
-    content, `passes` how many compactions were in force: a view with another number of them ignores the anchor.
+    content, `passes` how many compactions were in force: a view with another number of them ignores the anchor. `model`
+    is whose server counted: no other model stands on it.
     """
 
     tokens: int
     raw: int
     passes: int
+    model: str = ""
 
 
 def apportion(total: int, weights: Sequence[int]) -> list[int]:

@@ -18,6 +18,7 @@ from ctxchat.core.events import (
     ApprovalResolved,
     CompactionFinished,
     CompactionStarted,
+    CompactionSuggested,
     Event,
     Failed,
     Notice,
@@ -267,6 +268,9 @@ class ChatScreen(Screen[None]):
                 await live.summary(event.text)
             case CompactionFinished():
                 await self._compacted(event, live)
+            case CompactionSuggested():
+                share = f"The window is {event.pressure:.0%} full."
+                self.notice("info", f"{share} Freeing up context would leave {event.after_used:,} tokens (F8).")
             case Retry():
                 await live.retry(RetryBlock(event.attempt, event.after_seconds, event.cause))
             case Notice():
