@@ -28,14 +28,21 @@ from ctxchat.core.triggers import OVERHEAD, due, overhead
 
 
 class Compactor:
-    """Makes room for one conversation, one pass at a time."""
+    """Makes room for one conversation, one pass at a time. `by_hooks`: hooks say when, so no pass starts by itself at the
+    beginning of a turn; those within a long turn and after an overflow remain."""
 
     def __init__(
-        self, conversation: Conversation, *, summariser: Summariser | None = None, registry: Registry = builtin_strategies
+        self,
+        conversation: Conversation,
+        *,
+        summariser: Summariser | None = None,
+        registry: Registry = builtin_strategies,
+        by_hooks: bool = False,
     ) -> None:
         self._talk = conversation
         self._summariser = summariser
         self._planner = Planner(conversation, registry, summariser.model if summariser else "")
+        self._by_hooks = by_hooks
         self._prefetch = Prefetch()
         self._guard = Guard()
         self._inside = (0, 0)  # the turn, and how many passes there were inside it
@@ -67,6 +74,8 @@ class Compactor:
         """The pass that is due now, None where nothing may or can be done."""
         options, talk = self._talk.options, self._talk
         if options.consent != "auto" or len(talk.view.items) < options.min_messages:
+            return None
+        if self._by_hooks and not rounds:
             return None
         if self._guard.standing(talk.clock.seconds()) != "free":
             return None
@@ -206,6 +215,24 @@ class Compactor:
             yield Notice("info", "No step was ticked: nothing was changed.")
             return
         async with aclosing(self._perform(Order(plan, reason, preview.instructions, summary))) as events:
+            async for event in events:
+                yield event
+                if isinstance(event, CompactionFinished) and event.outcome == "compacted":
+                    self._guard = self._guard.closed()
+
+    # ── for a hook ──
+
+    async def for_hook(self, strategy: str = "", instructions: str = "") -> AsyncGenerator[Event, None]:
+        """A pass a hook asks for, as far down as one by hand. None, in silence, where nothing can be freed or passes rest
+        after failures. Raises UsageError for a strategy nobody has."""
+        await self._talk.refresh()
+        if self._guard.standing(self._talk.clock.seconds()) in {"waiting", "broken"}:
+            return
+        plan = self._planner.plan(strategy, target=self._planner.goal_by_hand())
+        if plan is None:
+            return
+        order = Order(plan, "hook", instructions)
+        async with aclosing(self._automatic(order if instructions else await self._with_prepared(order))) as events:
             async for event in events:
                 yield event
                 if isinstance(event, CompactionFinished) and event.outcome == "compacted":

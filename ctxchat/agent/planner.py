@@ -96,6 +96,12 @@ class Planner:
             target=int(goal / scale),
         )
 
+    def goal_by_hand(self) -> float:
+        """How far down a pass goes that somebody asked for, as a share of the limit: further than the window alone demands,
+        to the target, or to half of what is used where that is less."""
+        figures = self._talk.figures
+        return min(self._talk.options.target, (figures.used - figures.tokens("draft")) / figures.limit / 2)
+
     def ticked(self, plan: Plan, names: Sequence[str]) -> Plan:
         """The plan with the named steps only. A pipeline plans anew: its steps build on the ones before."""
         unticked = [s.name for s in plan.steps if s.name not in names]
@@ -108,14 +114,10 @@ class Planner:
     def preview(
         self, instructions: str = "", keep_recent: int | None = None, strategy: str = "", target: float | None = None
     ) -> Preview:
-        """What freeing up context would do now.
-
-        By hand it goes further down than the window alone demands: to the target, or to half of what is used where that
-        is less.
-        """
+        """What freeing up context would do now."""
         talk, figures = self._talk, self._talk.figures
         used = figures.used - figures.tokens("draft")
-        goal = target if target is not None else min(talk.options.target, used / figures.limit / 2)
+        goal = target if target is not None else self.goal_by_hand()
         plan = self.plan(strategy, keep_recent=keep_recent, target=goal)
         if plan is None:
             return Preview(figures, used, (), None, reason=nothing_to_free(figures), instructions=instructions)

@@ -13,12 +13,13 @@ from ctxchat.agent.by_hand import dropped, pinned, restored, shrunk
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Answer, Gate
+from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.preview import Preview
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.agent.turn import Turn
 from ctxchat.core.access import Mode, Verdict
 from ctxchat.core.errors import CtxchatError, LedgerError, SessionBusy
-from ctxchat.core.events import Event, Stamped
+from ctxchat.core.events import Event, Notice, Stamped
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Changed, ModelChosen, Named, Record, SessionState, Undone
 from ctxchat.core.ledger import Change
@@ -43,6 +44,7 @@ class Session:
         compactor: Compactor,
         *,
         open_model: Callable[[str], ModelPort],
+        hooks: Hooks | None = None,
         read_only: str = "",
         notices: Sequence[str] = (),
     ) -> None:
@@ -51,6 +53,7 @@ class Session:
         self._gate = gate
         self._compactor = compactor
         self._open_model = open_model
+        self._hooks = hooks
         self._lock = asyncio.Lock()
         self._seq = 0
         self.read_only = read_only
@@ -113,7 +116,7 @@ class Session:
 
     def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
         """One turn. Closing the generator interrupts it; what exists is kept. Raises SessionBusy for a read-only session."""
-        turn = Turn(self._talk, self._toolbox, self._compactor)
+        turn = Turn(self._talk, self._toolbox, self._compactor, settle=self._hooks.settle if self._hooks else None)
         return self._stamped(turn.run(text, attachments))
 
     def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
@@ -184,10 +187,17 @@ class Session:
             self._talk.use(model)
             return await self._talk.refresh()
 
-    async def close(self) -> None:
-        """End what is being prepared, and give the session free for others."""
-        await self._compactor.close()
-        await self._talk.journal.close()
+    async def close(self) -> tuple[Notice, ...]:
+        """End what is being prepared, and give the session free for others. What hooks had to say at the end."""
+        said: tuple[Notice, ...] = ()
+        try:
+            if self._hooks and not self.read_only and not self.busy:
+                async with self._lock:
+                    said = await self._hooks.finish()
+        finally:
+            await self._compactor.close()
+            await self._talk.journal.close()
+        return said
 
     # ── inside ──
 
@@ -208,7 +218,9 @@ class Session:
         return self._lock
 
     async def _stamped(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Stamped, None]:
-        """The events with their place in the session. Holds the session for itself while they run."""
+        """The events with their place in the session, hooks' among them. Holds the session for itself while they run."""
+        if self._hooks:
+            events = self._hooks.around(events)
         try:
             async with self._alone(), aclosing(events):
                 async for event in events:

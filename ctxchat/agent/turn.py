@@ -7,7 +7,7 @@ and no screen.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -42,10 +42,18 @@ FAILED = "[not run: the turn ended with an error]"
 class Turn:
     """A turn that is under way. Made anew for each."""
 
-    def __init__(self, conversation: Conversation, toolbox: Toolbox, compactor: Compactor) -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        toolbox: Toolbox,
+        compactor: Compactor,
+        *,
+        settle: Callable[[], AsyncGenerator[Event, None]] | None = None,
+    ) -> None:
         self._talk = conversation
         self._toolbox = toolbox
         self._compactor = compactor
+        self._settle = settle
         self._draft = Draft()
         self._reply: Message | None = None
         self._results: dict[str, Message] = {}
@@ -107,7 +115,7 @@ class Turn:
         """One model call, made to fit and made again after an overflow; its reply sealed, or open with calls to run."""
         rescue = self._compactor.rescue()
         while True:
-            async with aclosing(self._compactor.make_room(self._rounds)) as events:
+            async with aclosing(self._ready()) as events:
                 async for event in events:
                     yield event
             self._draft = Draft()
@@ -128,6 +136,14 @@ class Turn:
         async with aclosing(self._heard()) as events:
             async for event in events:
                 yield event
+
+    async def _ready(self) -> AsyncGenerator[Event, None]:
+        """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a pass."""
+        room = self._compactor.make_room(self._rounds)
+        for step in (self._settle(), room, self._settle()) if self._settle else (room,):
+            async with aclosing(step) as events:
+                async for event in events:
+                    yield event
 
     async def _listen(self) -> AsyncGenerator[Event, None]:
         """The stream of one call as events; the gauge grows with it."""

@@ -1,0 +1,294 @@
+"""Hooks at work: sees every event of a session and does what hooks want done about it. A faulty hook costs itself only.
+
+Commands and notices happen at once; notes and passes wait for a place where no call is without its results. Which hooks act is
+decided in `core.hooks`; how a command is run is handed in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Protocol, cast, get_args
+
+import msgspec
+
+from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.conversation import Conversation
+from ctxchat.core.clip import clip
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.events import (
+    CompactionFinished,
+    CompactionStarted,
+    Event,
+    Notice,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from ctxchat.core.figures import Figures
+from ctxchat.core.grouping import single
+from ctxchat.core.hooks import (
+    CompactContext,
+    Hook,
+    HookEvent,
+    Inject,
+    Moment,
+    Notify,
+    RunCommand,
+    Tally,
+    firing,
+)
+from ctxchat.core.journal import HookFired, Record, Sealed
+from ctxchat.core.messages import Group, Message
+
+NOT_RUN = frozenset({126, 127})
+"""Exit codes by which a shell says that it could not run the command."""
+
+SAID = 300
+"""Characters of a failing command's last line in its notice."""
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """A command that ended. `exit_code` is None where it had to be ended because its time was up."""
+
+    exit_code: int | None
+    output: str
+
+
+class CommandRunner(Protocol):
+    """Runs a command line with `event` on its standard input. Being cancelled, or out of time, it leaves nothing running."""
+
+    async def __call__(self, command: str, event: bytes, seconds: float) -> Ran: ...
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A text on its way into the conversation, in the name of a hook."""
+
+    hook: str
+    text: str
+
+
+class Hooks:
+    """The hooks of one session."""
+
+    def __init__(
+        self, hooks: Sequence[Hook], conversation: Conversation, compactor: Compactor, run: CommandRunner
+    ) -> None:
+        self._hooks = tuple(hooks)
+        self._talk = conversation
+        self._compactor = compactor
+        self._run = run
+        self._tallies: dict[str, Tally] = dict(conversation.state.hooks)
+        self._unwritten: list[Record] = []
+        self._notes: list[Note] = []
+        self._pass: Hook | None = None
+        self._told: set[str] = set()  # hooks whose fault was reported
+        self._left_out: set[str] = set()
+        self._seen: Figures | None = None  # the gauge as last shown, which counts a round that is not sealed yet
+        self._results = 0  # tokens of results that came after it
+        self._calls = 0
+        self._begun = False
+
+    # ── what the session asks for ──
+
+    async def around(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """These events, and after each what hooks make of it. The end of a turn stays the last event of the turn."""
+        async with aclosing(events):
+            async for event in events:
+                last = isinstance(event, TurnFinished)
+                if not last:
+                    yield event
+                for news in await self._heard(event):
+                    yield news
+                if last:
+                    async with aclosing(self._rest()) as more:
+                        async for news in more:
+                            yield news
+                    yield event
+        async with aclosing(self._rest()) as more:
+            async for news in more:
+                yield news
+
+    async def settle(self) -> AsyncGenerator[Event, None]:
+        """Do what waited for a place where no call is open: one pass, then the notes. Call it at such a place only."""
+        asked, self._pass = self._pass, None
+        if asked is not None:
+            try:
+                async with aclosing(self._made_room(asked)) as events:
+                    async for event in events:
+                        yield event
+            except Exception as problem:  # a strategy may come from a third party
+                for notice in self._failed(asked, str(problem) or type(problem).__name__):
+                    yield notice
+        if self._notes or self._unwritten:
+            for event in await self._delivered():
+                yield event
+
+    async def finish(self) -> tuple[Notice, ...]:
+        """The session is left: hooks for that, and whatever still waits. What there is to say of it."""
+        if not self._begun:
+            return ()
+        self._begun = False
+        said = list(await self._fire("session_finished", None))
+        try:
+            async with aclosing(self._rest()) as events:
+                async for event in events:
+                    said.append(event)
+        except CtxchatError as problem:  # nobody is left who could mend it
+            said.append(Notice("error", str(problem)))
+        return tuple(event for event in said if isinstance(event, Notice))
+
+    # ── seeing ──
+
+    async def _rest(self) -> AsyncGenerator[Event, None]:
+        """What waits, until nothing does; what happens by it is seen like everything else."""
+        while self._pass or self._notes or self._unwritten:
+            async with aclosing(self.settle()) as events:
+                async for event in events:
+                    yield event
+                    for news in await self._heard(event):
+                        yield news
+
+    async def _heard(self, event: Event) -> Sequence[Event]:
+        """What hooks do at once about an event."""
+        match event:
+            case TurnStarted():
+                self._calls, self._results = 0, 0
+            case ToolStarted():
+                self._calls += 1
+            case ToolFinished(tokens=tokens):
+                self._results += tokens
+            case Figures():
+                self._seen, self._results = event, 0
+            case _:
+                pass
+        if not self._begun:
+            self._begun = True
+            begun = await self._fire("session_started", None)
+        else:
+            begun = ()
+        name = type(event).__struct_config__.tag
+        return (*begun, *(await self._fire(cast("HookEvent", name), event))) if name in get_args(HookEvent) else begun
+
+    async def _fire(self, name: HookEvent, event: Event | None) -> Sequence[Event]:
+        if all(hook.event != name for hook in self._hooks):
+            return ()
+        moment = await self._moment(event)
+        able = [hook for hook in self._hooks if hook.name not in self._left_out]
+        said: list[Event] = []
+        for hook in firing(able, name, moment, self._tallies):
+            try:
+                said += await self._act(hook, event, moment)
+            except Exception as problem:  # whatever is wrong with a hook, the turn goes on
+                said += self._failed(hook, f"{type(problem).__name__}: {problem}")
+        return said
+
+    async def _moment(self, event: Event | None) -> Moment:
+        talk = self._talk
+        tool = event.name if isinstance(event, ToolStarted | ToolFinished) else ""
+        if tool:
+            figures = self._seen or talk.figures
+        else:
+            # Only the new message of a turn is not in the view yet.
+            figures = await talk.refresh() if event is None or isinstance(event, TurnStarted) else talk.figures
+        return Moment(
+            context_pressure=round((figures.used + (self._results if tool else 0)) / figures.limit, 4),
+            turn_count=talk.ledger.turn,
+            tool_calls=self._calls,
+            message_count=sum(bool(item.group) for item in talk.view.items),
+            tool_name=tool,
+        )
+
+    # ── doing ──
+
+    async def _act(self, hook: Hook, event: Event | None, moment: Moment) -> Sequence[Event]:
+        match hook.action:
+            case Notify(text=text):
+                self._did(hook)
+                return (Notice("info", text),)
+            case Inject(text=text):
+                self._did(hook)
+                self._notes.append(Note(hook.name, text))
+            case CompactContext():
+                own = isinstance(event, CompactionStarted | CompactionFinished) and event.reason == "hook"
+                self._pass = self._pass if own else (self._pass or hook)  # a hook's pass calls for no other
+            case RunCommand():
+                return await self._command(hook, hook.action, self._line(hook, event, moment))
+        return ()
+
+    async def _command(self, hook: Hook, action: RunCommand, line: bytes) -> Sequence[Event]:
+        ran = await self._run(action.command, line, action.timeout)
+        self._did(hook)
+        if ran.exit_code is None:
+            self._left_out.add(hook.name)
+            what = f"did not end within {action.timeout:g} s and was ended. It is left out until the session is opened again"
+            return self._failed(hook, f"{what}; raise its timeout if it needs longer")
+        if ran.exit_code in NOT_RUN or (ran.exit_code and not action.show_output):
+            last = ran.output.strip().rsplit("\n", 1)[-1][:SAID]
+            return self._failed(hook, f"exit code {ran.exit_code}{': ' if last else ''}{last}")
+        if action.show_output and ran.output.strip():
+            self._notes.append(Note(hook.name, f"{_head(ran.exit_code)}\n{ran.output.strip()}"))
+        return ()
+
+    async def _made_room(self, hook: Hook) -> AsyncGenerator[Event, None]:
+        action = cast("CompactContext", hook.action)
+        async with aclosing(self._compactor.for_hook(action.strategy, action.instructions)) as events:
+            async for event in events:
+                if isinstance(event, CompactionFinished) and event.outcome == "compacted":
+                    self._did(hook)
+                yield event
+
+    async def _delivered(self) -> Sequence[Event]:
+        """Notes into the record, with what is to be remembered of hooks, in one transaction."""
+        talk = self._talk
+        notes, records = self._notes, self._unwritten
+        self._notes, self._unwritten = [], []
+        places = talk.next_seqs(len(notes))
+        groups = [await self._group(note, seq) for note, seq in zip(notes, places, strict=True)]
+        await talk.write(*([Sealed(tuple(groups))] if groups else []), *records)
+        if not groups:
+            return ()
+        told = dict.fromkeys(note.hook for note in notes)
+        return (*(Notice("info", f"Hook {name}: a note went to the model.") for name in told), await talk.refresh())
+
+    async def _group(self, note: Note, seq: int) -> Group:
+        """The note as it enters the record; one that is too long keeps head and tail, and the whole in a file."""
+        talk = self._talk
+        text = note.text
+        cap = max(200, min(talk.options.tool_result_tokens, talk.budget.limit // 4))
+        tokens = await asyncio.to_thread(talk.meter.text, text)
+        if tokens > cap:
+            name = f"tool-results/hook-m{seq}.txt"
+            await talk.journal.spill(name, text)
+            mark = f"\n[… {{tokens}} tokens left out; full text: {name}, {tokens:,} tokens …]\n"
+            text = await asyncio.to_thread(clip, text, cap, talk.meter.text, mark)
+        content = f"[note of the hook {note.hook}]\n{text}"
+        return single("note", Message(seq, "user", content, at=talk.clock.now()), talk.ledger.turn, f"hook:{note.hook}")
+
+    def _did(self, hook: Hook) -> None:
+        """Count it. Written down later: in the middle of a round that would forget the round."""
+        turn = self._talk.ledger.turn
+        self._tallies[hook.name] = self._tallies.get(hook.name, Tally()).after(turn)
+        if hook.counts:
+            self._unwritten.append(HookFired(hook.name, turn, self._talk.clock.now()))
+
+    def _failed(self, hook: Hook, why: str) -> Sequence[Notice]:
+        """Said once for each hook; the first time tells what there is to mend."""
+        if hook.name in self._told:
+            return ()
+        self._told.add(hook.name)
+        return (Notice("warning", f"Hook {hook.name}: {why}."),)
+
+    def _line(self, hook: Hook, event: Event | None, moment: Moment) -> bytes:
+        """The event as `run --json` shows it, with the hook's name and what its condition saw, in plain ASCII."""
+        body = cast("dict[str, object]", msgspec.to_builtins(event)) if event else {}
+        head = {"type": hook.event, "session": self._talk.journal.session, "at": self._talk.clock.now()}
+        more = {"hook": hook.name, "moment": msgspec.to_builtins(moment)}
+        return (json.dumps(body | head | more) + "\n").encode()
+
+
+def _head(exit_code: int) -> str:
+    return "[what its command printed]" if not exit_code else f"[what its command printed; exit code {exit_code}]"
