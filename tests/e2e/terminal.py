@@ -1,0 +1,153 @@
+"""A program in a pseudo-terminal, with the screen it draws: what a person at the keyboard sees and does."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+
+import pexpect
+import pyte
+
+ESCAPE = "\x1b"
+KEYS = {"enter": "\r", "esc": ESCAPE, "ctrl+c": "\x03", "ctrl+q": "\x11", "f2": "\x1bOQ", "f8": "\x1b[19~", "backspace": "\x7f"}
+
+
+class Terminal:
+    """Starts a command and draws what it writes. `raw` keeps every character that came; `screen` is pyte's."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        columns: int = 120,
+        rows: int = 36,
+        cwd: str | None = None,
+        echo: bool = False,
+    ) -> None:
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.Stream(self.screen)
+        self.raw = ""
+        self.started = time.perf_counter()
+        self._process: pexpect.spawn[str] = pexpect.spawn(
+            command[0],
+            list(command[1:]),
+            env=dict(env),
+            cwd=cwd,
+            dimensions=(rows, columns),
+            encoding="utf-8",
+            codec_errors="replace",
+            echo=echo,
+            timeout=30,
+        )
+        self._process.delaybeforesend = None
+        self._process.ptyproc.delayafterclose = 0.02
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            print(f"── screen ──\n{self.text}\n── exit {self.exit_code} ──")
+        self._process.close(force=True)
+
+    # ── what is seen ──
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen's rows, without the blanks at their ends."""
+        return [row.rstrip() for row in self.screen.display]
+
+    @property
+    def text(self) -> str:
+        """The screen."""
+        return "\n".join(self.lines)
+
+    @property
+    def flat(self) -> str:
+        """The screen with every run of blanks as one, for text that is wrapped."""
+        return " ".join(self.text.split())
+
+    @property
+    def pid(self) -> int:
+        """Of the program."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code when it ended, the signal's number below zero when one ended it."""
+        if self._process.isalive():
+            return None
+        return -self._process.signalstatus if self._process.signalstatus else self._process.exitstatus
+
+    # ── what is done ──
+
+    def read(self, timeout: float = 0.05) -> bool:
+        """Take what has been written; False when nothing came in time."""
+        try:
+            new = self._process.read_nonblocking(1 << 16, timeout)
+        except (pexpect.TIMEOUT, pexpect.EOF):
+            return False
+        self.raw += new
+        self._stream.feed(_known(new))
+        return True
+
+    def until(self, wanted: str | Callable[[], bool], timeout: float = 20.0) -> None:
+        """Read until the text is on screen, or the condition holds. Raises AssertionError with the screen."""
+        seen = wanted if callable(wanted) else lambda: wanted in self.text
+        end = time.monotonic() + timeout
+        while not seen():
+            if time.monotonic() > end:
+                name = wanted if isinstance(wanted, str) else "the condition"
+                raise AssertionError(f"{name!r} not seen within {timeout:.0f} s:\n{self.text}")
+            if not self.read() and not self._process.isalive() and not self.read(0.2) and not seen():
+                raise AssertionError(f"it ended ({self.exit_code}) before {wanted!r}:\n{self.text}\n{self.raw[-2000:]}")
+
+    def settle(self, quiet: float = 0.3, most: float = 5.0) -> None:
+        """Read until nothing has come for so long (a cursor blinks every half second), or for the longest time."""
+        end = time.monotonic() + most
+        while self.read(quiet) and time.monotonic() < end:
+            pass
+
+    def type(self, text: str) -> None:
+        """Type text as it stands."""
+        self._process.send(text)
+
+    def press(self, *keys: str) -> None:
+        """Press keys by name, or by their character."""
+        for key in keys:
+            self._process.send(KEYS.get(key, key))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """As when the window is dragged."""
+        self.screen.resize(rows, columns)
+        self._process.setwinsize(rows, columns)
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal to the program."""
+        self._process.kill(number)
+
+    def wait(self, timeout: float = 15.0) -> int:
+        """Read to its end; the exit code."""
+        end = time.monotonic() + timeout
+        while self._process.isalive():
+            self.read()
+            if time.monotonic() > end:
+                raise AssertionError(f"still running after {timeout:.0f} s:\n{self.text}")
+        with suppress(AssertionError):
+            self.settle(0.05)
+        code = self.exit_code
+        assert code is not None
+        return code
+
+
+_UNKNOWN = re.compile(r"\x1b\[(?:[<>=][0-9;]*u|\?[0-9;]*\$p|>[0-9;]*[a-zA-Z])|\x1b(?:P|_)[^\x1b]*\x1b\\")
+"""What pyte does not know and would print: the keyboard protocol, mode queries, application strings."""
+
+
+def _known(text: str) -> str:
+    return _UNKNOWN.sub("", text)
