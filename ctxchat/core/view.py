@@ -131,7 +131,10 @@ def _with_current(entries: tuple[Entry, ...], ledger: Ledger) -> tuple[Entry, ..
     current = ledger.current
     if not current or any(current in entry.covers for entry in entries):
         return entries
-    return (*entries, next(entry for entry in ledger.live() if current in entry.covers))
+    missing = next(entry for entry in ledger.live() if current in entry.covers)
+    after = (i for i, e in enumerate(entries) if e.group and e.group.kind != "summary" and e.group.turn == ledger.turn)
+    place = next(after, len(entries))
+    return (*entries[:place], missing, *entries[place:])
 
 
 def _instructions(entries: Sequence[Entry], ledger: Ledger) -> list[str]:

@@ -62,6 +62,13 @@ def test_parts_always_add_up(
     assert msgspec.json.decode(msgspec.json.encode(got), type=Figures) == got
 
 
+def test_what_streams_in_counts_as_the_assistants_and_a_draft_as_a_draft() -> None:
+    budget = make_budget(Window(10_000, "loaded"), 0, 0.8, 0.5)
+    view = compile(Ledger(groups=(single("user", Message(1, "user", "hi"), 1),)), Frame(), METER)
+    got = measure(view, budget, model="m", calibration=Calibration(), draft=30, streamed=70)
+    assert (got.tokens("draft"), got.tokens("assistant"), got.used) == (30, 70, view.raw + 100)
+
+
 def test_a_window_of_nothing_divides_nothing_by_zero() -> None:
     budget = Budget(window=Window(0, "assumed"), reserved=0, trigger=0, target=0)
     got = measure(compile(Ledger(), Frame(), METER), budget, model="", calibration=Calibration())

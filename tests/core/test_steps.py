@@ -192,6 +192,30 @@ def test_texts_of_results_that_are_folded_in_the_same_pass_are_not_saved() -> No
     assert [t.name for s in plan.steps for t in s.spills] == []
 
 
+@pytest.mark.parametrize("keep", [0, 1, 2, 5])
+def test_the_newest_rounds_of_a_long_turn_stay(keep: int) -> None:
+    ledger, plan, after = planned(
+        turn(1, "r") + turn(5, *[LONG] * 12)[:-1], "reactive_full", preserve_recent_rounds=keep
+    )
+    assert plan is not None
+    rounds = [g.id for g in ledger.groups if g.kind == "round"]
+    shown = {item.group for item in see(after, PlanOptions()).items}
+    assert [r for r in rounds if r in shown] == (rounds[-keep:] if keep else [])
+    assert "g5" in shown
+
+
+def test_the_oldest_rounds_go_in_batches_and_no_more_than_needed() -> None:
+    ledger = Ledger(groups=group_messages(turn(1, *[LONG] * 20)[:-1]))
+    options = PlanOptions(micro_batch_groups=4, recap_tokens=100, evidence_tokens=100)
+    view = see(ledger, options)
+    budget = budget_of(view.raw + 1000, view.raw, view.raw * 8 // 10)
+    plan = builtin_strategies(options)["reactive_micro"].plan(view, ledger, budget)
+    assert plan is not None
+    assert plan.covers == tuple(f"g{2 * n}" for n in range(1, 5)), (
+        "a batch of four is enough to get halfway to the target"
+    )
+
+
 @pytest.mark.parametrize("window", [8192, 32_768])
 def test_forty_rounds_in_one_turn_never_outgrow_the_window(window: int) -> None:
     options = PlanOptions(preserve_recent_rounds=2, micro_batch_groups=4)

@@ -22,7 +22,7 @@ from ctxchat.core.compilers import (
     selected_sections,
 )
 from ctxchat.core.grouping import group_messages, single
-from ctxchat.core.ledger import Ledger
+from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import Image, Message
 from ctxchat.core.openai import FIELDS, from_wire, recorded, wire
 from ctxchat.core.tokens import Meter
@@ -146,6 +146,16 @@ def test_messages_and_views_survive_json(history: list[Message]) -> None:
     assert msgspec.json.decode(msgspec.json.encode(history), type=list[Message]) == history
     view = compile(Ledger(groups=group_messages(history)), FRAME, METER)
     assert msgspec.json.decode(msgspec.json.encode(view), type=View) == view
+
+
+def test_the_current_question_stands_before_what_was_done_about_it() -> None:
+    ledger = Ledger(groups=group_messages([Message(1, "user", "why? " * 50), Message(2, "assistant", "because")]))
+
+    def answers_only(ledger: Ledger) -> tuple[Entry, ...]:
+        return tuple(e for e in ledger.live() if e.group and e.group.kind == "reply")
+
+    for compiler in (answers_only, limited(all_sections, 5, METER)):
+        assert [i.group for i in compile(ledger, Frame(), METER, compiler).items] == ["g1", "g2"]
 
 
 def test_a_delimiter_typed_by_a_person_stays_a_user_message() -> None:

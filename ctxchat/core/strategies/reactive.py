@@ -29,13 +29,15 @@ class ReactiveMicro:
         entries = foldable(ground)
         size = max(1, self.options.micro_batch_groups)
         best: Step | None = None
-        end = 0
+        end, needed = 0, view.raw - goal
         while end < len(entries):
-            end = self._end(ground, entries, end + size, view.raw - goal)
+            end = self._end(ground, entries, end + size, needed)
             step = recap_step(self.name, ground, entries[:end], budget)
             best = step or best
-            if step is not None and view.raw - step.tokens_freed <= goal:
+            short = view.raw - goal - (step.tokens_freed if step else 0)
+            if short <= 0:
                 break
+            needed += short  # what the recap itself takes
         return one_step(self.name, ground, best)
 
     def _end(self, ground: Ground, entries: list[Entry], least: int, needed: int) -> int:
