@@ -1,0 +1,139 @@
+"""Settings on screen: shown with their origin, changed in the person's own file, and read back."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import Input, Static
+
+from ctxchat.config.files import load
+from ctxchat.tui.screens.asking import AskText
+from ctxchat.tui.screens.settings import SettingsScreen
+from ctxchat.tui.widgets.rows import Rows
+from tests.tui.desk import Desk
+from tests.tui.panel_app import PanelApp
+
+MINE = "# mine\n[context]\nkeep_recent = 6 # a few\n"
+UNASKED = object()
+
+
+class Opened(PanelApp):
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        reader = partial(load, config=file, environ={"CTXCHAT_INTERFACE__BELL": "false"}, known=lambda _: ())
+        self.over = SettingsScreen(reader, file, Desk().figures)
+        self.result: Any = UNASKED
+
+    def on_mount(self) -> None:
+        self.push_screen(self.over, self.take)
+
+    def take(self, result: Any) -> None:
+        self.result = result
+
+    @property
+    def rows(self) -> Rows[Any]:
+        return self.over.query_one(Rows)
+
+    def about(self) -> str:
+        return str(self.over.query_one("#about", Static).render())
+
+    async def find(self, pilot: Any, words: str) -> None:
+        self.over.query_one(Input).value = words
+        await pilot.pause()
+
+    async def settle(self, pilot: Any) -> None:
+        await self.over.workers.wait_for_complete()
+        await pilot.pause()
+
+
+def written(file: Path) -> str:
+    return file.read_text()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(MINE)
+    return path
+
+
+async def test_every_option_says_where_it_comes_from(file: Path) -> None:
+    app = Opened(file)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.find(pilot, "context.keep_recent")
+        line = app.rows.render_line(1).text
+        assert "6" in line and "config.toml:3" in line
+        await app.find(pilot, "interface.bell")
+        assert "set by CTXCHAT_INTERFACE__BELL" in app.about()
+        await app.find(pilot, "compression_trigger")
+        assert "here: " in app.about()
+
+
+async def test_a_number_is_typed_and_the_comments_stay(file: Path) -> None:
+    app = Opened(file)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.find(pilot, "context.keep_recent")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, AskText)
+        app.screen.query_one(Input).value = "9"
+        await pilot.press("enter")
+        await app.settle(pilot)
+        assert written(file) == MINE.replace("6 #", "9 #")
+        assert app.rows.current.value == 9
+        await pilot.press("escape")
+        assert app.result is True
+
+
+async def test_words_and_truth_values_take_one_key_and_go_back_with_one(file: Path) -> None:
+    app = Opened(file)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.find(pilot, "context.reactive.enabled")
+        await pilot.press("enter")
+        await app.settle(pilot)
+        assert app.rows.current.value is False and "enabled = false" in written(file)
+        await pilot.press("backspace")
+        await app.settle(pilot)
+        assert app.rows.current.value is True and "enabled" not in written(file)
+
+
+async def test_a_wrong_value_is_refused_in_words_and_nothing_is_written(file: Path) -> None:
+    app = Opened(file)
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await app.find(pilot, "context.keep_recent")
+        await pilot.press("enter")
+        await pilot.pause()
+        app.screen.query_one(Input).value = "[/many]"
+        await pilot.press("enter")
+        await app.settle(pilot)
+        assert written(file) == MINE
+        assert "a whole number from 1" in next(iter(app._notifications)).message
+        await pilot.press("escape")
+        assert app.result is None
+
+
+async def test_what_the_environment_set_is_not_taken_back_here(file: Path) -> None:
+    app = Opened(file)
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await app.find(pilot, "interface.bell")
+        await pilot.press("backspace")
+        await app.settle(pilot)
+        assert "CTXCHAT_INTERFACE__BELL" in next(iter(app._notifications)).message
+
+
+async def test_only_what_is_set(file: Path) -> None:
+    app = Opened(file)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.press("c")
+        assert {r.key for r in app.rows.items} == {"context.keep_recent", "interface.bell"}
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 20), (20, 8)])
+async def test_it_fits(size: tuple[int, int], file: Path) -> None:
+    app = Opened(file)
+    async with app.run_test(size=size):
+        assert app.rows.size.height > 0
+        assert app.rows.render_line(1).cell_length == app.rows.size.width
