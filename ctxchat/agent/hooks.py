@@ -246,8 +246,7 @@ class Hooks:
         talk = self._talk
         notes, records = self._notes, self._unwritten
         self._notes, self._unwritten = [], []
-        places = talk.next_seqs(len(notes))
-        groups = [await self._group(note, seq) for note, seq in zip(notes, places, strict=True)]
+        groups = [await self._group(note, seq) for seq, note in enumerate(notes, talk.ledger.next_seq)]
         await talk.write(*([Sealed(tuple(groups))] if groups else []), *records)
         if not groups:
             return ()

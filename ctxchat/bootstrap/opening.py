@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,12 +11,15 @@ import msgspec
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
+from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.prompts import prompt
 from ctxchat.agent.session import Session
 from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.agent.toolbox import Toolbox
+from ctxchat.bootstrap.agents import in_force, unknown_tools
 from ctxchat.bootstrap.clock import SystemClock
 from ctxchat.bootstrap.extensions import Extensions
+from ctxchat.bootstrap.hooks import HookCommands, hooks_of
 from ctxchat.bootstrap.options import agent_options, compiler_of
 from ctxchat.bootstrap.reading import ReadOnlyJournal
 from ctxchat.bootstrap.strategies import with_plugins
@@ -26,6 +30,7 @@ from ctxchat.config.rules import add_rule, read_rules
 from ctxchat.context.standard import standard_providers
 from ctxchat.core.access import Rule, parse_rule
 from ctxchat.core.errors import CtxchatError, SessionBusy
+from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ports import ContextProvider, JournalPort, ModelPort, Summariser
 from ctxchat.models.offline import OfflineAssistant
@@ -51,12 +56,13 @@ class Opening:
 
     def __init__(self, program: Program, interactive: bool) -> None:
         self._program = program
-        self._settings = program.settings
+        self._settings, self._agent = in_force(program.loaded.settings, program.flags, program.agent)
         self._extensions = Extensions()
+        self._missing: list[str] = []
         self._clock = SystemClock()
         self._memory_file = paths.config_dir() / "AGENTS.md"
         self._gate = Gate(
-            program.settings.permissions.mode, self._rules(), interactive=interactive, store=self._keep_rule
+            self._settings.permissions.mode, self._rules(), interactive=interactive, store=self._keep_rule
         )
 
     async def open(self, session_id: str) -> Session:
@@ -74,21 +80,28 @@ class Opening:
             model,
             agent_options(self._settings, model.name, program.flags.max_rounds),
             self._clock,
-            system=f"{prompt('system')}\n\nThe folder: {program.workspace}",
+            system=f"{self._instructions()}\n\nThe folder: {program.workspace}",
             tools=toolbox.specs,
             surroundings=WorkspaceSurroundings(program.workspace, self._memory_file, self._providers()),
             compiler=compiler_of(self._settings),
             transforms=self._extensions.transforms(self._settings.context.transforms),
         )
-        compactor = Compactor(conversation, summariser=self._summariser(model), registry=with_plugins())
+        hooks = hooks_of(self._settings.hooks)
+        compactor = Compactor(
+            conversation,
+            summariser=self._summariser(model),
+            registry=with_plugins(),
+            by_hooks=replaces_automatic(hooks),
+        )
         return Session(
             conversation,
             toolbox,
             self._gate,
             compactor,
             open_model=program.model,
+            hooks=Hooks(hooks, conversation, compactor, HookCommands(program.workspace, os.environ)) if hooks else None,
             read_only=stored.read_only,
-            notices=(*stored.problems, *self._extensions.problems),
+            notices=(*stored.problems, *self._extensions.problems, *self._missing),
         )
 
     async def _stored(self, session: str) -> Stored:
@@ -114,7 +127,14 @@ class Opening:
         folder = files.session_folder(program.database.folder, session)
         tools = list(tools_for(program, session, self._memory_file, None))
         tools += self._extensions.tools([tool.spec.name for tool in tools])
+        if (wanted := self._agent.tools) is not None:
+            self._missing = unknown_tools(self._agent, [tool.spec.name for tool in tools])
+            tools = [tool for tool in tools if tool.spec.name in wanted]
         return Toolbox(tools, self._gate, self._clock, workspace=str(program.workspace), session_folder=str(folder))
+
+    def _instructions(self) -> str:
+        """The agent's own, else the usual ones."""
+        return prompt("system") if self._agent.prompt is None else self._agent.prompt.strip()
 
     def _providers(self) -> list[ContextProvider]:
         """The providers of the settings, in their order."""

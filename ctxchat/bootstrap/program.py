@@ -9,9 +9,11 @@ from functools import cached_property
 from pathlib import Path
 
 from ctxchat.agent.session import Session
+from ctxchat.bootstrap.agents import in_force
 from ctxchat.bootstrap.choice import Overrides, model_port
 from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.opening import Opening
+from ctxchat.bootstrap.start import notices_of, sandbox_of, workspace_of
 from ctxchat.config import files as settings_files
 from ctxchat.config import paths
 from ctxchat.config.schema import Settings
@@ -24,11 +26,7 @@ from ctxchat.models.process import Worker
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.sessions import SessionRow
-from ctxchat.tools.sandbox import Sandbox, find_sandbox
-
-NO_MODEL = (
-    "No model is set: answering with the offline assistant, which quotes your files. /model shows what else is there."
-)
+from ctxchat.tools.sandbox import Sandbox
 
 
 class Program:
@@ -39,6 +37,7 @@ class Program:
         self.loaded = loaded
         self.workspace = workspace
         self.database = database
+        self.agent = ""
         self.worker = Worker(database.folder / "worker.log")
 
     @classmethod
@@ -57,18 +56,23 @@ class Program:
 
     @property
     def settings(self) -> Settings:
-        """As in force."""
-        return self.loaded.settings
+        """As in force for the agent that was chosen."""
+        return in_force(self.loaded.settings, self.flags, self.agent)[0]
+
+    def use_agent(self, name: str) -> None:
+        """Sessions opened from now on are this agent's; without a name, the one the settings name. Raises UsageError."""
+        in_force(self.loaded.settings, self.flags, name)
+        self.agent = name
 
     @property
     def notices(self) -> Sequence[str]:
         """What a person should know at the start, a sentence each."""
-        return self.loaded.notices if self.settings.model else (*self.loaded.notices, NO_MODEL)
+        return notices_of(self.loaded)
 
     @cached_property
     def sandbox(self) -> Sandbox:
         """What shell commands run in; tried out the first time it is asked for."""
-        return find_sandbox() if self.settings.permissions.sandbox else Sandbox()
+        return sandbox_of(self.settings)
 
     @property
     def sandboxed(self) -> bool:
@@ -142,11 +146,3 @@ class Program:
         """End what was started. A second time does nothing."""
         await self.worker.close()
         await asyncio.to_thread(self.database.close)
-
-
-def workspace_of(given: str) -> Path:
-    """The folder to work in, resolved. Raises UsageError when it is none."""
-    folder = Path(given).expanduser() if given else Path.cwd()
-    if not folder.is_dir():
-        raise UsageError(f"{given}: there is no such folder.")
-    return folder.resolve()

@@ -43,7 +43,8 @@ def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on:
             try:
                 return await run(session, text, as_json=chosen.json)
             finally:
-                await session.close()
+                for notice in await session.close():
+                    narrate(notice.text)
 
     click.get_current_context().exit(run_async(work()))
 
