@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,7 @@ from ctxchat.core.tokens import Calibration, Meter, rough_count
 from ctxchat.core.view import Frame, View, compile
 from ctxchat.tui.services import ModelRow, SessionRow
 
-AT = "2026-11-21T14:02:00.000Z"
+AT = datetime(2026, 11, 21, 14, 2).astimezone().isoformat()  # two minutes past two wherever the tests run
 
 
 class Pause(msgspec.Struct, frozen=True):

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, assert_never
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
+from textual.events import Key
 from textual.screen import Screen
+from textual.widgets import Input
 
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -104,6 +106,14 @@ class ChatScreen(Screen[None]):
     def on_mount(self) -> None:
         self.composer.prompt.focus()
         self.key_line.show(IDLE_KEYS)
+
+    def on_key(self, event: Key) -> None:
+        """Letters go to the composer wherever the focus is, unless they mean something there; also those typed early."""
+        free = self.focused is None or event.key not in self.active_bindings
+        if event.is_printable and event.character and free and not isinstance(self.focused, Input):
+            event.stop()
+            self.composer.prompt.focus()
+            self.composer.prompt.insert(event.character)
 
     # ── the session ──
 

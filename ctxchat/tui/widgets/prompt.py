@@ -51,6 +51,7 @@ class Prompt(TextArea):
             highlight_cursor_line=False,
             placeholder="Ask, or type / for commands and @ for files",
         )
+        self.cursor_blink = False  # calmer, and an idle screen costs nothing
         self._send_keys = set(keys.get("send", ("enter",)))
         self._line_keys = set(keys.get("newline", ("ctrl+j", "shift+enter"))) | {"shift+\r"}
         self._scroll_keys = {

@@ -1,0 +1,79 @@
+"""The first frame in a real pseudo-terminal: painted at once, no key lost, the terminal given back as it was."""
+
+from __future__ import annotations
+
+import sys
+import termios
+from pathlib import Path
+
+import pexpect
+import pyte
+import pytest
+
+from ctxchat.tui.first_frame import frame
+
+START = """
+import sys
+from ctxchat.tui.first_frame import FirstFrame
+with FirstFrame() as first:
+    if "break" in sys.argv:
+        raise SystemExit("broken on the way")
+    from pathlib import Path
+    from ctxchat.config.schema import Settings
+    from ctxchat.tui.app import CtxchatApp
+    from tests.tui.fakes import FakeServices, FakeSession
+    app = CtxchatApp(FakeServices(Path(sys.argv[1]), FakeSession()), Settings(), {})
+    first.hand_over()
+    app.run()
+print("left", [m for m in ("litellm", "sqlite3", "tiktoken") if m in sys.modules])
+"""
+
+
+def start(*arguments: str) -> pexpect.spawn:
+    here = str(Path(__file__).parents[2])
+    return pexpect.spawn(
+        sys.executable, ["-c", START, *arguments], dimensions=(24, 80), timeout=20, encoding="utf-8", cwd=here,
+        env={"TERM": "xterm-256color", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+    )  # fmt: skip
+
+
+@pytest.mark.pty
+def test_keys_typed_before_anything_is_imported_are_all_there(tmp_path: Path) -> None:
+    child = start(str(tmp_path))
+    child.expect("ctxchat")
+    before = child.before
+    child.send("typed early")
+    child.expect("You said|typed early")
+    child.send(" and late\r")
+    child.expect("You said: typed early and late")
+    assert "\x1b[?1049h" in before
+    child.send("\x11")
+    child.expect(r"left \[\]")
+    child.expect(pexpect.EOF)
+
+
+@pytest.mark.pty
+def test_a_failed_start_gives_the_terminal_back(tmp_path: Path) -> None:
+    child = start(str(tmp_path), "break")
+    before = termios.tcgetattr(child.child_fd)
+    child.expect("broken on the way")
+    assert "\x1b[?1049l" in child.before
+    child.expect(pexpect.EOF)
+    assert termios.tcgetattr(child.child_fd)[3] == before[3] | termios.ECHO | termios.ICANON
+
+
+@pytest.mark.parametrize(("width", "height"), [(120, 36), (80, 24), (40, 18), (20, 5), (3, 2), (1, 1)])
+def test_the_frame_fits_and_has_its_parts(width: int, height: int) -> None:
+    screen = pyte.Screen(width, height)
+    pyte.Stream(screen).feed(frame(width, height))
+    rows = screen.display
+    assert len(rows) == height
+    assert ("ctxchat" in rows[0]) == (width >= 8)
+    assert any("·" in row for row in rows) == (width >= 3 and height >= 2)
+    assert any("╭" in row for row in rows) == (height >= 18)
+
+
+def test_nothing_heavy_is_imported_for_it() -> None:
+    code = "import sys, ctxchat.tui.first_frame as _; print([m for m in ('textual', 'rich', 'msgspec') if m in sys.modules])"
+    child = pexpect.spawn(sys.executable, ["-c", code], encoding="utf-8", timeout=20)
+    child.expect(r"\[\]")

@@ -1,0 +1,102 @@
+"""How the chat looks, at a few sizes and in two themes. `pytest --snapshot-update` after a change that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from ctxchat.config.schema import Settings
+from ctxchat.config.themes import load_themes
+from ctxchat.core.events import ApprovalRequested, ReasoningDelta, TextDelta, ToolFinished, ToolStarted
+from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.dialogs import ApprovalPanel
+from tests.tui.fakes import FakeServices, FakeSession, Pause, Step, reply
+from tests.tui.test_chat import until, words
+
+ANSWER = """The gauge at **Pier 7** reports every 90 s to `Cormorant` (README.md:3).
+
+## What I found
+
+- it speaks Modbus
+- it retries three times
+
+```python
+for attempt in range(3):  # [bold]not markup[/bold]
+    send(level())
+```
+"""
+DIFF = "--- a/src/gauge.py\n+++ b/src/gauge.py\n@@ -1,2 +1,3 @@\n import time\n-INTERVAL = 90\n+INTERVAL = 60\n+RETRIES = 3\n"
+
+TURN: list[Step] = [
+    ReasoningDelta("Let me search the files for the gauge."),
+    ToolStarted("a", "grep", {"pattern": "tide gauge"}),
+    ToolFinished("a", "grep", "ok", "1\n2\n3", 412, 0.12),
+    ToolStarted("b", "edit", {"path": "src/gauge.py"}),
+    ToolFinished("b", "edit", "ok", "edited", 60, 0.0, diff=DIFF),
+    ToolStarted("c", "shell", {"command": "pytest -q"}),
+    ToolFinished("c", "shell", "ok", "1 failed", 310, 3.2, exit_code=1),
+    ToolFinished("d", "shell", "denied", "no", 12, 0.0),
+    *reply(ANSWER),
+]
+ASK: list[Step] = [
+    TextDelta("I change the interval."),
+    ApprovalRequested("t1", "edit", "write src/gauge.py  +2 −1", "write", DIFF, "edit: src/*"),
+    Pause(),
+]
+
+
+def app_with(folder: Path, steps: list[Step], theme: str = "dark") -> CtxchatApp:
+    workspace = folder / "harbour"
+    workspace.mkdir()
+    (workspace / "README.md").write_text("")
+    session = FakeSession(lambda _: steps, title="harbour-logger")
+    return CtxchatApp(FakeServices(workspace, session), Settings(theme=theme), load_themes(folder).themes)
+
+
+async def settle_turn(pilot: Pilot[int]) -> None:
+    app = pilot.app
+    assert isinstance(app, CtxchatApp)
+    await until(pilot, lambda: app.session is not None)
+    await pilot.press(*"how often", "enter")
+    await until(pilot, lambda: len(app.chat.transcript.items) == 2 and not app.has_class("-busy"))
+    await pilot.pause(0.2)
+
+
+async def settle_question(pilot: Pilot[int]) -> None:
+    app = pilot.app
+    assert isinstance(app, CtxchatApp)
+    await until(pilot, lambda: app.session is not None)
+    await pilot.press("x", "enter")
+    await until(pilot, lambda: app.query(ApprovalPanel))
+    await pilot.pause(0.2)
+
+
+async def settle_empty(pilot: Pilot[int]) -> None:
+    app = pilot.app
+    assert isinstance(app, CtxchatApp)
+    await until(pilot, lambda: "README.md" in words(app))
+
+
+@pytest.mark.parametrize(
+    ("steps", "settle", "size", "theme"),
+    [
+        (TURN, settle_turn, (100, 34), "dark"),
+        (TURN, settle_turn, (40, 20), "light"),
+        (TURN, settle_turn, (20, 5), "dark"),
+        (ASK, settle_question, (80, 24), "dark"),
+        ([], settle_empty, (80, 24), "dark"),
+    ],
+    ids=["turn", "narrow", "tiny", "question", "empty"],
+)
+def test_looks(
+    snap_compare: Callable[..., bool],
+    tmp_path: Path,
+    steps: list[Step],
+    settle: Callable[[Pilot[int]], object],
+    size: tuple[int, int],
+    theme: str,
+) -> None:
+    assert snap_compare(app_with(tmp_path, steps, theme), terminal_size=size, run_before=settle)
