@@ -5,19 +5,11 @@ Pure: looks at classes, statuses, codes and words, whatever object they come in;
 
 from __future__ import annotations
 
+from ctxchat.core import overflow_denials, overflow_words
+from ctxchat.core.overflow_denials import denied
 from ctxchat.core.overflow_evidence import Reading, readings
 from ctxchat.core.overflow_sizes import named_window, room_for_output
-from ctxchat.core.overflow_words import (
-    BARE,
-    DENIED_CODE,
-    EXPLICIT,
-    OVERFLOW_CODE,
-    OVERFLOW_NUMBERS,
-    SIZE,
-    SIZE_CODE,
-    WEAK,
-    denied,
-)
+from ctxchat.core.overflow_words import BARE, EXPLICIT, NUMBERS, SIZE, SIZE_CODE, WEAK
 
 _NEVER_STATUS = {401, 402, 403, 404, 407, 408, 429}
 _NEVER_KIND = {"rate_limit", "quota", "auth", "content_filter", "not_found", "timeout"}
@@ -74,7 +66,7 @@ def _verdict(reading: Reading, share: float | None, window: int) -> bool | None:
     words = reading.words
     if _never(reading, words):
         return False
-    if window and (reading.total > window or reading.prompt >= 0.99 * window and not reading.said):
+    if window and (reading.total > window or (reading.prompt >= 0.99 * window and not reading.said)):
         return True
     if EXPLICIT.search(words) or reading.names & _OVERFLOW_NAME:
         return True
@@ -86,7 +78,7 @@ def _verdict(reading: Reading, share: float | None, window: int) -> bool | None:
 
 
 def _coded(codes: list[str]) -> bool:
-    return any(code in OVERFLOW_NUMBERS or OVERFLOW_CODE.match(code) for code in codes)
+    return any(code in NUMBERS or overflow_words.CODE.match(code) for code in codes)
 
 
 def _never(reading: Reading, words: str) -> bool:
@@ -94,6 +86,6 @@ def _never(reading: Reading, words: str) -> bool:
         reading.kind in _NEVER_KIND
         or reading.statuses & _NEVER_STATUS
         or reading.names & _NEVER_NAME
-        or any(DENIED_CODE.search(code) for code in reading.codes)
+        or any(overflow_denials.CODE.search(code) for code in reading.codes)
         or denied(words)
     )

@@ -29,7 +29,19 @@ _CODE_KEYS = {
 _TALK = {"choices", "candidates", "delta", "output"}
 """Keys of a reply: the model's own words are no evidence of anything."""
 _ENDINGS = {"finishreason", "stopreason", "nativefinishreason"}
-_UNREAD = {"input", "prompt", "request", "headers", "stack", "failedgeneration", "config", "hint", "url", "requestid"}
+_UNREAD = {
+    "input",
+    "prompt",
+    "request",
+    "headers",
+    "responseheaders",
+    "stack",
+    "failedgeneration",
+    "config",
+    "hint",
+    "url",
+    "requestid",
+}
 """Keys that echo what was sent, or say nothing of why."""
 _ATTRIBUTES = (
     *("status_code", "status", "http_status", "code", "type", "error_code", "finish_reason", "stop_reason"),
@@ -74,7 +86,7 @@ class Reading:
         self._nodes -= 1
         if self._nodes < 0 or depth > 12 or value is None:
             return
-        if isinstance(value, bytes | bytearray | memoryview):
+        if isinstance(value, bytes | bytearray):
             self.take(bytes(value[: _PARSED + 1]).decode("utf-8", "replace"), key, depth + 1)
         elif isinstance(value, str):
             self._text(value, key, depth)
@@ -121,9 +133,8 @@ class Reading:
                 self._usage(part)
             elif key in _TALK:
                 self._endings(part, depth)
-            elif key not in _UNREAD and (not talk or key in _ENDINGS or (key in {"error", "message"} and depth == 0)):
-                if not (talk and isinstance(part, str) and key == "message"):
-                    self.take(part, key, depth + 1)
+            elif key not in _UNREAD and (not talk or key in _ENDINGS or key == "error"):
+                self.take(part, key, depth + 1)
 
     def _endings(self, value: object, depth: int) -> None:
         """Of a reply's choices only why they ended, and an error that came instead."""
