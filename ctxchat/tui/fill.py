@@ -12,6 +12,8 @@ from ctxchat.core.ledger import Change, Ledger
 
 BARS = "▁▂▃▄▅▆▇█"
 MARK = "▴"
+BETWEEN_TURNS = frozenset({"manual", "model_switch", "offline"})
+"""Compactions made when a turn had ended; others are made within one, before its fill is taken."""
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -28,7 +30,8 @@ def fill_points(state: SessionState) -> tuple[Point, ...]:
     drops: dict[int, list[Point]] = {}
     for change in state.ledger.compactions:
         if record := change.record:
-            turn = min(max(_turn_of(change, state.ledger), first), turns + 1)
+            turn = _turn_of(change, state.ledger) + (record.reason in BETWEEN_TURNS)
+            turn = min(max(turn, first), turns + 1)
             drops.setdefault(turn, []).extend((Point(record.before.used), Point(record.after.used, mark=True)))
     points: list[Point] = []
     for turn, used in enumerate(state.fills, first):

@@ -125,11 +125,14 @@ async def test_a_fresh_session_has_no_line_and_no_forecast() -> None:
 def test_the_line_marks_each_compaction_where_it_was() -> None:
     ledger = Ledger(groups=history(6))
     ids = [g.id for g in ledger.groups]
-    change = digest(ledger, "k1", ids[:6], "short", minute=23)  # in the third turn, which began at minute 21
-    begun = SessionState(ledger=ledger.apply(change), fills=(1_000, 2_000, 3_000, 4_000, 5_000, 6_000))
-    points = fill_points(begun)
+    fills = (1_000, 2_000, 3_000, 4_000, 5_000, 6_000)
+    in_third = digest(ledger, "k1", ids[:6], "short", minute=23)  # the third turn began at minute 21
+    points = fill_points(SessionState(ledger=ledger.apply(in_third), fills=fills))
     assert [p.used for p in points] == [1_000, 2_000, 24_400, 9_200, 3_000, 4_000, 5_000, 6_000]
-    assert [p.mark for p in points] == [False, False, False, True, False, False, False, False]
+    assert [i for i, p in enumerate(points) if p.mark] == [3]
+    after_third = digest(ledger, "k1", ids[:6], "short", minute=23, reason="manual")
+    points = fill_points(SessionState(ledger=ledger.apply(after_third), fills=fills))
+    assert [p.used for p in points] == [1_000, 2_000, 3_000, 24_400, 9_200, 4_000, 5_000, 6_000]
 
 
 @given(st.lists(st.builds(Point, st.integers(0, 10**6), st.booleans()), max_size=300), st.integers(1, 80))

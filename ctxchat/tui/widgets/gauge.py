@@ -30,12 +30,14 @@ GAUGE_COLOURS: dict[str, str] = {
     "gauge-assistant": "#5787cf",
     "gauge-tool-results": "#c77a43",
     "gauge-draft": "#dcc05a",
-    "gauge-reserved": "#6c7080",
-    "gauge-free": "#585d69",
+    "gauge-reserved": "transparent",
+    "gauge-free": "transparent",
     "gauge-ghost": "#3b4252",
     "gauge-target": "auto 90%",
     "gauge-trigger": "auto 90%",
     **{f"gauge-ink-{name.replace('_', '-')}": "auto 62%" for name in SECTIONS},
+    "gauge-ink-reserved": "#7d8292",
+    "gauge-ink-free": "#747986",
 }
 """Theme variables of the gauge and what they are where a theme does not say: the colour of each part, the ink on it, the two
 ticks, and what a prepared compaction would free. For `App.get_theme_variable_defaults`."""
