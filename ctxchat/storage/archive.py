@@ -1,4 +1,4 @@
-"""The archive: what compactions took out of view, exactly as it was, and search over everything ever said.
+"""The archive: what compactions took out of view, exactly as it was. Search over it all is `finding`, re-exported here.
 
 Not a second copy: it reads what a compaction covers from the record. Reads only.
 """
@@ -6,8 +6,7 @@ Not a second copy: it reads what a compaction covers from the record. Reads only
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
@@ -15,11 +14,10 @@ from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import Changed, Sealed
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Group, Message
-from ctxchat.storage import entries, index, loading
+from ctxchat.core.search import Hit as Hit
+from ctxchat.storage import entries, loading
 from ctxchat.storage.database import Database
-from ctxchat.storage.snippet import snippet
-
-_NEWEST = 2000  # matches that are ranked: of a word that is everywhere, the newest
+from ctxchat.storage.finding import search as search
 
 
 class CompactionRow(msgspec.Struct, frozen=True):
@@ -56,23 +54,6 @@ class Archived(msgspec.Struct, frozen=True):
         """The archived messages in the order of the record, without what ctxchat made up to close a call."""
         found = (m for group in self.groups for m in group.messages if not m.synthetic)
         return tuple(sorted(found, key=lambda m: m.seq))
-
-
-class Hit(msgspec.Struct, frozen=True):
-    """One message found. `tokens` is what bringing it back would cost (an estimate), `compaction` the one that
-    folded it, empty while it
-    is in view; `group` and `turn` say where it stands."""
-
-    session: str
-    message: str
-    role: str
-    snippet: str
-    tokens: int
-    compaction: str
-    turn: int
-    at: str
-    group: str
-    title: str
 
 
 _ROW = ", ".join(CompactionRow.__struct_fields__)
@@ -179,74 +160,3 @@ def group_of(database: Database, session: str, message: str) -> Group:
 def message(database: Database, session: str, message: str) -> Message:
     """One message of the record by its id (`m12`). Raises like `group_of`."""
     return next(m for m in group_of(database, session, message).messages if m.id == message)
-
-
-# ── search ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def search(
-    database: Database, query: str, session: str = "", *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
-) -> list[Hit]:
-    """Messages that hold all the words of a query, the best first; "…" keeps words together.
-
-    Where none does: those that hold the words as parts of longer ones, then those that hold some of them. `marks`
-    stand around what was found in a
-    snippet, which is one line without control characters. Raises StorageError.
-    """
-    wanted = index.terms(query)
-    if not wanted or limit < 1:
-        return []
-    found: list[tuple[Any, ...]] = []
-    if database.fts:
-        found = _indexed(database, index.expression(wanted), session, limit)
-    found = found or _scanned(database, wanted, session, limit)
-    if not found and database.fts and len(wanted) > 1:
-        found = _indexed(database, index.expression(wanted, "OR"), session, limit)
-    return [_hit(database, row, wanted, marks) for row in found]
-
-
-_HIT = """SELECT m.session, m.seq, m.role, m.text, m.tokens, m.at, m.place, g.id, g.turn, s.title
-    FROM {source} JOIN messages m ON m.id = {row} JOIN sessions s ON s.id = m.session
-    JOIN groups g ON g.session = m.session AND g.place = m.place"""
-
-
-def _indexed(database: Database, expression: str, session: str, limit: int) -> list[tuple[Any, ...]]:
-    within = "AND +rowid IN (SELECT id FROM messages WHERE session = ?)" if session else ""
-    newest = f"SELECT rowid AS id, rank AS score FROM search WHERE search MATCH ? {within} ORDER BY rowid DESC LIMIT {_NEWEST}"
-    best = f"SELECT id, score FROM ({newest}) ORDER BY score, id DESC LIMIT ?"
-    sql = _HIT.format(source=f"({best}) f", row="f.id") + " ORDER BY f.score, f.id DESC"
-    return database.read(sql, (expression, *([session] if session else []), limit))
-
-
-def _scanned(database: Database, wanted: Iterable[str], session: str, limit: int) -> list[tuple[Any, ...]]:
-    patterns = ["%" + re.sub(r"([\\%_])", r"\\\1", term) + "%" for term in wanted]
-    tests = [r"text LIKE ? ESCAPE '\'" for _ in patterns] + (["session = ?"] if session else [])
-    newest = f"SELECT id FROM messages WHERE {' AND '.join(tests)} ORDER BY id DESC LIMIT ?"
-    sql = _HIT.format(source=f"({newest}) f", row="f.id") + " ORDER BY f.id DESC"
-    return database.read(sql, (*patterns, *([session] if session else []), limit))
-
-
-def _hit(database: Database, row: tuple[Any, ...], wanted: Sequence[str], marks: tuple[str, str]) -> Hit:
-    session, seq, role, text, tokens, at, place, group, turn, title = row
-    return Hit(
-        session=session,
-        message=f"m{seq}",
-        role=role,
-        snippet=snippet(text, wanted, marks),
-        tokens=tokens,
-        compaction=_folded_by(database, session, place),
-        turn=turn,
-        at=at,
-        group=group,
-        title=title,
-    )
-
-
-def _folded_by(database: Database, session: str, place: int) -> str:
-    """The latest compaction in force that covers a place of the record."""
-    found = database.read(
-        "SELECT c.id FROM covers x JOIN compactions c ON c.session = x.session AND c.id = x.compaction "
-        "WHERE x.session = ? AND x.first <= ? AND x.last >= ? AND NOT c.undone ORDER BY c.entry DESC LIMIT 1",
-        (session, place, place),
-    )
-    return str(found[0][0]) if found else ""

@@ -129,15 +129,16 @@ class _Writer:
         self._groups.append((self._session, self._place, group.id, group.kind, group.turn, self._seq))
         if self._known is not None:
             self._known[group.id] = self._place
+        called = {call.id: call.name for message in group.messages for call in message.calls}
         for message in group.messages:
-            self._take_message(message)
+            self._take_message(message, called)
         if group.kind == "user" and not self._titled:
             opening = " ".join(whole_text(group.first.text[:400]).split())[:80]
             self._titled = bool(opening)
             self._set("title = iif(title = '', ?, title)", opening)
         self._place += 1
 
-    def _take_message(self, message: Message) -> None:
+    def _take_message(self, message: Message, called: Mapping[str, str]) -> None:
         if message.synthetic:
             return
         self._message += 1
@@ -145,7 +146,9 @@ class _Writer:
         text = whole_text(index.searchable(message))
         tokens = self._count(text) + MESSAGE_OVERHEAD
         at = message.at or self._at
-        row = (self._message, self._session, message.seq, self._place, message.role, at, tokens, text)
+        names = [c.name for c in message.calls] or [message.name or called.get(message.call_id, "")]
+        tool = whole_text(" ".join(dict.fromkeys(names))) if message.calls or message.role == "tool" else ""
+        row = (self._message, self._session, message.seq, self._place, message.role, at, tokens, text, tool)
         self._messages.append(row)
 
     def _take_change(self, change: Change) -> Record | Packed:
@@ -206,7 +209,7 @@ class _Writer:
         execute = self._connection.executemany
         execute("INSERT INTO journal (session, seq, at, body) VALUES (?, ?, ?, ?)", self._entries)
         execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)", self._groups)
-        execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._messages)
+        execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._messages)
         if self._messages:
             index.add(self._connection, ((row[0], row[7]) for row in self._messages), fts=self._fts)  # type: ignore[misc]
         self._entries, self._groups, self._messages = [], [], []

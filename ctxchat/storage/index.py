@@ -5,17 +5,18 @@ The index holds no text of its own (the `messages` table does) and can be made a
 
 from __future__ import annotations
 
-import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from ctxchat.core.messages import Message
+from ctxchat.storage.query import Unit, apart
+from ctxchat.storage.ranking import fold
 
 _VERSION = "1"
-"""Goes up when `words` changes, so that an older index is made anew."""
+"""Goes up when `apart` changes, so that an older index is made anew."""
 
-_UNSPACED = re.compile("([\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])")
-_TERM = re.compile(r'"([^"]+)"|([^\s"]+)')
+Read = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
 
 def searchable(message: Message) -> str:
@@ -26,30 +27,32 @@ def searchable(message: Message) -> str:
     return "\n".join(part for part in (message.text, *calls, *reasoning) if part).replace("\0", "\ufffd")
 
 
-def words(text: str) -> str:
-    """The text with room around each character of a script that is written without spaces, so that each counts as a word."""
-    return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)
-
-
-def terms(query: str) -> list[str]:
-    """What is looked for: words, and what stands in double quotes as one; only what has a letter or digit in it."""
-    found = [quoted or bare for quoted, bare in _TERM.findall(query.replace("\0", " "))]
-    return [term.strip() for term in found if re.search(r"\w", term)]
-
-
-def expression(wanted: Sequence[str], operator: str = "AND") -> str:
-    """FTS5's form of it. The last word may be the beginning of one, since it may still be being typed."""
-    phrases = ['"' + words(term) + '"' for term in wanted]
-    return f" {operator} ".join(phrases) + (" *" if operator == "AND" and len(wanted[-1]) > 2 else "")
+def frequencies(read: Read, units: Sequence[Unit]) -> dict[Unit, int]:
+    """In how many messages each word stands, other forms of it taken in; 0 for one that was never said."""
+    found: dict[Unit, int] = {}
+    for unit in units:
+        if unit.spaced and len(unit.stem) > 2:
+            sql, values = "term >= ? AND term < ?", (fold(unit.stem), fold(unit.stem) + "\U0010ffff")
+            found[unit] = read(f"SELECT coalesce(sum(doc), 0) FROM temp.terms WHERE {sql}", values)[0][0]
+        else:  # characters one by one: the rarest bounds the word
+            words = apart(fold(unit.word)).split()
+            sql = "SELECT coalesce(sum(doc), 0) FROM temp.terms WHERE term = ?"
+            found[unit] = min((read(sql, (word,))[0][0] for word in words), default=0)
+    return found
 
 
 def prepare(connection: sqlite3.Connection, *, wanted: bool = True) -> bool:
     """Have the index ready, made anew where it is missing, stale or of an older kind; False where FTS5 is not to be had."""
-    connection.create_function("indexed_words", 1, words, deterministic=True)
+    connection.create_function("indexed_words", 1, apart, deterministic=True)
     if not wanted or not _has_fts5(connection):
         return False
-    if _state(connection) == _VERSION:
-        return True
+    if _state(connection) != _VERSION:
+        _make_anew(connection)
+    connection.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'search', 'row')")
+    return True
+
+
+def _make_anew(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute("DROP TABLE IF EXISTS search")
@@ -63,13 +66,12 @@ def prepare(connection: sqlite3.Connection, *, wanted: bool = True) -> bool:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    return True
 
 
 def add(connection: sqlite3.Connection, rows: Iterable[tuple[int, str]], *, fts: bool) -> None:
     """Take in messages by their row id, within the caller's transaction."""
     if fts:
-        entries = ((row, words(text)) for row, text in rows)
+        entries = ((row, apart(text)) for row, text in rows)
         connection.executemany("INSERT INTO search (rowid, words) VALUES (?, ?)", entries)
     else:
         _mark(connection, "stale")

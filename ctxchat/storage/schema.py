@@ -52,7 +52,10 @@ _FIRST: Migration = (
     "CREATE TABLE doomed (session TEXT PRIMARY KEY)",
 )
 
-MIGRATIONS: Sequence[Migration] = (_FIRST,)
+# The names of the tools that a message called or is the result of, so that search can tell an answer from its echo.
+_TOOLS: Migration = ("ALTER TABLE messages ADD COLUMN tool TEXT NOT NULL DEFAULT ''",)
+
+MIGRATIONS: Sequence[Migration] = (_FIRST, _TOOLS)
 """Step n turns version n into version n + 1. Never edited once released, only added to."""
 
 
@@ -76,8 +79,9 @@ def migrate(
 ) -> list[Path]:
     """Bring the database to the newest version; the copies that were made. Raises sqlite3.Error, having changed nothing."""
     copies: list[Path] = []
-    for number in range(version(connection), len(migrations)):
-        if number:
+    begun = version(connection)
+    for number in range(begun, len(migrations)):
+        if begun:
             copies.append(backup(number))
         connection.execute("BEGIN IMMEDIATE")
         try:

@@ -1,4 +1,4 @@
-"""A line of text around what was found, with marks. Pure; knows no database."""
+"""What to show of a text in which something was found: a line with marks, or the passage around it. Pure; knows no database."""
 
 from __future__ import annotations
 
@@ -6,37 +6,66 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from ctxchat.storage.ranking import fold
+
 _BEFORE, _LENGTH = 60, 200  # characters
 _FOLDED = 50_000  # characters that are searched without regard to accents
+_ABOVE, _PASSAGE = 400, 1_200  # characters of a passage: before the place, and in all
 
 
-def snippet(text: str, wanted: Sequence[str], marks: tuple[str, str]) -> str:
-    """About 200 characters around the first term found, each term between marks; one line, without control characters."""
-    pattern = re.compile("|".join(_loose(term) for term in sorted(wanted, key=len, reverse=True)), re.IGNORECASE)
-    start = _first(text, pattern)
-    begin = max(0, start - _BEFORE)
+def snippet(
+    text: str, wanted: Sequence[str], marks: tuple[str, str], parts: Sequence[str] = (), near: int | None = None
+) -> str:
+    """About 200 characters around the first term found, each term between marks; one line, without control characters.
+
+    Where no term is there as a whole, `parts` (beginnings of its words) are marked instead. `near`: where the best place is.
+    """
+    pattern = _pattern(wanted)
+    start = _first(text, pattern, near or 0)
+    if start is None and parts:
+        pattern = re.compile("|".join(rf"{re.escape(fold(part))}\w*" for part in parts), re.IGNORECASE)
+        start = _first(text, pattern, near or 0)
+    place = start or 0
+    begin = max(0, place - _BEFORE)
     if begin:  # on a word, where one begins near
-        begin = next((i + 1 for i in range(begin, min(begin + 20, start)) if text[i].isspace()), begin)
+        begin = next((i + 1 for i in range(begin, min(begin + 20, place)) if text[i].isspace()), begin)
     part = text[begin : begin + _LENGTH]
     marked = _mark(_one_line(part), pattern, marks)
     return f"{'…' if begin else ''}{marked}{'…' if begin + _LENGTH < len(text) else ''}"
 
 
+def passage(text: str, place: int) -> tuple[str, bool]:
+    """The lines around a place, about 1,200 characters, and whether that is all of the text."""
+    if len(text) <= _PASSAGE:
+        return text, True
+    begin = max(0, min(place - _ABOVE, len(text) - _PASSAGE))
+    line = text.rfind("\n", max(0, begin - 200), begin + 1)
+    begin = line + 1 if line >= 0 else begin
+    end = min(len(text), begin + _PASSAGE)
+    line = text.find("\n", end, end + 200)
+    end = line if line >= 0 else end
+    return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}", False
+
+
+def _pattern(wanted: Sequence[str]) -> re.Pattern[str]:
+    return re.compile("|".join(_loose(term) for term in sorted(wanted, key=len, reverse=True)), re.IGNORECASE)
+
+
 def _loose(term: str) -> str:
     """The term as the index reads it: whatever stands between its words."""
-    words = re.findall(r"\w+", _fold(term)) or [term]
+    words = re.findall(r"\w+", fold(term)) or [term]
     return r"[\W_]+".join(re.escape(word) for word in words)
 
 
-def _first(text: str, pattern: re.Pattern[str]) -> int:
-    found = pattern.search(text) or pattern.search(_fold(text[:_FOLDED]))
-    return found.start() if found else 0
+def _first(text: str, pattern: re.Pattern[str], near: int) -> int | None:
+    found = pattern.search(text, near) or pattern.search(text) or pattern.search(fold(text[:_FOLDED]))
+    return found.start() if found else None
 
 
 def _mark(line: str, pattern: re.Pattern[str], marks: tuple[str, str]) -> str:
     pieces: list[str] = []
     last = 0
-    for found in pattern.finditer(_fold(line)):
+    for found in pattern.finditer(fold(line)):
         pieces += (line[last : found.start()], marks[0], line[found.start() : found.end()], marks[1])
         last = found.end()
     return "".join([*pieces, line[last:]])
@@ -44,8 +73,3 @@ def _mark(line: str, pattern: re.Pattern[str], marks: tuple[str, str]) -> str:
 
 def _one_line(text: str) -> str:
     return "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in text)
-
-
-def _fold(text: str) -> str:
-    """The text without accents, of the same length."""
-    return text if text.isascii() else "".join(unicodedata.normalize("NFD", c)[0] for c in text)

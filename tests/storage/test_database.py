@@ -18,6 +18,8 @@ from ctxchat.storage import schema, sessions
 from ctxchat.storage.database import BACKUPS_KEPT, FILE, Database
 from tests.storage.samples import turns
 
+VERSION = len(schema.MIGRATIONS)
+
 POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions are a POSIX matter")
 
 
@@ -89,10 +91,10 @@ def test_a_migration_copies_the_database_first(tmp_path: Path) -> None:
     with Database(tmp_path, migrations=later) as database:
         assert database.read("SELECT id, colour FROM sessions") == [(session, "blue")]
         copies = database.backups
-    assert [copy.name.split("-")[0] for copy in copies] == ["v1", "v2"]
+    assert [copy.name.split("-")[0] for copy in copies] == [f"v{VERSION}", f"v{VERSION + 1}"]
     assert all(mode(copy) == 0o600 for copy in copies)
     old = sqlite3.connect(copies[0])
-    assert old.execute("PRAGMA user_version").fetchone() == (1,)
+    assert old.execute("PRAGMA user_version").fetchone() == (VERSION,)
     assert old.execute("SELECT title FROM sessions").fetchone() == ("kept",)
     old.close()
 
@@ -137,8 +139,8 @@ def test_kill_9_in_the_middle_of_a_migration_leaves_old_or_new(tmp_path: Path) -
         version = file.execute("PRAGMA user_version").fetchone()[0]
         tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
         file.close()
-        assert version == (2 if "later" in tables else 1)
-        assert ("partials" in tables) == (version == 1)
+        assert version == VERSION + ("later" in tables)
+        assert ("partials" in tables) == (version == VERSION)
     with Database(tmp_path, migrations=later) as database:
         assert sessions.row(database, session).messages == 1200
         assert database.check() == []

@@ -1,0 +1,47 @@
+"""What can be asked of everything ever said, and what comes back: values that storage, screens and commands share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+NEWEST = "last"
+"""In place of a compaction's id: the newest one in force of the session a message belongs to."""
+
+
+class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where to look; empty fields leave nothing out.
+
+    `session` is a full id. `role` `tool` means tool results only. `tool` is a tool's name: what it was called with, and its
+    results. `before` and `after` name a compaction (or NEWEST): what was said before it was made, or since; a session
+    without it has nothing before it and everything after. `recall` is how the agent asks of its own session: what it looked
+    up earlier and the question it is answering now are left out, and messages that hold only some of the words are welcome.
+    """
+
+    session: str = ""
+    role: Literal["", "system", "user", "assistant", "tool"] = ""
+    tool: str = ""
+    before: str = ""
+    after: str = ""
+    recall: bool = False
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """One message found. `tokens` is what bringing it back would cost (an estimate), `compaction` the one that folded it, empty
+    while it is in view; `group` and `turn` say where it stands; `tool` names the tool of a call or a result. `passage` is the
+    text around what was found, in lines as they were; `whole` says that it is all of the message."""
+
+    session: str
+    message: str
+    role: str
+    snippet: str
+    tokens: int
+    compaction: str
+    turn: int
+    at: str
+    group: str
+    title: str
+    tool: str = ""
+    passage: str = ""
+    whole: bool = True
