@@ -84,7 +84,7 @@ class Hooks:
         self._tallies: dict[str, Tally] = dict(conversation.state.hooks)
         self._unwritten: list[Record] = []
         self._notes: list[Note] = []
-        self._pass: Hook | None = None
+        self._passes: list[Hook] = []
         self._told: set[str] = set()  # hooks whose fault was reported
         self._left_out: set[str] = set()
         self._seen: Figures | None = None  # the gauge as last shown, which counts a round that is not sealed yet
@@ -114,14 +114,18 @@ class Hooks:
 
     async def settle(self) -> AsyncGenerator[Event, None]:
         """Do what waited for a place where no call is open: one pass, then the notes. Call it at such a place only."""
-        asked, self._pass = self._pass, None
-        if asked is not None:
+        asked, self._passes = self._passes, []
+        ended = False
+        for hook in asked:
+            if ended:
+                break  # one made room, or tried to; the others asked for the same
             try:
-                async with aclosing(self._made_room(asked)) as events:
+                async with aclosing(self._made_room(hook)) as events:
                     async for event in events:
+                        ended = ended or isinstance(event, CompactionFinished)
                         yield event
             except Exception as problem:  # a strategy may come from a third party
-                for notice in self._failed(asked, str(problem) or type(problem).__name__):
+                for notice in self._failed(hook, str(problem) or type(problem).__name__):
                     yield notice
         if self._notes or self._unwritten:
             for event in await self._delivered():
@@ -145,7 +149,7 @@ class Hooks:
 
     async def _rest(self) -> AsyncGenerator[Event, None]:
         """What waits, until nothing does; what happens by it is seen like everything else."""
-        while self._pass or self._notes or self._unwritten:
+        while self._passes or self._notes or self._unwritten:
             async with aclosing(self.settle()) as events:
                 async for event in events:
                     yield event
@@ -211,10 +215,11 @@ class Hooks:
                 return (Notice("info", text),)
             case Inject(text=text):
                 self._did(hook)
-                self._notes.append(Note(hook.name, text))
+                self._note(hook, text)
             case CompactContext():
                 own = isinstance(event, CompactionStarted | CompactionFinished) and event.reason == "hook"
-                self._pass = self._pass if own else (self._pass or hook)  # a hook's pass calls for no other
+                if not own and hook not in self._passes:  # a hook's pass calls for no other
+                    self._passes.append(hook)
             case RunCommand():
                 return await self._command(hook, hook.action, self._line(hook, event, moment))
         return ()
@@ -230,7 +235,7 @@ class Hooks:
             last = ran.output.strip().rsplit("\n", 1)[-1][:SAID]
             return self._failed(hook, f"exit code {ran.exit_code}{': ' if last else ''}{last}")
         if action.show_output and ran.output.strip():
-            self._notes.append(Note(hook.name, f"{_head(ran.exit_code)}\n{ran.output.strip()}"))
+            self._note(hook, f"{_head(ran.exit_code)}\n{ran.output.strip()}")
         return ()
 
     async def _made_room(self, hook: Hook) -> AsyncGenerator[Event, None]:
@@ -266,6 +271,11 @@ class Hooks:
             text = await asyncio.to_thread(clip, text, cap, talk.meter.text, mark)
         content = f"[note of the hook {note.hook}]\n{text}"
         return single("note", Message(seq, "user", content, at=talk.clock.now()), talk.ledger.turn, f"hook:{note.hook}")
+
+    def _note(self, hook: Hook, text: str) -> None:
+        """To go with the next request; the same words once, however many calls of a round led to them."""
+        if (note := Note(hook.name, text)) not in self._notes:
+            self._notes.append(note)
 
     def _did(self, hook: Hook) -> None:
         """Count it. Written down later: in the middle of a round that would forget the round."""
