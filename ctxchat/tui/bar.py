@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -15,6 +15,9 @@ from ctxchat.tui.figures_text import PARTS, known
 TickName = Literal["", "target", "trigger"]
 
 TARGET, TRIGGER = "╎", "╷"
+
+SIGNS: Mapping[SectionName, str] = {name: part.letter for name, part in PARTS.items()}
+"""One character a part, where a theme has no other."""
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -36,17 +39,20 @@ class Tick(msgspec.Struct, frozen=True):
     tokens: int
 
 
-def layout_bar(figures: Figures, width: int, ghost: int = 0) -> tuple[Cell, ...]:
+def layout_bar(
+    figures: Figures, width: int, ghost: int = 0, signs: Mapping[SectionName, str] = SIGNS
+) -> tuple[Cell, ...]:
     """Exactly `width` cells: the parts in their order, free ones, what is reserved at the right end, and the ticks.
 
     One scale, the window. Every part that holds tokens has a cell of its own where there is room for that before the
     next tick; where there is not, the largest have. Over the limit nothing is free and the reserved end is eaten into.
-    `ghost` is the tokens a prepared compaction would leave, 0 for none. A window that is not known is all free.
+    `ghost` is the tokens a prepared compaction would leave, 0 for none. A window that is not known is all free. `signs` is
+    one character a part.
     """
     if width <= 0:
         return ()
     if not known(figures):
-        return (_cell("free"),) * width
+        return (_cell(signs, "free"),) * width
     held: list[tuple[SectionName, int]] = [
         (s.name, s.tokens) for s in figures.sections if s.name not in OUTSIDE and s.tokens > 0
     ]
@@ -56,9 +62,9 @@ def layout_bar(figures: Figures, width: int, ghost: int = 0) -> tuple[Cell, ...]
     filled = _filled(figures, room, reserved, len(held), ticks) if held else 0
     cells: list[Cell] = []
     for (name, _), columns in zip(held, _columns([n for _, n in held], filled), strict=True):
-        cells += [_cell(name)] * columns
-    cells += [_cell("free")] * (room - filled)
-    cells += [_cell("reserved")] * (width - len(cells))
+        cells += [_cell(signs, name)] * columns
+    cells += [_cell(signs, "free")] * (room - filled)
+    cells += [_cell(signs, "reserved")] * (width - len(cells))
     for column in range(room, filled):
         cells[column] = msgspec.structs.replace(cells[column], over=True)
     if 0 < ghost < figures.used:
@@ -72,8 +78,8 @@ def bar_text(cells: Sequence[Cell]) -> str:
     return "".join(cell.char for cell in cells)
 
 
-def _cell(name: SectionName) -> Cell:
-    return Cell(PARTS[name].letter, name)
+def _cell(signs: Mapping[SectionName, str], name: SectionName) -> Cell:
+    return Cell(signs[name], name)
 
 
 def _reserved_columns(figures: Figures, width: int) -> int:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import ComposeResult
+from textual.theme import Theme
 
 from ctxchat.core.budget import Window, WindowSource, make_budget
 from ctxchat.core.figures import Figures
@@ -186,3 +187,15 @@ async def test_no_color_leaves_letters_alone() -> None:
         line = app.query_one(Gauge).render_line(0)
         assert len({s.style.bgcolor for s in line if s.style}) == 1, "one ground for all"
         assert "R" in line.text and "╷" in line.text
+
+
+async def test_a_theme_brings_its_own_signs_and_colours() -> None:
+    app = GaugeApp(figures_of({"user": 9_000}, 40_000, 4_000))
+    theme = Theme("odd", "#88aaff", variables={"gauge-sign-user": str(ord("█")), "gauge-user": "#123456"})
+    async with app.run_test(size=(80, 5)) as pilot:
+        app.register_theme(theme)
+        app.theme = "odd"
+        await pilot.pause()
+        first = next(iter(app.query_one(Gauge).render_line(0)))
+        assert first.text.startswith("██") and first.style is not None
+        assert first.style.bgcolor is not None and first.style.bgcolor.name == "#123456"

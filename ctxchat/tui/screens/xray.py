@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -12,12 +12,13 @@ from textual.widgets import Input
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import SECTIONS, SectionName
+from ctxchat.tui.bar import SIGNS
 from ctxchat.tui.figures_text import PARTS, count, exact, share, tilde
 from ctxchat.tui.inventory import Row, inventory
 from ctxchat.tui.screens.panel import Heading, Panel
 from ctxchat.tui.services import ChatSession
 from ctxchat.tui.text import short
-from ctxchat.tui.widgets.gauge import Gauge, component
+from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 COLUMNS = (
@@ -72,6 +73,7 @@ class XrayScreen(Panel[str]):
         self._section: SectionName | None = section
         self._rows: tuple[Row, ...] = ()
         self._by_size = True
+        self._signs: Mapping[SectionName, str] = SIGNS
         self._figures: Figures = session.figures
 
     def compose(self) -> ComposeResult:
@@ -106,6 +108,7 @@ class XrayScreen(Panel[str]):
     def _show(self, group: str = "", top: bool = False) -> None:
         found = chosen_rows(self._rows, self._by_size, self._section, self.query_one(Input).value)
         at = next((i for i, row in enumerate(found) if group and row.group == group), 0 if top else None)
+        self._signs = signs_of(self.app)
         rows = self.query_one("#items", Rows)
         rows.retitle(self._titled(), empty="Nothing here." if self._rows else "The window is empty.")
         rows.show(found, at=at)
@@ -128,7 +131,7 @@ class XrayScreen(Panel[str]):
         return (
             (str(row.number), "dim"),
             (str(row.turn) if row.turn else "", "dim"),
-            (PARTS[row.section].letter, component(row.section)),
+            (self._signs[row.section], component(row.section)),
             row.kind,
             row.what,
             exact(row.tokens),

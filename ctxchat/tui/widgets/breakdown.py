@@ -35,7 +35,7 @@ from ctxchat.tui.fill import fill_points
 from ctxchat.tui.inventory import Row, offenders
 from ctxchat.tui.text import short
 from ctxchat.tui.widgets.blocks import Line, spread
-from ctxchat.tui.widgets.gauge import Gauge, component
+from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
 from ctxchat.tui.widgets.sparkline import FillLine
 
 ALWAYS = frozenset({"user", "assistant", "tool_results", "draft", "reserved", "free"})
@@ -79,7 +79,7 @@ class PartTable(Widget):
         figures = f"{tokens:>8}{of_window}{'!' if over else ' '}"
         name = f" {PARTS[row.name].label}"
         room = max(0, width - 3 - len(figures))
-        letter = Segment(f" {PARTS[row.name].letter} ", self._style(component(row.name), plain))
+        letter = Segment(f" {signs_of(self.app)[row.name]} ", self._style(component(row.name), plain))
         return Strip([letter, Segment(name[:room].ljust(room) + figures, style)]).adjust_cell_length(width, plain)
 
     def _style(self, name: str, plain: Style) -> Style:
@@ -144,7 +144,9 @@ class Offenders(Line):
     def line(self, width: int) -> Content:
         lines = [Content.styled("biggest", MUTED)]
         for row in self._rows:
-            lines.append(spread(Content(f"{PARTS[row.section].letter} {row.what}"), Content(short(row.tokens)), width))
+            lines.append(
+                spread(Content(f"{signs_of(self.app)[row.section]} {row.what}"), Content(short(row.tokens)), width)
+            )
         return Content("\n").join(lines)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 
 import msgspec
@@ -10,13 +10,14 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.app import App
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import SECTIONS, SectionName
-from ctxchat.tui.bar import Cell, TickName, layout_bar
+from ctxchat.tui.bar import SIGNS, Cell, TickName, layout_bar
 from ctxchat.tui.figures_text import gauge_words, known, part_words, sentence
 
 GAUGE_COLOURS: dict[str, str] = {
@@ -36,16 +37,30 @@ GAUGE_COLOURS: dict[str, str] = {
     "gauge-target": "auto 90%",
     "gauge-trigger": "auto 90%",
     **{f"gauge-ink-{name.replace('_', '-')}": "auto 62%" for name in SECTIONS},
+    **{f"gauge-sign-{name.replace('_', '-')}": str(ord(sign)) for name, sign in SIGNS.items()},
     "gauge-ink-reserved": "#7d8292",
     "gauge-ink-free": "#747986",
 }
-"""Theme variables of the gauge and what they are where a theme does not say: the colour of each part, the ink on it, the two
-ticks, and what a prepared compaction would free. For `App.get_theme_variable_defaults`."""
+"""Theme variables of the gauge and what they are where a theme does not say, for `App.get_theme_variable_defaults`.
+
+The colour of each part, the ink on it and its sign (as the number of its character), the two ticks, and the colour of what a
+prepared compaction would free.
+"""
 
 
 def component(section: SectionName) -> str:
     """The component class of a part: `gauge--tool-results`."""
     return f"gauge--{section.replace('_', '-')}"
+
+
+def signs_of(app: App[object]) -> Mapping[SectionName, str]:
+    """One character a part, as the theme in force has them."""
+    signs = dict(SIGNS)
+    for name, usual in SIGNS.items():
+        number = app.theme_variables.get(f"gauge-sign-{name.replace('_', '-')}", "")
+        sign = chr(int(number)) if number.isdecimal() else usual
+        signs[name] = sign if cell_len(sign) == 1 else usual
+    return signs
 
 
 def words_beside(figures: Figures, width: int) -> str:
@@ -112,7 +127,7 @@ class Gauge(Widget):
         text = self.words
         gap = min(2, max(0, width - cell_len(text))) if text else 0
         pad = len(text) - len(text.lstrip())
-        self._cells = layout_bar(self._figures, max(0, width - cell_len(text) - gap), self._ghost)
+        self._cells = layout_bar(self._figures, max(0, width - cell_len(text) - gap), self._ghost, signs_of(self.app))
         plain = self.rich_style
         beside = plain if self.app.no_color else self.get_component_rich_style("gauge--words")
         segments = [*self._bar(plain), Segment(" " * (gap + pad), plain), Segment(text[pad:], beside)]
