@@ -1,0 +1,73 @@
+"""A few panels as pictures, so that a change of looks is seen and meant."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from ctxchat.tui.screens.models import ModelsScreen
+from ctxchat.tui.screens.preview import PreviewScreen
+from ctxchat.tui.screens.xray import XrayScreen
+from ctxchat.tui.services import ModelRow
+from ctxchat.tui.widgets.breakdown import Breakdown
+from ctxchat.tui.widgets.gauge import Gauge
+from tests.tui.desk import Desk, Doors, state
+from tests.tui.panel_app import PanelApp
+
+DESK = Desk(state(20), window=24_000)
+
+
+class Panels(PanelApp):
+    """Gauge and context panel."""
+
+    def compose(self) -> ComposeResult:
+        yield Breakdown()
+        yield Gauge(DESK.figures, ghost=6_000)
+
+    def on_mount(self) -> None:
+        self.query_one(Breakdown).show(DESK.figures, DESK.view, DESK.state, budgets={"tool_results": 500})
+
+
+class Over(PanelApp):
+    def __init__(self, screen: Screen[Any]) -> None:
+        super().__init__()
+        self.over = screen
+
+    def on_mount(self) -> None:
+        self.push_screen(self.over)
+
+
+def screens(folder: Path) -> dict[str, Screen[Any]]:
+    models = [
+        ModelRow("claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue", 3, 15),
+        ModelRow("ollama/qwen3:8b", "ollama", True, 8_192, "loaded", 0, 0, "on this machine"),
+        ModelRow("gpt-5", "openai", False, 272_000, "catalogue", 1.25, 10, "no key: OPENAI_API_KEY"),
+    ]
+    return {
+        "preview": PreviewScreen(DESK, asyncio.run(DESK.preview())),
+        "xray": XrayScreen(DESK),
+        "models": ModelsScreen(Doors(folder, models=models), DESK),
+    }
+
+
+@pytest.mark.parametrize("size", [(100, 30), (30, 30)])
+def test_gauge_and_context_panel(snap_compare: Any, size: tuple[int, int]) -> None:
+    assert snap_compare(Panels(), terminal_size=size)
+
+
+@pytest.mark.parametrize("name", ["preview", "xray", "models"])
+def test_screens_at_80_columns(snap_compare: Any, name: str, tmp_path: Path) -> None:
+    async def settle(pilot: Any) -> None:
+        await pilot.app.over.workers.wait_for_complete()
+        await pilot.pause()
+
+    assert snap_compare(Over(screens(tmp_path)[name]), terminal_size=(80, 24), run_before=settle)
+
+
+def test_the_preview_at_40_columns(snap_compare: Any, tmp_path: Path) -> None:
+    assert snap_compare(Over(screens(tmp_path)["preview"]), terminal_size=(40, 20))
