@@ -30,6 +30,8 @@ def shrunk(ledger: Ledger, group_id: str, at: str) -> Change:
     """Each message of the group keeps its first line; calls keep their shape."""
     group = _live(ledger, group_id)
     small = msgspec.structs.replace(group, messages=tuple(_one_line(m) for m in group.messages))
+    if small == group:
+        raise LedgerError(f"{group_id} is as short as it gets.")
     return Change(id=_next(ledger, "shrink", at), kind="shrink", at=at, edits=(Edit("shrink", (group_id,), small),))
 
 
@@ -40,9 +42,35 @@ def restored(ledger: Ledger, group_id: str, at: str) -> tuple[Group, Change]:
     for message in group.messages:
         lines += [f"{message.role}: {message.text}".rstrip()]
         lines += [f"  called {call.name} {call.arguments}" for call in message.calls]
+    return _note(ledger, "\n".join(lines), f"restore:{group_id}", at)
+
+
+def reinserted(ledger: Ledger, change_id: str, at: str) -> tuple[Group, Change]:
+    """One note with the facts that a compaction lost, and the change that shows it. Raises LedgerError where it lost none, or
+    they were put back already."""
+    source = f"restore:{change_id}"
+    facts = lost_facts(ledger, change_id)
+    if not facts:
+        raise LedgerError(f"Compaction {change_id} lost no facts.")
+    shown = {added for c in ledger.changes for added in c.adds}
+    if any(g.source == source and g.id in shown for g in ledger.groups):
+        raise LedgerError("These facts were put back already.", "Undo takes them out again.")
+    head = "[facts from earlier in this conversation, put back because the summary does not have them]"
+    return _note(ledger, "\n".join([head, *(f"- {fact}" for fact in facts)]), source, at)
+
+
+def lost_facts(ledger: Ledger, change_id: str) -> tuple[str, ...]:
+    """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not in force."""
+    for change in ledger.changes:
+        if change.id == change_id:
+            return change.record.lost if change.record else ()
+    raise LedgerError(f"Compaction {change_id} is not in force.")
+
+
+def _note(ledger: Ledger, text: str, source: str, at: str) -> tuple[Group, Change]:
     seq = ledger.next_seq
-    message = Message(seq=seq, role="user", content="\n".join(lines), at=at)
-    note = Group(f"g{seq}", "note", (message,), ledger.turn, f"restore:{group_id}")
+    message = Message(seq=seq, role="user", content=text, at=at)
+    note = Group(f"g{seq}", "note", (message,), ledger.turn, source)
     return note, Change(id=_next(ledger, "restore", at), kind="restore", at=at, adds=(note.id,))
 
 

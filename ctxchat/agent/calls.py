@@ -13,6 +13,7 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Retry
 from ctxchat.core.messages import Message, Reasoning, ToolCall
 from ctxchat.core.ports import Clock, ModelPiece, ModelPort, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count
 
 
 class Draft:
@@ -58,6 +59,32 @@ class Draft:
             at=at,
             interrupted=interrupted,
         )
+
+
+class Tally:
+    """Raw tokens of a reply that is arriving, counted in blocks: word by word would be too much, and slow besides."""
+
+    BLOCK = 400
+    """Characters from which a block is counted for good."""
+
+    def __init__(self, count: Count) -> None:
+        self._count = count
+        self._known = MESSAGE_OVERHEAD
+        self._open: list[str] = []
+        self._length = 0
+
+    def add(self, text: str) -> None:
+        """More of the reply."""
+        self._open.append(text)
+        self._length += len(text)
+        if self._length >= self.BLOCK:
+            self._known = self.tokens
+            self._open, self._length = [], 0
+
+    @property
+    def tokens(self) -> int:
+        """All that has come, the message itself included."""
+        return self._known + (self._count("".join(self._open)) if self._open else 0)
 
 
 def distinct(calls: tuple[ToolCall, ...], seq: int) -> tuple[ToolCall, ...]:

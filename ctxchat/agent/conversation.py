@@ -11,17 +11,23 @@ from typing import Protocol
 
 import msgspec
 
+from ctxchat.agent.assumptions import Assumptions, Known, NothingKnown
 from ctxchat.agent.options import Options
+from ctxchat.agent.waiting import to_the_end
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.compilers import Compiler, all_sections
+from ctxchat.core.errors import StorageError
 from ctxchat.core.events import Usage
 from ctxchat.core.figures import Figures, measure, used_tokens
-from ctxchat.core.journal import Measured, Partial, Record, Sealed, SessionState, fold
+from ctxchat.core.journal import Measured, Partial, Record, SessionState, WindowLearned, fold
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.messages import Message
 from ctxchat.core.ports import Clock, JournalPort, ModelPort
 from ctxchat.core.tokens import Anchor, Calibration, Meter
 from ctxchat.core.view import Frame, Insert, ToolSpec, Transform, View, compile
+
+UNKNOWN = Window(32_768, "assumed")
+"""What is believed until the model has been asked for its window."""
 
 
 class Surroundings(Protocol):
@@ -34,13 +40,6 @@ class Surroundings(Protocol):
     async def injected(self) -> tuple[Insert, ...]:
         """What the context providers say now."""
         ...
-
-
-class Assumptions(msgspec.Struct, frozen=True):
-    """What was learned about a model outside this session: its window from a rejection, how its counts compare with ours."""
-
-    learned_window: int = 0
-    calibration: Calibration = Calibration()
 
 
 class Conversation:
@@ -70,30 +69,55 @@ class Conversation:
         self._surroundings = surroundings
         self._compiler = compiler
         self._transforms = tuple(transforms)
-        self._assumptions = assumptions or Assumptions()
+        self._assumptions: Assumptions = assumptions or NothingKnown()
+        self._owed: tuple[Record, ...] = ()
+        self._writing = asyncio.Lock()
+        self._looking = asyncio.Lock()
+        self._streamed = 0
+        self._claimed: Window | None = None
         self.use(model)
         self._frame = Frame(self._system, self._tools)
         self.view: View = View((), (), (), 0, "", 0)
-        self.figures: Figures = self._measured()
+        self.figures: Figures = self.measured()
 
     def use(self, model: ModelPort) -> None:
-        """Go on with this model; what it can hold is asked at the next refresh. The old model's anchor is not its."""
-        changed = hasattr(self, "model") and self.model.name != model.name
+        """Go on with this model; what it can hold is asked at the next refresh."""
         self.model = model
         self.meter = Meter(model.count)
-        self.window: Window | None = None
-        if changed:
-            self.state = msgspec.structs.replace(self.state, anchor=None)
+        self.known = self._assumptions.load(model.name)
+        self._claimed = None
 
     # ── writing ──
 
     async def write(self, *records: Record) -> None:
-        """To the journal, then into the state. When it returns both hold it; when it raises neither does."""
-        await asyncio.shield(self._write(records))
+        """To the journal, then into the state. When it returns both hold it; when it raises StorageError neither does.
+        A cancel waits for the end of it."""
+        await to_the_end(self._write(records))
 
     async def _write(self, records: Sequence[Record]) -> None:
-        await self.journal.write(*records)
-        self.state = fold(records, self.state)
+        async with self._writing:
+            everything = (*self._owed, *records)
+            await self.journal.write(*everything)
+            self._owed = self._owed[len(everything) - len(records) :]
+            self.state = fold(everything, self.state)
+
+    def owe(self, *records: Record) -> None:
+        """Write these with whatever is written next."""
+        self._owed += records
+
+    async def settle(self) -> None:
+        """Write what is owed. Raises StorageError while that is not possible; it stays owed then."""
+        if self._owed:
+            await self.write()
+
+    async def write_or_owe(self, *records: Record) -> bool:
+        """Write, or owe it where the store refuses: what was said must not depend on a disk. False when it is owed."""
+        try:
+            await self.write(*records)
+        except StorageError:
+            self.owe(*records)
+            return False
+        return True
 
     async def keep(self, assistant: Message, results: Sequence[Message] = ()) -> None:
         """Remember an unsealed round, so that a kill loses nothing that was said."""
@@ -109,28 +133,55 @@ class Conversation:
     @property
     def calibration(self) -> Calibration:
         """How this model's counts compare with ours, from this session or earlier ones."""
-        return self.state.calibrations.get(self.model.name, self._assumptions.calibration)
+        return self.state.calibrations.get(self.model.name, self.known.calibration)
+
+    @property
+    def anchor(self) -> Anchor | None:
+        """The newest count of this model's server, None where another model's is newer."""
+        anchor = self.state.anchor
+        return anchor if anchor and anchor.model in {"", self.model.name} else None
+
+    @property
+    def window(self) -> Window:
+        """What the model says it can hold, unless a rejection has corrected just that."""
+        claimed = self._claimed or UNKNOWN
+        learned = self.state.windows.get(self.model.name, self.known.window)
+        if learned and 0 < learned.tokens < claimed.tokens and learned.believed in {0, claimed.tokens}:
+            return Window(learned.tokens, "learned")
+        return claimed
 
     @property
     def budget(self) -> Budget:
         """The token budget with the window as known now."""
         options = self.options
-        window = self.window or Window(32_768, "assumed")
-        return make_budget(window, options.output_reserved, options.compression_trigger, options.target)
+        return make_budget(self.window, options.output_reserved, options.compression_trigger, options.target)
 
     async def refresh(self) -> Figures:
-        """Compile and measure what the next request would hold. Counting is done off the event loop."""
-        if self.window is None:
-            self.window = self._believed(await self.model.window())
-        memory, injected = await asyncio.gather(self._surroundings.memory(), self._surroundings.injected())
-        self._frame = Frame(self._system, self._tools, memory, injected, self.model.keeps_reasoning)
-        self.view = await self.compiled(self.ledger)
-        self.figures = self._measured()
+        """Ask what stands around, compile and measure what the next request would hold."""
+        async with self._looking:
+            if self._claimed is None:
+                self._claimed = await self.model.window()
+            memory, injected = await asyncio.gather(self._surroundings.memory(), self._surroundings.injected())
+            self._frame = Frame(self._system, self._tools, memory, injected, self.model.keeps_reasoning)
+            return self._adopt(await self.compiled(self.ledger))
+
+    async def again(self) -> Figures:
+        """Compile and measure in the frame of the last request: for what was added to it since, without asking anybody."""
+        async with self._looking:
+            return self._adopt(await self.compiled(self.ledger))
+
+    def _adopt(self, view: View) -> Figures:
+        self.view, self._streamed = view, 0
+        self.figures = self.measured()
         return self.figures
 
     async def compiled(self, ledger: Ledger) -> View:
-        """The view another ledger would have in the frame of the last refresh."""
-        return await asyncio.to_thread(compile, ledger, self._frame, self.meter, self._compiler, self._transforms)
+        """The view a ledger has in the frame of the last refresh, made off the event loop."""
+        return await asyncio.to_thread(self.compile, ledger)
+
+    def compile(self, ledger: Ledger) -> View:
+        """As `compiled`, at once: for work that is off the event loop already."""
+        return compile(ledger, self._frame, self.meter, self._compiler, self._transforms)
 
     def expected(self, view: View, passes: int) -> Figures:
         """The gauge such a view would show: an estimate, since no server has counted it."""
@@ -141,27 +192,28 @@ class Conversation:
         """Gauge tokens for a raw token of the present view."""
         return self.figures.used / self.view.raw if self.view.raw and self.figures.used else self.calibration.ratio
 
-    def _believed(self, window: Window) -> Window:
-        """A window learned from a rejection beats a larger claim, unless the server says what it has loaded."""
-        learned = self._assumptions.learned_window
-        if learned and window.source != "loaded" and learned < window.tokens:
-            return Window(learned, "learned")
-        return window
+    @property
+    def prompt_tokens(self) -> int:
+        """What a server should count for the present view."""
+        return used_tokens(self.view.raw, self.view.passes, self.calibration, self.anchor)[0]
 
-    def measured(self, *, draft: int = 0, streamed: int = 0) -> Figures:
-        """The gauge with what is being typed and what is arriving, both in raw tokens, on top of the last view."""
-        return self._measured(draft=draft, streamed=streamed)
+    def streaming(self, raw: int) -> Figures:
+        """The gauge with so many raw tokens of a reply that is not sealed yet, on top of the last view."""
+        self._streamed = raw
+        self.figures = self.measured()
+        return self.figures
 
-    def _measured(self, *, draft: int = 0, streamed: int = 0) -> Figures:
+    def measured(self, *, draft: int = 0) -> Figures:
+        """The gauge with what is being typed, in raw tokens, on top of the last view and of what is arriving."""
         state = self.state
         return measure(
             self.view,
             self.budget,
             model=self.model.name,
             calibration=self.calibration,
-            anchor=state.anchor,
+            anchor=self.anchor,
             draft=draft,
-            streamed=streamed,
+            streamed=self._streamed,
             fills=state.fills,
             compactions=len(state.ledger.compactions),
             cost_usd=state.cost_usd,
@@ -177,38 +229,51 @@ class Conversation:
         """
         calibration = self.calibration
         shown = assistant if self.model.keeps_reasoning else msgspec.structs.replace(assistant, reasoning=None)
-        raw = self.view.raw + self.meter.message(shown)
-        anchor: Anchor | None = None
-        if not usage.estimated and usage.prompt > 0 and not self.cut(usage):
+        added = self.meter.message(shown)
+        raw = self.view.raw + added
+        anchor = self.anchor
+        if not usage.estimated and not self.cut(usage):
             calibration = calibration.learn(real=usage.prompt, raw=self.view.raw)
             kept = usage.completion if self.model.keeps_reasoning else usage.completion - usage.reasoning
-            anchor = Anchor(usage.prompt + max(0, kept), raw, self.view.passes)
+            reply = kept if kept > 0 else calibration.apply(added)
+            anchor = Anchor(usage.prompt + reply, raw, self.view.passes, self.model.name)
         used, _ = used_tokens(raw, self.view.passes, calibration, anchor)
         return Measured(
             model=self.model.name,
             usage=usage,
             used=used,
-            anchor=anchor or self.state.anchor,
+            anchor=anchor,
             calibration=calibration,
             at=self.clock.now(),
             turn_end=turn_end,
         )
 
     def cut(self, usage: Usage) -> int:
-        """Tokens a server seems to have cut from the prompt in silence, 0 when it did not (SPEC 4.4)."""
-        expected, _ = used_tokens(self.view.raw, self.view.passes, self.calibration, self.state.anchor)
-        missing = expected - usage.prompt
-        return missing if not usage.estimated and missing > 1000 and usage.prompt < 0.6 * expected else 0
+        """Tokens a server seems to have cut from the prompt in silence, 0 when it did not (SPEC 4.4).
 
-    def learn_window(self, tokens: int) -> None:
-        """The server refused more than this: from now on it is the window."""
-        self.window = Window(tokens, "learned")
+        A first estimate may be far off by itself, so less is made of it.
+        """
+        expected = self.prompt_tokens
+        missing = expected - usage.prompt
+        share = 0.6 if self.calibration.samples else 0.4
+        return missing if not usage.estimated and missing > 1000 and usage.prompt < share * expected else 0
+
+    async def learn_window(self, tokens: int) -> None:
+        """The server refused what this window was believed to hold: from now on it is `tokens`, for this claim. 0: it is not
+        so after all."""
+        believed = self._claimed.tokens if self._claimed else 0
+        await self.write(WindowLearned(self.model.name, tokens, believed))
+        await self.remember()
 
     def next_seqs(self, count: int = 1) -> range:
         """The next free places in the record."""
         start = self.ledger.next_seq
         return range(start, start + count)
 
-    async def add(self, *groups: Group) -> None:
-        """Seal groups into the record."""
-        await self.write(Sealed(groups))
+    async def remember(self) -> None:
+        """Keep what was learned of this model for other sessions."""
+        learned = self.state.windows.get(self.model.name, self.known.window)
+        known = Known(learned if learned and learned.tokens else None, self.calibration)
+        if known != self.known:
+            self.known = known
+            await self._assumptions.save(self.model.name, known)

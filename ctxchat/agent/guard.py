@@ -1,4 +1,5 @@
-"""When a pass may start by itself: back-off after failures, a breaker after three, and an end to passes that refill at once.
+"""When a pass may start by itself: back-off after failures, a breaker after three, an end to passes that refill at once, and
+rest where a person wanted it.
 
 A value; each verb returns the next one. Times in seconds of whatever clock the caller keeps.
 """
@@ -15,7 +16,10 @@ BREAKER = 3
 REFILLS = 3
 """Passes in a row, each in the turn of the one before or the next, after which automatic passes stop."""
 
-Standing = Literal["free", "waiting", "broken", "thrashing"]
+REST = 3
+"""Turns in which nothing starts by itself after a person has stopped a pass, or taken one back."""
+
+Standing = Literal["free", "waiting", "broken", "thrashing", "resting"]
 
 
 class Guard(msgspec.Struct, frozen=True):
@@ -25,20 +29,22 @@ class Guard(msgspec.Struct, frozen=True):
     not_before: float = 0.0
     refills: int = 0
     last_turn: int = -10
-    told: bool = False
+    rest_until: int = 0
 
-    def standing(self, now: float) -> Standing:
+    def standing(self, now: float, turn: int) -> Standing:
         """Whether an automatic pass may run now, and if not why."""
         if self.failures >= BREAKER:
             return "broken"
         if self.refills >= REFILLS:
             return "thrashing"
+        if turn < self.rest_until:
+            return "resting"
         return "waiting" if now < self.not_before else "free"
 
     def failed(self, now: float) -> Guard:
         """After a pass that failed or was rejected: half a minute, then twice that each time."""
         failures = self.failures + 1
-        return msgspec.structs.replace(self, failures=failures, not_before=now + self.wait(failures), told=False)
+        return msgspec.structs.replace(self, failures=failures, not_before=now + self.wait(failures))
 
     def helped(self, turn: int) -> Guard:
         """After an automatic pass that made room."""
@@ -49,9 +55,9 @@ class Guard(msgspec.Struct, frozen=True):
         """After a pass by hand that made room: everything may run again."""
         return Guard()
 
-    def tell(self) -> Guard:
-        """The user has been told why nothing runs."""
-        return msgspec.structs.replace(self, told=True)
+    def rested(self, turn: int, turns: int = REST) -> Guard:
+        """A person wants to be left alone for the rest of this turn and `turns` more."""
+        return msgspec.structs.replace(self, rest_until=turn + 1 + turns)
 
     @staticmethod
     def wait(failures: int) -> float:

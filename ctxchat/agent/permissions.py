@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -11,8 +12,8 @@ import msgspec
 
 from ctxchat.core.access import Demand, Mode, Rule
 
-_SHELL_SYNTAX = re.compile(r"[;&|<>`\n\r]|\$\(|\$\{")
-"""What could put a second command behind the first: a rule with a wildcard never reaches across it."""
+_SHELL_SYNTAX = re.compile(r"[;&|<>`\n\r(){}\\$]")
+"""What could put a second command, a file or a substitution behind the first: a rule with a wildcard never reaches across it."""
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -41,14 +42,16 @@ def judge(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule]) -> Judge
 
 
 def matches(rule: Rule, tool: str, demand: Demand) -> bool:
-    """True when the rule covers this call. Targets are compared as resolved; case counts."""
+    """True when the rule covers this call. Targets are compared as resolved; case counts.
+
+    A rule for this very target, written as it is or with its wildcards quoted, always does.
+    """
     if rule.tool != tool:
         return False
-    if rule.pattern == demand.target:
+    if rule.pattern in {demand.target, glob.escape(demand.target)}:
         return True
     if demand.access == "run" and _SHELL_SYNTAX.search(demand.target):
         return False
-    if rule.pattern.endswith(" *") and rule.pattern[:-2] == demand.target:
+    if rule.pattern in {demand.pattern, f"{demand.target} *"}:
         return True
     return fnmatchcase(demand.target, rule.pattern)
-

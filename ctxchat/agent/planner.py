@@ -5,6 +5,7 @@ Decides nothing about when, and changes nothing.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -23,8 +24,11 @@ from ctxchat.core.strategies.pipeline import Pipeline
 Registry = Callable[[PlanOptions], Mapping[str, Strategy]]
 """Every strategy by name, made with these options; plug-ins add theirs."""
 
+Prices = Callable[[str, int, int], float]
+"""What a call costs in US dollars, by model, prompt tokens and output tokens; 0 where nobody knows."""
+
 SUMMARY_SECONDS = 10.0
-"""What a summary takes, as far as anybody can say before."""
+"""What a summary takes, as far as anybody can say before the first."""
 
 LABELS = {
     "drop_superseded": "older results of the same file or command",
@@ -40,15 +44,23 @@ LABELS = {
 
 
 class Planner:
-    """Makes plans for one conversation. `writer` names the model that would write summaries, empty for code."""
+    """Makes plans for one conversation, off the event loop. `writer` names the model that would write summaries, empty for
+    code."""
 
-    def __init__(self, conversation: Conversation, registry: Registry = builtin_strategies, writer: str = "") -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        registry: Registry = builtin_strategies,
+        writer: str = "",
+        prices: Prices | None = None,
+    ) -> None:
         self._talk = conversation
         self._registry = registry
-        self._writer = writer
+        self._prices = prices
         self._memory = Memory()
+        self.writer = writer
 
-    def plan(
+    async def plan(
         self,
         name: str = "",
         *,
@@ -62,8 +74,11 @@ class Planner:
         `keep_recent` in messages, `keep_turns` in turns, `target` as a share of the limit; None for the usual. Raises
         UsageError for a name nobody has.
         """
-        name = name or self._talk.options.strategy
-        registry = self._registry(self.options(keep_recent, keep_turns, clip_current=clip_current))
+        options = self.options(keep_recent, keep_turns, clip_current=clip_current)
+        return await asyncio.to_thread(self._plan, name or self._talk.options.strategy, options, target)
+
+    def _plan(self, name: str, options: PlanOptions, target: float | None) -> Plan | None:
+        registry = self._registry(options)
         if name not in registry:
             raise UsageError(f"There is no strategy {name!r}.", f"There are: {', '.join(sorted(registry))}.")
         return registry[name].plan(self._talk.view, self._talk.ledger, self.raw_budget(target))
@@ -102,8 +117,11 @@ class Planner:
         figures = self._talk.figures
         return min(self._talk.options.target, (figures.used - figures.tokens("draft")) / figures.limit / 2)
 
-    def ticked(self, plan: Plan, names: Sequence[str]) -> Plan:
+    async def ticked(self, plan: Plan, names: Sequence[str]) -> Plan:
         """The plan with the named steps only. A pipeline plans anew: its steps build on the ones before."""
+        return await asyncio.to_thread(self._ticked, plan, names)
+
+    def _ticked(self, plan: Plan, names: Sequence[str]) -> Plan:
         unticked = [s.name for s in plan.steps if s.name not in names]
         strategy = self._registry(self.options(plan.keep_recent)).get(plan.strategy)
         if unticked and isinstance(strategy, Pipeline):
@@ -111,21 +129,24 @@ class Planner:
             plan = strategy.without(*unticked).plan(self._talk.view, self._talk.ledger, budget) or plan
         return msgspec.structs.replace(plan, steps=tuple(s for s in plan.steps if s.name in names))
 
-    def preview(
+    async def preview(
         self, instructions: str = "", keep_recent: int | None = None, strategy: str = "", target: float | None = None
     ) -> Preview:
-        """What freeing up context would do now."""
+        """What freeing up context would do now. Raises UsageError for a strategy nobody has."""
+        goal = target if target is not None else self.goal_by_hand()
+        plan = await self.plan(strategy, keep_recent=keep_recent, target=goal)
+        return await asyncio.to_thread(self._drawn, plan, instructions)
+
+    def _drawn(self, plan: Plan | None, instructions: str) -> Preview:
         talk, figures = self._talk, self._talk.figures
         used = figures.used - figures.tokens("draft")
-        goal = target if target is not None else self.goal_by_hand()
-        plan = self.plan(strategy, keep_recent=keep_recent, target=goal)
         if plan is None:
             return Preview(figures, used, (), None, reason=nothing_to_free(figures), instructions=instructions)
         groups = [talk.ledger.group(g) for g in plan.covers]
-        writes = any(s.needs_summary for s in plan.steps)
+        seconds, cost = self._price(plan)
         return Preview(
             before=figures,
-            after_used=max(0, used - round((plan.before - plan.after) * talk.scale)),
+            after_used=self.after_used(plan),
             steps=tuple(
                 PreviewStep(
                     s.name, LABELS.get(s.name, s.name), round(s.tokens_freed * talk.scale), s.groups, s.needs_summary
@@ -136,12 +157,32 @@ class Planner:
             keep_recent=plan.keep_recent,
             pinned=len(talk.ledger.pinned),
             facts=len(collect(groups, None, self._memory.facts_of).facts),
-            seconds=SUMMARY_SECONDS if writes and self._writer else 0.1,
-            model=self._writer,
-            other_provider=bool(self._writer) and self._writer.split("/")[0] != talk.model.name.split("/")[0],
+            seconds=seconds,
+            cost_usd=cost,
+            model=self.writer,
+            other_provider=bool(self.writer) and self.writer.split("/")[0] != talk.model.name.split("/")[0],
             cache_lost=talk.state.cached,
             instructions=instructions,
+            changes=tuple(c.id for c in talk.ledger.changes),
         )
+
+    def after_used(self, plan: Plan) -> int:
+        """Where the gauge would stand after a plan."""
+        figures = self._talk.figures
+        freed = round((plan.before - plan.after) * self._talk.scale)
+        return max(0, figures.used - figures.tokens("draft") - freed)
+
+    def _price(self, plan: Plan) -> tuple[float, float]:
+        """Seconds and US dollars that a plan's summary takes, as far as can be said: by the last one, and by the price list."""
+        steps = [s for s in plan.steps if s.needs_summary]
+        if not steps or not self.writer:
+            return 0.1, 0.0
+        records = [c.record for c in self._talk.ledger.compactions if c.record and c.record.attempts]
+        seconds = records[-1].seconds if records else SUMMARY_SECONDS
+        folded = {name for s in steps for name in s.fold}
+        read = sum(item.tokens for item in self._talk.view.items if item.group in folded)
+        written = sum(s.summary_tokens for s in steps)
+        return seconds, self._prices(self.writer, read + written, written) if self._prices else 0.0
 
 
 def nothing_to_free(figures: Figures) -> str:

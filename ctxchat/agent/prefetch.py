@@ -10,13 +10,15 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from ctxchat.core.errors import CtxchatError
 from ctxchat.core.ledger import Ledger
+
+TRIES = 2
+"""Failures in a row after which none is made ahead until a pass has succeeded: the swap makes its own."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
     """A summary that stands ready. `covers` are the groups it was made of, the earlier summary's included; `changes` the
-    changes that were in force; `after_used` where the gauge would stand; `cost_usd` what it cost to make."""
+    changes that were in force; `after_used` where the gauge would stand; `cost_usd` what it cost to make, booked already."""
 
     covers: tuple[str, ...]
     changes: tuple[str, ...]
@@ -35,9 +37,10 @@ class Prefetch:
     """The one prepared summary of a conversation."""
 
     def __init__(self) -> None:
-        self._task: asyncio.Task[Prepared | None] | None = None
-        self._ready: Prepared | None = None
-        self.failed = 0
+        self._task: asyncio.Task[None] | None = None
+        self._made: Prepared | None = None
+        self._failures = 0
+        self._closed = False
 
     @property
     def busy(self) -> bool:
@@ -46,43 +49,34 @@ class Prefetch:
 
     def ready(self, ledger: Ledger) -> Prepared | None:
         """The one that stands ready and still fits."""
-        self._collect()
-        return self._ready if self._ready and self._ready.fits(ledger) else None
+        return self._made if self._made and self._made.fits(ledger) else None
 
     def start(self, make: Callable[[], Awaitable[Prepared | None]]) -> None:
-        """Make one in the background, in place of the one there is."""
-        if self.busy:
-            return
-        self._collect()
-        self._task = asyncio.create_task(_quietly(make))
+        """Make one in the background, in place of the one there is. None may come of it: then there is nothing to make."""
+        if not self.busy and not self._closed and self._failures < TRIES:
+            self._task = asyncio.create_task(self._make(make))
+
+    async def _make(self, make: Callable[[], Awaitable[Prepared | None]]) -> None:
+        """Nobody asked for it yet, so nobody is told when it fails, whatever the fault."""
+        try:
+            self._made = await make() or self._made
+            self._failures = 0
+        except Exception:
+            self._failures += 1
 
     async def wait(self) -> None:
-        """Until the one being made is ready, or failed."""
+        """Until the one being made is ready, or failed. A cancel ends the waiting and not the making."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
-    def _collect(self) -> None:
-        if self._task is None or not self._task.done():
-            return
-        task, self._task = self._task, None
-        made = None if task.cancelled() else task.result()
-        self.failed = 0 if made else self.failed + 1
-        self._ready = made or self._ready
-
     def clear(self) -> None:
-        """It was used, or the world moved on."""
-        self._ready = None
+        """A pass was made, with it or without."""
+        self._made = None
+        self._failures = 0
 
     async def close(self) -> None:
-        """End the one being made."""
+        """End the one being made; no other is begun."""
+        self._closed = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-
-
-async def _quietly(make: Callable[[], Awaitable[Prepared | None]]) -> Prepared | None:
-    """Nobody asked for it yet, so nobody is told when it fails: the swap will then make its own."""
-    try:
-        return await make()
-    except CtxchatError:
-        return None

@@ -24,6 +24,7 @@ class Preview(msgspec.Struct, frozen=True):
     Tokens as the gauge counts them; `seconds` and `cost_usd` are estimates for the summary call; `model` is who would write
     it (empty: no model), `other_provider` True when that is not the provider in use; `cache_lost` are the cached tokens that a
     rewrite of the prefix loses. `plan` is None when there is nothing to free; `reason` then says why in a sentence.
+    `changes` are the changes that were in force: the plan holds while they are.
     """
 
     before: Figures
@@ -40,3 +41,4 @@ class Preview(msgspec.Struct, frozen=True):
     other_provider: bool = False
     cache_lost: int = 0
     instructions: str = ""
+    changes: tuple[str, ...] = ()

@@ -5,81 +5,127 @@ Runs in every mode. Nothing is sent again unchanged, nobody who just refused is 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+
+import msgspec
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.passes import Order
 from ctxchat.agent.planner import Planner
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, Event, Notice, Retry
-from ctxchat.core.overflow import is_context_overflow, stated_window
+from ctxchat.core.overflow import is_context_overflow, output_excess, stated_window
+from ctxchat.core.record import Reason
 from ctxchat.core.strategies.base import Plan
+from ctxchat.core.summaries import too_little
 
 Perform = Callable[[Order], AsyncGenerator[Event, None]]
 
+CAUTION = 0.9
+"""Share of what was refused that a window is taken to be where the server does not name it."""
+
+SMALLEST = 1024
+"""No window is taken to be smaller than this."""
+
+LEAST_OUTPUT = 256
+"""With less room for a reply than this, it is the prompt that must become shorter."""
+
+
+class Rung(msgspec.Struct, frozen=True):
+    """One way to make a request smaller, by a strategy that asks no model."""
+
+    strategy: str
+    keep_recent: int
+    keep_turns: int | None = None
+    clip_current: bool = False
+
 
 class Rescue:
-    """The ladder for one request. Each rung is tried once."""
+    """The ladder for one request. Each rung is tried once. `output` is what the request asks for, in tokens."""
 
     def __init__(self, conversation: Conversation, planner: Planner, perform: Perform) -> None:
         self._talk = conversation
         self._planner = planner
         self._perform = perform
         self._calls = 1
-        self._rungs = self._ladder()
+        self._left = ladder(conversation.options.keep_recent, conversation.options.emergency_floor)
+        self.output = conversation.budget.reserved
 
-    def recognises(self, problem: ModelError) -> bool:
-        """True where the server says that the request does not fit its window."""
-        used = self._talk.figures.used
-        return is_context_overflow(problem, estimated_tokens=used, window=self._talk.budget.window.tokens)
+    def mend(self, problem: ModelError) -> AsyncGenerator[Event, None] | None:
+        """The events of what makes the request fit, told as a pass and a retry; None where it was not refused as too long.
 
-    async def shrink(self, problem: ModelError) -> AsyncGenerator[Event, None]:
-        """One rung that made the request smaller, told as a pass and a retry.
-
-        Raises `problem` with the largest offenders when there is none left or there were enough calls.
+        Running it raises `problem` with the largest offenders when nothing is left to try, or there were enough calls.
         """
         talk = self._talk
-        if self._calls >= talk.options.emergency_calls:
+        room = output_excess(problem, estimated_tokens=talk.figures.used)
+        if LEAST_OUTPUT <= room < (self.output or talk.window.tokens):
+            return self._shorter_reply(problem, room)
+        if is_context_overflow(problem, estimated_tokens=talk.figures.used, window=talk.window.tokens):
+            return self._smaller(problem)
+        return None
+
+    async def _shorter_reply(self, problem: ModelError, room: int) -> AsyncGenerator[Event, None]:
+        """The prompt fits, so the reply may only be shorter this once; nothing is compacted."""
+        self._count_call(problem)
+        self.output = room
+        self._talk.streaming(0)
+        yield Notice("info", f"Prompt and reply together would not fit: this reply may have {room:,} tokens.")
+        yield Retry(self._calls - 1, 0.0, "the output limit was too high for what the prompt leaves")
+
+    async def _smaller(self, problem: ModelError) -> AsyncGenerator[Event, None]:
+        """One rung that made the request smaller."""
+        talk = self._talk
+        self._count_call(problem)
+        before, believed, raw = talk.figures, talk.window.tokens, talk.view.raw
+        stated = stated_window(problem)
+        cautious = max(SMALLEST, int(before.used * CAUTION)) if before.used < believed else believed
+        learned = stated or cautious
+        if learned < believed:
+            await talk.learn_window(learned)
+        await talk.again()
+        refused = max(before.used, stated)  # the server's count may be far above ours
+        goal = min(self._planner.raw_budget().trigger, int(raw * talk.budget.trigger / max(1, refused)))
+        freed = 0
+        async with aclosing(self._climbed(goal)) as events:
+            async for event in events:
+                yield event
+                if isinstance(event, CompactionFinished) and event.outcome == "compacted":
+                    freed = event.before.used - event.after.used
+        if freed <= 0:
             raise self._given_up(problem)
-        before = talk.figures
-        believed = talk.budget.window.tokens
-        learned = stated_window(problem)
-        if learned and learned < believed:
-            talk.learn_window(learned)
-        elif before.used < believed:
-            talk.learn_window(max(1024, int(before.used * 0.95)))
-        await talk.refresh()
-        for plan in self._rungs:
-            freed = 0
-            async with aclosing(self._perform(Order(plan, "context_overflow"))) as events:
+        self.output = talk.budget.reserved
+        known = talk.window.tokens
+        what = f"its window is {known:,}, not {believed:,}. " if known < believed else ""
+        yield Notice("warning", f"The server refused {before.used:,} tokens; {what}Freed {freed:,}, sent again.")
+        yield Retry(self._calls - 1, 0.0, "the request was larger than the server's window")
+
+    def fit(self, reason: Reason) -> AsyncGenerator[Event, None]:
+        """One rung before anything is sent, for a conversation that its window cannot hold."""
+        return self._climbed(self._planner.raw_budget().trigger, reason)
+
+    async def _climbed(self, goal: int, reason: Reason = "context_overflow") -> AsyncGenerator[Event, None]:
+        """The first rung that comes down to `goal` raw tokens, else the one that frees most."""
+        best: tuple[Plan, Rung] | None = None
+        for rung in self._left:
+            plan = await self._planner.plan(
+                rung.strategy, keep_recent=rung.keep_recent, keep_turns=rung.keep_turns, clip_current=rung.clip_current
+            )
+            if plan is None or too_little(plan.before, plan.after) or (best and best[0].after <= plan.after):
+                continue
+            best = (plan, rung)
+            if plan.after <= goal:
+                break
+        if best is not None:
+            self._left = tuple(rung for rung in self._left if rung != best[1])
+            async with aclosing(self._perform(Order(best[0], reason))) as events:
                 async for event in events:
                     yield event
-                    if isinstance(event, CompactionFinished) and event.outcome == "compacted":
-                        freed = event.before.used - event.after.used
-            if freed > 0:
-                self._calls += 1
-                known = talk.budget.window.tokens
-                text = f"The server refused {before.used:,} tokens; its window is {known:,}, not {believed:,}."
-                yield Notice("warning", f"{text} Freed {freed:,}, sent again." if known < believed else text)
-                yield Retry(self._calls - 1, 0.0, "the request was larger than the server's window")
-                return
-        raise self._given_up(problem)
 
-    def _ladder(self) -> Iterator[Plan]:
-        """Plans, each made when its turn comes, on the view as the ones before left it."""
-        options = self._talk.options
-        rungs: list[tuple[str, int, bool]] = [("shrink_tool_results", options.keep_recent, False)]
-        keep = options.keep_recent
-        while keep > options.emergency_floor:
-            keep = max(options.emergency_floor, keep // 2)
-            rungs.append(("truncate", keep, False))
-        rungs += [("oversize", options.emergency_floor, True), ("sliding_window", 0, True)]
-        for name, keep, clip_current in rungs:
-            turns = 1 if name == "sliding_window" else None
-            plan = self._planner.plan(name, keep_recent=keep, keep_turns=turns, clip_current=clip_current)
-            if plan is not None:
-                yield plan
+    def _count_call(self, problem: ModelError) -> None:
+        if self._calls >= self._talk.options.emergency_calls:
+            raise self._given_up(problem)
+        self._calls += 1
 
     def _given_up(self, problem: ModelError) -> ModelError:
         """The original error, with what fills the window and what to do."""
@@ -95,3 +141,14 @@ class Rescue:
             code=problem.code,
             body=problem.body,
         )
+
+
+def ladder(keep_recent: int, floor: int) -> tuple[Rung, ...]:
+    """Every rung, the gentlest first: results to lines, recaps that keep half as many messages each time, long messages to
+    head and tail, and at last the current turn alone."""
+    rungs = [Rung("shrink_tool_results", keep_recent)]
+    keep = keep_recent
+    while keep > floor:
+        keep = max(floor, keep // 2)
+        rungs.append(Rung("truncate", keep))
+    return (*rungs, Rung("oversize", floor, clip_current=True), Rung("sliding_window", 0, 1, clip_current=True))

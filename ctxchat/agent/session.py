@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
-from ctxchat.agent.by_hand import dropped, pinned, restored, shrunk
+from ctxchat.agent.by_hand import dropped, lost_facts, pinned, reinserted, restored, shrunk
 from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.consent import When
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Answer, Gate
 from ctxchat.agent.hooks import Hooks
@@ -21,10 +22,10 @@ from ctxchat.core.access import Mode, Verdict
 from ctxchat.core.errors import CtxchatError, LedgerError, SessionBusy
 from ctxchat.core.events import Event, Notice, Stamped
 from ctxchat.core.figures import Figures
-from ctxchat.core.journal import Changed, ModelChosen, Named, Record, SessionState, Undone
-from ctxchat.core.ledger import Change
-from ctxchat.core.messages import Message, Part, Text
-from ctxchat.core.ports import ModelPort
+from ctxchat.core.journal import Changed, ModelChosen, Named, Record, Sealed, SessionState, Undone
+from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.messages import Group, Message, Part, Text
+from ctxchat.core.ports import ModelPort, Summariser
 from ctxchat.core.record import Reason
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import View
@@ -44,6 +45,7 @@ class Session:
         compactor: Compactor,
         *,
         open_model: Callable[[str], ModelPort],
+        summariser_of: Callable[[ModelPort], Summariser] | None = None,
         hooks: Hooks | None = None,
         read_only: str = "",
         notices: Sequence[str] = (),
@@ -53,7 +55,9 @@ class Session:
         self._gate = gate
         self._compactor = compactor
         self._open_model = open_model
+        self._summariser_of = summariser_of
         self._hooks = hooks
+        self._closed = False
         self._lock = asyncio.Lock()
         self._seq = 0
         self.read_only = read_only
@@ -86,6 +90,10 @@ class Session:
         """Tokens the window would hold after the compaction that stands prepared, 0 for none."""
         prepared = self._compactor.prepared
         return prepared.after_used if prepared else 0
+
+    def lost_facts(self, change_id: str) -> tuple[str, ...]:
+        """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not in force."""
+        return lost_facts(self._talk.ledger, change_id)
 
     @property
     def busy(self) -> bool:
@@ -124,8 +132,10 @@ class Session:
         self._gate.answer(call_id, Answer(verdict, reason))
 
     async def measure(self) -> Figures:
-        """Compile and measure now."""
-        return await self._talk.refresh()
+        """Compile and measure now; while a turn is under way, the gauge as it stands."""
+        return self._talk.figures if self.busy else await self._talk.refresh()
+
+    # ── making room ──
 
     async def preview(
         self,
@@ -136,7 +146,12 @@ class Session:
         target: float | None = None,
     ) -> Preview:
         """What freeing up context would do. Calls no model, sends nothing anywhere."""
-        return await self._compactor.preview(instructions, keep_recent, strategy, target)
+        return await self._compactor.preview(instructions, keep_recent, strategy, target, look=not self.busy)
+
+    def draft_summary(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
+        """The summary of a previewed pass as it is written, to be edited and handed to `free_up`. Nothing comes where the
+        steps need none. Changes nothing; raises ModelError."""
+        return self._compactor.draft(preview, steps)
 
     def free_up(
         self,
@@ -150,12 +165,33 @@ class Session:
         Closing it leaves everything as it was."""
         return self._stamped(self._compactor.run(preview, steps, reason, summary))
 
+    def make_room(self) -> AsyncGenerator[Stamped, None]:
+        """Between turns: the pass that is due or agreed, where there is one, without waiting for the next message."""
+        return self._stamped(self._compactor.make_room(0))
+
+    def agree(self, when: When, instructions: str = "") -> None:
+        """Yes to a CompactionSuggested: `now`, at the next place where no call is open, or `after` the turn has ended."""
+        self._compactor.consent.agree(when, instructions)
+
+    def snooze(self, turns: int) -> None:
+        """Later: nothing by itself and no question for the rest of this turn and `turns` more, while the window can hold it."""
+        self._compactor.consent.rest(turns)
+
+    # ── changes by hand ──
+
     async def undo(self, change_id: str = "") -> Figures:
-        """Take back a change, the last one without an id. Raises LedgerError when there is none."""
+        """Take back a change, the last one without an id. Raises LedgerError when there is none.
+
+        Where what comes back no longer fits, `over` of the figures says by how much.
+        """
         changes = self._talk.ledger.changes
         if not changes:
             raise LedgerError("There is nothing to undo.")
-        return await self._change(Undone(change_id or changes[-1].id, self._talk.clock.now()))
+        undone = next((c for c in changes if c.id == change_id), changes[-1]) if change_id else changes[-1]
+        self._talk.ledger.undo(change_id or undone.id)  # raises before anything is written
+        if undone.kind == "compaction":
+            self._compactor.consent.stopped()
+        return await self._change(Undone(change_id or undone.id, self._talk.clock.now()))
 
     async def pin(self, group_id: str) -> Figures:
         """Keep a group word for word from now on."""
@@ -171,24 +207,33 @@ class Session:
 
     async def restore(self, group_id: str) -> Figures:
         """Put a group of the record back at the end, as a marked quotation."""
-        note, change = restored(self._talk.ledger, group_id, self._talk.clock.now())
-        await self._talk.add(note)
-        return await self._by_hand(change)
+        return await self._put_back(restored, group_id)
+
+    async def reinsert(self, change_id: str) -> Figures:
+        """Put the facts that a compaction lost back at the end, as one marked note."""
+        return await self._put_back(reinserted, change_id)
 
     async def rename(self, title: str) -> None:
         """Give the session another title."""
         await self._change(Named(title))
 
     async def switch_model(self, name: str) -> Figures:
-        """Go on with another model from the next request. Raises CtxchatError for one that cannot be had."""
+        """Go on with another model. What does not fit its window goes before the next request, or with `make_room`. Raises
+        UsageError for one that cannot be had."""
         model = self._open_model(name)
         async with self._alone():
             await self._talk.write(ModelChosen(model.name))
+            await self._talk.remember()
             self._talk.use(model)
+            self._compactor.switched(self._summariser_of(model) if self._summariser_of else None)
             return await self._talk.refresh()
 
     async def close(self) -> tuple[Notice, ...]:
-        """End what is being prepared, and give the session free for others. What hooks had to say at the end."""
+        """End what is being prepared, and give the session free for others. What hooks had to say at the end. A second time
+        does nothing."""
+        if self._closed:
+            return ()
+        self._closed = True
         said: tuple[Notice, ...] = ()
         try:
             if self._hooks and not self.read_only and not self.busy:
@@ -196,6 +241,9 @@ class Session:
                     said = await self._hooks.finish()
         finally:
             await self._compactor.close()
+            with suppress(CtxchatError):  # nobody is left who could mend it
+                await self._talk.settle()
+            await self._talk.remember()
             await self._talk.journal.close()
         return said
 
@@ -204,6 +252,13 @@ class Session:
     async def _by_hand(self, change: Change) -> Figures:
         self._talk.ledger.apply(change)  # raises before anything is written
         return await self._change(Changed(change))
+
+    async def _put_back(self, make: Callable[[Ledger, str, str], tuple[Group, Change]], of: str) -> Figures:
+        async with self._alone():
+            await self._talk.settle()
+            note, change = make(self._talk.ledger, of, self._talk.clock.now())
+            await self._talk.write(Sealed((note,)), Changed(change))
+            return await self._talk.refresh()
 
     async def _change(self, record: Record) -> Figures:
         async with self._alone():

@@ -5,20 +5,25 @@ What it reads is data. A summary that was cut off, called a tool or came back em
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from ctxchat.agent.calls import Draft, ask
 from ctxchat.agent.prompts import prompt
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import Retry, Usage
+from ctxchat.core.events import Notice, Retry, Usage
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.overflow import is_context_overflow, stated_window
 from ctxchat.core.ports import Clock, ModelPort, ModelRequest, TextPiece
 from ctxchat.core.summaries import chunks
 from ctxchat.core.view import Item, View
 
 MARGIN = 0.75
 """Share of the free window that is filled: counts are estimates, and this model may never have been calibrated."""
+
+LEAST = 500
+"""Tokens of a chunk below which it is not worth asking."""
 
 
 class ModelSummariser:
@@ -35,13 +40,37 @@ class ModelSummariser:
 
     async def summarise(
         self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncGenerator[str | Usage, None]:
-        """The summary piece by piece, and the usage of each call. Only the last of several chunks is told as it comes."""
+    ) -> AsyncGenerator[str | Usage | Notice, None]:
+        """The summary piece by piece, and the usage of each call. Only the last of several chunks is told as it comes.
+
+        A chunk that this model refuses as too long is cut anew, once, to what its server says it holds, or to half.
+        """
         system = prompt("summary").replace("{words}", str(max(60, int(max_tokens * 0.6))))
+        fixed = self._model.count(system + instructions + previous) + max_tokens * 3
         window = (await self._model.window()).tokens
-        taken = self._model.count(system + instructions) + max_tokens * 3
-        room = max(500, int((window - taken) * MARGIN))
-        pieces = chunks(groups, room, self._model.count)
+        told = False
+        for second in (False, True):
+            room = max(LEAST, int((window - fixed) * MARGIN))
+            pieces = await asyncio.to_thread(chunks, groups, room, self._model.count)
+            if len(pieces) > 1:
+                yield Notice(
+                    "info", f"What goes is longer than the summary model's window: read in {len(pieces)} parts."
+                )
+            try:
+                async with aclosing(self._merged(system, pieces, instructions, previous, max_tokens)) as news:
+                    async for each in news:
+                        told = True
+                        yield each
+                return
+            except ModelError as problem:
+                if second or told or not is_context_overflow(problem, estimated_tokens=room + fixed, window=window):
+                    raise
+                window = min(stated_window(problem) or window, (room + fixed) // 2)
+
+    async def _merged(
+        self, system: str, pieces: Sequence[str], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncGenerator[str | Usage, None]:
+        """The pieces one after the other, each with what was made of the ones before."""
         for number, piece in enumerate(pieces, 1):
             draft = Draft()
             request = _request(system, _order(piece, instructions, previous, number, len(pieces)), max_tokens)
@@ -77,7 +106,9 @@ def _request(system: str, order: str, max_tokens: int) -> ModelRequest:
 def _checked(draft: Draft) -> str:
     """The text of a whole summary. Raises ModelError for one that is none."""
     end = draft.end
-    if end is None or end.calls or end.finish == "tool_calls":
+    if end is None:
+        raise ModelError("The summary broke off before its end.", kind="bad_summary")
+    if end.calls or end.finish == "tool_calls":
         raise ModelError("The summary model called a tool instead of writing.", kind="bad_summary")
     if end.finish == "length":
         raise ModelError("The summary was cut off by the output limit.", kind="bad_summary")

@@ -75,18 +75,17 @@ class Toolbox:
                         job = news
                     else:
                         yield news
-            if job is None:
-                continue
-            if job.tool.parallel:
+            if job is not None and job.tool.parallel:
                 waiting.append(job)
                 continue
-            async for news in self._together(waiting):
+            batches, waiting = ([waiting, [job]], []) if job is not None else ([], waiting)
+            for batch in batches:
+                async with aclosing(self._together(batch)) as running:
+                    async for news in running:
+                        yield news
+        async with aclosing(self._together(waiting)) as running:
+            async for news in running:
                 yield news
-            waiting = []
-            async for news in self._together([job]):
-                yield news
-        async for news in self._together(waiting):
-            yield news
 
     async def _admit(self, call: ToolCall) -> AsyncGenerator[Event | Outcome | Job, None]:
         """The call as a job, or its refusal as an outcome."""
@@ -95,41 +94,42 @@ class Toolbox:
             tool = self._find(call)
             arguments = self._arguments(call, tool.spec)
             demand = await asyncio.to_thread(tool.demand, arguments, context)
-        except CtxchatError as problem:
-            yield Outcome(call, ToolOutput(str(problem), status="error"), 0.0)
+        except Exception as problem:  # a tool may come from a third party: its fault is a result, not our end
+            yield Outcome(call, ToolOutput(_fault(call, problem), status="error"), 0.0)
             return
         judgement = self._gate.judge(call.name, demand)
+        if judgement.verdict == "deny":
+            yield ApprovalResolved(call.id, "deny", judgement.rule)
+            yield Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
+            return
         if judgement.verdict == "ask":
-            answer = Answer("deny")
             future = self._gate.open(call.id)
             try:
                 yield _question(call, demand)
                 answer = await future
             finally:
                 self._gate.close(call.id)
-            async for news in self._settle(call, demand, answer):
+            for news in await self._settled(call, demand, answer):
                 yield news
             if answer.verdict == "deny":
                 return
-        elif judgement.verdict == "deny":
-            yield ApprovalResolved(call.id, "deny", judgement.rule)
-            yield Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
-            return
         yield Job(call, tool, arguments, context)
 
-    async def _settle(self, call: ToolCall, demand: Demand, answer: Answer) -> AsyncGenerator[Event | Outcome, None]:
-        rule = Rule(call.name, demand.pattern or demand.target)
+    async def _settled(self, call: ToolCall, demand: Demand, answer: Answer) -> Sequence[Event | Outcome]:
+        """What came of a question: a rule where one was given, and a refusal as the call's outcome."""
         if answer.verdict == "deny":
-            yield ApprovalResolved(call.id, "deny", "the user")
             reason = f" They said: {answer.reason}" if answer.reason else " They gave no reason; do not try it again."
-            yield Outcome(call, ToolOutput(f"The user did not allow this.{reason}", status="denied"), 0.0)
-            return
-        if answer.verdict in {"session", "always"}:
-            try:
-                await self._gate.allow(rule, answer.verdict)
-            except CtxchatError as problem:
-                yield Notice("warning", f"The rule holds for this session only. {problem}")
-        yield ApprovalResolved(call.id, answer.verdict, rule.text if answer.verdict != "once" else "the user")
+            denied = ToolOutput(f"The user did not allow this.{reason}", status="denied")
+            return (ApprovalResolved(call.id, "deny", "the user"), Outcome(call, denied, 0.0))
+        if answer.verdict == "once":
+            return (ApprovalResolved(call.id, "once", "the user"),)
+        rule = _rule(call, demand)
+        resolved = ApprovalResolved(call.id, answer.verdict, rule.text)
+        try:
+            await self._gate.allow(rule, answer.verdict)
+        except CtxchatError as problem:
+            return (Notice("warning", f"The rule holds for this session only. {problem}"), resolved)
+        return (resolved,)
 
     def _find(self, call: ToolCall) -> ToolPort:
         tool = self._tools.get(call.name)
@@ -165,7 +165,7 @@ class Toolbox:
 
     async def _work(self, job: Job, news: asyncio.Queue[Event | Outcome]) -> None:
         start = self._clock.seconds()
-        output = ToolOutput("", status="error")
+        output = ToolOutput(f"{job.call.name} ended without a result.", status="error")
         try:
             running = job.tool.run(job.arguments, job.context)
             async with aclosing(cast("AsyncGenerator[ToolText | ToolOutput, None]", running)) as pieces:
@@ -174,10 +174,8 @@ class Toolbox:
                         news.put_nowait(ToolProgress(job.call.id, piece.text))
                     else:
                         output = piece
-        except CtxchatError as problem:
-            output = ToolOutput(str(problem), status="error")
-        except Exception as problem:  # a tool may come from a third party: its fault is a result, not our end
-            output = ToolOutput(f"{job.call.name} failed: {type(problem).__name__}: {problem}", status="error")
+        except Exception as problem:  # as above
+            output = ToolOutput(_fault(job.call, problem), status="error")
         news.put_nowait(Outcome(job.call, output, self._clock.seconds() - start))
 
 
@@ -207,12 +205,24 @@ def finished(outcome: Outcome, shown: str, tokens: int, spilled: str) -> ToolFin
 
 
 def _question(call: ToolCall, demand: Demand) -> ApprovalRequested:
-    rule = Rule(call.name, demand.pattern or demand.target)
     return ApprovalRequested(
         call_id=call.id,
         name=call.name,
         summary=demand.summary or f"{call.name} {demand.target}",
         access=demand.access,
         preview=demand.preview,
-        rule=rule.text,
+        rule=_rule(call, demand).text,
+    )
+
+
+def _rule(call: ToolCall, demand: Demand) -> Rule:
+    return Rule(call.name, demand.pattern or demand.target)
+
+
+def _fault(call: ToolCall, problem: Exception) -> str:
+    """What the model is told of a call that failed."""
+    return (
+        str(problem)
+        if isinstance(problem, CtxchatError)
+        else f"{call.name} failed: {type(problem).__name__}: {problem}"
     )

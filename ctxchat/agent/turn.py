@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import msgspec
 
-from ctxchat.agent.calls import Draft, ask
+from ctxchat.agent.calls import Draft, Tally, ask
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.rescue import Rescue
 from ctxchat.agent.toolbox import Outcome, Toolbox, finished
+from ctxchat.agent.waiting import to_the_end
 from ctxchat.core.clip import clip
-from ctxchat.core.errors import ModelError
+from ctxchat.core.errors import CtxchatError, ModelError, StorageError
 from ctxchat.core.events import (
     Event,
     Failed,
@@ -31,12 +33,14 @@ from ctxchat.core.events import (
     Usage,
 )
 from ctxchat.core.grouping import close_round, seal_round, single
-from ctxchat.core.journal import Measured, Named, Record, Sealed
-from ctxchat.core.messages import Message, Part, Text
+from ctxchat.core.journal import Named, Record, Sealed
+from ctxchat.core.messages import Group, Message, Part, Text
 from ctxchat.core.ports import CallPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
 
 CANCELLED = "[cancelled by the user before it finished]"
 FAILED = "[not run: the turn ended with an error]"
+
+Steps = AsyncGenerator[Event, None]
 
 
 class Turn:
@@ -48,20 +52,23 @@ class Turn:
         toolbox: Toolbox,
         compactor: Compactor,
         *,
-        settle: Callable[[], AsyncGenerator[Event, None]] | None = None,
+        settle: Callable[[], Steps] | None = None,
     ) -> None:
         self._talk = conversation
         self._toolbox = toolbox
         self._compactor = compactor
         self._settle = settle
         self._draft = Draft()
-        self._reply: Message | None = None
+        self._reply: Message | None = None  # whole, but not sealed
         self._results: dict[str, Message] = {}
         self._text = ""
         self._rounds = 0
 
-    async def run(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Event, None]:
-        """The events of the turn. Closing it interrupts the turn and keeps what exists."""
+    async def run(self, text: str, attachments: Sequence[Part] = ()) -> Steps:
+        """The events of the turn. Closing it interrupts the turn and keeps what exists.
+
+        Raises StorageError when the message itself could not be written: then nothing has happened.
+        """
         clock = self._talk.clock
         start = clock.seconds()
         yield await self._open(text, attachments)
@@ -74,70 +81,78 @@ class Turn:
                 status = "max_rounds"
                 await self._seal(FAILED)
                 yield Notice("warning", f"Stopped after {self._rounds} rounds. Say «go on» to continue.")
-        except ModelError as problem:
-            partial = self._draft.begun
-            await self._seal(FAILED)
-            status = "error"
-            hint = problem.hint or ("What had arrived is kept. Say «go on» to continue." if partial else "")
-            yield Failed(problem.kind, problem.text, hint)
         except (asyncio.CancelledError, GeneratorExit):
-            await asyncio.shield(self._seal(CANCELLED))
+            await to_the_end(self._seal(CANCELLED))
             raise
-        yield await self._talk.refresh()
+        except (
+            Exception
+        ) as problem:  # a strategy or a provider may come from a third party; what was said is kept anyway
+            status = "error"
+            partial = self._draft.begun
+            await to_the_end(self._seal(FAILED))
+            yield failure(problem, partial)
+        yield self._talk.figures
+        async with aclosing(self._compactor.after_turn(agreed=status == "done")) as events:
+            async for event in events:
+                yield event
         yield TurnFinished(status, self._text, self._rounds, round(clock.seconds() - start, 3))
 
     async def _open(self, text: str, attachments: Sequence[Part]) -> TurnStarted:
         """Write the user's message down; a session without a title gets one from it."""
         talk = self._talk
+        await talk.settle()
         content = (Text(text), *attachments) if attachments else text
         message = Message(seq=talk.ledger.next_seq, role="user", content=content, at=talk.clock.now())
         records: list[Record] = [Sealed((single("user", message, talk.ledger.turn + 1),))]
-        if not talk.state.title:
-            records.append(Named(title_of(text)))
+        if not talk.state.title and (title := title_of(text)):
+            records.append(Named(title))
         await talk.write(*records)
         return TurnStarted(talk.ledger.turn, message.id, text)
 
-    async def _rounds_until_done(self) -> AsyncGenerator[Event, None]:
+    async def _rounds_until_done(self) -> Steps:
         """Rounds until a reply calls nothing, or there were enough of them (then `_reply` is still open)."""
-        while self._rounds < self._talk.options.max_rounds:
+        while True:
             async with aclosing(self._answered()) as events:
                 async for event in events:
                     yield event
-            if self._reply is None:
-                return
-            if self._rounds >= self._talk.options.max_rounds:
+            if self._reply is None or self._rounds >= self._talk.options.max_rounds:
                 return
             async with aclosing(self._worked(self._reply)) as events:
                 async for event in events:
                     yield event
 
-    async def _answered(self) -> AsyncGenerator[Event, None]:
+    async def _answered(self) -> Steps:
         """One model call, made to fit and made again after an overflow; its reply sealed, or open with calls to run."""
         rescue = self._compactor.rescue()
-        while True:
-            async with aclosing(self._ready()) as events:
-                async for event in events:
-                    yield event
+        async with aclosing(self._ready()) as events:
+            async for event in events:
+                yield event
+        while self._draft.end is None:
             self._draft = Draft()
             try:
-                async with aclosing(self._listen()) as events:
+                async with aclosing(self._listen(rescue.output)) as events:
                     async for event in events:
                         yield event
             except ModelError as problem:
-                if not rescue.recognises(problem):
-                    raise
-                self._draft = Draft()  # what an overflowing call said is no answer
-                async with aclosing(rescue.shrink(problem)) as events:
+                async with aclosing(self._mended(problem, rescue)) as events:
                     async for event in events:
                         yield event
-                continue
-            break
         self._rounds += 1
         async with aclosing(self._heard()) as events:
             async for event in events:
                 yield event
 
-    async def _ready(self) -> AsyncGenerator[Event, None]:
+    async def _mended(self, problem: ModelError, rescue: Rescue) -> Steps:
+        """What makes a refused request fit. Raises the problem where that is not what is wrong, or nothing helps."""
+        mending = rescue.mend(problem)
+        if mending is None:
+            raise problem
+        self._draft = Draft()  # what an overflowing call said is no answer
+        async with aclosing(mending) as events:
+            async for event in events:
+                yield event
+
+    async def _ready(self) -> Steps:
         """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a pass."""
         room = self._compactor.make_room(self._rounds)
         for step in (self._settle(), room, self._settle()) if self._settle else (room,):
@@ -145,12 +160,13 @@ class Turn:
                 async for event in events:
                     yield event
 
-    async def _listen(self) -> AsyncGenerator[Event, None]:
-        """The stream of one call as events; the gauge grows with it."""
+    async def _listen(self, output: int) -> Steps:
+        """The stream of one call as events; the gauge grows with it. Raises ModelError."""
         talk = self._talk
-        request = ModelRequest(talk.view, talk.budget.reserved)
-        streamed, shown = 0, talk.clock.seconds()
-        async with aclosing(ask(talk.model, request, talk.clock, talk.options.retries)) as pieces:
+        tally, shown = Tally(talk.meter.text), talk.clock.seconds()
+        async with aclosing(
+            ask(talk.model, ModelRequest(talk.view, output), talk.clock, talk.options.retries)
+        ) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Retry):
                     yield piece
@@ -159,65 +175,55 @@ class Turn:
                 match piece:
                     case TextPiece(text=text):
                         yield TextDelta(text)
-                        streamed += talk.meter.text(text)
+                        tally.add(text)
                     case ReasoningPiece(text=text):
                         yield ReasoningDelta(text)
-                        streamed += talk.meter.text(text) if talk.model.keeps_reasoning else 0
+                        tally.add(text if talk.model.keeps_reasoning else "")
                     case CallPiece(arguments=arguments):
-                        streamed += talk.meter.text(arguments)
+                        tally.add(arguments)
                     case ReplyEnd():
                         pass
                 if talk.clock.seconds() - shown >= talk.options.stream_figures_every:
                     shown = talk.clock.seconds()
                     await talk.keep(self._draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True))
-                    yield talk.measured(streamed=streamed)
+                    yield talk.streaming(tally.tokens)
+        if self._draft.end is None or not (self._draft.begun or self._draft.end.calls):
+            raise _without_end(self._draft)
 
-    async def _heard(self) -> AsyncGenerator[Event, None]:
+    async def _heard(self) -> Steps:
         """Take in a whole reply: seal it, or keep it open for its calls; anchor the gauge on what the server counted."""
         talk, end = self._talk, self._draft.end
-        if end is None or not (self._draft.begun or end.calls):
-            raise ModelError(
-                "The model sent an empty reply.", "Its server may have cut the prompt: check the window.", kind="empty"
-            )
+        assert end is not None
         message = self._draft.message(talk.ledger.next_seq, talk.clock.now())
+        self._reply, self._results, self._draft = message, {}, Draft()
         self._text = message.text or self._text
-        usage = end.usage or self._own_count(message)
+        usage = end.usage if end.usage and end.usage.prompt > 0 else self._own_count(message, end.usage)
         cut = talk.cut(usage)
         measured = talk.counted(usage, message, turn_end=not message.calls)
-        self._draft = Draft()
-        unsealed = talk.meter.message(message) if message.calls else 0
         if message.calls:
-            self._reply, self._results = message, {}
             await talk.write(measured)
             await talk.keep(message)
+            figures = talk.streaming(talk.meter.message(message))
         else:
-            await self._seal_reply(message, measured)
+            await talk.write(Sealed((single("reply", message, talk.ledger.turn),)), measured)
+            self._reply = None
+            figures = await talk.again()
         yield usage
-        if cut:
-            text = (
-                f"The server cut ~{cut:,} tokens from the prompt without a word: its window is smaller than believed."
-            )
-            yield Notice("warning", f"{text} Set the window it really has (--window, or `window` in config.toml).")
-        if end.finish == "length":
-            yield Notice(
-                "warning", "The reply was cut at the output limit. Raise context.output_reserved for longer ones."
-            )
-        if end.finish == "content_filter":
-            yield Notice("warning", "The provider's content filter ended the reply.")
-        yield talk.measured(streamed=unsealed)
+        for text in _remarks(end, message, cut):
+            yield Notice("warning", text)
+        yield figures
+        if talk.window.source == "learned" and usage.prompt + usage.completion > talk.window.tokens:
+            await talk.learn_window(0)  # it took more than it was thought to hold
 
-    def _own_count(self, message: Message) -> Usage:
-        view = self._talk.view
-        prompt = self._talk.calibration.apply(view.raw)
-        return Usage(prompt, self._talk.meter.message(message), estimated=True)
+    def _own_count(self, message: Message, usage: Usage | None) -> Usage:
+        """What a server that counted nothing, or nonsense, would have counted."""
+        talk = self._talk
+        cost = usage.cost_usd if usage else 0.0
+        return Usage(talk.prompt_tokens, talk.meter.message(message), cost_usd=cost, estimated=True)
 
-    async def _seal_reply(self, message: Message, measured: Measured | None = None) -> None:
-        group = single("reply", message, self._talk.ledger.turn)
-        await self._talk.write(Sealed((group,)), *([measured] if measured else []))
-        await self._talk.refresh()
-
-    async def _worked(self, reply: Message) -> AsyncGenerator[Event, None]:
+    async def _worked(self, reply: Message) -> Steps:
         """Run the calls of an open reply and seal the round."""
+        talk = self._talk
         places = {call.id: reply.seq + 1 + place for place, call in enumerate(reply.calls)}
         async with aclosing(self._toolbox.run(reply.calls)) as news:
             async for item in news:
@@ -226,12 +232,10 @@ class Turn:
                     continue
                 message, spilled = await self._fitted(item, places[item.call.id])
                 self._results[item.call.id] = message
-                await self._talk.keep(reply, tuple(self._results.values()))
-                yield finished(item, message.text, self._talk.meter.message(message), spilled)
-        group = seal_round(reply, list(self._results.values()), self._talk.ledger.turn)
-        await self._talk.add(group)
+                await talk.keep(reply, tuple(self._results.values()))
+                yield finished(item, message.text, talk.meter.message(message), spilled)
+        await talk.write(Sealed((seal_round(reply, list(self._results.values()), talk.ledger.turn),)))
         self._reply = None
-        yield await self._talk.refresh()
 
     async def _fitted(self, outcome: Outcome, seq: int) -> tuple[Message, str]:
         """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay."""
@@ -248,18 +252,68 @@ class Turn:
         return Message(seq, "tool", text, call_id=call.id, name=call.name, at=talk.clock.now()), spilled
 
     async def _seal(self, closing: str) -> None:
-        """Seal whatever is open: a half reply as interrupted, a round with `closing` for calls without a result."""
+        """Seal whatever is open. Never raises: what the store refuses is owed to it."""
         talk = self._talk
-        if self._reply is not None:
-            reply, self._reply = self._reply, None
-            last = max((m.seq for m in self._results.values()), default=reply.seq)
-            free = max(last, reply.seq + len(reply.calls)) + 1
-            group = close_round(reply, list(self._results.values()), talk.ledger.turn, free, closing)
-            await talk.add(group)
-        elif self._draft.begun:
-            message = self._draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True)
-            self._draft, self._text = Draft(), message.text
-            await self._seal_reply(msgspec.structs.replace(message, calls=()))
+        group = self._open_group(closing)
+        self._reply, self._draft = None, Draft()
+        if group is not None:
+            await talk.write_or_owe(Sealed((group,)))
+        with suppress(Exception):  # the next request compiles anew, and then says what is wrong
+            await talk.again()
+
+    def _open_group(self, closing: str) -> Group | None:
+        """What was said and is not in the record: a half reply as interrupted, a round with `closing` for calls without a
+        result."""
+        talk, reply = self._talk, self._reply
+        if reply is not None:
+            if reply.seq < talk.ledger.next_seq:
+                return None  # the cancel came while it was being sealed
+            if not reply.calls:
+                return single("reply", reply, talk.ledger.turn)
+            free = reply.seq + len(reply.calls) + 1
+            return close_round(reply, list(self._results.values()), talk.ledger.turn, free, closing)
+        if not self._draft.begun:
+            return None
+        message = self._draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True)
+        self._text = message.text
+        return single("reply", msgspec.structs.replace(message, calls=()), talk.ledger.turn)
+
+
+def failure(problem: Exception, partial: bool) -> Failed:
+    """How a turn that cannot go on says so; `partial` where part of a reply had arrived."""
+    kept = "What had arrived is kept. Say «go on» to continue." if partial else ""
+    match problem:
+        case ModelError():
+            return Failed(problem.kind, problem.text, problem.hint or kept)
+        case StorageError():
+            return Failed("storage", problem.text, problem.hint or kept)
+        case CtxchatError():
+            return Failed("failed", problem.text, problem.hint or kept)
+        case _:
+            return Failed("internal", f"{type(problem).__name__}: {problem}", kept or "Nothing that was said is lost.")
+
+
+def _without_end(draft: Draft) -> ModelError:
+    if draft.begun:
+        return ModelError("The reply broke off before its end.", kind="interrupted")
+    return ModelError(
+        "The model sent an empty reply.", "Its server may have cut the prompt: check the window.", kind="empty"
+    )
+
+
+def _remarks(end: ReplyEnd, message: Message, cut: int) -> list[str]:
+    """What a person should know of a reply that came, in sentences."""
+    said: list[str] = []
+    if cut:
+        text = f"The server cut ~{cut:,} tokens from the prompt without a word: its window is smaller than believed."
+        said.append(f"{text} Set the window it really has (--window, or `window` in config.toml).")
+    if end.finish == "length":
+        said.append("The reply was cut at the output limit. Raise context.output_reserved for longer ones.")
+    elif end.finish == "content_filter":
+        said.append("The provider's content filter ended the reply.")
+    elif not message.calls and not message.text.strip():
+        said.append("The model thought, and then said nothing.")
+    return said
 
 
 def title_of(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from ctxchat.agent.consent import When
 from ctxchat.agent.preview import Preview
 from ctxchat.core.access import Mode, Verdict
 from ctxchat.core.events import Stamped
@@ -38,6 +39,11 @@ class ChatSession(Protocol):
     @property
     def figures(self) -> Figures:
         """The gauge, as last measured."""
+        ...
+
+    @property
+    def ghost(self) -> int:
+        """Tokens the window would hold after the compaction that stands prepared, 0 for none."""
         ...
 
     @property
@@ -74,12 +80,41 @@ class ChatSession(Protocol):
         """What freeing up context would do. Calls no model, sends nothing anywhere."""
         ...
 
-    def free_up(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[Stamped, None]:
-        """Run a previewed pass, only the named steps of it where given. Closing it leaves everything as it was."""
+    def draft_summary(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
+        """The summary of a previewed pass as it is written, to be edited and handed to `free_up`. Nothing comes where the
+        steps need none. Changes nothing; raises ModelError."""
+        ...
+
+    def free_up(
+        self, preview: Preview, steps: Sequence[str] | None = None, *, summary: str | None = None
+    ) -> AsyncGenerator[Stamped, None]:
+        """Run a previewed pass, only the named steps of it where given, with a summary a person wrote where there is one.
+        Closing it leaves everything as it was."""
+        ...
+
+    def make_room(self) -> AsyncGenerator[Stamped, None]:
+        """Between turns: the pass that is due or agreed, where there is one, without waiting for the next message."""
+        ...
+
+    def agree(self, when: When, instructions: str = "") -> None:
+        """Yes to a CompactionSuggested: `now`, at the next place where no call is open, or `after` the turn has ended."""
+        ...
+
+    def snooze(self, turns: int) -> None:
+        """Later: nothing by itself and no question for the rest of this turn and `turns` more."""
+        ...
+
+    def lost_facts(self, change_id: str) -> tuple[str, ...]:
+        """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not in force."""
+        ...
+
+    async def reinsert(self, change_id: str) -> Figures:
+        """Put the facts that a compaction lost back at the end, as one marked note. Undo takes it out again."""
         ...
 
     async def undo(self, change_id: str = "") -> Figures:
-        """Take back a change (the last one without an id). Raises LedgerError when there is none."""
+        """Take back a change (the last one without an id); `over` says by how much it no longer fits. Raises LedgerError when
+        there is none."""
         ...
 
     async def pin(self, group_id: str) -> Figures: ...

@@ -1,0 +1,40 @@
+"""What was learned about models in earlier sessions, by a port: whoever composes the program keeps it, or nobody does."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from ctxchat.core.journal import WindowLearned
+from ctxchat.core.tokens import Calibration
+
+
+class Known(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of one model: a window learned from a rejection (None for none), how its counts compare with ours."""
+
+    window: WindowLearned | None = None
+    calibration: Calibration = Calibration()
+
+
+class Assumptions(Protocol):
+    """Keeps what is known by model name. Neither verb raises: losing it costs an estimate its precision and nothing else."""
+
+    def load(self, model: str) -> Known:
+        """What is known; quick, since it is asked while a session opens."""
+        ...
+
+    async def save(self, model: str, known: Known) -> None:
+        """Keep it in place of what was known."""
+        ...
+
+
+class NothingKnown:
+    """For programs that keep nothing."""
+
+    def load(self, model: str) -> Known:
+        """Nothing."""
+        return Known()
+
+    async def save(self, model: str, known: Known) -> None:
+        """It is forgotten."""

@@ -1,0 +1,86 @@
+"""A plan tried out on the side: the change it would make, the view that would be left, the facts that would be kept.
+
+Pure and blocking, to be run off the event loop. Changes nothing; `passes` puts it in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ctxchat.core.applying import apply_plan
+from ctxchat.core.evidence import collect, line_of, render, survival
+from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.messages import Group
+from ctxchat.core.record import FactCount
+from ctxchat.core.strategies.base import Plan
+from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.view import View, problems
+
+EVIDENCE_TOKENS = 20_000
+"""The most a record holds of facts as text."""
+
+LOST = 200
+"""Lost facts a record names, the newest."""
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What a plan would come to. `folded` are groups that it touches for the first time; `problem` says in words why the
+    view would be invalid, empty where it is not."""
+
+    change: Change
+    view: View
+    passes: int
+    problem: str
+    folded: tuple[Group, ...]
+    facts: FactCount
+    evidence: str
+    lost: tuple[str, ...]
+
+    @property
+    def messages(self) -> int:
+        """Messages that are touched for the first time."""
+        return sum(not m.synthetic for g in self.folded for m in g.messages)
+
+    @property
+    def summary(self) -> str:
+        """What the summary group says apart from the facts."""
+        digest = next((e.digest for e in self.change.edits if e.digest), None)
+        return "\n\n".join(p for p in (digest.summary, digest.recap) if p) if digest else ""
+
+
+def tried(
+    ledger: Ledger,
+    plan: Plan,
+    change_id: str,
+    options: PlanOptions,
+    compiled: Callable[[Ledger], View],
+    *,
+    summary: str,
+    at: str,
+) -> Trial:
+    """The trial of a plan with this text for its summary. Raises LedgerError for a plan the ledger does not take."""
+    change = apply_plan(ledger, plan, change_id, options, summary=summary, at=at)
+    after = ledger.apply(change)
+    view = compiled(after)
+    covered = [ledger.group(g) for edit in change.edits for g in edit.covers]
+    evidence = collect(covered, None, options.memory.facts_of)
+    facts, lost = survival(evidence, view)
+    digest = next((e.digest for e in change.edits if e.digest), None)
+    return Trial(
+        change=change,
+        view=view,
+        passes=len(after.compactions),
+        problem=next(iter(problems(view)), ""),
+        folded=_fresh(ledger, covered),
+        facts=facts,
+        evidence=render(digest.evidence if digest else evidence, EVIDENCE_TOKENS, options.meter.text),
+        lost=tuple(line_of(fact) for fact in lost[-LOST:]),
+    )
+
+
+def _fresh(ledger: Ledger, groups: list[Group]) -> tuple[Group, ...]:
+    """Those that no summary stood for before."""
+    before = {g for e in ledger.live() if e.kind in {"digest", "drop"} for g in e.covers}
+    return tuple(g for g in groups if g.id not in before)
