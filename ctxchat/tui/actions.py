@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, get_args
 
 from ctxchat.core.access import Mode
 from ctxchat.core.errors import CtxchatError
+from ctxchat.core.sections import SECTIONS
 from ctxchat.tui.text import clean, one_line
 
 if TYPE_CHECKING:
@@ -66,10 +67,11 @@ async def archive(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def xray(app: CtxchatApp, argument: str = "") -> None:
-    """A row for each message; Enter there comes back with a group to go to."""
+    """A row for each message, or for those of a section; Enter there comes back with a group to go to."""
     from ctxchat.tui.screens.xray import XrayScreen
 
-    group = await app.push_screen_wait(XrayScreen(app.open_session()))
+    section = SECTIONS[SECTIONS.index(argument)] if argument in SECTIONS else None
+    group = await app.push_screen_wait(XrayScreen(app.open_session(), section))
     await app.chat.refresh_session()
     if isinstance(group, str) and group:
         await app.chat.transcript.go_to(group)
@@ -79,7 +81,7 @@ async def search(app: CtxchatApp, argument: str = "") -> None:
     """Over everything ever said; an opened hit is a session id, or a session and a group."""
     from ctxchat.tui.screens.search import SearchScreen
 
-    found = await app.push_screen_wait(SearchScreen(app.services, app.open_session()))
+    found = await app.push_screen_wait(SearchScreen(app.services, app.open_session(), argument))
     await app.chat.refresh_session()
     if not found:
         return
@@ -94,9 +96,10 @@ async def sessions(app: CtxchatApp, argument: str = "") -> None:
     """Open another one."""
     from ctxchat.tui.screens.sessions import SessionsScreen
 
-    chosen = argument or await app.push_screen_wait(SessionsScreen(app.services))
-    if chosen and chosen != app.open_session().id:
+    chosen = argument or await app.push_screen_wait(SessionsScreen(app.services, app.open_session()))
+    if chosen is not None and chosen != app.open_session().id:
         await app.switch_session(chosen)
+    await app.chat.refresh_session()
 
 
 async def new_session(app: CtxchatApp, argument: str = "") -> None:
@@ -145,7 +148,9 @@ async def settings(app: CtxchatApp, argument: str = "") -> None:
     """Every option, with its origin."""
     from ctxchat.tui.screens.settings import SettingsScreen
 
-    await app.push_screen_wait(SettingsScreen(app.services, app.settings))
+    figures = app.session.figures if app.session else None
+    if await app.push_screen_wait(SettingsScreen(app.load_settings, app.settings_file, figures)):
+        app.apply_settings(await to_thread(app.load_settings))
 
 
 async def theme(app: CtxchatApp, argument: str = "") -> None:

@@ -6,8 +6,9 @@ What commands do is in `actions`, what is on screen in `screens`. Started by the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from textual.app import App
 from textual.screen import Screen
 from textual.worker import Worker, WorkerError, WorkerState
 
+from ctxchat.config.files import Loaded, load
+from ctxchat.config.paths import config_dir, user_file
 from ctxchat.config.schema import Settings
 from ctxchat.config.theme import Theme
 from ctxchat.core.errors import CtxchatError
@@ -28,6 +31,7 @@ from ctxchat.tui.text import clean, one_line
 from ctxchat.tui.theming import DEFAULTS, textual_theme
 from ctxchat.tui.widgets.blocks import CompactionMark
 from ctxchat.tui.widgets.composer import Composer
+from ctxchat.tui.widgets.gauge import Gauge
 
 if TYPE_CHECKING:
     from textual.widgets import Markdown
@@ -60,11 +64,15 @@ class CtxchatApp(App[int]):
         keys: commands.Keys | None = None,
         history_file: Path | None = None,
         notices: Sequence[str] = (),
+        load_settings: Callable[[], Loaded] | None = None,
+        settings_file: Path | None = None,
     ) -> None:
         super().__init__()
         self.services, self.settings = services, settings
         self.keys: commands.Keys = keys if keys is not None else commands.default_keys()
         self.session: ChatSession | None = None
+        self.load_settings = load_settings or partial(load, services.workspace)
+        self.settings_file = settings_file or user_file(config_dir())
         self._session_id = session_id
         self._notices = tuple(notices)
         self._queue: list[str] = []
@@ -79,6 +87,14 @@ class CtxchatApp(App[int]):
         )
         for theme in themes.values():
             self.register_theme(textual_theme(theme))
+        if settings.theme in themes:  # before anything is painted: setting it later parses all style sheets once more
+            self.set_reactive(App.theme, settings.theme)
+            self.stylesheet.set_variables(self.get_css_variables())
+        self._plain = self._bindings.copy()
+        self._bind()
+
+    def _bind(self) -> None:
+        self._bindings = self._plain.copy()
         for binding in commands.bindings(self.keys):
             for key in binding.key.split(","):
                 self._bindings.bind(key, binding.action, binding.description, show=False, priority=True)
@@ -93,12 +109,22 @@ class CtxchatApp(App[int]):
     def get_default_screen(self) -> Screen[Any]:
         return self.chat
 
+    def apply_settings(self, loaded: Loaded) -> None:
+        """Edited settings, without a new start: theme and keys (those of the composer wait for the next start)."""
+        self.settings, self.keys = loaded.settings, loaded.keys.keys
+        self._bind()
+        self._wear(loaded.settings.theme)
+        for text in loaded.notices:
+            self.chat.notice("warning", text)
+
+    def _wear(self, theme: str) -> None:
+        if theme in self.available_themes:
+            self.theme = theme
+        elif theme:
+            self.chat.announce(f"There is no theme {one_line(theme, 40)}. /theme shows those there are.")
+
     def on_mount(self) -> None:
-        wanted = self.settings.theme
-        if wanted in self.available_themes:
-            self.theme = wanted
-        elif wanted:
-            self._notices += (f"There is no theme {one_line(wanted, 40)}. /theme shows those there are.",)
+        self.call_after_refresh(self._wear, self.settings.theme)
         self.call_after_refresh(self._start)
 
     def _start(self) -> None:
@@ -288,7 +314,15 @@ class CtxchatApp(App[int]):
         """The editor of the settings; empty for the environment's."""
         return self.settings.interface.editor
 
-    # ── what is clicked in the transcript ──
+    # ── what is clicked ──
+
+    def on_breakdown_free_up_pressed(self) -> None:
+        self.run_command(commands.BY_NAME["free"])
+
+    def on_gauge_segment_clicked(self, event: Gauge.SegmentClicked) -> None:
+        """The messages of that part."""
+        if self.screen is self.chat:
+            self.run_command(commands.BY_NAME["xray"], event.name)
 
     def on_compaction_mark_chosen(self, event: CompactionMark.Chosen) -> None:
         """View, undo, or branch from a compaction."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from textual.binding import Binding
@@ -23,7 +23,7 @@ from ctxchat.tui import actions
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp
 
-Keys = Mapping[str, Sequence[str]]
+Keys = Mapping[Any, Sequence[str]]
 """Action ids of the key table with the keys in force, in Textual's names."""
 
 Run = Callable[["CtxchatApp", str], Awaitable[None]]

@@ -72,7 +72,9 @@ class ReplyBlock(Widget):
         if len(self._text) - self._from > PIECE and (cut := self._text.rfind("\n", self._from) + 1) > self._from:
             done, self._from = self._text[self._from : cut], cut
             await self.mount(Static(Content(clean(done.rstrip("\n"))), markup=False), before=tail)
-        tail.update(Content(clean(self._text[self._from :])))
+        shown = Content(clean(self._text[self._from :]))
+        same_height = shown.get_height(tail.styles, tail.size.width) == tail.size.height
+        tail.update(shown, layout=not same_height)  # most drawings fill a line, and move nothing
         self._cost = perf_counter() - began
 
     async def finish(self, interrupted: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The conversation: a window over the record. At most some forty items are widgets; older ones are made when scrolled to.
+"""The conversation: a window over the record. Some two dozen items are widgets; older ones are made when scrolled to.
 
 Stays at its end while text arrives, unless the reader has scrolled away. Knows the record's items and live widgets, no session.
 """
@@ -21,10 +21,10 @@ from ctxchat.tui.widgets.fold import Fold
 from ctxchat.tui.widgets.record_blocks import Tokens, widgets_for
 from ctxchat.tui.widgets.reply import ReplyBlock
 
-MOST = 40
+MOST = 24
 """Items that are widgets at a time while the reader is at the end."""
 
-STEP = 20
+STEP = 12
 """Items made at once on the way up or down."""
 
 
