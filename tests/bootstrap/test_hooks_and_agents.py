@@ -1,0 +1,251 @@
+"""From a file to hooks and agents at work; the examples of the documentation among them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+from ctxchat.bootstrap.agents import in_force, unknown_tools
+from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.hooks import HookCommands, hooks_of
+from ctxchat.bootstrap.options import agent_options
+from ctxchat.bootstrap.program import Program
+from ctxchat.config import schema
+from ctxchat.config.files import Loaded, load
+from ctxchat.config.schema import DEFAULTS, AgentSettings, Condition, HookSettings
+from ctxchat.core.budget import Window
+from ctxchat.core.errors import UsageError
+from ctxchat.core.events import Event
+from ctxchat.core.hooks import CompactContext, Hook, HookEvent, Inject, Moment, Notify, RunCommand, When, firing
+from ctxchat.core.tokens import rough_count
+from ctxchat.models.offline.summariser import OfflineSummariser
+from ctxchat.models.scripted import ScriptedModel, calls, says
+from ctxchat.storage.database import Database
+from tests.agent.desk import Echo
+from tests.agent.test_hooks import LONG, Hooked, sound, told
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def examples(page: str) -> list[str]:
+    """The TOML blocks of a page of the documentation."""
+    return re.findall(r"```toml\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
+
+
+def loaded(folder: Path, text: str, **variables: str) -> Loaded:
+    """The settings with this text as the person's own file."""
+    config = folder / "config"
+    config.mkdir(exist_ok=True)
+    (config / "config.toml").write_text(text, encoding="utf-8")
+    environ = {"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(folder / "data"), **variables}
+    return load(folder, environ=environ, known=lambda _: ())
+
+
+# ── hooks ──
+
+
+def test_the_documentation_shows_every_action():
+    actions = [hook.action for text in examples("hooks.md") for hook in _hooks(text)]
+    assert {type(a) for a in actions} == {CompactContext, RunCommand, Notify, Inject}
+
+
+def _hooks(text: str) -> Sequence[Hook]:
+    return hooks_of(msgspec.convert(tomllib.loads(text)["hooks"], list[HookSettings]))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "a.txt").write_text("one\n")
+    subprocess.run(["git", "-C", str(tmp_path), "add", "a.txt"], check=True)
+    (tmp_path / "a.txt").write_text("two\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("text", examples("hooks.md"))
+async def test_the_examples_of_hooks_do_what_they_say(repository: Path, text: str):
+    tmp_path = repository
+    found = loaded(tmp_path, text)
+    assert found.problems == () and found.untrusted == ()
+    hooks = hooks_of(found.settings.hooks)
+    script = [calls(("grep", {"text": "gauge"})) for _ in range(22)] + [calls(("write_file", {"text": "a"}))]
+    model = ScriptedModel([*script, *(says(LONG) for _ in range(9))], window=Window(12_000, "configured"))
+    desk = Hooked(
+        model,
+        *hooks,
+        run=HookCommands(tmp_path),
+        tools=[Echo("grep"), Echo("write_file")],
+        mode="all",
+        options=agent_options(found.settings, model.name),
+        summariser=OfflineSummariser(rough_count),
+    )
+    events: list[Event] = []
+    for number in range(9):
+        events += await desk.say(f"question {number}? {LONG}")
+    assert sound(desk, model)
+    assert not [t for t in told(events) if t.startswith("Hook") and "went to the model" not in t]
+    sources = {note.source for note in desk.notes}
+    for hook in hooks:
+        match hook.action:
+            case CompactContext():
+                assert {p.reason for p in desk.state.passes} == {"hook"}
+            case Notify(text=words):
+                assert told(events).count(words) == 1
+            case Inject() | RunCommand(show_output=True):
+                assert f"hook:{hook.name}" in sources
+            case RunCommand():
+                lines = (tmp_path / "turns.jsonl").read_text().splitlines()
+                assert [json.loads(line)["type"] for line in lines] == ["turn_finished"] * 9
+
+
+def test_hooks_without_a_name_or_with_one_name_are_told_apart():
+    notify = HookSettings("turn_started", "notify", text="x")
+    same = HookSettings("error", "notify", name="look", text="y")
+    off = msgspec.structs.replace(same, enabled=False)
+    names = [hook.name for hook in hooks_of([notify, same, off, notify, same])]
+    assert names == ["notify at turn_started", "look", "notify at turn_started (2)", "look (3)"]
+
+
+def test_every_field_of_a_hook_arrives():
+    condition = Condition(
+        context_pressure=0.5, any_of=(Condition(tool_name="w*"), Condition(not_=Condition(tool_calls=2)))
+    )
+    given = HookSettings(
+        "tool_finished", "run", "n", condition, "make", show_output=True, cooldown=2, max_fires=3, priority=4, timeout=5
+    )
+    when = When(context_pressure=0.5, any_of=(When(tool_name="w*"), When(not_=When(tool_calls=2))))
+    assert hooks_of([given]) == (Hook("n", "tool_finished", RunCommand("make", 5, True), when, 2, 3, 4),)
+    (compact,) = hooks_of([HookSettings("turn_started", "compact_context", strategy="truncate", instructions="names")])
+    assert compact.action == CompactContext("truncate", "names")
+
+
+def test_hooks_of_a_project_wait_for_trust(tmp_path: Path):
+    (tmp_path / ".ctxchat").mkdir()
+    (tmp_path / ".ctxchat" / "config.toml").write_text(examples("hooks.md")[0])
+    mine = examples("hooks.md")[1]
+    assert [h.name for h in hooks_of(loaded(tmp_path, mine).settings.hooks)] == ["long search"]
+
+
+def test_the_settings_and_the_core_know_the_same_conditions_and_events():
+    fields = {f.encode_name for f in msgspec.structs.fields(Condition)}
+    assert fields == {f.encode_name for f in msgspec.structs.fields(When)}
+    assert get_args(HookEvent) == get_args(schema.HookEvent)
+    for event in get_args(HookEvent):
+        (hook,) = hooks_of([HookSettings(event, "notify", text="x")])
+        assert firing([hook], event, Moment()) == (hook,)
+
+
+# ── agents ──
+
+
+def test_the_example_of_agents_falls_back_field_by_field(tmp_path: Path):
+    (text,) = examples("agents.md")
+    found = loaded(tmp_path, text)
+    assert found.problems == ()
+    mine, reviewer = in_force(found.settings, Flags())
+    assert reviewer.prompt is not None and reviewer.prompt.startswith("Review the change.")
+    assert reviewer.tools == ("read_file", "grep", "glob", "list_files")
+    assert mine.permissions.mode == "read-only" and mine.model == found.settings.model
+    options = agent_options(mine, "any/model")
+    assert (options.keep_recent, options.tool_result_tokens) == (30, 4000)
+    assert options.compression_trigger == DEFAULTS.context.compression_trigger
+    theirs, scribe = in_force(found.settings, Flags(), "scribe")
+    assert scribe.prompt is None and scribe.tools is None
+    assert theirs.model == "ollama_chat/qwen3:8b" and theirs.permissions.mode == "auto-edit"
+    options = agent_options(theirs, theirs.model)
+    assert (options.strategy, options.compression_trigger, options.keep_recent) == ("truncate", 0.5, 12)
+    assert options.target < 0.5
+
+
+def test_the_command_line_stands_above_an_agent_and_a_variable_chooses_one(tmp_path: Path):
+    (text,) = examples("agents.md")
+    found = loaded(tmp_path, text, CTXCHAT_AGENT="scribe")
+    mine, _ = in_force(found.settings, Flags(model="openai/other", permissions="ask"))
+    assert (mine.agent, mine.model, mine.permissions.mode) == ("scribe", "openai/other", "ask")
+    assert mine.context.strategy == "truncate"
+
+
+def test_no_tools_is_something_else_than_all_tools():
+    assert unknown_tools(AgentSettings(), ["grep"]) == []
+    assert unknown_tools(AgentSettings(tools=()), ["grep"]) == []
+    (said,) = unknown_tools(AgentSettings(tools=("grep", "grp")), ["grep"])
+    assert "grp" in said
+
+
+async def test_a_program_opens_its_next_sessions_with_the_agent_chosen(tmp_path: Path):
+    (text,) = examples("agents.md")
+    program = Program(Flags(), loaded(tmp_path, text), tmp_path, Database(tmp_path / "data"))
+    try:
+        assert program.settings.context.keep_recent == 30
+        program.use_agent("scribe")
+        assert program.settings.context.strategy == "truncate"
+        with pytest.raises(UsageError, match="Did you mean scribe"):
+            program.use_agent("scrib")
+        assert program.agent == "scribe"
+        program.use_agent("")
+        assert program.settings.agent == "reviewer"
+    finally:
+        await program.close()
+
+
+# ── the whole program ──
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "CTXCHAT_CONFIG_DIR": str(folder / "config"), "CTXCHAT_DATA_DIR": str(folder / "data")}
+    argv = [sys.executable, "-m", "ctxchat", *arguments]
+    return subprocess.run(argv, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+
+
+def test_an_agent_with_hooks_end_to_end(tmp_path: Path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "notes.md").write_text("The gauge at Pier 7 reports every 90 s.\n")
+    hooks = """
+[[hooks]]
+name = "branch"
+event = "session_started"
+action = "inject"
+text = "We work on release-3."
+max_fires = 1
+
+[[hooks]]
+name = "diary"
+event = "tool_finished"
+action = "run"
+command = "cat >> ../diary.jsonl"
+
+[[hooks]]
+name = "bye"
+event = "session_finished"
+action = "run"
+command = "no-such-program"
+"""
+    (text,) = examples("agents.md")
+    assert loaded(tmp_path, text + hooks).problems == ()
+    first = run(tmp_path, "run", "--json", "--cwd", str(work), "how often does the gauge report?")
+    assert first.returncode == 0, first.stderr
+    lines = [json.loads(line) for line in first.stdout.splitlines()]
+    assert lines[0]["type"] == "turn_started" and lines[-1]["type"] == "turn_finished"
+    assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
+    assert "90 s" in lines[-1]["text"]
+    assert "Hook bye: exit code 127" in first.stderr
+    called = [line["call_id"] for line in lines if line["type"] == "tool_finished"]
+    assert [json.loads(line)["call_id"] for line in (tmp_path / "diary.jsonl").read_text().splitlines()] == called
+    session = lines[0]["session"]
+    again = run(tmp_path, "run", "--json", "--session", session, "--cwd", str(work), "create file x.txt with y")
+    assert "release-3" not in again.stdout  # once for the session, though the program started anew
+    assert not (work / "x.txt").exists()
+    view = json.loads(run(tmp_path, "sessions", "export", session, "--view", "model", "--format", "openai").stdout)
+    assert view[0]["content"].startswith("Review the change.")
+    assert sum("We work on release-3." in (message["content"] or "") for message in view) == 1
