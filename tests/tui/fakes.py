@@ -208,6 +208,9 @@ class FakeServices:
     async def models(self) -> Sequence[ModelRow]:
         return [ModelRow("anthropic/claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue")]
 
+    async def search(self, query: str) -> Sequence[object]:
+        return []
+
     async def warm_up(self) -> None:
         self.warmed = True
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
+from ctxchat.config.files import load
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.events import (
@@ -327,6 +329,32 @@ async def test_every_command_is_in_the_palette(tmp_path: Path) -> None:
         await until(pilot, lambda: app.screen is not app.chat or True)
         await pilot.press("enter")
         await until(pilot, lambda: session.mode == "read-only")
+
+
+@pytest.mark.parametrize("key", ["f1", "f3", "f4", "f9", "f10", "f12", "ctrl+f"])
+async def test_every_screen_opens_with_its_key_and_closes_with_it_or_escape(tmp_path: Path, key: str) -> None:
+    session = FakeSession(messages=[Message(seq=1, role="user", content="q")])
+    loaded = partial(load, tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path)})
+    more = {"load_settings": loaded, "settings_file": tmp_path / "config.toml"}
+    async with chatting(tmp_path, session, (100, 30), **more) as (app, pilot):
+        await pilot.press(*"draft")
+        for away in (key, "escape", "escape"):
+            await pilot.press(key)
+            await until(pilot, lambda: app.screen is not app.chat)
+            await pilot.press(away)
+            if away == "escape" and app.screen is not app.chat:
+                await pilot.press("escape")  # the first one left a field
+            await until(pilot, lambda: app.screen is app.chat)
+        other = "f4" if key != "f4" else "f3"
+        await pilot.press(key)
+        await until(pilot, lambda: app.screen is not app.chat)
+        await pilot.press(other)
+        await until(
+            pilot, lambda: app.screen is not app.chat and app.screen.name == {"f3": "archive", "f4": "xray"}[other]
+        )
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
+        assert app.chat.composer.draft == "draft" and not app.query(ErrorBlock)
 
 
 async def test_help_opens_and_closes_with_its_key(tmp_path: Path) -> None:
