@@ -1,0 +1,246 @@
+"""A fixed conversation about a tide gauge, in the real agent: for the pictures of the documentation.
+
+Nothing is called and nothing is waited for: the model plays a script, the clock stands where it is put.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.gate import Gate
+from ctxchat.agent.options import Options
+from ctxchat.agent.prompts import prompt
+from ctxchat.agent.session import Session
+from ctxchat.agent.toolbox import Toolbox
+from ctxchat.core.budget import Window
+from ctxchat.core.events import Usage
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.journal import Measured, Named, Partial, Record, Sealed, SessionState, fold
+from ctxchat.core.messages import Group, Message, ToolCall
+from ctxchat.core.tokens import Calibration
+from ctxchat.core.view import Insert
+from ctxchat.models.scripted import ScriptedModel
+from ctxchat.tools.catalogue import standard_tools
+from ctxchat.tools.sandbox import Sandbox
+from ctxchat.tui.services import ModelRow, SessionRow
+
+MODEL = "anthropic/claude-sonnet-4-5"
+TURNS = 46
+SUMMARY = """## Goal
+Find why the tide gauge at Pier 7 goes silent at night, and make the logger Cormorant notice it.
+
+## Decisions
+- The gauge reports every 90 s; a gap of more than 180 s counts as a missed report (settled).
+- Cormorant restarts its serial port instead of the whole service (settled).
+- Whether the alarm goes to the harbour office at night (open).
+
+## Progress
+- done: the log of 14 nights read; the gaps begin at 02:00, when the backup runs
+- in progress: `src/cormorant/port.py`, re-opening the port after three timeouts
+
+## Failed attempts
+- A longer read timeout (5 s, then 20 s): the gap only moved.
+
+## Files
+- src/cormorant/port.py, src/gauge.py, etc/cormorant.toml
+"""
+
+ASKED = (
+    "Which logger does the tide gauge at Pier 7 report to?",
+    "And how often does it fail?",
+    "Show me the gaps of last night.",
+    "What runs at two o'clock?",
+    "Make the port open again after three timeouts.",
+)
+CALLS = (
+    ("grep", '{{"pattern": "pier-{n}", "path": "src"}}', 8),
+    ("read_file", '{{"path": "var/log/night-{n:02d}.log", "start": 1, "end": 2000}}', 60),
+    ("shell", '{{"command": "journalctl -u cormorant --since 2026-11-{n:02d}"}}', 120),
+    ("read_file", '{{"path": "etc/cormorant.d/{n:02d}.toml"}}', 24),
+    ("shell", '{{"command": "pytest -q tests/test_port.py -k night_{n}"}}', 60),
+)
+ANSWERS = (
+    "The gauge at Pier 7 reports every 90 s to the logger **Cormorant** (`README.md:3`, `src/gauge.py:2`).",
+    "Four gaps in the last fourteen nights, all between 02:00 and 02:11, the longest 640 s (`cormorant.log:118`).",
+    "Last night the reports stop at 02:00:14 and come back at 02:10:54. The port was open, but nothing arrived.",
+    "The backup of the harbour office (`backup.timer`), which takes the same serial hub for its modem.",
+    "Done: after three timeouts the port is closed and opened again. The tests pass; `port.py` has grown by eleven lines.",
+)
+DETAIL = (
+    "The gauge sends a line every 90 s over the serial hub in the shed; Cormorant reads it with a timeout of five seconds and "
+    "writes it to the day's log. When the hub is busy the read returns nothing, the timeout is counted, and the next report is "
+    "waited for. Three in a row mean that the port has to be opened again, because the driver keeps the old handle."
+)
+
+
+class DemoClock:
+    """Stands still until it is put elsewhere; waiting takes no time."""
+
+    minute = 0
+
+    def now(self) -> str:
+        return moment(self.minute)
+
+    def seconds(self) -> float:
+        return self.minute * 60.0
+
+    async def sleep(self, seconds: float) -> None:
+        return None
+
+
+def moment(minute: int) -> str:
+    """A time of the demo's day."""
+    return f"2026-11-21T{8 + minute // 60:02d}:{minute % 60:02d}:00.000Z"
+
+
+class MemoryJournal:
+    """A journal that is kept in memory."""
+
+    session = "harbour"
+
+    async def write(self, *records: Record) -> None:
+        return None
+
+    async def keep(self, partial: Partial) -> None:
+        return None
+
+    async def spill(self, name: str, text: str) -> str:
+        return name
+
+    async def close(self) -> None:
+        return None
+
+
+class Harbour:
+    """What stands around the conversation: a memory file and the date."""
+
+    async def memory(self) -> tuple[Insert, ...]:
+        rules = "Answer with paths and lines. Times are UTC. Never restart Cormorant between 05:00 and 07:00.\n"
+        return (Insert("AGENTS.md", rules * 40),)
+
+    async def injected(self) -> tuple[Insert, ...]:
+        return (Insert("date", "Saturday, 21 November 2026"),)
+
+
+class DemoSummariser:
+    """Writes the same summary whatever it is given."""
+
+    model = "anthropic/claude-haiku-4-5"
+
+    async def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncIterator[str | Usage]:
+        yield SUMMARY
+        yield Usage(prompt=61_200, completion=410, cost_usd=0.04)
+
+
+def log(lines: int, turn: int) -> str:
+    """So many lines of the logger's log."""
+    line = "2026-11-{day:02d}T02:{minute:02d}:{second:02d}Z cormorant[412]: pier-7 level={level:.2f} m seq={seq} ok"
+    return "\n".join(
+        line.format(
+            day=1 + turn % 20, minute=n // 40 % 60, second=n * 90 % 60, level=2.1 + n % 17 / 20, seq=turn * 1000 + n
+        )
+        for n in range(lines)
+    )
+
+
+def turn(number: int, seq: int, minute: int) -> tuple[Group, ...]:
+    """A question, a call with its result, an answer."""
+    name, arguments, lines = CALLS[number % len(CALLS)]
+    details = [DETAIL] * (0 if TURNS - number < 5 else 6 + number % 9)
+    at, call = moment(minute), ToolCall(f"call_{number}", name, arguments.format(n=number % 28 + 1))
+    messages = [
+        Message(seq, "user", ASKED[number % len(ASKED)], at=at),
+        Message(seq + 1, "assistant", "", calls=(call,), at=at),
+        Message(seq + 2, "tool", log(lines, number), call_id=call.id, name=name, at=at),
+        Message(seq + 3, "assistant", "\n\n".join([ANSWERS[number % len(ANSWERS)], *details]), at=at),
+    ]
+    groups = group_messages(messages)
+    return tuple(msgspec.structs.replace(group, turn=number + 1) for group in groups)
+
+
+async def demo_session(window: int = 96_000) -> Session:
+    """The session: turns, two compactions by hand on the way, and what was said since."""
+    clock, model = DemoClock(), ScriptedModel((), name=MODEL, window=Window(window, "catalogue"))
+    gate = Gate("ask")
+    tools = standard_tools(sandbox=Sandbox(), environ={})
+    toolbox = Toolbox(tools, gate, clock, workspace="/")
+    talk = Conversation(
+        MemoryJournal(),
+        fold([Named("harbour-logger")]),
+        model,
+        Options(),
+        clock,
+        system=prompt("system"),
+        tools=toolbox.specs,
+        surroundings=Harbour(),
+    )
+    session = Session(talk, toolbox, gate, Compactor(talk, summariser=DemoSummariser()), open_model=lambda name: model)
+    await session.measure()
+    for number in range(TURNS):
+        clock.minute = number * 7
+        await talk.write(Sealed(turn(number, 4 * number + 1, clock.minute)))
+        used = (await session.measure()).used
+        usage = Usage(prompt=used - 40, completion=40, cached=used * 3 // 4, cost_usd=0.021)
+        learned = Calibration(ratio=1.0, band=0.02, samples=9)
+        await talk.write(Measured(MODEL, usage, used, calibration=learned, at=clock.now(), turn_end=True))
+        if number in (18, 33):
+            clock.minute += 2
+            async with aclosing(session.free_up(await session.preview())) as events:
+                async for _ in events:
+                    pass
+    await session.measure()
+    return session
+
+
+class DemoServices:
+    """What the interface is handed beside the session."""
+
+    sandboxed = True
+    notices: Sequence[str] = ()
+    workspace = Path("harbour-logger")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def open(self, session_id: str = "") -> Session:
+        return self._session
+
+    async def sessions(self) -> Sequence[SessionRow]:
+        state: SessionState = self._session.state
+        count, used = len(state.ledger.messages()), self._session.figures.used
+        return [
+            SessionRow("harbour", "harbour-logger", moment(0), moment(322), count, MODEL, used, 2),
+            SessionRow(
+                "night", "what about the night shift?", moment(120), moment(250), 96, MODEL, 40_200, 1, "harbour"
+            ),
+            SessionRow("poll", "try with polling every 30 s", moment(130), moment(180), 38, MODEL, 20_100, 0, "night"),
+            SessionRow("notes", "release notes for 0.4", moment(1), moment(40), 12, "ollama/qwen3:8b", 4_000, 0),
+        ]
+
+    async def models(self) -> Sequence[ModelRow]:
+        return [
+            ModelRow("offline/assistant", "ctxchat", True, 32_768, "configured", 0.0, 0.0, "quotes your files"),
+            ModelRow(MODEL, "anthropic", True, 200_000, "catalogue", 3.0, 15.0),
+            ModelRow("ollama/qwen3:8b", "ollama", True, 40_960, "loaded", 0.0, 0.0, "on this machine"),
+            ModelRow("openai/gpt-5", "openai", False, 272_000, "catalogue", 1.25, 10.0, "no key: OPENAI_API_KEY"),
+        ]
+
+    async def delete(self, session_id: str) -> None:
+        return None
+
+    async def fork(self, session_id: str, message_id: str = "") -> str:
+        return session_id
+
+    async def warm_up(self) -> None:
+        return None
+
+    async def close(self) -> None:
+        return None

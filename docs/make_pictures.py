@@ -1,0 +1,177 @@
+"""Draws the pictures of the documentation: the real interface over a fixed conversation, as SVG in `docs/pictures/`, with `--png` as PNG too.
+
+Run it from a checkout: `uv run python docs/make_pictures.py [--png] [NAME ...]`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+os.environ["TZ"] = "UTC"
+
+import cairosvg
+from demo_session import DemoServices, demo_session, moment
+from textual.pilot import Pilot
+
+from ctxchat.agent.session import Session
+from ctxchat.config.files import load
+from ctxchat.config.schema import Settings
+from ctxchat.config.themes import load_themes
+from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.screens.archive import ArchiveScreen
+from ctxchat.tui.screens.models import ModelsScreen
+from ctxchat.tui.screens.preview import PreviewScreen
+from ctxchat.tui.screens.sessions import SessionsScreen
+from ctxchat.tui.screens.settings import SettingsScreen
+from ctxchat.tui.screens.xray import XrayScreen
+
+FOLDER = Path(__file__).parent / "pictures"
+FONTS = "'Fira Code', 'DejaVu Sans Mono', monospace"
+CELL = 12.2
+"""Width of a cell in the SVG, in its own units."""
+
+Steps = Callable[[Pilot[int], Session], Awaitable[None]]
+
+
+async def chat(pilot: Pilot[int], session: Session) -> None:
+    """The chat as it opens."""
+
+
+async def context(pilot: Pilot[int], session: Session) -> None:
+    """The context panel beside the chat, which is there by itself where it is wide."""
+
+
+async def preview(pilot: Pilot[int], session: Session) -> None:
+    pilot.app.push_screen(PreviewScreen(session, await session.preview()))
+
+
+async def archive(pilot: Pilot[int], session: Session) -> None:
+    pilot.app.push_screen(ArchiveScreen(session, DemoServices(session)))
+
+
+async def messages(pilot: Pilot[int], session: Session) -> None:
+    await archive(pilot, session)
+    await pilot.pause()
+    await pilot.press("3", "enter", "down")
+
+
+async def xray(pilot: Pilot[int], session: Session) -> None:
+    pilot.app.push_screen(XrayScreen(session))
+
+
+async def sessions(pilot: Pilot[int], session: Session) -> None:
+    pilot.app.push_screen(SessionsScreen(DemoServices(session), session, datetime.fromisoformat(moment(330))))
+
+
+async def models(pilot: Pilot[int], session: Session) -> None:
+    pilot.app.push_screen(ModelsScreen(DemoServices(session), session))
+
+
+async def settings(pilot: Pilot[int], session: Session) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "config.toml"
+        file.write_text("[context]\nkeep_recent = 8\n")
+        read = partial(load, config=file, environ={}, known=lambda _: ())
+        pilot.app.push_screen(SettingsScreen(read, Path("config.toml"), session.figures))
+        await pilot.pause()
+
+
+PICTURES: dict[str, tuple[tuple[int, int], Steps]] = {
+    "chat": ((100, 32), chat),
+    "chat-small": ((80, 24), chat),
+    "chat-narrow": ((40, 20), chat),
+    "context": ((120, 34), context),
+    "preview": ((112, 20), preview),
+    "archive": ((120, 30), archive),
+    "messages": ((120, 30), messages),
+    "xray": ((112, 30), xray),
+    "sessions": ((112, 14), sessions),
+    "models": ((112, 14), models),
+    "settings": ((112, 30), settings),
+}
+
+
+async def drawn(size: tuple[int, int], steps: Steps, theme: str = "dark", title: str = " ") -> str:
+    """One picture as SVG."""
+    session = await demo_session()
+    themes = load_themes().themes
+    app = CtxchatApp(DemoServices(session), Settings(theme=theme), themes)
+    async with app.run_test(size=size) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        await steps(pilot, session)
+        await pilot.pause()
+        await app.screen.workers.wait_for_complete()
+        await pilot.pause(0.2)
+        return portable(app.export_screenshot(title=title))
+
+
+def portable(svg: str) -> str:
+    """The SVG without fonts from elsewhere, and with every text where its first letter is."""
+    svg = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"font-family:[^;]*Fira Code[^;]*;", f"font-family: {FONTS};", svg)
+
+    def moved(match: re.Match[str]) -> str:
+        head, x, rest, spaces, text = match.groups()
+        blank = len(spaces) // len("&#160;")
+        width = re.search(r'textLength="([0-9.]+)"', rest)
+        if width:
+            rest = rest.replace(width[0], f'textLength="{float(width[1]) - blank * CELL:g}"')
+        return f'{head}x="{float(x) + blank * CELL:g}"{rest}>{text}'
+
+    return re.sub(r'(<text [^>]*?)\bx="([0-9.]+)"([^>]*)>((?:&#160;)+)([^<]+)', moved, svg)
+
+
+async def all_themes(size: tuple[int, int] = (80, 15)) -> str:
+    """The same chat in every theme, two beside each other."""
+    drawings: list[str] = []
+    for name in sorted(load_themes().themes):
+        drawings.append(await drawn(size, chat, name, name))
+    box = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', drawings[0])
+    if box is None:
+        raise SystemExit("the drawing has no size")
+    width, height = float(box[1]), float(box[2])
+    placed = [
+        re.sub(
+            r"<svg ",
+            f'<svg x="{i % 2 * width:g}" y="{i // 2 * height:g}" width="{width:g}" height="{height:g}" ',
+            d,
+            count=1,
+        )
+        for i, d in enumerate(drawings)
+    ]
+    rows = (len(drawings) + 1) // 2
+    frame = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * width:g} {rows * height:g}">'
+    return frame + "".join(placed) + "</svg>"
+
+
+def keep(name: str, svg: str, png: bool) -> None:
+    """Write one picture."""
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
+    if not png:
+        return
+    # cairosvg takes the first font that is there, whatever it lacks, and rounds letters to whole pixels: 20 a cell fit exactly.
+    plain = svg.replace(FONTS, "'DejaVu Sans Mono'").replace("font-size: 20px", f"font-size: {CELL / 0.60205:g}px")
+    drawing = cairosvg.svg2png(bytestring=plain.encode(), scale=20 / CELL)
+    (FOLDER / f"{name}.png").write_bytes(drawing)
+
+
+async def main(wanted: list[str], png: bool) -> None:
+    for name in wanted or [*PICTURES, "themes"]:
+        if name != "themes" and name not in PICTURES:
+            raise SystemExit(f"There is no picture {name}. There are: {', '.join([*PICTURES, 'themes'])}.")
+        keep(name, await (all_themes() if name == "themes" else drawn(*PICTURES[name])), png)
+
+
+if __name__ == "__main__":
+    names = [name for name in sys.argv[1:] if name != "--png"]
+    asyncio.run(main(names, "--png" in sys.argv))
