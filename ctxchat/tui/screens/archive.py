@@ -23,6 +23,7 @@ from ctxchat.tui.screens.panel import MUTED, Heading, Panel
 from ctxchat.tui.screens.reader import WHO, ReaderScreen
 from ctxchat.tui.services import ChatSession, Services
 from ctxchat.tui.text import clean, clock, elapsed, one_line, short
+from ctxchat.tui.tool_words import decoded, key_argument
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 from ctxchat.tui.widgets.sparkline import FillLine
 
@@ -128,7 +129,7 @@ class ArchiveScreen(Panel[str]):
         if event.rows.id == "passes":
             self._drawn.clear()
             self._draw_tab()
-            self.refresh_bindings()
+        self.refresh_bindings()
 
     def on_rows_chosen(self, event: Rows.Chosen) -> None:
         self.action_open()
@@ -168,7 +169,8 @@ class ArchiveScreen(Panel[str]):
         if kept.nested:
             return ("", "", ("Σ", "strong"), (_nested_words(kept.nested), "strong"), "")
         message = kept.message
-        text = one_line(message.text, 200) or " ".join(f"{c.name} {one_line(c.arguments, 80)}" for c in message.calls)
+        calls = (f"{one_line(c.name, 40)} {key_argument(decoded(c.arguments))}" for c in message.calls)
+        text = one_line(message.text, 200) or "  ".join(calls)
         return (
             (message.id, "dim"),
             (str(kept.group.turn), "dim"),
