@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Protocol, cast, get_args
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.core.clip import clip
-from ctxchat.core.errors import CtxchatError
+from ctxchat.core.errors import StorageError
 from ctxchat.core.events import (
     CompactionFinished,
     CompactionStarted,
@@ -41,7 +41,7 @@ from ctxchat.core.hooks import (
     Tally,
     firing,
 )
-from ctxchat.core.journal import HookFired, Record, Sealed
+from ctxchat.core.journal import HookFired, Sealed
 from ctxchat.core.messages import Group, Message
 
 NOT_RUN = frozenset({126, 127})
@@ -82,7 +82,6 @@ class Hooks:
         self._compactor = compactor
         self._run = run
         self._tallies: dict[str, Tally] = dict(conversation.state.hooks)
-        self._unwritten: list[Record] = []
         self._notes: list[Note] = []
         self._passes: list[Hook] = []
         self._told: set[str] = set()  # hooks whose fault was reported
@@ -112,7 +111,7 @@ class Hooks:
             async for news in more:
                 yield news
 
-    async def settle(self) -> AsyncGenerator[Event, None]:
+    async def between(self) -> AsyncGenerator[Event, None]:
         """Do what waited for a place where no call is open: one pass, then the notes. Call it at such a place only."""
         asked, self._passes = self._passes, []
         ended = False
@@ -125,9 +124,9 @@ class Hooks:
                         ended = ended or isinstance(event, CompactionFinished)
                         yield event
             except Exception as problem:  # a strategy may come from a third party
-                for notice in self._failed(hook, str(problem) or type(problem).__name__):
+                for notice in self._failed(hook.name, str(problem) or type(problem).__name__):
                     yield notice
-        if self._notes or self._unwritten:
+        if self._notes:
             for event in await self._delivered():
                 yield event
 
@@ -137,24 +136,23 @@ class Hooks:
             return ()
         self._begun = False
         said = list(await self._fire("session_finished", None))
-        try:
-            async with aclosing(self._rest()) as events:
-                async for event in events:
-                    said.append(event)
-        except CtxchatError as problem:  # nobody is left who could mend it
-            said.append(Notice("error", str(problem)))
+        async with aclosing(self._rest()) as events:
+            async for event in events:
+                said.append(event)
         return tuple(event for event in said if isinstance(event, Notice))
 
     # ── seeing ──
 
     async def _rest(self) -> AsyncGenerator[Event, None]:
         """What waits, until nothing does; what happens by it is seen like everything else."""
-        while self._passes or self._notes or self._unwritten:
-            async with aclosing(self.settle()) as events:
+        while self._passes or self._notes:
+            async with aclosing(self.between()) as events:
                 async for event in events:
                     yield event
                     for news in await self._heard(event):
                         yield news
+        with suppress(StorageError):  # it stays owed
+            await self._talk.settle()
 
     async def _heard(self, event: Event) -> Sequence[Event]:
         """What hooks do at once about an event."""
@@ -180,14 +178,17 @@ class Hooks:
     async def _fire(self, name: HookEvent, event: Event | None) -> Sequence[Event]:
         if all(hook.event != name for hook in self._hooks):
             return ()
-        moment = await self._moment(event)
+        try:
+            moment = await self._moment(event)
+        except Exception:  # the view cannot be made: the turn meets the same next, and tells it
+            return ()
         able = [hook for hook in self._hooks if hook.name not in self._left_out]
         said: list[Event] = []
         for hook in firing(able, name, moment, self._tallies):
             try:
                 said += await self._act(hook, event, moment)
             except Exception as problem:  # whatever is wrong with a hook, the turn goes on
-                said += self._failed(hook, f"{type(problem).__name__}: {problem}")
+                said += self._failed(hook.name, f"{type(problem).__name__}: {problem}")
         return said
 
     async def _moment(self, event: Event | None) -> Moment:
@@ -196,8 +197,7 @@ class Hooks:
         if tool:
             figures = self._seen or talk.figures
         else:
-            # Only the new message of a turn is not in the view yet.
-            figures = await talk.refresh() if event is None or isinstance(event, TurnStarted) else talk.figures
+            figures = await self._looked() if event is None or isinstance(event, TurnStarted) else talk.figures
         return Moment(
             context_pressure=round((figures.used + (self._results if tool else 0)) / figures.limit, 4),
             turn_count=talk.ledger.turn,
@@ -205,6 +205,10 @@ class Hooks:
             message_count=sum(bool(item.group) for item in talk.view.items),
             tool_name=tool,
         )
+
+    async def _looked(self) -> Figures:
+        """The gauge with the message that has just come; what stands around is asked by the turn itself."""
+        return await (self._talk.again() if self._seen else self._talk.refresh())
 
     # ── doing ──
 
@@ -230,10 +234,10 @@ class Hooks:
         if ran.exit_code is None:
             self._left_out.add(hook.name)
             what = f"did not end within {action.timeout:g} s and was ended. It is left out until the session is opened again"
-            return self._failed(hook, f"{what}; raise its timeout if it needs longer")
+            return self._failed(hook.name, f"{what}; raise its timeout if it needs longer")
         if ran.exit_code in NOT_RUN or (ran.exit_code and not action.show_output):
             last = ran.output.strip().rsplit("\n", 1)[-1][:SAID]
-            return self._failed(hook, f"exit code {ran.exit_code}{': ' if last else ''}{last}")
+            return self._failed(hook.name, f"exit code {ran.exit_code}{': ' if last else ''}{last}")
         if action.show_output and ran.output.strip():
             self._note(hook, f"{_head(ran.exit_code)}\n{ran.output.strip()}")
         return ()
@@ -247,16 +251,17 @@ class Hooks:
                 yield event
 
     async def _delivered(self) -> Sequence[Event]:
-        """Notes into the record, with what is to be remembered of hooks, in one transaction."""
+        """Notes into the record. Where the store refuses they are given up: what was said comes first."""
         talk = self._talk
-        notes, records = self._notes, self._unwritten
-        self._notes, self._unwritten = [], []
-        groups = [await self._group(note, seq) for seq, note in enumerate(notes, talk.ledger.next_seq)]
-        await talk.write(*([Sealed(tuple(groups))] if groups else []), *records)
-        if not groups:
-            return ()
-        told = dict.fromkeys(note.hook for note in notes)
-        return (*(Notice("info", f"Hook {name}: a note went to the model.") for name in told), await talk.refresh())
+        notes, self._notes = self._notes, []
+        names = tuple(dict.fromkeys(note.hook for note in notes))
+        try:
+            await talk.settle()
+            groups = [await self._group(note, seq) for seq, note in enumerate(notes, talk.ledger.next_seq)]
+            await talk.write(Sealed(tuple(groups)))
+        except StorageError as problem:
+            return tuple(n for name in names for n in self._failed(name, f"its note could not be written. {problem}"))
+        return (*(Notice("info", f"Hook {name}: a note went to the model.") for name in names), await talk.again())
 
     async def _group(self, note: Note, seq: int) -> Group:
         """The note as it enters the record; one that is too long keeps head and tail, and the whole in a file."""
@@ -278,18 +283,18 @@ class Hooks:
             self._notes.append(note)
 
     def _did(self, hook: Hook) -> None:
-        """Count it. Written down later: in the middle of a round that would forget the round."""
+        """Count it. It is written down with whatever comes next: now, in a round, that would forget the round's partial."""
         turn = self._talk.ledger.turn
         self._tallies[hook.name] = self._tallies.get(hook.name, Tally()).after(turn)
         if hook.counts:
-            self._unwritten.append(HookFired(hook.name, turn, self._talk.clock.now()))
+            self._talk.owe(HookFired(hook.name, turn, self._talk.clock.now()))
 
-    def _failed(self, hook: Hook, why: str) -> Sequence[Notice]:
+    def _failed(self, hook: str, why: str) -> Sequence[Notice]:
         """Said once for each hook; the first time tells what there is to mend."""
-        if hook.name in self._told:
+        if hook in self._told:
             return ()
-        self._told.add(hook.name)
-        return (Notice("warning", f"Hook {hook.name}: {why}."),)
+        self._told.add(hook)
+        return (Notice("warning", f"Hook {hook}: {why.removesuffix('.')}."),)
 
     def _line(self, hook: Hook, event: Event | None, moment: Moment) -> bytes:
         """The event as `run --json` shows it, with the hook's name and what its condition saw, in plain ASCII."""

@@ -124,7 +124,7 @@ class Session:
 
     def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
         """One turn. Closing the generator interrupts it; what exists is kept. Raises SessionBusy for a read-only session."""
-        turn = Turn(self._talk, self._toolbox, self._compactor, settle=self._hooks.settle if self._hooks else None)
+        turn = Turn(self._talk, self._toolbox, self._compactor, between=self._hooks.between if self._hooks else None)
         return self._stamped(turn.run(text, attachments))
 
     def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:

@@ -52,12 +52,12 @@ class Turn:
         toolbox: Toolbox,
         compactor: Compactor,
         *,
-        settle: Callable[[], Steps] | None = None,
+        between: Callable[[], Steps] | None = None,
     ) -> None:
         self._talk = conversation
         self._toolbox = toolbox
         self._compactor = compactor
-        self._settle = settle
+        self._between = between
         self._draft = Draft()
         self._reply: Message | None = None  # whole, but not sealed
         self._results: dict[str, Message] = {}
@@ -148,14 +148,15 @@ class Turn:
         if mending is None:
             raise problem
         self._draft = Draft()  # what an overflowing call said is no answer
-        async with aclosing(mending) as events:
-            async for event in events:
-                yield event
+        for step in (mending, self._between()) if self._between else (mending,):
+            async with aclosing(step) as events:
+                async for event in events:
+                    yield event
 
     async def _ready(self) -> Steps:
         """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a pass."""
         room = self._compactor.make_room(self._rounds)
-        for step in (self._settle(), room, self._settle()) if self._settle else (room,):
+        for step in (self._between(), room, self._between()) if self._between else (room,):
             async with aclosing(step) as events:
                 async for event in events:
                     yield event

@@ -239,6 +239,36 @@ async def test_a_note_after_a_compaction_is_in_the_very_next_request():
     assert sound(desk, model)
 
 
+async def test_a_note_that_cannot_be_written_is_told_and_the_turn_goes_on():
+    model = ScriptedModel([calls(("echo", {"text": "a"})), says("done")])
+    desk = Hooked(model, Hook("mind", "turn_started", Inject("Mind the gap."), max_fires=2), tools=[Echo()])
+    events: list[Event] = []
+    async with aclosing(desk.session.send("go")) as stream:
+        async for stamped in stream:
+            events.append(stamped.event)
+            desk.journal.full = isinstance(stamped.event, TurnStarted) or (
+                desk.journal.full and not isinstance(stamped.event, Notice)
+            )
+    assert told(events)[0].startswith("Hook mind: its note could not be written. The disk is full.")
+    assert isinstance(events[-1], TurnFinished) and events[-1].status == "done"
+    assert desk.notes == [] and desk.state.hooks["mind"].fires == 1
+    assert desk.folded() == desk.state
+
+
+async def test_a_note_about_a_pass_after_a_refusal_is_in_the_request_that_is_sent_again():
+    refused = fails(ModelError("maximum context length is 6000 tokens", kind="overflow", status=400))
+    script = [*(says(LONG) for _ in range(4)), refused, says("done")]
+    model = ScriptedModel(script, window=Window(32_000, "assumed"))
+    hook = Hook("rules", "compaction_finished", Inject("Never touch main.py."))
+    desk = Hooked(model, hook, options=Options(strategy="truncate", keep_recent=2, prepare=False))
+    for number in range(4):
+        await desk.say(f"question {number}? {LONG}")
+    events = await desk.say("now?")
+    assert "context_overflow" in {p.reason for p in of(events, CompactionFinished)}
+    assert "Never touch main.py." not in sent(model)[-2] and "Never touch main.py." in sent(model)[-1]
+    assert sound(desk, model)
+
+
 # ── compaction ──
 
 
