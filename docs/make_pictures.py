@@ -1,6 +1,6 @@
-"""Draws the pictures of the documentation: the real interface over a fixed conversation, as SVG in `docs/pictures/`, with `--png` as PNG too.
+"""Draws the pictures of the documentation: the real interface over a fixed conversation, in `docs/pictures/`.
 
-Run it from a checkout: `uv run python docs/make_pictures.py [--png] [NAME ...]`.
+Run it from a checkout: `uv run python docs/make_pictures.py [--png] [NAME ...]`. SVG always, PNG as well where asked.
 """
 
 from __future__ import annotations
