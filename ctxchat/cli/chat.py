@@ -1,13 +1,19 @@
-"""`ctxchat` alone: the chat, or a clear word where there is no terminal to open it in."""
+"""`ctxchat` alone: the chat, or a clear word where there is no terminal to open it in.
+
+Imports nothing heavy before the first frame is painted.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
+from typing import TYPE_CHECKING
 
-from ctxchat.bootstrap.flags import Flags
-from ctxchat.cli.common import narrate
+from ctxchat.cli.ending import ended
+from ctxchat.tui.first_frame import FirstFrame
+
+if TYPE_CHECKING:
+    from ctxchat.bootstrap.flags import Flags
 
 NO_TERMINAL = (
     'ctxchat: this is not a terminal the chat can be drawn in ({why}). Use `ctxchat run "…"` for an answer on '
@@ -15,37 +21,31 @@ NO_TERMINAL = (
 )
 
 
-def open_chat(flags: Flags) -> int:
+def open_chat(flags: Flags | None = None) -> int:
     """Open the interface until it is left; the exit code."""
     if why := _no_terminal():
-        narrate(NO_TERMINAL.format(why=why))
+        print(NO_TERMINAL.format(why=why), file=sys.stderr)
         return 2
-    from ctxchat.bootstrap.program import Program
-    from ctxchat.config import paths
-    from ctxchat.config.themes import load_themes
-    from ctxchat.tui.app import CtxchatApp
+    return ended(lambda: _painted(flags))
 
-    async def work() -> int:
-        async with Program.started(flags) as program:
-            themes = load_themes(paths.config_dir())
-            app = CtxchatApp(
-                program,
-                program.settings,
-                themes.themes,
-                session_id=flags.session,
-                history_file=program.database.folder / "history.txt",
-                notices=[p.text for p in themes.problems],
-            )
-            return await app.run_async(mouse=program.settings.interface.mouse) or 0
 
-    return asyncio.run(work())
+def _painted(flags: Flags | None) -> int:
+    with FirstFrame() as first:
+        from ctxchat.bootstrap.flags import Flags
+        from ctxchat.bootstrap.late import LateProgram
+
+        flags = flags or Flags()
+        program = LateProgram(flags)
+        from ctxchat.cli.interface import run  # the big import; the program tries its sandbox meanwhile
+
+        return run(program, flags.session, first)
 
 
 def _no_terminal() -> str:
-    if not sys.stdin.isatty():
+    if not sys.stdin or not sys.stdin.isatty():
         return "standard input is a pipe or a file"
-    if not sys.stdout.isatty():
+    if not sys.stdout or not sys.stdout.isatty():
         return "standard output is a pipe or a file"
-    if not sys.stderr.isatty():  # the interface is drawn through it
+    if not sys.stderr or not sys.stderr.isatty():  # the interface is drawn through it
         return "standard error is a pipe or a file"
     return "TERM is dumb" if os.environ.get("TERM", "") in {"", "dumb"} else ""

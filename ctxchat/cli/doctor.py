@@ -10,7 +10,8 @@ import click
 import msgspec
 
 from ctxchat.bootstrap.flags import settings_from
-from ctxchat.bootstrap.program import Program, workspace_of
+from ctxchat.bootstrap.program import Program
+from ctxchat.bootstrap.start import workspace_of
 from ctxchat.cli.common import common_options, emit, flags, run_async
 from ctxchat.config import paths
 from ctxchat.config.themes import load_themes

@@ -13,7 +13,15 @@ import pexpect
 import pyte
 
 ESCAPE = "\x1b"
-KEYS = {"enter": "\r", "esc": ESCAPE, "ctrl+c": "\x03", "ctrl+q": "\x11", "f2": "\x1bOQ", "f8": "\x1b[19~", "backspace": "\x7f"}
+KEYS = {
+    "enter": "\r",
+    "esc": ESCAPE,
+    "ctrl+c": "\x03",
+    "ctrl+q": "\x11",
+    "f2": "\x1bOQ",
+    "f8": "\x1b[19~",
+    "backspace": "\x7f",
+}
 
 
 class Terminal:
@@ -50,7 +58,9 @@ class Terminal:
     def __enter__(self) -> Terminal:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if error is not None:
             print(f"── screen ──\n{self.text}\n── exit {self.exit_code} ──")
         self._process.close(force=True)

@@ -1,0 +1,104 @@
+"""The program as the interface is handed it: at once. All that is slow to import or to open is left until it is first asked
+for, which is after the first frame. Fulfils `tui.services.Services`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from ctxchat.bootstrap.agents import in_force
+from ctxchat.bootstrap.flags import Flags, settings_from
+from ctxchat.bootstrap.start import notices_of, sandbox_of, workspace_of
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+    from ctxchat.bootstrap.program import Program
+    from ctxchat.models.discovery import FoundModel
+    from ctxchat.storage.sessions import SessionRow
+
+BESIDE_KEYS = 0.0005
+"""Seconds after which the import lets the interface have a go; with the usual 0.005 each key waits several times as long."""
+
+
+class LateProgram:
+    """A `Program` to be. Raises UsageError for a folder or settings file that is not there.
+
+    From here until the program is imported the garbage collector rests: an import makes objects that stay.
+    """
+
+    def __init__(self, flags: Flags) -> None:
+        gc.disable()
+        self._flags = flags
+        self.workspace = workspace_of(flags.cwd)
+        self._loaded = settings_from(flags, self.workspace)
+        self.settings = in_force(self._loaded.settings, flags)[0]
+        # Tried out beside the imports that follow; it is a process that is started and waited for.
+        self._sandbox = ThreadPoolExecutor(1).submit(sandbox_of, self.settings)
+        self._starting = asyncio.Lock()
+        self._running: Program | None = None
+        self._end = AsyncExitStack()
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What a person should know at the start, a sentence each."""
+        return notices_of(self._loaded)
+
+    @property
+    def sandboxed(self) -> bool:
+        """Shell commands run in a sandbox."""
+        return bool(self._sandbox.result().kind)
+
+    async def open(self, session_id: str = "") -> Session:
+        """A new session, or a stored one by a unique beginning of its id. Raises UsageError and StorageError."""
+        return await (await self._program()).open(session_id)
+
+    async def sessions(self) -> Sequence[SessionRow]:
+        """All stored sessions, the one used last first."""
+        return await (await self._program()).sessions()
+
+    async def delete(self, session_id: str) -> None:
+        """Delete a session and what belongs to it."""
+        await (await self._program()).delete(session_id)
+
+    async def fork(self, session_id: str, message_id: str = "") -> str:
+        """A new session with everything up to that message (all without one); its id."""
+        return await (await self._program()).fork(session_id, message_id)
+
+    async def models(self) -> Sequence[FoundModel]:
+        """What can be used from here."""
+        return await (await self._program()).models()
+
+    async def warm_up(self) -> None:
+        """Start the model process, where the model in force needs it."""
+        await (await self._program()).warm_up()
+
+    async def close(self) -> None:
+        """End what was started. A second time does nothing."""
+        self._running = None
+        await self._end.aclose()
+
+    async def _program(self) -> Program:
+        async with self._starting:
+            if self._running is None:
+                kind = await asyncio.to_thread(_program_class)
+                self._running = await self._end.enter_async_context(kind.started(self._flags))
+            return self._running
+
+
+def _program_class() -> type[Program]:
+    """Its import takes as long as all that was imported before; it is done in a thread, beside the first keys."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(BESIDE_KEYS)
+    try:
+        from ctxchat.bootstrap.program import Program
+    finally:
+        sys.setswitchinterval(before)
+        gc.freeze()  # what was imported stays to the end: the collector need not walk it again and again
+        gc.enable()
+    return Program

@@ -1,0 +1,76 @@
+"""The subcommands by name, and running one of them to its exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from ctxchat import __version__
+from ctxchat.cli.common import common_options, flags
+from ctxchat.cli.ending import ended
+
+COMMANDS = {
+    "run": ("ctxchat.cli.run", "Answer one message on standard output."),
+    "sessions": ("ctxchat.cli.sessions", "List, show, export, import, fork, rename and delete sessions."),
+    "context": ("ctxchat.cli.context", "What the next request of a session would hold."),
+    "compact": ("ctxchat.cli.compact", "Free up context in a stored session."),
+    "archive": ("ctxchat.cli.archive", "Look into compactions, search, and put things back."),
+    "models": ("ctxchat.cli.models", "Models that can be reached from here."),
+    "config": ("ctxchat.cli.config", "Where settings come from, what they are, and setting them."),
+    "themes": ("ctxchat.cli.themes", "Themes, and whether yours are whole."),
+    "doctor": ("ctxchat.cli.doctor", "Check that everything works, with remedies."),
+}
+"""Each command's module, which holds it as `command`, and its line in the help (so that help loads none of them)."""
+
+
+class Commands(click.Group):
+    """The subcommands, each imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        return import_module(COMMANDS[cmd_name][0]).command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="ctxchat")
+@common_options
+def ctxchat() -> None:
+    """A chat agent in the terminal whose context window is something you can see, steer and undo.
+
+    Without a command it opens the chat in this folder.
+    """
+    ctx = click.get_current_context()
+    if ctx.invoked_subcommand is None:
+        from ctxchat.cli.chat import open_chat
+
+        ctx.exit(open_chat(flags()))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run what the arguments say; the exit code."""
+    return ended(lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        result = ctxchat.main(args=list(arguments), prog_name="ctxchat", standalone_mode=False)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.Abort:
+        return 130
+    except click.ClickException as problem:
+        problem.show()
+        return 2
+    except SystemExit as end:  # click's way to end when whoever reads our output has seen enough
+        return end.code if isinstance(end.code, int) else 1
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,60 @@
+"""How a command ends: its exit code (SPEC 9) and, where it went wrong, one sentence for a person on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ctxchat.config import paths
+from ctxchat.core.errors import CtxchatError, UsageError
+from ctxchat.core.plain import clean
+
+LOG = "errors.log"
+"""In the data folder: what an error nobody expected looked like."""
+
+
+def ended(work: Callable[[], int]) -> int:
+    """The exit code of `work`, whatever it raises: 1 failed, 2 wrong usage or configuration, 130 interrupted."""
+    try:
+        return work()
+    except CtxchatError as problem:
+        _say(str(problem))
+        return 2 if isinstance(problem, UsageError) else 1
+    except KeyboardInterrupt:
+        return 130
+    except Exception as fault:
+        _say(f"{_sentence(fault)} {_kept(fault)}")
+        return 1
+
+
+def _sentence(fault: Exception) -> str:
+    words = " ".join(str(fault).split())[:300]
+    return f"This should not have happened: {type(fault).__name__}{f': {words}' if words else ''}."
+
+
+def _kept(fault: Exception) -> str:
+    """Writes the fault down for whoever mends it; the sentence that says where."""
+    import traceback  # these two are not needed on the way to the first frame
+
+    from ctxchat.core.redact import redact
+
+    log = paths.data_dir() / LOG
+    text = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {sys.argv[1:2]}\n{''.join(traceback.format_exception(fault))}\n"
+    try:
+        _append(log, redact(text))
+    except OSError:
+        return "It could not be written down, for the data folder cannot be written."
+    return f"The details are in {log}; please report them."
+
+
+def _append(log: Path, text: str) -> None:
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log.touch(mode=0o600)
+    with log.open("a", encoding="utf-8") as out:
+        out.write(text)
+
+
+def _say(text: str) -> None:
+    print(clean(f"ctxchat: {text}"), file=sys.stderr)

@@ -1,0 +1,38 @@
+"""The interface until it is left. Imports only what it takes to paint; the rest follows when a session is opened."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+
+from ctxchat.bootstrap.late import LateProgram
+from ctxchat.config import paths
+from ctxchat.config.themes import load_themes
+from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.first_frame import FirstFrame
+
+
+def run(program: LateProgram, session: str, first: FirstFrame) -> int:
+    """Take over from the first frame, and run until the person leaves; the exit code."""
+    themes = load_themes(paths.config_dir())
+    app = CtxchatApp(
+        program,
+        program.settings,
+        themes.themes,
+        session_id=session,
+        history_file=paths.data_dir() / "history.txt",
+        notices=[p.text for p in themes.problems],
+    )
+    first.hand_over()
+    asyncio.run(_until_left(app, program.settings.interface.mouse))
+    return app.return_code or 0
+
+
+async def _until_left(app: CtxchatApp, mouse: bool) -> None:
+    """Being asked to end (the terminal was closed, the machine goes down) is leaving too: the turn stops, the session is kept."""
+    loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError):  # Windows
+        for asked in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(asked, lambda: app.call_later(app.leave))
+    await app.run_async(mouse=mouse)
