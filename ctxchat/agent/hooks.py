@@ -167,13 +167,15 @@ class Hooks:
                 self._seen, self._results = event, 0
             case _:
                 pass
+        said: list[Event] = []
         if not self._begun:
             self._begun = True
-            begun = await self._fire("session_started", None)
-        else:
-            begun = ()
+            said += await self._fire("session_started", None)
+        in_vain = isinstance(event, CompactionFinished) and event.outcome != "compacted"
         name = type(event).__struct_config__.tag
-        return (*begun, *(await self._fire(cast("HookEvent", name), event))) if name in get_args(HookEvent) else begun
+        if name in get_args(HookEvent) and not in_vain:
+            said += await self._fire(cast("HookEvent", name), event)
+        return said
 
     async def _fire(self, name: HookEvent, event: Event | None) -> Sequence[Event]:
         if all(hook.event != name for hook in self._hooks):

@@ -398,11 +398,12 @@ async def test_a_hook_whose_summaries_fail_rests_like_any_other_pass():
     writer = Broken()
     model = ScriptedModel([says(LONG) for _ in range(8)], window=Window(60_000, "configured"))
     hook = Hook("eager", "turn_finished", CompactContext("summarize"))
-    desk = Hooked(model, hook, summariser=writer, options=Options(keep_recent=2, prepare=False))
+    rules = Hook("rules", "compaction_finished", Inject("It was compacted."))
+    desk = Hooked(model, hook, rules, summariser=writer, options=Options(keep_recent=2, prepare=False))
     events: list[Event] = []
     for number in range(8):
         events += await desk.say(f"question {number}? {LONG}")
-    assert writer.asked == 1
+    assert writer.asked == 1 and desk.notes == []
     assert desk.state.ledger.changes == () and desk.state.hooks == {}
 
 
