@@ -14,6 +14,7 @@ from msgspec import Meta
 from ctxchat.config.keys import ActionId, Preset
 from ctxchat.core.access import Mode
 from ctxchat.core.compilers import ConversationSection
+from ctxchat.core.hooks import HookEvent
 
 Unit = Literal[
     "", "tokens", "messages", "share of the limit", "seconds", "turns", "rounds", "results", "groups", "calls"
@@ -350,19 +351,6 @@ class Condition(Table, frozen=True, rename={"not_": "not"}):
     all_of: Annotated[tuple["Condition", ...] | None, opt("Each of these.")] = None
     any_of: Annotated[tuple["Condition", ...] | None, opt("At least one of these.")] = None
     not_: Annotated["Condition | None", opt("Not this.")] = None
-
-
-HookEvent = Literal[
-    "session_started",
-    "session_finished",
-    "turn_started",
-    "turn_finished",
-    "tool_started",
-    "tool_finished",
-    "compaction_started",
-    "compaction_finished",
-    "error",
-]
 
 
 class HookSettings(Table, frozen=True):
