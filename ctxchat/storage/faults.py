@@ -45,6 +45,10 @@ def _from_system(error: OSError, path: Path) -> StorageError:
         return _full(path)
     if error.errno in _REFUSED:
         return _refused(path)
+    if error.errno == errno.ENOTDIR:
+        return StorageError(
+            f"{path}: {error.strerror or error}", "Move it away, or set CTXCHAT_DATA_DIR to another folder."
+        )
     return StorageError(f"{path}: {error.strerror or error}", "Nothing was changed.")
 
 

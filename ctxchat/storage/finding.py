@@ -73,12 +73,13 @@ class _Scan:
         like = [r"m.text LIKE ? ESCAPE '\'" for _ in terms]
         tests = " AND ".join([f"({joined.join(like)})", *self._tests])
         patterns = ["%" + re.sub(r"([\\%_])", r"\\\1", term) + "%" for term in terms]
-        sql = _SELECT.format(source="(SELECT 1) x", rank="0.0").replace("m.id = f.id", "TRUE")
-        sql += f" WHERE {tests} ORDER BY m.id DESC LIMIT ?"
+        newest = f"(SELECT m.id AS id FROM messages m WHERE {tests} ORDER BY m.id DESC LIMIT ?) f"
+        sql = _SELECT.format(source=newest, rank="0.0")
         return _candidates(self._database.read(sql, (*patterns, *self._values, max(self._limit, _WEIGHED))))
 
     def _ranked(self, candidates: Sequence[Candidate]) -> list[Match]:
-        return ranked(list({c.id: c for c in candidates}.values()), self._query, self._worth)
+        unique = list({c.id: c for c in candidates}.values())
+        return ranked(unique, self._query, self._worth, answers=self._patient)
 
 
 class _Search(_Scan):

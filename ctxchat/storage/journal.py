@@ -5,10 +5,12 @@ The SQLite work is done in the storage thread, in the order it was asked for; no
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Partial, Record
 from ctxchat.storage import entries, files, loading, sessions
 from ctxchat.storage.database import Database
@@ -59,8 +61,15 @@ class Journal:
         return await self._database.run(spill, self.folder, name, text)
 
     async def close(self) -> None:
-        """Finish what was asked for and give the session free for others."""
-        await self._database.run(self._lock.release)
+        """Finish what was asked for and give the session free for others. One in which nothing was written is not kept."""
+        await self._database.run(self._release)
+
+    def _release(self) -> None:
+        try:
+            with suppress(StorageError):  # it stays, and is empty
+                sessions.forget_unused(self._database, self._session)
+        finally:
+            self._lock.release()
 
     def _keep(self, partial: Partial) -> None:
         body = entries.encode(partial)

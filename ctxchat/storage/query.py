@@ -23,7 +23,7 @@ _ENDINGS = ("ations", "ation", "ings", "ing", "ions", "ion", "ies", "ied", "ers"
 # Words a question is made of; they say nothing of where its answer stands.
 _COMMON_WORDS = """
 a about again all also an and any are as at be been but by can could did do does exactly for from had has have
-how i if in into is it its me my of on or our please so tell than that the their them then there these they
+how i if in into is it its many me much my of on or our please so tell than that the their them then there these they
 this those to us was we were what when where which who why will with would you your
 """
 _COMMON = frozenset(_COMMON_WORDS.split())

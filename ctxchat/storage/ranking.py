@@ -20,6 +20,9 @@ _PLACES = 200
 _FOLDED = 50_000
 """Characters that are looked at without regard to accents, where nothing was found with it."""
 
+_SHORT = 400
+"""Characters of a message that may be nothing but a question."""
+
 _SEARCHING = frozenset({"grep", "search", "find", "glob", "list", "ls", "rg"})
 
 _NEARLY, _INSIDE = 0.85, 0.5
@@ -50,6 +53,11 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.tool == "recall" or (self.kind == "note" and self.role == "user")
 
     @property
+    def question(self) -> bool:
+        """A person asks: the answer is elsewhere."""
+        return self.role == "user" and len(self.text) < _SHORT and self.text.rstrip().endswith(("?", "？"))
+
+    @property
     def searching(self) -> bool:
         """It only asks: a call of a tool that searches."""
         names = {part for name in self.tool.lower().split() for part in name.split("_")}
@@ -78,13 +86,16 @@ def weights(units: Sequence[Unit], seen: Mapping[Unit, int], total: int) -> dict
     return {unit: value / whole for unit, value in raw.items()}
 
 
-def ranked(candidates: Sequence[Candidate], query: Query, worth: Mapping[Unit, float]) -> list[Match]:
-    """The candidates, the best first; of equals the one the index likes better, then the newer."""
-    matches = [weigh(candidate, query, worth) for candidate in candidates]
+def ranked(
+    candidates: Sequence[Candidate], query: Query, worth: Mapping[Unit, float], *, answers: bool = False
+) -> list[Match]:
+    """The candidates, the best first; of equals the one the index likes better, then the newer. With `answers`, what only asks
+    goes to the end."""
+    matches = [weigh(candidate, query, worth, answers=answers) for candidate in candidates]
     return sorted(matches, key=lambda m: (-round(m.score, 3), m.candidate.rank, -m.candidate.id))
 
 
-def weigh(candidate: Candidate, query: Query, worth: Mapping[Unit, float]) -> Match:
+def weigh(candidate: Candidate, query: Query, worth: Mapping[Unit, float], *, answers: bool = False) -> Match:
     """Coverage of the words in the best passage and in all of it, exact spelling, and who said it."""
     lower = candidate.text.lower()
     places = _places(lower, worth)
@@ -95,6 +106,7 @@ def weigh(candidate: Candidate, query: Query, worth: Mapping[Unit, float]) -> Ma
     score = 0.65 * together + 0.35 * anywhere + _exact(lower, query)
     empty = _says_no_more(lower, query)
     score -= 0.6 * candidate.echo + 0.25 * candidate.searching + 0.4 * empty
+    score -= 0.4 * (answers and candidate.question)
     return Match(candidate, score, start, empty)
 
 
@@ -161,7 +173,7 @@ def _exact(lower: str, query: Query) -> float:
 
 
 def _says_no_more(lower: str, query: Query) -> bool:
-    if len(query.units) < 3 or len(lower) > 400:
+    if len(query.units) < 3 or len(lower) > _SHORT:
         return False
     mine = {unit.word for unit in query.units} | {term.lower().strip("?!.,;:") for term in query.terms}
     return len({word.strip("?!.,;:\"'{}()[]") for word in lower.split()} - mine) < 3

@@ -159,6 +159,20 @@ def delete(database: Database, session: str) -> None:
     database.finish_deletions()
 
 
+def forget_unused(database: Database, session: str) -> None:
+    """Delete a session in which nothing was ever written, as when a window was opened and left again. For its writer."""
+    with database.transaction() as connection:
+        gone = connection.execute(
+            "DELETE FROM sessions WHERE id = ? AND NOT EXISTS (SELECT 1 FROM journal WHERE session = sessions.id)"
+            " AND NOT EXISTS (SELECT 1 FROM partials WHERE session = sessions.id)",
+            (session,),
+        ).rowcount
+        if gone:
+            connection.execute("INSERT OR IGNORE INTO doomed VALUES (?)", (session,))
+    if gone:
+        database.finish_deletions()
+
+
 def fork(database: Database, session: str, up_to: str = "") -> str:
     """A new session with everything up to a message (`m12`) or a compaction (its id), or with all of it; its id.
 
