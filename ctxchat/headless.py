@@ -6,7 +6,6 @@ Reads the same events as the interface; knows no terminal beyond the two streams
 from __future__ import annotations
 
 import asyncio
-import sys
 from contextlib import aclosing
 from typing import TextIO
 
@@ -29,7 +28,7 @@ from ctxchat.core.plain import clean
 EXIT = {"done": 0, "cancelled": 130, "error": 1, "max_rounds": 1}
 
 
-async def run(session: Session, text: str, *, as_json: bool, out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
+async def run(session: Session, text: str, *, as_json: bool, out: TextIO, err: TextIO) -> int:
     """Send one message and report until its turn ends; the exit code (SPEC 9). Being cancelled ends the turn first."""
     reader = _JsonLines(out) if as_json else _Words(out, err)
     code = EXIT["error"]

@@ -10,6 +10,7 @@ import click
 from ctxchat import __version__
 from ctxchat.cli.common import common_options, flags
 from ctxchat.cli.ending import ended
+from ctxchat.core.errors import UsageError
 
 COMMANDS = {
     "run": ("ctxchat.cli.run", "Answer one message on standard output."),
@@ -68,9 +69,16 @@ def _run(arguments: Sequence[str]) -> int:
         return end.exit_code
     except click.Abort:
         return 130
-    except click.ClickException as problem:
-        problem.show()
+    except click.exceptions.NoArgsIsHelpError as help:
+        help.show()
         return 2
+    except click.ClickException as problem:
+        raise UsageError(problem.format_message(), _help(problem)) from problem
     except SystemExit as end:  # click's way to end when whoever reads our output has seen enough
         return end.code if isinstance(end.code, int) else 1
     return result if isinstance(result, int) else 0
+
+
+def _help(problem: click.ClickException) -> str:
+    ctx = problem.ctx if isinstance(problem, click.UsageError) else None
+    return f"`{ctx.command_path if ctx else 'ctxchat'} --help` shows how."

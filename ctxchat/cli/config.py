@@ -9,7 +9,7 @@ import click
 
 from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.start import workspace_of
-from ctxchat.cli.common import common_options, emit, flags, narrate, table
+from ctxchat.cli.common import common_options, emit, flags, narrate, readable, table
 from ctxchat.config import explain, files, paths, write
 from ctxchat.config.json_schema import json_schema
 from ctxchat.core.errors import UsageError
@@ -59,9 +59,7 @@ def show(key: str) -> None:
 @common_options
 def check(file: str) -> None:
     """All problems of FILE (or of everything in force) at once; exit code 2 when there are any."""
-    if file and not Path(file).exists():
-        raise UsageError(f"{file}: there is no such file.")
-    loaded = files.load(None, config=Path(file), environ={}) if file else settings_from(flags(), workspace_of(""))
+    loaded = files.load(None, config=readable(file), environ={}) if file else settings_from(flags(), workspace_of(""))
     texts = [problem.text for problem in loaded.problems]
     if flags().json:
         emit({"ok": not texts, "problems": texts})

@@ -41,7 +41,7 @@ def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on:
             session_id = chosen.session or (await program.newest() if go_on else "")
             session = await program.open(session_id, interactive=False)
             try:
-                return await run(session, text, as_json=chosen.json)
+                return await run(session, text, as_json=chosen.json, out=sys.stdout, err=sys.stderr)
             finally:
                 for notice in await session.close():
                     narrate(notice.text)

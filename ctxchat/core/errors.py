@@ -12,7 +12,8 @@ class CtxchatError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.text} {self.hint}".strip()
+        end = "." if self.hint and self.text[-1:] not in ".!?…" else ""
+        return f"{self.text}{end} {self.hint}".strip()
 
 
 class UsageError(CtxchatError):
