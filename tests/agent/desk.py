@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
+import asyncio
+from collections.abc import AsyncIterator, Callable, Container, Sequence
+from contextlib import aclosing, asynccontextmanager
 
+from ctxchat.agent.assumptions import Assumptions
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
@@ -14,39 +16,60 @@ from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.access import Demand, Mode, Rule
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
-from ctxchat.core.journal import Partial, Record, SessionState, fold
+from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
 from ctxchat.core.ports import ModelPort, Summariser, ToolContext, ToolOutput, ToolPort, ToolText
 from ctxchat.core.view import Insert, ToolSpec
 
 
 class MemoryJournal:
-    """Keeps records in a list; `full` makes the next write fail as a full disk would."""
+    """Keeps records in a list. Each call gives way to others before and after it is done, as a real store does; the calls in
+    `broken` (counted from 1) fail as on a full disk, and all of them while it is `full`. `watch` is told of each call by its
+    number, before and after."""
 
     def __init__(self, records: Sequence[Record] = ()) -> None:
         self.records = list(records)
         self.partial: Partial | None = None
         self.spilled: dict[str, str] = {}
         self.full = False
+        self.broken: Container[int] = ()
+        self.calls = 0
+        self.watch: Callable[[int, bool], None] = lambda number, done: None
 
     @property
     def session(self) -> str:
         return "s1"
 
     async def write(self, *records: Record) -> None:
-        if self.full:
-            raise StorageError("The disk is full.", "Free some space.")
-        self.records += records
-        self.partial = None
+        async with self._call():
+            known = {g.id for r in self.records if isinstance(r, Sealed) for g in r.groups}
+            if any(g.id in known for r in records if isinstance(r, Sealed) for g in r.groups):
+                raise StorageError("UNIQUE constraint failed: groups.id")
+            self.records += records
+            self.partial = None
 
     async def keep(self, partial: Partial) -> None:
-        self.partial = partial
+        async with self._call():
+            self.partial = partial
 
     async def spill(self, name: str, text: str) -> str:
-        self.spilled[name] = text
+        async with self._call():
+            self.spilled[name] = text
         return name
 
     async def close(self) -> None:
         return None
+
+    @asynccontextmanager
+    async def _call(self) -> AsyncIterator[None]:
+        self.calls += 1
+        number = self.calls
+        self.watch(number, False)
+        await asyncio.sleep(0)
+        if self.full or number in self.broken:
+            raise StorageError("The disk is full.", "Free some space.")
+        yield
+        self.watch(number, True)
+        await asyncio.sleep(0)
 
 
 class StillClock:
@@ -132,6 +155,8 @@ class Desk:
         around: Around | None = None,
         summariser: Summariser | None = None,
         others: dict[str, ModelPort] | None = None,
+        summariser_of: Callable[[ModelPort], Summariser] | None = None,
+        assumptions: Assumptions | None = None,
         system: str = "You are a test.",
     ) -> None:
         self.journal = MemoryJournal(records)
@@ -147,11 +172,17 @@ class Desk:
             system=system,
             tools=self.toolbox.specs,
             surroundings=around or Around(),
+            assumptions=assumptions,
         )
         self.compactor = Compactor(self.conversation, summariser=summariser)
         models = {model.name: model, **(others or {})}
         self.session = Session(
-            self.conversation, self.toolbox, self.gate, self.compactor, open_model=models.__getitem__
+            self.conversation,
+            self.toolbox,
+            self.gate,
+            self.compactor,
+            open_model=models.__getitem__,
+            summariser_of=summariser_of,
         )
 
     @property
@@ -162,6 +193,12 @@ class Desk:
     def folded(self) -> SessionState:
         """The state as the journal alone would give it back."""
         return fold(self.journal.records)
+
+    async def free_up(self, steps: Sequence[str] | None = None, **options: object) -> list[Event]:
+        """A pass by hand, as previewed; its events."""
+        preview = await self.session.preview()
+        async with aclosing(self.session.free_up(preview, steps, **options)) as stream:  # type: ignore[arg-type]
+            return [stamped.event async for stamped in stream]
 
     async def say(self, text: str, answers: Sequence[str] = ()) -> list[Event]:
         """Send and collect every event; questions are answered from `answers` in order."""

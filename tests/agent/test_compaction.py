@@ -101,9 +101,7 @@ async def test_three_failures_open_the_breaker_and_a_pass_by_hand_closes_it():
         desk.clock.time += 500
     assert len(writer.asked) == 3
     writer.text = "## Goal\nshort"
-    preview = await desk.session.preview()
-    async with aclosing(desk.session.free_up(preview)) as events:
-        result = [e.event async for e in events if isinstance(e.event, CompactionFinished)][0]
+    result = of(await desk.free_up(), CompactionFinished)[0]
     assert result.outcome == "compacted" and result.reason == "manual"
     for _ in range(6):
         await desk.say("q " + LONG)
@@ -132,8 +130,7 @@ async def test_preview_changes_nothing_and_a_pass_does_what_it_said():
     before = desk.state
     preview = await desk.session.preview()
     assert desk.state == before and preview.after_used < preview.before.used
-    async with aclosing(desk.session.free_up(preview)) as events:
-        result = [e.event async for e in events if isinstance(e.event, CompactionFinished)][0]
+    result = of(await desk.free_up(), CompactionFinished)[0]
     assert result.outcome == "compacted"
     assert result.after.used <= preview.after_used * 1.05
 

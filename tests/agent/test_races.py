@@ -1,0 +1,292 @@
+"""Whatever ends a turn or a pass, and wherever: the record is whole, said once, and the next request is valid."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+
+import pytest
+
+from ctxchat.agent.options import Options
+from ctxchat.core.budget import Window
+from ctxchat.core.errors import CtxchatError, StorageError
+from ctxchat.core.events import (
+    CompactionFinished,
+    CompactionStarted,
+    Failed,
+    Stamped,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    TurnFinished,
+)
+from ctxchat.core.figures import Figures
+from ctxchat.core.view import problems
+from ctxchat.models.scripted import ScriptedModel, calls, says
+from tests.agent.desk import Desk, Echo
+from tests.agent.test_compaction import LONG, Writer
+from tests.agent.test_turn import adds_up, of
+
+SCRIPT = (
+    calls(("echo", {"text": "one"}), ("echo", {"text": "two"}), text="Let me look at it. "),
+    calls(("echo", {"text": "three"})),
+    says("All of it has been said."),
+)
+WORDS = ("Let me look at it.", "one", "two", "three", "All of it has been said.")
+
+
+def desk() -> Desk:
+    model = ScriptedModel([*SCRIPT, says("And on."), says("And on.")])
+    return Desk(model, tools=[Echo()], options=Options(stream_figures_every=0.0))
+
+
+async def goes_on(desk: Desk) -> None:
+    """The next turn works, its request is valid, and the journal tells the same story as the state."""
+    assert not desk.session.busy
+    events = await desk.say("go on")
+    assert of(events, TurnFinished)[0].status == "done", events
+    assert all(not problems(request.view) for request in desk.conversation.model.requests)  # type: ignore[attr-defined]
+    assert desk.folded() == desk.state
+    ids = [g.id for g in desk.state.ledger.groups]
+    seqs = [m.seq for m in desk.state.ledger.messages()]
+    assert len(set(ids)) == len(ids) and len(set(seqs)) == len(seqs)
+
+
+def seen(events: list[object]) -> str:
+    """The words a person has seen of replies and results."""
+    said = "".join(e.text for e in events if isinstance(e, TextDelta))
+    return said + " ".join(e.output for e in events if isinstance(e, ToolFinished))
+
+
+def recorded(desk: Desk) -> str:
+    return " ".join(m.text for m in desk.state.ledger.messages())
+
+
+async def writes_of_a_turn() -> int:
+    quiet = desk()
+    await quiet.say("hi")
+    return quiet.journal.calls
+
+
+async def test_a_store_that_refuses_in_the_middle_ends_the_turn_and_loses_nothing():
+    for number in range(2, await writes_of_a_turn() + 1):
+        one = desk()
+        one.journal.broken = range(number, 1000)  # and from then on
+        events = await one.say("hi")
+        assert of(events, Failed)[0].kind == "storage", number
+        assert of(events, TurnFinished)[0].status == "error"
+        assert of(events, TurnFinished)[0] is events[-1]
+        assert all(adds_up(e) for e in of(events, Figures))
+        with pytest.raises(StorageError):
+            await one.say("still full")
+        one.journal.broken = ()
+        await goes_on(one)
+        for word in (w for w in WORDS if w in seen(events)):
+            assert word in recorded(one), (number, word)
+
+
+async def test_a_store_that_refuses_once_costs_the_turn_only():
+    for number in range(2, await writes_of_a_turn() + 1):
+        one = desk()
+        one.journal.broken = {number}
+        events = await one.say("hi")
+        assert isinstance(events[-1], TurnFinished)
+        for word in (w for w in WORDS if w in seen(events)):
+            assert word in recorded(one), (number, word)
+        await goes_on(one)
+
+
+async def test_a_turn_closed_after_any_event_keeps_what_was_said():
+    whole = await desk().say("hi")
+    for stop in range(1, len(whole)):
+        one = desk()
+        events: list[object] = []
+        async with aclosing(one.session.send("hi")) as stream:
+            async for stamped in stream:
+                events.append(stamped.event)
+                if len(events) == stop:
+                    break
+        for word in (w for w in WORDS if w in seen(events)):
+            assert word in recorded(one), (stop, word)
+        await goes_on(one)
+
+
+async def listen(stream: AsyncGenerator[Stamped, None], events: list[object]) -> None:
+    async with aclosing(stream) as stamped_events:
+        async for stamped in stamped_events:
+            events.append(stamped.event)
+
+
+def cancelling(one: Desk, task: asyncio.Task[None], at: int, done: bool, times: int) -> None:
+    """Cancel the task at a call of the journal, before or after it is done, and again while it is cleaning up."""
+    start = one.journal.calls
+
+    def watch(number: int, after: bool) -> None:
+        if number - start >= at and after == done and task.cancelling() < times:
+            task.cancel()
+
+    one.journal.watch = watch
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("done", [False, True])
+async def test_a_turn_cancelled_at_any_write_is_sealed_once_however_often_it_is_cancelled(done: bool, times: int):
+    for at in range(1, await writes_of_a_turn() + 1):
+        one = desk()
+        events: list[object] = []
+        task = asyncio.create_task(listen(one.session.send("hi"), events))
+        cancelling(one, task, at, done, times)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        one.journal.watch = lambda number, after: None
+        for word in (w for w in WORDS if w in seen(events)):
+            assert word in recorded(one), (at, word)
+        await goes_on(one)
+
+
+async def test_a_turn_cancelled_at_any_step_of_the_loop_goes_on():
+    steps, cut = 0, True
+    while cut:  # until the turn ends before the cancel comes
+        steps += 1
+        one = desk()
+        events: list[object] = []
+        task = asyncio.create_task(listen(one.session.send("hi"), events))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        cut = not task.done()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        for word in (w for w in WORDS if w in seen(events)):
+            assert word in recorded(one), (steps, word)
+        await goes_on(one)
+    assert steps > 30
+
+
+def roomy(writer: Writer) -> Desk:
+    model = ScriptedModel([says(LONG) for _ in range(9)], window=Window(60_000, "configured"))
+    return Desk(model, options=Options(keep_recent=2, strategy="summarize", prepare=False), summariser=writer)
+
+
+@pytest.mark.parametrize("done", [False, True])
+async def test_a_pass_cancelled_at_any_write_is_made_or_not_made(done: bool):
+    outcomes: list[bool] = []
+    for at in (1, 2, 3):
+        one = roomy(Writer())
+        for number in range(3):
+            await one.say(f"question {number} {LONG}")
+        before, used = one.state.ledger, one.session.figures.used
+        preview = await one.session.preview()
+        events: list[object] = []
+        task = asyncio.create_task(listen(one.session.free_up(preview), events))
+        cancelling(one, task, at, done, times=2)
+        with suppress(asyncio.CancelledError):
+            await task
+        one.journal.watch = lambda number, after: None
+        made = bool(one.state.ledger.compactions)
+        outcomes.append(made)
+        assert made or (one.state.ledger == before and one.session.figures.used == used)
+        assert not made or one.session.figures.used < used
+        assert [p.outcome for p in one.state.passes] == ["compacted" if made else "failed"]
+        await goes_on(one)
+    assert outcomes == [False, True, True]
+
+
+async def test_a_pass_cancelled_at_any_event_is_not_made():
+    one = roomy(Writer())
+    for number in range(3):
+        await one.say(f"question {number} {LONG}")
+    before, used = one.state.ledger, one.session.figures.used
+    preview = await one.session.preview()
+    for stop in range(1, 6):
+        async with aclosing(one.session.free_up(preview)) as stream:
+            for _ in range(stop):
+                await anext(stream)
+        assert one.state.ledger == before and one.session.figures.used == used
+    assert all(p.outcome == "failed" for p in one.state.passes)
+    await goes_on(one)
+
+
+async def test_a_store_that_refuses_during_a_pass_leaves_everything_as_it_was():
+    whole = roomy(Writer())
+    for number in range(3):
+        await whole.say(f"question {number} {LONG}")
+    start = whole.journal.calls
+    await whole.free_up()
+    for number in range(1, whole.journal.calls - start + 1):
+        one = roomy(Writer())
+        for count in range(3):
+            await one.say(f"question {count} {LONG}")
+        before, used = one.state.ledger, one.session.figures.used
+        one.journal.broken = {one.journal.calls + number}
+        result = of(await one.free_up(), CompactionFinished)[0]
+        assert result.outcome == "failed" and "Nothing was changed" in result.detail
+        assert one.state.ledger == before and one.session.figures.used == used
+        await goes_on(one)
+        assert of(await one.free_up(), CompactionFinished)[0].outcome == "compacted"
+
+
+async def test_a_cancelled_automatic_pass_does_not_start_again_by_itself():
+    writer = Writer()
+    model = ScriptedModel([says(LONG) for _ in range(30)], window=Window(8_000, "configured"))
+    one = Desk(model, options=Options(keep_recent=2, strategy="summarize", prepare=False), summariser=writer)
+    stopped = False
+    for number in range(8):
+        async with aclosing(one.session.send(f"question {number} {LONG[:200]}")) as stream:
+            async for stamped in stream:
+                if isinstance(stamped.event, CompactionStarted) and not stopped:
+                    stopped = True
+                    break
+        if stopped:
+            break
+    assert stopped
+    asked = len(writer.asked)
+    events = await one.say("short")
+    assert not of(events, CompactionFinished) and len(writer.asked) == asked
+
+
+async def test_what_is_asked_while_a_turn_is_under_way_leaves_its_view_alone():
+    one = desk()
+    async with aclosing(one.session.send("hi")) as stream:
+        async for stamped in stream:
+            if isinstance(stamped.event, TextDelta):
+                view = one.session.view
+                assert await one.session.measure() == one.session.figures
+                await one.session.preview()
+                assert one.session.view is view
+                for verb in (one.session.restore("g1"), one.session.undo(), one.session.rename("x")):
+                    with pytest.raises(CtxchatError):
+                        await verb
+    await goes_on(one)
+
+
+async def test_a_tool_at_work_is_ended_before_its_round_is_sealed():
+    class Slow(Echo):
+        ended = False
+
+        async def run(self, arguments, context):  # type: ignore[no-untyped-def]
+            try:
+                async for piece in super().run(arguments, context):
+                    yield piece
+                    await asyncio.Event().wait()
+            finally:
+                self.ended = True
+
+    tool = Slow()
+    one = Desk(ScriptedModel([calls(("echo", {"text": "x"})), says("on")]), tools=[tool])
+    async with aclosing(one.session.send("hi")) as stream:
+        async for stamped in stream:
+            if isinstance(stamped.event, ToolProgress):
+                break
+    assert tool.ended
+    await goes_on(one)
+
+
+async def test_a_faulty_strategy_is_told_and_the_turn_goes_on():
+    model = ScriptedModel([says(LONG) for _ in range(9)], window=Window(8_000, "configured"))
+    one = Desk(model, options=Options(strategy="gone", prepare=False), summariser=Writer())
+    for number in range(4):
+        events = await one.say(f"question {number} {LONG}")
+        assert of(events, TurnFinished)[0].status == "done"
+    assert any("no strategy 'gone'" in getattr(e, "text", "") for e in events)
