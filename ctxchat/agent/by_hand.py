@@ -38,11 +38,22 @@ def shrunk(ledger: Ledger, group_id: str, at: str) -> Change:
 def restored(ledger: Ledger, group_id: str, at: str) -> tuple[Group, Change]:
     """A note that quotes the group, to be added to the record, and the change that shows it."""
     group = ledger.group(group_id)
-    lines = [f"[put back from earlier in this conversation, turn {group.turn}]"]
+    head = f"[put back from earlier in this conversation, turn {group.turn}]"
+    return _note(ledger, _quotation(head, group), f"restore:{group_id}", at)
+
+
+def quoted(ledger: Ledger, group: Group, source: str, at: str) -> tuple[Group, Change]:
+    """A note that quotes a group of another session, and the change that shows it. `source` says which, in words."""
+    head = f"[quoted from another conversation, {' '.join(source.split())[:80] or 'without a title'}, turn {group.turn}]"
+    return _note(ledger, _quotation(head, group), f"restore:{group.id} of another session", at)
+
+
+def _quotation(head: str, group: Group) -> str:
+    lines = [head]
     for message in group.messages:
         lines += [f"{message.role}: {message.text}".rstrip()]
         lines += [f"  called {call.name} {call.arguments}" for call in message.calls]
-    return _note(ledger, "\n".join(lines), f"restore:{group_id}", at)
+    return "\n".join(lines)
 
 
 def reinserted(ledger: Ledger, change_id: str, at: str) -> tuple[Group, Change]:

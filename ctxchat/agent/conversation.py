@@ -258,6 +258,12 @@ class Conversation:
         share = 0.6 if self.calibration.samples else 0.4
         return missing if not usage.estimated and missing > 1000 and usage.prompt < share * expected else 0
 
+    async def unlearn_window(self, usage: Usage) -> None:
+        """A server that took more than its learned window holds that much; one that took a fifth more was misunderstood."""
+        window, taken = self.window, usage.prompt + usage.completion
+        if window.source == "learned" and taken > window.tokens and not usage.estimated:
+            await self.learn_window(taken if taken < window.tokens * 1.2 else 0)
+
     async def learn_window(self, tokens: int) -> None:
         """The server refused what this window was believed to hold: from now on it is `tokens`, for this claim. 0: it is not
         so after all."""

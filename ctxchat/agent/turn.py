@@ -213,8 +213,7 @@ class Turn:
         for text in _remarks(end, message, cut):
             yield Notice("warning", text)
         yield figures
-        if talk.window.source == "learned" and usage.prompt + usage.completion > talk.window.tokens:
-            await talk.learn_window(0)  # it took more than it was thought to hold
+        await talk.unlearn_window(usage)
 
     def _own_count(self, message: Message, usage: Usage | None) -> Usage:
         """What a server that counted nothing, or nonsense, would have counted."""

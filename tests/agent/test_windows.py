@@ -1,0 +1,214 @@
+"""Windows that turn out smaller than believed, models that are switched, output limits that do not fit: what happens, and what
+is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ctxchat.agent.assumptions import Known
+from ctxchat.agent.options import Options
+from ctxchat.agent.summariser import ModelSummariser
+from ctxchat.core.budget import Window
+from ctxchat.core.errors import ModelError
+from ctxchat.core.events import CompactionFinished, Failed, Notice, Retry, TurnFinished, Usage
+from ctxchat.core.ports import ModelRequest
+from ctxchat.core.tokens import rough_count
+from ctxchat.core.view import problems
+from ctxchat.models.scripted import Reply, ScriptedModel, fails, says
+from tests.agent.desk import Desk
+from tests.agent.test_compaction import LONG, OVERFLOW, Writer
+from tests.agent.test_turn import of
+
+UNSTATED = ModelError("The prompt is too long.", kind="bad_request", status=400)
+
+
+def served(window: int, refusal: ModelError) -> Callable[[ModelRequest], Reply]:
+    """A reply as a server with that window gives it: what does not fit is refused."""
+    return lambda request: fails(refusal) if request.view.raw > window else says("fine")
+
+
+class Shelf:
+    """Assumptions in a dict."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Known] = {}
+
+    def load(self, model: str) -> Known:
+        return self.known.get(model, Known())
+
+    async def save(self, model: str, known: Known) -> None:
+        self.known[model] = known
+
+
+def model_of(window: int, *script: object, name: str = "scripted/model", claims: int = 0) -> ScriptedModel:
+    replies = [*script, *(served(window, UNSTATED) for _ in range(60))]
+    return ScriptedModel(replies, name=name, window=Window(claims or window, "catalogue"))  # type: ignore[arg-type]
+
+
+async def fill(desk: Desk, turns: int) -> None:
+    for number in range(turns):
+        await desk.say(f"question {number} {LONG}")
+
+
+def quiet(**options: object) -> Options:
+    return Options(**({"consent": "off", "keep_recent": 4, "prepare": False} | options))  # type: ignore[arg-type]
+
+
+async def test_a_window_nobody_states_is_learned_below_what_was_refused_shown_and_kept():
+    shelf = Shelf()
+    desk = Desk(model_of(4_000, claims=32_000), options=quiet(), assumptions=shelf)
+    events: list[object] = []
+    for number in range(14):
+        events += await desk.say(f"question {number} {LONG}")
+    assert not of(events, Failed)
+    figures = desk.session.figures
+    assert figures.window_source == "learned" and 1_024 <= figures.window < 5_000
+    assert any("refused" in n.text and f"{figures.window:,}" in n.text for n in of(events, Notice))
+    assert desk.folded() == desk.state
+
+    resumed = Desk(model_of(4_000, claims=32_000), records=desk.journal.records)
+    assert (await resumed.session.measure()).window == figures.window
+    elsewhere = Desk(model_of(4_000, claims=32_000), assumptions=shelf)
+    assert (await elsewhere.session.measure()).window == figures.window
+    assert (await Desk(model_of(4_000, claims=64_000), assumptions=shelf).session.measure()).window == 64_000
+
+
+async def test_a_reply_that_took_more_than_was_learned_takes_the_lesson_back():
+    big = says("fine", usage=Usage(9_000, 10))
+    desk = Desk(model_of(60_000, fails(OVERFLOW), big, claims=20_000), options=quiet())
+    await desk.say(LONG * 3)
+    assert desk.session.figures.window_source == "learned" or desk.session.figures.window == 20_000
+    assert (await desk.session.measure()).window == 20_000
+    assert desk.folded() == desk.state
+
+
+async def test_a_smaller_model_makes_room_first_and_its_summariser_reads_in_parts_that_fit():
+    asked: list[ModelRequest] = []
+
+    def small_reply(request: ModelRequest) -> Reply:
+        asked.append(request)
+        assert sum(rough_count(i.message.text) for i in request.view.items) + request.max_output <= 8_000
+        return (
+            says("## Goal\nKnow the gauge.")
+            if "Write the record" in request.view.items[-1].message.text
+            else says("ok")
+        )
+
+    small = ScriptedModel([small_reply for _ in range(40)], name="small/model", window=Window(8_000, "loaded"))
+    big = ScriptedModel([says(LONG) for _ in range(20)], name="big/model", window=Window(100_000, "loaded"))
+    desk = Desk(
+        big,
+        options=Options(
+            keep_recent=2, strategy="summarize", prepare=False, summary_max_tokens=400, output_reserved=500
+        ),
+        summariser=Writer(),
+        others={"small/model": small},
+    )
+    desk.session._summariser_of = lambda model: ModelSummariser(model, desk.clock)
+    await fill(desk, 14)
+    figures = await desk.session.switch_model("small/model")
+    assert figures.model == "small/model" and figures.over and figures.estimated
+    assert not asked, "nothing is sent before the next message"
+    events = await desk.say("go on")
+    passes = of(events, CompactionFinished)
+    assert [(p.reason, p.outcome) for p in passes] == [("model_switch", "compacted")]
+    assert any("parts" in n.text for n in of(events, Notice)) and len(asked) > 3
+    assert of(events, TurnFinished)[0].text == "ok"
+    assert not of(events, Retry)
+    assert all(not problems(r.view) for r in asked)
+
+
+@pytest.mark.parametrize("consent", ["off", "ask"])
+async def test_what_a_smaller_window_cannot_hold_at_all_goes_in_every_mode_and_is_told(consent: str):
+    small = ScriptedModel([says("ok")], name="small/model", window=Window(8_000, "loaded"))
+    big = ScriptedModel([says(LONG) for _ in range(20)], name="big/model", window=Window(100_000, "loaded"))
+    desk = Desk(big, options=quiet(consent=consent), others={"small/model": small}, summariser=Writer())
+    await fill(desk, 12)
+    await desk.session.switch_model("small/model")
+    events = await desk.say("go on")
+    assert [p.reason for p in of(events, CompactionFinished)] == ["model_switch"]
+    assert of(events, TurnFinished)[0].text == "ok"
+    assert small.requests[0].view.raw < 8_000
+
+
+async def test_an_overflow_of_the_old_model_does_not_compact_the_new_one():
+    old = model_of(100, *(says(LONG) for _ in range(3)), *(fails(OVERFLOW) for _ in range(3)), name="old/model")
+    new = ScriptedModel([says("fine")], name="new/model", window=Window(100_000, "loaded"))
+    desk = Desk(old, options=quiet(consent="auto"), others={"new/model": new}, summariser=Writer())
+    desk.conversation._claimed = Window(20_000, "catalogue")
+    await fill(desk, 3)
+    assert of(await desk.say("too long"), Failed)
+    made = len(desk.state.ledger.changes)
+    await desk.session.switch_model("new/model")
+    events = await desk.say("go on")
+    assert not of(events, CompactionFinished) and len(desk.state.ledger.changes) == made
+    assert desk.session.figures.window == 100_000
+    back = await desk.session.switch_model("old/model")
+    assert back.window_source in {"learned", "catalogue"} and back.window <= 20_000
+
+
+async def test_each_model_stands_on_its_own_counts():
+    one = ScriptedModel([says("hi", usage=Usage(500, 20))], name="one/model")
+    two = ScriptedModel([says("hi", usage=Usage(900, 20))], name="two/model")
+    desk = Desk(one, others={"two/model": two})
+    await desk.say("hello")
+    assert desk.session.figures.used == 520
+    figures = await desk.session.switch_model("two/model")
+    assert figures.estimated and figures.used != 520
+    back = await desk.session.switch_model("one/model")
+    assert back.used == 520 and not back.estimated
+    resumed = Desk(two, records=desk.journal.records)
+    assert (await resumed.session.measure()).estimated
+
+
+OUTPUT = ModelError(
+    "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (6000 in the messages, 3000 in "
+    "the completion). Please reduce the length of the messages or completion.",
+    kind="bad_request",
+    status=400,
+)
+
+
+async def test_an_input_that_fits_gets_a_shorter_output_and_nothing_is_compacted():
+    model = ScriptedModel([fails(OUTPUT), says("whole"), says("next")], window=Window(16_000, "catalogue"))
+    desk = Desk(model, options=Options(output_reserved=3_000))
+    events = await desk.say("hi")
+    assert not of(events, CompactionFinished)
+    assert [r.max_output for r in model.requests] == [3_000, 2_192]
+    assert model.requests[0].view == model.requests[1].view
+    assert len(of(events, Retry)) == 1 and any("2,192" in n.text for n in of(events, Notice))
+    assert of(events, TurnFinished)[0].text == "whole"
+    await desk.say("again")
+    assert model.requests[2].max_output == 3_000, "for that request only"
+
+
+async def test_an_output_limit_refused_again_and_again_has_an_end():
+    model = ScriptedModel([fails(OUTPUT) for _ in range(9)], window=Window(16_000, "catalogue"))
+    desk = Desk(model, options=Options(output_reserved=3_000))
+    events = await desk.say("hi")
+    assert of(events, TurnFinished)[0].status == "error" and len(model.requests) <= 3
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("Rate limit reached: 14290 tokens per minute, limit 10000", 429),
+        ("max_tokens is too large: 99999. This model supports at most 4096 completion tokens", 400),
+        ("Your credit balance is too low", 402),
+        ("content management policy: maximum context of abuse", 403),
+    ],
+)
+async def test_other_refusals_never_compact(text: str, status: int):
+    kinds = {429: "rate_limit", 400: "bad_request", 402: "quota", 403: "content_filter"}
+    refusal = ModelError(text, kind=kinds[status], status=status)
+    desk = Desk(
+        ScriptedModel([*(says(LONG) for _ in range(4)), *(fails(refusal) for _ in range(9))]),
+        options=quiet(retries=1),
+    )
+    await fill(desk, 4)
+    events = await desk.say("hi")
+    assert not of(events, CompactionFinished)
+    assert of(events, TurnFinished)[0].status == "error"
+    assert desk.session.figures.window == 32_768
