@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 
-from ctxchat.agent.by_hand import dropped, lost_facts, pinned, reinserted, restored, shrunk
+from ctxchat.agent.by_hand import dropped, lost_facts, pinned, quoted, reinserted, restored, shrunk
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.consent import When
 from ctxchat.agent.conversation import Conversation
@@ -208,6 +208,10 @@ class Session:
     async def restore(self, group_id: str) -> Figures:
         """Put a group of the record back at the end, as a marked quotation."""
         return await self._put_back(restored, group_id)
+
+    async def quote(self, group: Group, source: str) -> Figures:
+        """Put a group of another session at the end, as a marked quotation; `source` says which session, in words."""
+        return await self._put_back(lambda ledger, of, at: quoted(ledger, group, of, at), source)
 
     async def reinsert(self, change_id: str) -> Figures:
         """Put the facts that a compaction lost back at the end, as one marked note."""

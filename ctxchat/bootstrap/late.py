@@ -19,6 +19,8 @@ from ctxchat.bootstrap.start import notices_of, sandbox_of, workspace_of
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
     from ctxchat.bootstrap.program import Program
+    from ctxchat.core.messages import Group
+    from ctxchat.core.search import Hit, Scope
     from ctxchat.models.discovery import FoundModel
     from ctxchat.storage.sessions import SessionRow
 
@@ -69,6 +71,16 @@ class LateProgram:
     async def fork(self, session_id: str, message_id: str = "") -> str:
         """A new session with everything up to that message (all without one); its id."""
         return await (await self._program()).fork(session_id, message_id)
+
+    async def search(
+        self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
+    ) -> Sequence[Hit]:
+        """Messages of all sessions that hold these words, the best first. Raises StorageError."""
+        return await (await self._program()).search(query, scope, limit=limit, marks=marks)
+
+    async def group(self, session_id: str, message_id: str) -> Group:
+        """The group of a message as it was, from any session. Raises UsageError and StorageError."""
+        return await (await self._program()).group(session_id, message_id)
 
     async def models(self) -> Sequence[FoundModel]:
         """What can be used from here."""

@@ -19,11 +19,13 @@ from ctxchat.config import paths
 from ctxchat.config.schema import Settings
 from ctxchat.config.trust import is_trusted
 from ctxchat.core.errors import UsageError
+from ctxchat.core.messages import Group
 from ctxchat.core.ports import ModelPort
+from ctxchat.core.search import Hit, Scope
 from ctxchat.models.discovery import FoundModel, discover
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
 from ctxchat.models.process import Worker
-from ctxchat.storage import sessions
+from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.sandbox import Sandbox
@@ -120,6 +122,17 @@ class Program:
     async def fork(self, session_id: str, message_id: str = "") -> str:
         """A new session with everything up to a message; its id."""
         return await self.database.run(sessions.fork, self.database, session_id, message_id)
+
+    async def search(
+        self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
+    ) -> Sequence[Hit]:
+        """Messages of all sessions that hold these words, the best first, `marks` around them. Raises StorageError."""
+        database = self.database
+        return await database.run(lambda: archive.search(database, query, scope=scope, limit=limit, marks=marks))
+
+    async def group(self, session_id: str, message_id: str) -> Group:
+        """The group of a message as it was, from any session. Raises UsageError and StorageError."""
+        return await self.database.run(archive.group_of, self.database, session_id, message_id)
 
     # ── around ──
 

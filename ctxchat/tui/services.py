@@ -17,7 +17,8 @@ from ctxchat.core.access import Mode, Verdict
 from ctxchat.core.events import Stamped
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import SessionState
-from ctxchat.core.messages import Part
+from ctxchat.core.messages import Group, Part
+from ctxchat.core.search import Hit, Scope
 from ctxchat.core.view import View
 
 
@@ -124,6 +125,10 @@ class ChatSession(Protocol):
         """Put a group of the record back at the end, as a marked quotation."""
         ...
 
+    async def quote(self, group: Group, source: str) -> Figures:
+        """Put a group of another session at the end, as a marked quotation. `source` is that session's title."""
+        ...
+
     async def rename(self, title: str) -> None: ...
     async def switch_model(self, name: str) -> Figures:
         """Go on with another model. Raises CtxchatError for one that cannot be had."""
@@ -187,6 +192,16 @@ class Services(Protocol):
     async def delete(self, session_id: str) -> None: ...
     async def fork(self, session_id: str, message_id: str = "") -> str:
         """A new session with everything up to that message (all without one); its id."""
+        ...
+
+    async def search(
+        self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
+    ) -> Sequence[Hit]:
+        """Messages of all sessions that hold these words, the best first, `marks` around them. Raises StorageError."""
+        ...
+
+    async def group(self, session_id: str, message_id: str) -> Group:
+        """The group of a message as it was, from any session. Raises UsageError and StorageError."""
         ...
 
     async def models(self) -> Sequence[ModelRow]: ...

@@ -19,6 +19,7 @@ from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, Part
+from ctxchat.core.search import Hit, Scope
 from ctxchat.core.tokens import Calibration, Meter, rough_count
 from ctxchat.core.view import Frame, View, compile
 from ctxchat.tui.services import ModelRow, SessionRow
@@ -208,8 +209,13 @@ class FakeServices:
     async def models(self) -> Sequence[ModelRow]:
         return [ModelRow("anthropic/claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue")]
 
-    async def search(self, query: str) -> Sequence[object]:
+    async def search(
+        self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
+    ) -> Sequence[Hit]:
         return []
+
+    async def group(self, session_id: str, message_id: str) -> Group:
+        raise CtxchatError(f"There is no message {message_id}.")
 
     async def warm_up(self) -> None:
         self.warmed = True
