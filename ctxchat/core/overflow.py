@@ -5,11 +5,13 @@ Pure: looks at classes, statuses, codes and words, whatever object they come in;
 
 from __future__ import annotations
 
+import re
+
 from ctxchat.core import overflow_denials, overflow_words
 from ctxchat.core.overflow_denials import denied
 from ctxchat.core.overflow_evidence import Reading, readings
 from ctxchat.core.overflow_sizes import named_window, room_for_output
-from ctxchat.core.overflow_words import BARE, EXPLICIT, NUMBERS, SIZE, SIZE_CODE, WEAK
+from ctxchat.core.overflow_words import BARE, NUMBERS, SIZE, SIZE_CODE, WEAK, too_long
 
 _NEVER_STATUS = {401, 402, 403, 404, 407, 408, 429}
 _NEVER_KIND = {"rate_limit", "quota", "auth", "content_filter", "not_found", "timeout"}
@@ -17,7 +19,7 @@ _NEVER_NAME = {
     *("RateLimitError", "AuthenticationError", "PermissionDeniedError", "NotFoundError", "ContentPolicyViolationError"),
     *("BudgetExceededError", "Timeout", "APITimeoutError", "TimeoutException", "TimeoutError", "ThrottlingException"),
 }
-_OVERFLOW_NAME = {"ContextWindowExceededError", "ContextLengthExceededError", "ContextOverflowError"}
+_OVERFLOW_NAME = re.compile(r"context_?(?:window|length|size|limit)?_?(?:overflow|exceeded)", re.I)
 
 
 def is_context_overflow(error: object, *, estimated_tokens: int | None = None, window: int | None = None) -> bool:
@@ -68,11 +70,13 @@ def _verdict(reading: Reading, share: float | None, window: int) -> bool | None:
         return False
     if window and (reading.total > window or (reading.prompt >= 0.99 * window and not reading.said)):
         return True
-    if EXPLICIT.search(words) or reading.names & _OVERFLOW_NAME:
+    if too_long(words) or any(_OVERFLOW_NAME.search(name) for name in reading.names):
         return True
     if 413 in reading.statuses or SIZE.search(words) or any(SIZE_CODE.fullmatch(code) for code in reading.codes):
         return share is None or share >= 0.5
-    if WEAK.search(words) or (400 in reading.statuses and all(BARE.match(text) for text in reading.texts)):
+    if WEAK.search(words) or (
+        400 in reading.statuses and all(len(text) < 500 and BARE.match(text) for text in reading.reasons)
+    ):
         return True if share is not None and share >= 0.5 else None
     return None
 

@@ -6,32 +6,39 @@ from __future__ import annotations
 
 import re
 
-from ctxchat.core.overflow_words import EXPLICIT, either
+from ctxchat.core.overflow_words import either, too_long
 
 CODE = either(
-    r"rate_?limit|too_?many_?requests|throttl|quota|usage_?limit|^tokens$|^requests$|overloaded",
+    r"rate_?limit|too_?many_?requests|throttl|quota|usage_?limit|max_tokens_per|^tokens$|^requests$|overloaded",
     r"billing|insufficient_?(?:balance|funds|credit|user)|credit|payment|arrear|budget_?exceeded",
     r"api_?key|authenti|unauthori|^auth|permission|forbidden|access_?denied",
     r"content_?(?:filter|policy|management)|responsible|moderation|safety|sensitive|data_?inspection",
-    r"not_?found|time_?out|deadline|above_max_length|unsupported|unknown_parameter|invalid_image|image_(?:too|parse|size)",
+    r"not_?found|time_?out|deadline|unsupported|unknown_parameter|invalid_image|image_(?:too|parse|size)",
 )
 """In a code or type field."""
 
 _RATE = (
-    r"(?<!\w-)rate[\s_-]{0,2}limit|too many (?:concurrent )?requests|throttl|resource(?:[\s_-]has been)?[\s_-]?exhausted",
+    r"(?<!\w-)rate[\s_-]{0,2}limit|too many (?:concurrent )?requests|throttl"
+    r"|resource(?:[\s_-]has been)?[\s_-]?exhausted",
     r"(?:\btokens?|requests|inputs?|calls)[\s_-]{0,2}(?:per|/)[\s_-]{0,2}(?:min|hour|day|sec|month|week)",
-    r"per[ -](?:minute|hour|day)\b|\b(?:TPM|RPM|TPD|RPD|QPS|QPM|ITPM)\b|(?:daily|weekly|monthly|usage) limit",
+    r"per[ -](?:minute|hour|day)\b|\b(?:TPM|RPM|TPD|RPD|QPS|QPM|ITPM)\b|(?:daily|weekly|monthly|hourly"
+    r"|usage)\b.{0,20}limit",
     r"too many tokens,? please wait|too many tokens in (?:the last|a)|in this interval|please (?:wait|slow down)",
+    r"\brequests (?:\w{1,8} )?(?:exceed|reach)|(?:call|invocation|request) (?:limit|count|volume|frequency)\b",
     r"before trying again|concurren(?:cy|t) (?:request )?limit|extra usage is required",
-    r"频率|频繁|限流|每分钟|每秒|每天|并发|速率|限速|レート制限|요청 한도",
+    r"频率|频繁|限流|次数|请求(?:过多|太多)|每分钟|每秒|每天|并发|速率|限速|レート制限|요청 한도",
 )
 _QUOTA = (
     r"\bquota|insufficient[\s_-]?(?:funds|balance|credit|user)|credit balance|credit[- ]?limit|\bbilling\b",
-    r"payment required|(?:more|out of|add|purchase|available|remaining) credits|can only afford|spend(?:ing)? limit",
+    r"limit.{0,30}(?:your|the) (?:plan|account|organi[sz]ation|subscription|workspace|team)\b|(?:this"
+    r"|each) (?:month|week)\b",
+    r"payment required|top up|your balance|(?:run|out) (?:out )?of tokens|(?:more|out of|add|purchase|available"
+    r"|remaining) credits|can only afford|spend(?:ing)? limit",
     r"budget ?(?:has been )?exceeded|free[ -](?:tier|plan|allocation)|current plan|余额|欠费|额度|配额|充值|套餐",
 )
 _KEY = (
-    r"(?:invalid|incorrect|missing|expired|wrong|no|your|bad)[\s_]{0,2}(?:\w{1,10} )?api[\s_-]?key|\bauthenticat|unauthori[sz]ed",
+    r"(?:invalid|incorrect|missing|expired|wrong|no|your|bad)[\s_]{0,2}(?:\w{1,10} )?api[\s_-]?key|\bauthenticat"
+    r"|unauthori[sz]ed",
     r"permission[\s_-]?denied|access denied|forbidden|not authori[sz]ed|invalid (?:access )?token\b|access token",
     r"token (?:is |has )?expired|\bjwt\b|鉴权|密钥|无权|未授权|令牌(?:无效|已过期)",
 )
@@ -41,23 +48,37 @@ _FILTER = (
     r"敏感|违规|安全(?:策略|审核|检查)|不合规",
 )
 _NAMES = (
-    r"model\b.{0,80}(?:not found|does(?: not|n't) exist|not exist|is not (?:a valid|available|supported)|has been deprecated)",
-    r"(?:no such|unknown|unsupported|invalid) model|model[\s_]not[\s_]found|provider not provided|模型不存在|deploymentnotfound",
+    r"model\b.{0,80}(?:not found|does(?: not|n't) exist|not exist|is not (?:a valid|available|supported)"
+    r"|has been deprecated)",
+    r"\b(?:conversation|session|thread|response|file|tool|item|resource|endpoint)\b.{0,60}not found",
+    r"(?:no such|unknown|unsupported|invalid) model|model[\s_]not[\s_]found|provider not provided|模型不存在"
+    r"|deploymentnotfound",
     r"(?:unsupported|unknown|unrecogni[sz]ed|unexpected|deprecated|extraneous|missing required) (?:\w{1,12} )?"
     r"(?:parameter|argument|field|keyword|key|option|property|value)",
     r"extra inputs are not permitted|additional propert|field required|is not supported (?:by|with|for|on) this",
     r"does not support (?:the )?(?:parameter|context_)|(?:context_length|n_ctx|num_ctx) must",
 )
 _FORM = (
-    r"string[\s_]too[\s_]long|array[\s_]too[\s_]long|above_max_length|maxItems|/texts/\d|grammar compilation",
+    r"invalid '[^'\n]{1,90}': string too long|string_too_long|\w_\w{1,30}: string too long|array[\s_]too[\s_]long"
+    r"|max_tokens_per_request|max \d+ tokens per request|maxItems|/texts/\d|grammar compilation",
     r"too many (?:inputs|tools|images|files|functions|stop|items|documents|texts|attachments|videos|choices|columns)",
-    r"(?:number|amount|count) of (?:tools|functions|images|files|stop|documents|texts|inputs in)\b"
+    r"(?:number|amount|count) of (?:tools|functions|images|files|stop|documents|texts|inputs)\b"
     r".{0,40}(?:exceed|limit|max|must|more)",
     r"(?:batch|array|list)[\s_]?(?:size|length|of)?\b.{0,40}"
     r"(?:exceed|too (?:large|long|big|many)|larger than|must be|greater than|maximum)",
     r"(?:header|cookie|ur[li]|file ?name|name|description|metadata|title|stop sequence|schema|enum|grammar)s?"
-    r"(?: (?!prompt|input|message|context|token)\S{1,30}){0,2} (?:is |are )?(?:too (?:long|large|big|many|complex)|exceeds?)",
-    r"context (?:window|length|size) (?:is )?too small|minimum is \d|is too short",
+    r"(?: (?!prompt|input|message|context|token)\S{1,30}){0,2} (?:is |are )?(?:too (?:long|large|big|many|complex)"
+    r"|exceeds?)",
+    r"context (?:window|length|size) (?:is )?too small|minimum is \d|is too short(?! for)|\binput should (?:be|have"
+    r"|match)",
+    r"(?:\b|_|-)(?:id|type|key|name|role|parameter)s? (?:is )?too (?:long|large)"
+    r"|(?<!input )(?<!prompt )\btoken (?:is )?too long|(?:took|taking|queued|waited|waiting) too long",
+    r"(?:at most|exceed|than) \d+ items|prompt variables|websocket message|closed: 1009|\bVRAM\b"
+    r"|create (?:llama_)?context",
+    r"(?:longer than|exceed\w{0,3}|took)[^\n]{0,30}\b\d+ ?(?:seconds?|minutes?|hours?|ms|s)\b|context ?(?:server"
+    r"|manager|7)",
+    r"n_ctx_train|training context|available memory|too many (?:tool|entries|calls)|safety threshold"
+    r"|(?:max )?retries exceeded",
 )
 _FAULT = (
     r"context (?:deadline|cancel)|deadline[\s_]exceeded|timed? ?out|timeout(?!=)",
@@ -71,7 +92,10 @@ _LONG_CONTENT = re.compile(
 )
 """One message longer than a message may be: to be made smaller like an overflow, unlike a long name or description."""
 
-_MEDIUM = r"(?:images?|photos?|pictures?|files?|audio|videos?|pdfs?|documents?|attachments?|uploads?|base64|data-?uri|pixels?|dimensions?(?! size))"
+_MEDIUM = (
+    r"(?:images?|photos?|pictures?|files?|audio|videos?|pdfs?|documents?|attachments?|uploads?|base64"
+    r"|data-?uri|pixels?|dimensions?(?! size))"
+)
 _MEDIA = either(
     rf"\b{_MEDIUM}\b.{{0,90}}(?:too (?:large|long|big|many)|exceed|larger than|maximum|limit|at most|\bover\b)",
     r"(?:图片|图像|文件|视频|音频).{0,30}(?:超过|超出|过大|大于|太大)|max bytes|megapixel",
@@ -79,19 +103,23 @@ _MEDIA = either(
 )
 _TOKENS = re.compile(r"\btokens?\b|context|prompt (?:is|too)|上下文", re.I)
 
-_MAX_TOKENS = r"max(?:imum)?[_ ](?:\w{1,12}[_ ])?tokens"
+_MAX_TOKENS = r"max(?:imum)?[_ ]?(?:\w{1,12}[_ ])?tokens"
 _OUTPUT = either(
     r"(?!max tokens of \d+ exceeded)max[\s_]?(?:completion|new|output|gen|response)?[\s_]?tokens",
-    r"maximum (?:number of )?(?:output |completion |new )?tokens you requested|budget_tokens|thinking[._ ]budget|num_predict",
-    r"(?:output|completion|response|generated|reply)[\s_](?:tokens?|length|limit)|最大输出|输出长度|输出token",
+    r"maximum (?:number of )?(?:output |completion |new )?tokens you requested|budget_tokens|reasoning[\s_]tokens"
+    r"|thinking[._ ]budget|num_predict",
+    r"(?:output|completion|response|generated|reply)[\s_](?:tokens?|length|limit|text|content|sequence)|最大输出|输出长度"
+    r"|输出token",
 )
 _BESIDE_INPUT = either(
-    rf"\b(?:prompt|messages|input|inputs|question)\b.{{0,160}}(?:{_MAX_TOKENS}|completion|output|prediction)",
-    rf"(?:{_MAX_TOKENS}|completion|output|prediction|answering).{{0,200}}\b(?:prompt|messages|input|inputs)\b",
+    rf"\b(?:prompt|messages|inputs?(?! validation)|question)\b.{{0,160}}(?:{_MAX_TOKENS}|completion|output|prediction)",
+    rf"(?:{_MAX_TOKENS}|completion|output|prediction|answering).{{0,200}}\b(?:prompt|messages"
+    rf"|inputs?(?! validation))\b",
     rf"{_MAX_TOKENS}.{{0,30}}(?:would )?exceeds?.{{0,30}}context",
 )
 _MEASURED = re.compile(
-    r"context|max_model_len|max_seq_len|maximum (?:model|sequence|total|input|prompt)|total|sum|must be <=|exceed|too long",
+    r"context|max_model_len|max_seq_len|maximum (?:model|sequence|total|input|prompt)|total|sum|must be <=|exceed"
+    r"|too long|reached|> ?\d",
     re.I,
 )
 
@@ -109,5 +137,5 @@ def denied(words: str) -> bool:
 def _of_both(line: str) -> bool:
     """True where a line is of the input alone, or of input and output against what holds both."""
     if not _OUTPUT.search(line):
-        return bool(EXPLICIT.search(line))
+        return too_long(line)
     return bool(_BESIDE_INPUT.search(line) and _MEASURED.search(line))

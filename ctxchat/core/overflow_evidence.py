@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar, cast
 
 from ctxchat.core.errors import ModelError
 
-_HEAD, _TAIL = 16_000, 4_000
+_HEAD, _TAIL = 8_000, 2_000
 """Characters read of a long text: what a server has to say stands at its beginning, or at the end of a traceback."""
-_TEXTS = 60_000
+_TEXTS = 30_000
 """Characters kept of one error altogether."""
 _PARSED = 200_000
 """Texts longer than this are not parsed as JSON, only read."""
@@ -49,7 +50,8 @@ _ATTRIBUTES = (
 )
 _INNER = ("original_exception", "__cause__", "__context__", "exceptions")
 _SAID = re.compile(
-    r"(?:error code|status(?:[ _]?code)?|http(?:/[\d.]+)?(?: error)?|status was|api error)[\"'\\]{0,4}[\s:=(\-]{0,4}([45]\d\d)\b"
+    r"(?:error code|status(?:[ _]?code)?|http(?:/[\d.]+)?(?: error)?|status was"
+    r"|api error)[\"'\\]{0,4}[\s:=(\-]{0,4}([45]\d\d)\b"
     r"|\A\W{0,3}(?:error\W{1,2})?([45]\d\d)\b(?!,\d|\.\d|\s*\w{0,9}\s*tokens)",
     re.I,
 )
@@ -57,20 +59,27 @@ _NAMED = re.compile(
     r"\b(?:error_?code|code|type|status|err_?code|__type)\\{0,8}[\"']?\s{0,2}[:=]\s{0,2}\\{0,8}[\"']?([\w.\-#]{3,80})",
     re.I,
 )
-_ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_KEYS = re.compile(
+    r"\\{0,8}[\"'](?:message|msg|text|content|detail|type|code|param|status|error|request_id)"
+    r"\\{0,8}[\"']\s{0,2}:",
+    re.I,
+)
+_WINDOW_KEYS = {"nctx", "maxmodellen", "contextlength", "contextwindow", "maxcontextlength"}
+_ESCAPED = re.compile(r"\\{1,8}u([0-9a-fA-F]{4})")
 _decoder = json.JSONDecoder()
 _T = TypeVar("_T")
 
 
 class Reading:
-    """One error of a chain. `names` are its classes, `statuses` HTTP ones, `codes` what stands in code and type fields,
-    `texts` its words, `kind` a ModelError's; `prompt`, `total` and `said` are a reply's tokens in, altogether and out."""
+    """One error of a chain: its classes' `names`, HTTP `statuses`, `codes` (what stands in code and type fields), `texts`,
+    `reasons` (those of the texts that are no JSON), a ModelError's `kind`; of a reply `prompt`, `said` and `total` tokens."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.statuses: set[int] = set()
         self.codes: list[str] = []
         self.texts: list[str] = []
+        self.reasons: list[str] = []
         self.kind = ""
         self.prompt = self.total = self.said = 0
         self._room = _TEXTS
@@ -78,14 +87,18 @@ class Reading:
 
     @property
     def words(self) -> str:
-        """All texts, each on lines of its own."""
-        return "\n".join(self.texts)
+        """All texts, each on lines of its own, without the names of fields: «message» is no word of the server's."""
+        return _KEYS.sub(" ", "\n".join(self.texts))
 
     def take(self, value: object, key: str = "", depth: int = 0) -> None:
         """Adds a value found under `key`: a text, a number, a mapping, a list, or an object with an error's attributes."""
         self._nodes -= 1
-        if self._nodes < 0 or depth > 12 or value is None:
+        if self._nodes < 0 or depth > 24 or value is None:
             return
+        with suppress(Exception):  # whatever an object does when it is looked at, the others count
+            self._take(value, key, depth)
+
+    def _take(self, value: object, key: str, depth: int) -> None:
         if isinstance(value, bytes | bytearray):
             self.take(bytes(value[: _PARSED + 1]).decode("utf-8", "replace"), key, depth + 1)
         elif isinstance(value, str):
@@ -103,19 +116,26 @@ class Reading:
             self._object(value, depth)
 
     def _text(self, value: str, key: str, depth: int) -> None:
-        if key in _CODE_KEYS and len(value) <= 100 and value.strip():
+        if self._room <= 0 or not value.strip():
+            return
+        if key in _CODE_KEYS and len(value) <= 100:
             self.codes.append(value.strip())
-            if key in _STATUS_KEYS and value.strip().isdigit():
+            if key in _STATUS_KEYS and value.strip().isdecimal():
                 self._number(int(value), key)
+            if not re.search(r"\s", value.strip()):
+                return
         parsed = _parsed(value)
         if parsed is not None:
             self.take(parsed, "", depth + 1)
+        if isinstance(parsed, Mapping) and _is_reply(cast("Mapping[object, object]", parsed)):
+            return
         shown = _ESCAPED.sub(_character, _cut(value))
-        if shown.strip() and shown not in self.texts and self._room > 0:
+        if parsed is None:
+            self.reasons.append(shown)
+        if shown not in self.texts:
             self._room -= len(shown)
             self.texts.append(shown)
-            for match in _SAID.finditer(shown[:2000]):
-                self.statuses.add(int(match[1] or match[2]))
+            self.statuses |= {int(match[1] or match[2]) for match in _SAID.finditer(shown[:2000])}
             if parsed is None:
                 self.codes += _NAMED.findall(shown)[:50]
 
@@ -124,16 +144,17 @@ class Reading:
             self.statuses.add(value)
         elif key in _CODE_KEYS and abs(value) < 10**9:
             self.codes.append(str(value))
+        elif key in _WINDOW_KEYS:
+            self.texts.append(f"n_ctx: {value}")
 
     def _mapping(self, value: Mapping[object, object], depth: int) -> None:
-        fields = {_plain(key): part for key, part in _first(value.items(), 100)}
-        talk = bool(_TALK & fields.keys()) or ("content" in fields and ("role" in fields or "stopreason" in fields))
-        for key, part in fields.items():
+        reply = _is_reply(value)
+        for key, part in _fields(value).items():
             if key == "usage":
                 self._usage(part)
             elif key in _TALK:
                 self._endings(part, depth)
-            elif key not in _UNREAD and (not talk or key in _ENDINGS or key == "error"):
+            elif key not in _UNREAD and (not reply or key in _ENDINGS or key == "error"):
                 self.take(part, key, depth + 1)
 
     def _endings(self, value: object, depth: int) -> None:
@@ -197,13 +218,16 @@ def readings(error: object) -> Iterator[Reading]:
         reading = Reading()
         reading.take(current)
         yield reading
-        for name in _INNER if isinstance(current, BaseException) else ():
-            inner = _get(current, name)
-            waiting += list(inner)[:_CAUSES] if isinstance(inner, tuple | list) else [inner]  # pyright: ignore[reportUnknownArgumentType]
-        for name in ("error", "args", "body", "response"):  # an error kept in another one's attribute
-            held = _get(current, name)
-            parts = _first(cast("Iterable[object]", held), 8) if isinstance(held, tuple | list) else [held]
-            waiting += [part for part in parts if isinstance(part, BaseException)]
+        with suppress(Exception):
+            waiting += _behind(current)
+
+
+def _behind(error: object) -> Iterator[object]:
+    """The errors that one came from, wrapped, or keeps in an attribute."""
+    for name in (*(_INNER if isinstance(error, BaseException) else ()), "error", "args", "body", "response"):
+        held = _get(error, name)
+        parts = _first(cast("Iterable[object]", held), _CAUSES) if isinstance(held, tuple | list) else [held]
+        yield from (part for part in parts if isinstance(part, BaseException))
 
 
 def _get(value: object, name: str) -> object:
@@ -215,9 +239,12 @@ def _get(value: object, name: str) -> object:
 
 def _called(method: object) -> object:
     try:
-        return method() if callable(method) else None
+        result = method() if callable(method) else None
+        if isinstance(result, Coroutine):
+            result.close()
     except Exception:
         return None
+    return cast("object", result)
 
 
 def _shown(error: BaseException) -> str:
@@ -232,6 +259,16 @@ def _first(values: Iterable[_T], most: int) -> list[_T]:
         return [part for part, _ in zip(values, range(most), strict=False)]
     except Exception:
         return []
+
+
+def _fields(value: Mapping[object, object]) -> dict[str, object]:
+    return {_plain(key): part for key, part in _first(value.items(), 100)}
+
+
+def _is_reply(value: Mapping[object, object]) -> bool:
+    """True for what a model said, whole or in part, rather than what a server says of a failure."""
+    keys = _fields(value).keys()
+    return bool(_TALK & keys) or ("content" in keys and bool({"role", "stopreason"} & keys))
 
 
 def _plain(key: object) -> str:

@@ -1,12 +1,14 @@
 """The words in which servers refuse a prompt as too long.
 
-By meaning, not by provider: what was too much, that it was too much, and which limit it met. Knows nothing of errors or
-objects. Every gap in a pattern is bounded, so that its time grows with the text's length and no faster.
+By meaning, not by provider: in one sentence stand what was too much (a prompt, a conversation, tokens) and that it was too
+much, or what it may be at most. Knows nothing of errors or objects. Gaps are bounded, so that time grows with a text's length.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 
 
 def either(*patterns: str) -> re.Pattern[str]:
@@ -15,9 +17,10 @@ def either(*patterns: str) -> re.Pattern[str]:
 
 
 CODE = re.compile(
-    r"(?!.*(?:deadline|timeout|rate|quota|image|file|output|completion|param|not_?found|budget_?exceeded))"
-    r"(?:.*(?:context|prompt|input|max_?model_?len).*"
-    r"(?:exceed|too_?(?:long|large|many|big)|overflow|out_?of|limit_?(?:reached|exceeded|error)|length_?error|exhausted)"
+    r"(?!.*(?:\s|deadline|timeout|rate|quota|image|file|output|completion|param|not_?found|budget|usage|batch))"
+    r"(?!.*(?:per_?(?:min|hour|day|sec|month)|tpm|rpm|concurren|throttl|credit|balance))"
+    r"(?:.*(?:context|prompt|input|content_?length|max_?model_?len).*"
+    r"(?:exceed|too_?(?:long|large|many|big)|overflow|out_?of|limit_?(?:reached|error)|length_?error|exhausted)"
     r"|.*(?:exceed|out_?of|too_?long).*context|tokens?_?limit_?reached)",
     re.I,
 )
@@ -30,83 +33,98 @@ SIZE_CODE = re.compile(
     r"(?:request|payload|body|content|entity)_?(?:entity_?)?too_?large(?:_?error)?|payloadtoolarge\w*", re.I
 )
 
-_TOO_MUCH = (
-    r"(?:prompts?|inputs?|requests?|requested|messages?|conversation|chat|history|context|sequence|query|text|instructions?"
-    r"|content|question|tokens?|payload|input_ids|token ?count)"
+# ── what was too much ──
+
+_PROMPT = either(
+    r"(?<![a-z])(?:prompts?(?!_(?:cache|logprobs))|(?<!unmarshal )inputs?(?! validation|_(?:schema|text|audio|image"
+    r"|json))|context|conversations?|histor(?:y|ies)"
+    r"|messages|sequence|tokens|token[\s_-]?(?:count|limit|length|size|number|overflow|capacity)|tokenized"
+    r"|input_ids|n_prompt|"
+    r"kv[\s_-]?cache|slot|context\w{0,20}|prompt_(?!cache|logprobs|id\b)\w{1,12}|input_(?:tokens?|length))(?![a-z])",
+    r"上下文|输入|提示词?|对话|会话|字数|消息|请求内容|文本长度|\btokens?(?=\s{0,2}(?:数|超|过))|token数",
+    r"入力|プロンプト|コンテキスト|トークン|컨텍스트|입력|프롬프트|토큰|контекст|промпт|токен|запрос|сообщени",
+    r"\b(?:contexto|contexte|kontext\w{0,8}|eingabe|entrada|mensaje|nachricht|jetons?)\b",
 )
-_EXCEEDS = (
-    r"(?:exceed(?:s|ed|ing)?|surpass(?:es|ed)?|over(?:flow(?:s|ed|ing)?|runs?|ran)|(?:longer|larger|greater|bigger|higher|more) than"
-    r"|(?:goes|went|is|are) (?:over|beyond|above|past)|>=?|beyond|(?:does|do)(?: not|n't) fit|cannot fit|won't fit|reached|hit)"
+_WORDING = either(
+    r"(?<![a-z_])(?:requests?|requested|message|text|query|contents?|payload|thread|instructions?|question)(?![a-z_])"
 )
-_WINDOW = (
-    r"(?:context[\s_-]?(?:length|window|size|limit|budget|capacity|tokens)?|max[\w ]{0,20}(?:length|tokens|len|context|size|limit)"
-    r"|maximum(?: (?:context|input|prompt|model|sequence|allowed|number|token|total)){1,3}|token[\s_-]?limit"
-    r"|input[\s_-](?:length|limit|token)|n_ctx|num_ctx|session_len|model(?:'s)? (?:maximum|max|limit|context)|limit of \d"
-    r"|kv[\s-]?cache|cache size|sequence length|length limit|max_?(?:model|seq|input|prompt|total|num)_?\w{0,12}"
-    r"|(?:supported|allowed) (?:length|context|tokens|limit)|dimension size)"
+_TOKENS = either(
+    r"tokens?\b|context|\blength|\blong(?:er)?\b|window|\bmodel|max_?(?:model|seq|position)|n_ctx|n_positions"
+    r"|characters|prompt|input|messages",
 )
-_CONTEXT = r"context[\s_-]?(?:length|window|size|limit|budget)"
-_EXCEEDED = (
-    rf"\b{_TOO_MUCH}\b[^\n]{{0,90}}?\b{_EXCEEDS}[^\n]{{0,60}}?\b{_WINDOW}",
-    rf"{_CONTEXT}[^\n.]{{0,50}}(?:exceed|overflow|reached|too (?:long|large)|is full|was full|surpass)",
-    rf"exceed\w{{0,3}}[^\n.]{{0,60}}{_CONTEXT}|overflow\w{{0,3}} (?:the )?context|larger than (?:the )?(?:model'?s? )?context",
-    r"context[\s_-]overflow(?:ed)?(?: error)?(?=\W*$|\s*[:(\n])|context (?:is full|full\b|exhausted|too (?:long|large))",
-    r"context_?(?:length|window|size)_?exceeded|exceed_context_size|(?:ran|run|running) out of (?:the )?context",
-    r"(?:not enough|insufficient|no) (?:space|room)[^\n.]{0,30}context|context shift is disabled|slot context|n_ctx_slot",
-    r"(?:find|found) (?:a |no )?(?:free space in the )?kv (?:cache )?slot|free space in the kv cache",
-    r"cannot truncate prompt|n_keep\b[^\n]{0,20}>=?\s?n_ctx|tokens to keep from the initial prompt|trying to keep the first \d+",
+"""With one of these beside it, a request or a text is one that is measured."""
+
+# ── that it was too much ──
+
+_EXCESS = either(
+    r"(?<![a-z])(?:exceed(?:s|ed|ing)?|surpass(?:es|ed)?|overr[ua]n|overflow(?:s|ed|ing)?(?! (?:bug|issue|message"
+    r"|error)s?\b))(?![a-z])|_exceeded|_overflow",
+    r"(?<![a-z])too[\s_-](?:long|large|big|many|much|high)\b",
+    r"(?<!must be )(?<!should be )\b(?:longer|larger|greater|bigger|higher|more) than (?!or equal|0\b|1\b|zero|one\b)",
+    r"\b(?:above|beyond|over|past) (?:the |its |your |this |a )?(?:\w{1,12}['’]?s? )?(?:max\w*|limit|model|capacity"
+    r"|context|window|\d{3})",
+    r"\b(?:does|do|did|will|can|could)(?: not|n't|not) fit|\bwon't fit|not less than|is insufficient|too short for the",
+    r"\b(?:insufficient|not enough|out of) (?:space|room|context)|no(?: more)? (?:space|room)",
+    r"\b(?:reached|hit|at) (?:its |the |their |a )?(?:max\w*|limit)|(?:limit|length|max|context|size"
+    r"|window)(?: has been| was| is)? (?:reached|hit)",
+    r"\b(?:is|are|was|been|context) (?:now )?(?:full|exhausted)\b|cache exhausted",
+    r"\d\)?(?: tokens?)?\)? ?>=? ?(?:the )?(?:\w{1,20} ){0,2}\(?\d{2}",
+    r"超过|超出|超限|过长|太长|超长|过大|大于|过多|太多|达到?上限|已满|超標|過長|超え|超過|長すぎ|オーバー|上限に達|초과|깁니다|너무",
+    r"превы\w{1,8}|слишком|(?:больше|более) чем",
+    r"\b(?:excede|excedido|supera|dépasse|überschreitet|überschritten|zu (?:lang|groß)|trop long|demasiado larg"
+    r"|muito long|muitos)",
 )
-_TOLD = (
-    r"maximum (?:allowed )?(?:context|prompt|model|input|sequence|token)[\s_-](?:length|window|size)?\s?(?:is|of|was|:|=|\()",
-    r"max(?:imum)? (?:input|prompt|context)[\s_-](?:length|tokens?|characters)[^\n]{0,30}\d|maximum context length",
-    r"context[\s_-](?:length|window|size)[^\n]{0,30}\d[\d,]*k?(?: tokens)?[^\n]{0,40}"
-    r"(?:requested|but|however|given|got|received|your)",
-    r"context length is only|context length only supports|configured context size",
-    r"current length is \d[^\n]{0,40}limit|length[^\n]{0,20}while limit is|range of input length",
+
+# ── what it may be at most ──
+
+_LIMIT = either(
+    r"\b(?:max|maximum|limit|limited to|at most|up to|only|no more than|less than|fewer than|shorter than"
+    r"|longer than|supports?|allows?"
+    r"|allowed|permitted|capacity|cannot be more than|cannot exceed)\b|must be <|<= ?\d|max_?(?:model|seq|input"
+    r"|prompt|position|num)_?\w{0,12}",
 )
-_TOO_LONG = (
-    rf"\b{_TOO_MUCH}\b(?![^\n]{{0,30}}(?:header|image))[^\n]{{0,60}}?\btoo[\s_-]"
-    r"(?:long|big|large (?:for|to|\(|:|by)|many (?:input |prompt )?tokens)",
-    r"\btoo[\s_-]many[\s_-](?:input[\s_-]|prompt[\s_-]|total[\s_-])?tokens|too many (?:input )?characters",
-    r"\b(?:prompt|input|context)[\s_-]too[\s_-](?:long|large|big)|input_?length_?error",
-    r"(?:prompt|inputs?|messages|conversation|context|text|query)\b[^\n.]{0,40}\bare? ?(?:is )?too (?:long|large|big)\b",
+_FIGURE = re.compile(r"(?<![\d.])\d{1,3}(?:[,_]?\d{3}){1,3}(?![.\d])|\b(?:512|(?![45])\d{3})\b|\b\d{1,4}[km]\b", re.I)
+_MEASURED = either(
+    r"(?<![a-z])(?:prompts?(?!_(?:cache|logprobs))|inputs?(?! validation|_(?:schema|text|image))|context\b|messages"
+    r"|tokens?|conversation|sequence"
+    r"|prompt_\w{1,12}|input_(?:tokens?|length))(?![a-z])"
+)
+
+_PHRASES = either(
+    r"range of input length|`?inputs?`? must have less than|current length is \d[^\n]{0,40}limit"
+    r"|maximum context length|token limit is",
+    r"context shift is disabled|slot context|n_ctx_slot|cannot truncate prompt|n_keep\b[^\n]{0,20}>=?\s?n_ctx",
+    r"tokens to keep from the initial prompt|trying to keep the first \d+|configured context size|model context limit",
+    r"(?:find|found) (?:a |no )?(?:free space in the )?kv (?:cache )?slot|free space in the kv cache"
+    r"|context[\s_]?overflow_?error",
     r"(?:reduce|shorten|trim|decrease|truncate)[^\n.]{0,30}(?:length|size|number|amount)? ?(?:of )?(?:the |your )?"
     r"\b(?:prompt|messages|input|context|conversation|history)\b",
-    r"(?:use|try|with|provide) (?:a |using a )?shorter (?:prompt|input|message|context|conversation)",
-    r"invalid '(?:messages|input|prompt)[^'\n]{0,60}': string too long",
-)
-_TOKENS = (
-    r"(?:input|prompt|context|message|total|request\w{0,2})[\s_-](?:and output )?(?:tokens?|length)[^\n]{0,60}"
-    r"(?:exceed|cannot be (?:more|greater|longer|larger)|\bover\b|limit|longer|more than|less than|at most"
-    r"|(?:must|should)(?: not)? be (?:less|fewer|no more|at most|within|between|smaller|lower|under|longer|greater|more|in|<))",
-    r"tokens?[\s_-](?:count|limit|length|size)[^\n.]{0,50}(?:exceed|\bover\b|surpass|too|reached)",
-    r"exceed\w{0,3}[^\n.]{0,40}token[\s_-]?limit|over the (?:model'?s? )?(?:token|context) limit",
-    r"\d tokens? (?:>|exceeds?|is (?:more|greater|larger|longer) than)|max(?:imum)? size:? \d[\d,]* tokens",
-    r"`?inputs?`? must have less than|number of (?:input |prompt )?tokens[^\n]{0,60}(?:exceed|must|cannot|more than|greater|larger)",
-    r"prompt (?:length|tokens?|size)[^\n]{0,60}(?:exceed|greater|larger|longer|more than|\bover\b|>)",
-    r"(?:prompt|inputs?|messages|tokens)\b[^\n]{0,40}\+[^\n]{0,60}(?:must be|exceed|cannot|[<>])|max tokens of \d+ exceeded",
-    r"expected maxlength: \d+, actual: \d+|start \(\d+\) \+ length \(\d+\) exceeds|indices sequence length is longer",
-)
-_TONGUES = (
-    r"(?:上下文|输入|提示词?|请求|消息|内容|文本|对话|会话|长度|字数|prompt|tokens?|messages)[^\n。]{0,30}"
-    r"(?:超过|超出|超限|过长|太长|超长|过大|大于|达到上限|超標|過長)",
-    r"(?:超过|超出|超過)[^\n。]{0,26}(?:上下文|长度|token|字数|上限|长|長)",
+    r"(?:use|try|with|provide) (?:a |using a )?shorter (?:prompt|input|message|context|conversation)|(?:prompt"
+    r"|input|context)too(?:long|large)",
+    r"(?:max tokens of \d+|max_total_tokens) exceeded|max(?:imum)? size:? \d[\d,]* tokens"
+    r"|expected maxlength: \d+, actual: \d+",
+    r"start \(\d+\) \+ length \(\d+\) exceeds|length \(\d+\) exceeds max_position"
+    r"|string too long\. expected a string with maximum length",
+    r"context[\s_-](?:window|length|size)[^\n]{0,30}\d[\d,]*k?(?: tokens)?[^\n]{0,40}(?:requested|however|but got"
+    r"|given|received)",
+    r"context_?(?:length|window|size)?_?(?:exceeded|overflow)(?:error|exception)?\b(?! (?:bug|issue|message"
+    r"|error)s?\b)|exceed_context_size",
     r"(?:压缩|缩短|精简|减少)[^\n。]{0,6}(?:上下文|输入|提示|对话|内容)",
-    r"(?:コンテキスト|入力|プロンプト|トークン)[^\n。]{0,30}(?:超え|超過|長すぎ|上限|オーバー)",
-    r"(?:컨텍스트|입력|프롬프트|토큰)[^\n]{0,30}(?:초과|깁니다|너무)",
-    r"(?:контекст|запрос|промпт|токен|сообщени)\w{0,6}[^\n]{0,40}(?:превы|слишком|больше)",
-    r"превы\w{0,8}[^\n]{0,40}(?:контекст|токен|длин)",
-    r"(?:contexte?o?|prompt|eingabe|kontext\w{0,8}|entrada|anfrage|requête|mensaje|solicitud)\b[^\n]{0,40}"
-    r"(?:excede|supera|dépasse|überschr|zu lang|zu groß|trop long|demasiado larg|muito long)",
+    r"input_?length_?error|content_length_exceeds|need \d{3,}[^\n]{0,20}have \d{3,}|max(?:imum)? length exceeded"
+    r"|too much text",
+    r"(?:exceed\w{0,3}|reached) (?:the |its )?maximum (?:number of |input |prompt |context "
+    r"|conversation )(?:tokens?|length|size)",
 )
-EXPLICIT = either(*_EXCEEDED, *_TOLD, *_TOO_LONG, *_TOKENS, *_TONGUES)
-"""Says that a prompt was too long: something exceeds a window, a window is told, something is too long, too many tokens."""
+"""What has no such form."""
 
 SIZE = either(
-    r"(?:request|payload|content|entity|body|message)(?: (?:entity|body|size|content|payload))?(?: is| was)?[\s_]too[\s_](?:large|big)",
+    r"(?:request|payload|content|entity|body|message)(?: (?:entity|body|size|content|payload))?(?: is"
+    r"| was)?[\s_]too[\s_](?:large|big)",
     r"request_too_large|payloadtoolarge|larger than max|request size (?:limit|is)|请求体(?:过大|超过)",
-    r"(?:request|payload|body|message)(?: body| payload)? (?:size |length )?(?:exceed\w{0,3}|is (?:larger|greater|bigger) than)",
-    r"exceeds? the maximum (?:allowed )?(?:request |payload |body )?size|maximum (?:request|payload|body) (?:body )?size",
+    r"(?:request|payload|(?<!response )body|message)(?: body| payload)? (?:size |length )?(?:exceed\w{0,3}"
+    r"|is (?:larger|greater|bigger) than)",
+    r"exceeds? the maximum (?:allowed )?(?:request |payload |body )?size|maximum (?:request|payload"
+    r"|body) (?:body )?size",
 )
 """A body refused for its size: an overflow where our count does not speak against it."""
 
@@ -118,9 +136,33 @@ WEAK = either(
 
 BARE = re.compile(
     r"\A[\s\W]*(?:(?:litellm\.)?\w{0,60}(?:error|exception)\w{0,20}[\s:\-]{1,4}){0,3}"
-    r"(?:error code|client error|http error|http|request failed with status code|status code|error)?[\s:'\"]{0,3}(?:400)?"
+    r"(?:error code|client error|http error|http|request failed with status code|status code"
+    r"|error)?[\s:'\"]{0,3}(?:400)?"
     r"[\s:'\"\-]{0,4}(?:status code)?\s{0,2}(?:\(no body\)|bad request|none|null|no body|error)?"
     r"(?:['\"]? for url.{0,300})?[\s\W]*\Z",
     re.I | re.S,
 )
 """A refusal without a reason: «Bad Request», «400 status code (no body)», nothing at all."""
+
+_END = re.compile(r"\n|(?<!\d)[.!?] |[。；;!?](?=\s|$)")
+_BEFORE, _AFTER, _MOST = 110, 90, 200
+
+
+def too_long(words: str) -> bool:
+    """True where a text says that a prompt, or prompt and output together, was longer than it may be."""
+    if _PHRASES.search(words):
+        return True
+    for clause in _around(_EXCESS, words):
+        if _PROMPT.search(clause) or (_WORDING.search(clause) and _TOKENS.search(clause)):
+            return True
+    return any(_MEASURED.search(clause) and _FIGURE.search(clause) for clause in _around(_LIMIT, words))
+
+
+def _around(pattern: re.Pattern[str], words: str) -> Iterator[str]:
+    """For each match the part of its sentence around it."""
+    for match in islice(pattern.finditer(words), _MOST):
+        before = words[max(0, match.start() - _BEFORE) : match.start()]
+        after = words[match.end() : match.end() + _AFTER]
+        start = max((end.end() for end in _END.finditer(before)), default=0)
+        stop = _END.search(after)
+        yield before[start:] + match[0] + (after[: stop.start()] if stop else after)

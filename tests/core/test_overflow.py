@@ -1,0 +1,314 @@
+"""An overflow is told from what only looks like one: on real messages in every wrapping, by the rules, and on anything at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxchat.core.errors import ModelError
+from ctxchat.core.overflow import is_context_overflow, output_excess, stated_window
+
+HERE = Path(__file__).parent
+Said = tuple[str, int, str, str]
+
+
+def data(name: str, part: str) -> list[Any]:
+    return json.loads((HERE / f"overflow_{name}.json").read_text())[part]
+
+
+class ApiError(Exception):
+    """Shaped like an SDK's: `status_code`, `body`, `message`, a response."""
+
+    def __init__(self, text: str, status: int = 0, body: object = None) -> None:
+        super().__init__(text)
+        self.message = text
+        self.status_code = status or None
+        self.body = body
+        self.response = SimpleNamespace(status_code=status or None, text=json.dumps(body, default=str), headers={})
+
+
+def caused(error: BaseException) -> BaseException:
+    outer = RuntimeError("the call failed")
+    outer.__cause__ = error
+    return outer
+
+
+def wrappings(said: Said) -> Iterator[tuple[str, object]]:
+    """One message in the shapes it comes in."""
+    _, status, code, text = said
+    if not status and not code:
+        yield from (
+            ("text", text),
+            ("bytes", text.encode()),
+            ("exception", Exception(text)),
+            ("cause", caused(Exception(text))),
+        )
+        return
+    error = {"message": text, "type": code or "invalid_request_error", "code": code or None, "param": None}
+    body: dict[str, object] = {"error": error} | ({"status": status} if status else {})
+    prefix = f"Error code: {status} - " if status else ""
+    yield "body", body
+    yield "json", json.dumps(body, ensure_ascii=status % 2 == 0)
+    yield "sdk", ApiError(f"{prefix}{ {'error': error} }", status, error)
+    yield "wrapped", caused(ApiError(f"{prefix}{ {'error': error} }", status, error))
+    yield "gateway", {"error": {"message": json.dumps(body), "code": status or None}}
+    yield (
+        "model error",
+        ModelError(text, "Some hint.", kind="bad_request", status=status, code=code, body=json.dumps(body)),
+    )
+    yield "stream", f"event: error\ndata: {json.dumps(body)}\n\n"
+
+
+@pytest.mark.parametrize("name", ["messages", "held_out"])
+@pytest.mark.parametrize(("part", "expected"), [("overflows", True), ("others", False)])
+def test_what_servers_said(name: str, part: str, expected: bool) -> None:
+    wrong = [
+        (shape, said)
+        for said in data(name, part)
+        for shape, error in wrappings(said)
+        if is_context_overflow(error) is not expected
+    ]
+    assert not wrong, f"{len(wrong)} wrong: {wrong[:5]}"
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "expected"),
+    [("paraphrases", "overflows", True), ("paraphrases", "others", False)],
+)
+def test_other_ways_to_say_it(name: str, part: str, expected: bool) -> None:
+    said = [("made up", 400, "", text) for text in data(name, part)]
+    wrong = [
+        (shape, row[3]) for row in said for shape, error in wrappings(row) if is_context_overflow(error) is not expected
+    ]
+    wrong += [("text", row[3]) for row in said if is_context_overflow(row[3]) is not expected]
+    assert not wrong, f"{len(wrong)} wrong: {wrong[:5]}"
+
+
+def test_what_was_made_up_to_mislead() -> None:
+    assert not [
+        said for said in data("messages", "misleading") for _, error in wrappings(said) if is_context_overflow(error)
+    ]
+
+
+# ── the rules ──
+
+
+@pytest.mark.parametrize(
+    "error", [ApiError("", 413), {"status": 413}, "Request Entity Too Large", {"type": "request_too_large"}]
+)
+def test_a_body_too_large_counts_unless_our_count_speaks_against_it(error: object) -> None:
+    assert is_context_overflow(error)
+    assert is_context_overflow(error, estimated_tokens=50_000, window=100_000)
+    assert not is_context_overflow(error, estimated_tokens=49_999, window=100_000)
+    assert is_context_overflow(error, estimated_tokens=49_999), "without a window there is nothing to compare"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ApiError("", 400),
+        ApiError("Error code: 400", 400),
+        ApiError("Bad Request", 400, {"error": {"message": "Bad Request"}}),
+        ApiError("Client error '400 Bad Request' for url 'http://127.0.0.1/v1/chat/completions'", 400),
+        "400 status code (no body)",
+        {"status": 400},
+        ModelError("Bad Request", kind="bad_request", status=400),
+    ],
+)
+def test_a_refusal_without_a_reason_counts_where_our_count_makes_it_likely(error: object) -> None:
+    assert not is_context_overflow(error)
+    assert is_context_overflow(error, estimated_tokens=50_000, window=100_000)
+    assert not is_context_overflow(error, estimated_tokens=49_999, window=100_000)
+
+
+def test_a_reason_is_no_bare_refusal() -> None:
+    error = ApiError("temperature must be below 2", 400)
+    assert not is_context_overflow(error, estimated_tokens=99_000, window=100_000)
+
+
+def test_plain_words_need_no_count() -> None:
+    error = ApiError("Request body too large for gpt-4o model. Max size: 8000 tokens.", 413)
+    assert is_context_overflow(error, estimated_tokens=9_000, window=128_000)
+    assert stated_window(error) == 8000
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"usage": {"prompt_tokens": 210_000, "completion_tokens": 20}},
+        {"usage": {"input_tokens": 10, "cache_read_input_tokens": 209_000, "output_tokens": 20}},
+        {"usageMetadata": {}, "usage": {"total_tokens": 201_000, "prompt_tokens": 199_000}},
+        SimpleNamespace(usage=SimpleNamespace(prompt_tokens=210_000, completion_tokens=20, total_tokens=210_020)),
+        {"usage": {"prompt_tokens": 200_000, "completion_tokens": 0}},
+    ],
+)
+def test_a_reply_that_used_more_than_there_is(reply: object) -> None:
+    assert is_context_overflow(reply, window=200_000)
+    assert not is_context_overflow(reply, window=400_000)
+    assert not is_context_overflow(reply)
+
+
+def test_what_a_model_says_is_no_evidence() -> None:
+    said = "prompt is too long: 9001 tokens > 8192 maximum"
+    reply = {
+        "choices": [{"message": {"role": "assistant", "content": said}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 9},
+    }
+    chunk = {"choices": [{"delta": {"content": said}}]}
+    anthropic = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": said}],
+        "stop_reason": "end_turn",
+    }
+    for words in (reply, chunk, anthropic, json.dumps(reply)):
+        assert not is_context_overflow(words, window=8192)
+    assert is_context_overflow(anthropic | {"stop_reason": "model_context_window_exceeded"})
+    assert is_context_overflow({"choices": [{"error": {"message": said, "code": 400}, "finish_reason": "error"}]})
+
+
+def test_what_was_sent_is_no_evidence() -> None:
+    echoed = {
+        "detail": [
+            {
+                "type": "missing",
+                "loc": ["body", "model"],
+                "msg": "Wrong",
+                "input": {"prompt": "context length exceeded"},
+            }
+        ]
+    }
+    assert not is_context_overflow(echoed)
+    assert not is_context_overflow(
+        ModelError("An empty reply.", "The prompt may be too long for the context.", kind="empty")
+    )
+
+
+def test_a_code_beats_what_stands_beside_it() -> None:
+    """A server writes its own code for this one purpose; words may mention max_tokens, and a gateway's 429 is its own."""
+    assert is_context_overflow({"error": {"code": "context_length_exceeded", "message": "Lower max_tokens to 4096."}})
+    assert is_context_overflow(ApiError("slow down", 429, {"code": "context_length_exceeded"}))
+    assert is_context_overflow({"error": {"code": 1261, "message": "参数错误"}})
+
+
+def test_words_do_not_beat_a_denial() -> None:
+    said = "The prompt is too long: 9001 tokens > 8192 maximum"
+    assert is_context_overflow(ApiError(said, 400))
+    for status in (401, 402, 403, 404, 408, 429):
+        assert not is_context_overflow(ApiError(said, status))
+    for kind in ("rate_limit", "quota", "auth", "content_filter", "not_found", "timeout"):
+        assert not is_context_overflow(ModelError(said, kind=kind, status=400))
+    assert not is_context_overflow({"error": {"type": "rate_limit_error", "message": said}})
+    assert not is_context_overflow(f"429 {said}")
+    assert is_context_overflow(f"429 tokens over: {said}"), "a number is no status"
+
+
+def test_the_outermost_error_that_says_something_decides() -> None:
+    inner, outer = ApiError("maximum context length is 8192 tokens", 400), ApiError("Rate limit reached", 429)
+    outer.__context__ = inner
+    assert not is_context_overflow(outer)
+    silent = RuntimeError("failed")
+    silent.__context__ = inner
+    assert is_context_overflow(silent)
+    lost = ApiError("Connection error.")
+    lost.original_exception = inner  # type: ignore[attr-defined]
+    assert is_context_overflow(lost)
+    assert is_context_overflow(ExceptionGroup("two", [ValueError("other"), inner]))
+
+
+def test_botocore_litellm_and_httpx_shapes() -> None:
+    class ClientError(Exception):
+        response = {"Error": {"Code": "ValidationException", "Message": "Input is too long for requested model."}}
+
+    class ContextWindowExceededError(Exception):
+        status_code = 400
+
+    class Unread:
+        status_code = 400
+
+        @property
+        def text(self) -> str:
+            raise RuntimeError("the response was not read")
+
+        def json(self) -> dict[str, object]:
+            return {"error": {"message": "prompt is too long"}}
+
+    assert is_context_overflow(ClientError())
+    assert is_context_overflow(ContextWindowExceededError("too much"))
+    assert is_context_overflow(SimpleNamespace(response=Unread()))
+    assert not is_context_overflow(ApiError("nothing", 500))
+
+
+# ── anything at all ──
+
+texts = st.text(max_size=60) | st.sampled_from(
+    ["prompt is too long", "max_tokens", "429", "{", '{"error":', "\\u4e2d", "²", "1 + 2 > 3", "context"]
+)
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts | st.binary(max_size=40),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(texts | st.sampled_from(["error", "message", "code", "usage", "choices"]), inner)
+    ),
+    max_leaves=12,
+)
+errors = st.builds(ApiError, texts, st.integers(-1, 700), anything) | st.builds(Exception, anything)
+
+
+@given(anything | errors, st.none() | st.integers(-5, 10**9), st.none() | st.integers(-5, 10**9))
+@settings(max_examples=300, deadline=None)
+def test_it_never_raises(value: object, tokens: int | None, window: int | None) -> None:
+    assert is_context_overflow(value, estimated_tokens=tokens, window=window) in (True, False)
+    assert stated_window(value) >= 0 and output_excess(value, estimated_tokens=tokens) >= 0
+
+
+@given(st.lists(errors, min_size=1, max_size=6), st.data())
+@settings(max_examples=100, deadline=None)
+def test_chains_may_run_in_circles(chain: list[Exception], draw: st.DataObject) -> None:
+    for error in chain:
+        for name in ("__cause__", "__context__", "original_exception", "error"):
+            setattr(
+                error, name, draw.draw(st.sampled_from([None, *chain]) if name[0] == "_" else st.sampled_from(chain))
+            )
+    assert is_context_overflow(chain[0]) in (True, False)
+
+
+class Evil:
+    """Raises at whatever is done to it."""
+
+    def __getattribute__(self, name: str) -> object:
+        raise ValueError(name)
+
+    __str__: Callable[..., str] = object.__str__
+
+
+def test_objects_that_raise() -> None:
+    assert not is_context_overflow(Evil())
+    assert not is_context_overflow({"error": Evil(), "message": [Evil()]})
+    assert is_context_overflow(["prompt is too long", Evil()])
+
+
+@given(st.sampled_from(data("messages", "overflows")), st.sampled_from(data("messages", "others")))
+@settings(max_examples=200, deadline=None)
+def test_a_denial_in_words_wins_over_words(overflow: Said, other: Said) -> None:
+    """Of an overflow's words and a rate limit's in one text, the second decides; a code is no word."""
+    text = f"{overflow[3]}\nRate limit reached: 30000 tokens per minute.\n{other[3]}"
+    assert not is_context_overflow(text) or "code" in overflow[3].lower()
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["input ", "prompt is ", "\\", "{", "[{", '{"a":', "1 + ", "输入", "exceeds ", "max_tokens ", "\n", "'message': "],
+)
+def test_a_megabyte_is_only_read_at_its_ends(unit: str) -> None:
+    long = unit * (1_000_000 // len(unit))
+    assert not is_context_overflow(f"nothing {long}"[:1_000_000].replace("exceeds", "has"))
+    assert is_context_overflow(f"prompt is too long: 9001 tokens > 8192 maximum\n{long}")
+    assert is_context_overflow({"error": {"message": f"{long}\nprompt is too long: 9001 tokens > 8192 maximum"}})
