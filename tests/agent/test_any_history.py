@@ -1,0 +1,170 @@
+"""The real compactor over any history, pass after pass: views valid, record whole, one summary, each undone exactly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from ctxchat.agent.options import Options
+from ctxchat.core.budget import Window
+from ctxchat.core.errors import ModelError
+from ctxchat.core.events import CompactionFinished, Event, Failed, TurnFinished, Usage
+from ctxchat.core.figures import Figures
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.journal import Changed, Sealed
+from ctxchat.core.ledger import Change
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.strategies.builtin import builtin_strategies
+from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.summaries import earlier
+from ctxchat.core.view import problems
+from ctxchat.models.scripted import ScriptedModel, fails, says
+from tests.agent.desk import Desk
+from tests.agent.test_turn import adds_up, of
+from tests.core.histories import histories, work
+
+NAMES = sorted(builtin_strategies(PlanOptions()))
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+class Filler:
+    """Summaries as long as they may be."""
+
+    model = "writer/any"
+
+    async def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncGenerator[str | Usage, None]:
+        yield "w " * max(1, (max_tokens * 3 - 3) // 2)
+        yield Usage(10, max_tokens, cost_usd=0.001)
+
+
+def opened(history: list[Message], window: int, keep: int, pins: list[int], script: list[object]) -> Desk:
+    groups = group_messages(history)
+    records: list[object] = [Sealed(groups)] if groups else []
+    for place in {p for p in pins if p < len(groups)}:
+        records.append(Changed(Change(f"pin{place}", "pin", pins=(groups[place].id,))))
+    model = ScriptedModel(script, window=Window(window, "configured"))  # type: ignore[arg-type]
+    options = Options(keep_recent=keep, prepare=False, consent="off", output_reserved=200)
+    return Desk(model, options=options, records=records, summariser=Filler())  # type: ignore[arg-type]
+
+
+async def one_pass(desk: Desk, name: str, keep: int, target: float) -> list[Event]:
+    preview = await desk.session.preview("", keep, strategy=name, target=target)
+    async with aclosing(desk.session.free_up(preview)) as stream:
+        return [stamped.event async for stamped in stream]
+
+
+def whole(desk: Desk) -> None:
+    """What must hold after anything whatever."""
+    ledger = desk.state.ledger
+    assert problems(desk.session.view) == []
+    assert len(earlier(ledger)) <= 1
+    assert sorted(c for e in ledger.live() for c in e.covers) == sorted(g.id for g in ledger.groups)
+    assert adds_up(desk.session.figures)
+    assert desk.folded() == desk.state
+
+
+@settings(QUICK, max_examples=300)
+@given(
+    history=histories,
+    names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=4),
+    keep=st.integers(0, 8),
+    pins=st.lists(st.integers(0, 20), max_size=2),
+    window=st.sampled_from([900, 3_000, 20_000]),
+    target=st.floats(0.02, 0.7),
+)
+def test_passes_in_a_row_keep_every_promise(
+    history: list[Message], names: list[str], keep: int, pins: list[int], window: int, target: float
+) -> None:
+    async def run() -> None:
+        desk = opened(history, window, keep, pins, [])
+        record = desk.state.ledger.groups
+        await desk.session.measure()
+        first = desk.session.view
+        for name in names:
+            before = desk.session.view
+            events = await one_pass(desk, name, keep, target)
+            results = of(events, CompactionFinished)
+            assert all(r.outcome in {"compacted", "rejected"} for r in results), results
+            whole(desk)
+            if results and results[0].outcome == "compacted":
+                event("compacted")
+                assert desk.session.view.raw < before.raw
+                assert results[0].after.used == desk.session.figures.used
+                ledger = desk.state.ledger
+                again = await one_pass(desk, name, keep, target)
+                assert desk.state.ledger == ledger, "a second pass over the same state changes nothing"
+                assert not [r for r in of(again, CompactionFinished) if r.outcome == "compacted"]
+            else:
+                assert desk.session.view == before
+        assert desk.state.ledger.groups == record
+        for pinned in desk.state.ledger.pinned:
+            kept = [i.message for i in desk.session.view.items if i.group == pinned]
+            assert kept == [i.message for i in first.items if i.group == pinned]
+        while desk.state.ledger.compactions:
+            await desk.session.undo(desk.state.ledger.compactions[0].id)
+            assert problems(desk.session.view) == []
+        assert desk.session.view == first, "and all of it can be undone, the oldest first"
+
+    asyncio.run(run())
+
+
+OVERFLOW = ModelError("maximum context length exceeded", kind="bad_request", status=400)
+
+
+@QUICK
+@given(
+    history=work(),
+    keep=st.integers(1, 12),
+    refused=st.integers(1, 4),
+    window=st.sampled_from([2_000, 8_000, 40_000]),
+    question=st.sampled_from(["go on", "word " * 900, "日本語の文章です。" * 60]),
+)
+def test_nothing_is_sent_again_unchanged_after_an_overflow(
+    history: list[Message], keep: int, refused: int, window: int, question: str
+) -> None:
+    async def run() -> None:
+        script = [*(fails(OVERFLOW, after="half ") for _ in range(refused)), says("whole"), says("next")]
+        desk = opened(history, window, keep, [], script)
+        events = await desk.say(question)
+        sizes = [request.view.raw for request in desk.conversation.model.requests]  # type: ignore[attr-defined]
+        assert len(sizes) <= 3
+        assert sizes == sorted(set(sizes), reverse=True), "each smaller than the one before"
+        whole(desk)
+        end = of(events, TurnFinished)[0]
+        assert (end.status == "done") == (not of(events, Failed))
+        assert end.text != "half "
+        assert all(adds_up(e) for e in of(events, Figures))
+        record = [m.text for m in desk.state.ledger.messages()]
+        assert question in record and "half " not in record
+
+    asyncio.run(run())
+
+
+@QUICK
+@given(
+    turns=st.lists(st.tuples(st.integers(20, 2_500), st.integers(20, 2_500)), min_size=3, max_size=9),
+    keep=st.integers(1, 6),
+    window=st.sampled_from([4_000, 9_000]),
+)
+def test_talk_of_any_length_keeps_fitting(turns: list[tuple[int, int]], keep: int, window: int) -> None:
+    """With passes that start by themselves and summaries made ahead, every request is valid and holds its question."""
+
+    async def run() -> None:
+        model = ScriptedModel([says("a " * answer) for _, answer in turns], window=Window(window, "loaded"))
+        desk = Desk(model, options=Options(keep_recent=keep, output_reserved=500), summariser=Filler())
+        for number, (question, _) in enumerate(turns):
+            await desk.say(f"question {number} " + "q " * question)
+            whole(desk)
+        for number, request in enumerate(model.requests):
+            assert problems(request.view) == []
+            assert any(f"question {number} " in i.message.text for i in request.view.items if i.kind == "user")
+        assert len(desk.state.ledger.messages()) == 2 * len(turns)
+        await desk.session.close()
+
+    asyncio.run(run())
