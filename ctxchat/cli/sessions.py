@@ -8,10 +8,18 @@ from pathlib import Path
 import click
 import msgspec
 
+from ctxchat.agent.session import Session
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, run_async, table
+from ctxchat.core import openai
+from ctxchat.models import dialects
 from ctxchat.storage import exporting, importing, loading, sessions
 from ctxchat.storage.files import write_private
+
+ANY_PROVIDER = dialects.Dialect(
+    "any", id_pattern="[a-zA-Z0-9]+", id_length=9, user_first=True, user_last=False, user_after_tool=False
+)
+"""What every family takes, the strictest rule of each; a view is exported so that it can be sent anywhere."""
 
 
 @click.group("sessions")
@@ -80,7 +88,7 @@ def export(session: str, view: str, form: exporting.Format, output: str | None) 
             opened = await program.open(session, interactive=False)
             try:
                 await opened.measure()
-                return exporting.export_view(opened.state, opened.view.items, form)
+                return _view(opened, form)
             finally:
                 await opened.close()
 
@@ -90,6 +98,13 @@ def export(session: str, view: str, form: exporting.Format, output: str | None) 
         write_private(Path(output), text.encode())
     else:
         sys.stdout.write(text)
+
+
+def _view(session: Session, form: exporting.Format) -> str:
+    if form != "openai":
+        return exporting.export_view(session.state, session.view.items, form)
+    messages = dialects.shape(openai.wire(session.view.items), ANY_PROVIDER)
+    return exporting.dump(exporting.redacted(messages), indent=1)
 
 
 @command.command("import")

@@ -20,6 +20,7 @@ GO_ON = "[continue]"
 NOTED = "[results noted]"
 
 _PROVIDERS_OWN = ("cache_control", "thinking_blocks", "reasoning_content")
+_USER_KINDS = {"text", "image_url", "input_audio", "file"}
 _EPHEMERAL = {"type": "ephemeral"}
 
 
@@ -67,7 +68,7 @@ def family(prefix: str, model: str, *, own_server: bool) -> Dialect:
 
 def shape(messages: Sequence[Wire], dialect: Dialect, *, keep_reasoning: bool = False) -> list[Wire]:
     """The same conversation as this family takes it. The messages handed in are not changed."""
-    shaped = [_own(message, dialect, keep_reasoning) for message in messages]
+    shaped = [_known(_own(message, dialect, keep_reasoning)) for message in messages]
     shaped = [message for message in map(_spoken, shaped) if message is not None]
     shaped = _renamed(shaped, dialect)
     shaped = list(_in_turn(shaped, dialect))
@@ -104,6 +105,20 @@ def _own(message: Wire, dialect: Dialect, keep: bool) -> Wire:
     if isinstance(message.get("content"), list):
         message["content"] = [{k: v for k, v in part.items() if k != "cache_control"} for part in message["content"]]
     return message
+
+
+def _known(message: Wire) -> Wire:
+    """With parts of a kind that nobody takes there (in imported histories) named instead of sent."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    kinds = _USER_KINDS if message["role"] == "user" else {"text"}
+    return {**message, "content": [part if part.get("type") in kinds else _named(part) for part in content]}
+
+
+def _named(part: Wire) -> Wire:
+    words = part.get(str(part.get("type")))  # a refusal holds its words under its own name
+    return {"type": "text", "text": words if isinstance(words, str) else f"[{part.get('type', 'part')}: not shown]"}
 
 
 def _spoken(message: Wire) -> Wire | None:
