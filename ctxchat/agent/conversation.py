@@ -70,6 +70,7 @@ class Conversation:
         self._compiler = compiler
         self._transforms = tuple(transforms)
         self._assumptions: Assumptions = assumptions or NothingKnown()
+        self._noted: tuple[Record, ...] = ()  # in the state already
         self._owed: tuple[Record, ...] = ()
         self._writing = asyncio.Lock()
         self._looking = asyncio.Lock()
@@ -96,10 +97,16 @@ class Conversation:
 
     async def _write(self, records: Sequence[Record]) -> None:
         async with self._writing:
-            everything = (*self._owed, *records)
-            await self.journal.write(*everything)
-            self._owed = self._owed[len(everything) - len(records) :]
-            self.state = fold(everything, self.state)
+            noted, owed = self._noted, self._owed
+            await self.journal.write(*noted, *owed, *records)
+            self._noted, self._owed = self._noted[len(noted) :], self._owed[len(owed) :]
+            self.state = fold((*owed, *records), self.state)
+
+    def note(self, *records: Record) -> None:
+        """Into the state at once, and to the journal with whatever is written next: in the middle of a round a write would
+        forget what was kept of it."""
+        self._noted += records
+        self.state = fold(records, self.state)
 
     def owe(self, *records: Record) -> None:
         """Write these with whatever is written next."""
@@ -107,7 +114,7 @@ class Conversation:
 
     async def settle(self) -> None:
         """Write what is owed. Raises StorageError while that is not possible; it stays owed then."""
-        if self._owed:
+        if self._noted or self._owed:
             await self.write()
 
     async def write_or_owe(self, *records: Record) -> bool:
@@ -268,7 +275,7 @@ class Conversation:
         """The server refused what this window was believed to hold: from now on it is `tokens`, for this claim. 0: it is not
         so after all."""
         believed = self._claimed.tokens if self._claimed else 0
-        await self.write(WindowLearned(self.model.name, tokens, believed))
+        self.note(WindowLearned(self.model.name, tokens, believed))
         await self.remember()
 
     def next_seqs(self, count: int = 1) -> range:

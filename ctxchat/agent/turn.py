@@ -95,6 +95,8 @@ class Turn:
         async with aclosing(self._compactor.after_turn(agreed=status == "done")) as events:
             async for event in events:
                 yield event
+        with suppress(StorageError):  # what is still owed is asked for again at the next turn
+            await self._talk.settle()
         yield TurnFinished(status, self._text, self._rounds, round(clock.seconds() - start, 3))
 
     async def _open(self, text: str, attachments: Sequence[Part]) -> TurnStarted:
@@ -202,7 +204,7 @@ class Turn:
         cut = talk.cut(usage)
         measured = talk.counted(usage, message, turn_end=not message.calls)
         if message.calls:
-            await talk.write(measured)
+            talk.note(measured)
             await talk.keep(message)
             figures = talk.streaming(talk.meter.message(message))
         else:

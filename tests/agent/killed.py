@@ -1,0 +1,143 @@
+"""Runs a turn and a pass on a real store and dies at a given call of the journal: `python -m tests.agent.killed FOLDER`.
+
+Makes `FOLDER/start` once, then a copy of it for each call, before and after it is done, each worked on by a child that is
+gone at that point as with `kill -9`. Prints the names of the copies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.gate import Gate
+from ctxchat.agent.options import Options
+from ctxchat.agent.session import Session
+from ctxchat.agent.toolbox import Toolbox
+from ctxchat.core.budget import Window
+from ctxchat.core.journal import Partial, Record
+from ctxchat.models.scripted import ScriptedModel, calls, says
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+from ctxchat.storage.journal import Journal, open_journal
+from tests.agent.desk import Around, Echo, StillClock
+from tests.agent.test_compaction import LONG, Writer
+
+TURNS = 3
+QUESTION = "What is left to do?"
+ANSWER = "Nothing is left to do."
+OPTIONS = Options(keep_recent=2, prepare=False, consent="off", stream_figures_every=0.0)
+
+
+class Deadly:
+    """A journal that ends the process at its `at`-th call, `after` it is done or before."""
+
+    def __init__(self, journal: Journal, at: int, after: bool) -> None:
+        self._journal, self._at, self._after = journal, at, after
+        self.calls = 0
+
+    @property
+    def session(self) -> str:
+        return self._journal.session
+
+    def _reached(self, done: bool) -> None:
+        self.calls += not done
+        if self.calls == self._at and done == self._after:
+            os._exit(9)
+
+    async def write(self, *records: Record) -> None:
+        self._reached(False)
+        await self._journal.write(*records)
+        self._reached(True)
+
+    async def keep(self, partial: Partial) -> None:
+        self._reached(False)
+        await self._journal.keep(partial)
+        self._reached(True)
+
+    async def spill(self, name: str, text: str) -> str:
+        self._reached(False)
+        path = await self._journal.spill(name, text)
+        self._reached(True)
+        return path
+
+    async def close(self) -> None:
+        await self._journal.close()
+
+
+def session_of(journal: Deadly, state: object, model: ScriptedModel) -> Session:
+    clock, gate = StillClock(), Gate("all")
+    toolbox = Toolbox([Echo()], gate, clock, workspace="/")
+    talk = Conversation(
+        journal,
+        state,  # type: ignore[arg-type]
+        model,
+        OPTIONS,
+        clock,
+        system="You are a test.",
+        tools=toolbox.specs,
+        surroundings=Around(),
+    )
+    compactor = Compactor(talk, summariser=Writer("## Goal\nAnswer."))
+    return Session(talk, toolbox, gate, compactor, open_model=lambda name: model)
+
+
+async def work(folder: Path, at: int, after: bool, *, begin: bool) -> int:
+    """Turns with long results at the beginning; a pass and one more turn after that. How many calls the journal got."""
+    with Database(folder) as database:
+        name = sessions.create(database) if begin else sessions.rows(database)[0].id
+        opened = open_journal(database, name)
+        journal = Deadly(opened.journal, at, after)
+        model = ScriptedModel(replies(begin), window=Window(60_000, "configured"))
+        session = session_of(journal, opened.state, model)
+        if begin:
+            for number in range(TURNS):
+                await consume(session.send(f"question {number} {LONG}"))
+        else:
+            await consume(session.free_up(await session.preview()))
+            await consume(session.send(QUESTION))
+        await session.close()
+        return journal.calls
+
+
+def replies(begin: bool) -> list[object]:
+    if not begin:
+        return [calls(("echo", {"text": "looked"}), text="Looking. "), says(ANSWER)]
+    one = [calls(("echo", {"text": "long result\n", "times": 90})), says(LONG)]
+    return [reply for _ in range(TURNS) for reply in one]
+
+
+async def consume(stream: object) -> None:
+    async for _ in stream:  # type: ignore[attr-defined]
+        pass
+
+
+def in_a_child(what: Callable[[], object]) -> int:
+    """Run it in a process of its own; its exit code. No thread has been started here, so a fork is safe."""
+    child = os.fork()
+    if child == 0:
+        what()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def main(folder: Path) -> None:
+    start = folder / "start"
+    in_a_child(lambda: asyncio.run(work(start, 0, False, begin=True)))
+    at, code = 0, 9
+    while code == 9:
+        at += 1
+        for after in (False, True):
+            copy = folder / f"{at}-{'after' if after else 'before'}"
+            shutil.copytree(start, copy)
+            code = in_a_child(lambda c=copy, n=at, a=after: asyncio.run(work(c, n, a, begin=False)))
+            print(copy.name if code == 9 else f"whole:{copy.name}", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
