@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,6 +21,7 @@ from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.hooks import HookCommands, hooks_of
 from ctxchat.bootstrap.options import agent_options, compiler_of
 from ctxchat.bootstrap.reading import ReadOnlyJournal
+from ctxchat.bootstrap.shared import Shared
 from ctxchat.bootstrap.strategies import with_plugins
 from ctxchat.bootstrap.surroundings import WorkspaceSurroundings
 from ctxchat.bootstrap.tools import tools_for
@@ -38,9 +38,6 @@ from ctxchat.models.offline.summariser import OfflineSummariser
 from ctxchat.storage import files, loading, sessions
 from ctxchat.storage.journal import open_journal
 
-if TYPE_CHECKING:
-    from ctxchat.bootstrap.program import Program
-
 
 class Stored(msgspec.Struct, frozen=True):
     """A session as it was found. `read_only` says why it cannot be written, `problems` what was damaged or cut off."""
@@ -54,9 +51,9 @@ class Stored(msgspec.Struct, frozen=True):
 class Opening:
     """How sessions of a program are put together. `interactive` says that somebody can be asked."""
 
-    def __init__(self, program: Program, interactive: bool) -> None:
-        self._program = program
-        self._settings, self._agent = in_force(program.loaded.settings, program.flags, program.agent)
+    def __init__(self, shared: Shared, interactive: bool) -> None:
+        self._shared = shared
+        self._settings, self._agent = in_force(shared.loaded.settings, shared.flags, shared.agent)
         self._extensions = Extensions()
         self._missing: list[str] = []
         self._clock = SystemClock()
@@ -67,22 +64,22 @@ class Opening:
 
     async def open(self, session_id: str) -> Session:
         """A new session, or a stored one. Raises UsageError and StorageError."""
-        program = self._program
-        session = await program.find(session_id) if session_id else ""
-        model = program.model(program.flags.model or (await self._model_of(session) if session else ""))
+        shared = self._shared
+        session = await shared.find(session_id) if session_id else ""
+        model = shared.model(shared.flags.model or (await self._model_of(session) if session else ""))
         if not session:
-            session = await program.database.run(sessions.create, program.database, model=model.name)
+            session = await shared.database.run(sessions.create, shared.database, model=model.name)
         stored = await self._stored(session)
         toolbox = await asyncio.to_thread(self._toolbox, session)
         conversation = Conversation(
             stored.journal,
             stored.state,
             model,
-            agent_options(self._settings, model.name, program.flags.max_rounds),
+            agent_options(self._settings, model.name, shared.flags.max_rounds),
             self._clock,
-            system=f"{self._instructions()}\n\nThe folder: {program.workspace}",
+            system=f"{self._instructions()}\n\nThe folder: {shared.workspace}",
             tools=toolbox.specs,
-            surroundings=WorkspaceSurroundings(program.workspace, self._memory_file, self._providers()),
+            surroundings=WorkspaceSurroundings(shared.workspace, self._memory_file, self._providers()),
             compiler=compiler_of(self._settings),
             transforms=self._extensions.transforms(self._settings.context.transforms),
         )
@@ -98,14 +95,14 @@ class Opening:
             toolbox,
             self._gate,
             compactor,
-            open_model=program.model,
-            hooks=Hooks(hooks, conversation, compactor, HookCommands(program.workspace, os.environ)) if hooks else None,
+            open_model=shared.model,
+            hooks=Hooks(hooks, conversation, compactor, HookCommands(shared.workspace, os.environ)) if hooks else None,
             read_only=stored.read_only,
             notices=(*stored.problems, *self._extensions.problems, *self._missing),
         )
 
     async def _stored(self, session: str) -> Stored:
-        database = self._program.database
+        database = self._shared.database
         try:
             opened = await database.run(open_journal, database, session)
         except SessionBusy as busy:
@@ -115,22 +112,22 @@ class Opening:
 
     async def _model_of(self, session: str) -> str:
         """The model a stored session went on with, where it can still be had."""
-        row = await self._program.database.run(sessions.row, self._program.database, session)
+        row = await self._shared.database.run(sessions.row, self._shared.database, session)
         try:
-            self._program.model(row.model)
+            self._shared.model(row.model)
         except CtxchatError:
             return ""
         return row.model
 
     def _toolbox(self, session: str) -> Toolbox:
-        program = self._program
-        folder = files.session_folder(program.database.folder, session)
-        tools = list(tools_for(program, session, self._memory_file, None))
+        shared = self._shared
+        folder = files.session_folder(shared.database.folder, session)
+        tools = list(tools_for(shared, session, self._memory_file, None))
         tools += self._extensions.tools([tool.spec.name for tool in tools])
         if (wanted := self._agent.tools) is not None:
             self._missing = unknown_tools(self._agent, [tool.spec.name for tool in tools])
             tools = [tool for tool in tools if tool.spec.name in wanted]
-        return Toolbox(tools, self._gate, self._clock, workspace=str(program.workspace), session_folder=str(folder))
+        return Toolbox(tools, self._gate, self._clock, workspace=str(shared.workspace), session_folder=str(folder))
 
     def _instructions(self) -> str:
         """The agent's own, else the usual ones."""
@@ -138,8 +135,8 @@ class Opening:
 
     def _providers(self) -> list[ContextProvider]:
         """The providers of the settings, in their order."""
-        names, workspace = self._settings.context.providers, self._program.workspace
-        ours = {p.source_id: p for p in standard_providers(workspace, trusted=self._program.trusted)}
+        names, workspace = self._settings.context.providers, self._shared.workspace
+        ours = {p.source_id: p for p in standard_providers(workspace, trusted=self._shared.trusted)}
         theirs = self._extensions.providers([n for n in names if n not in ours], workspace)
         found = ours | theirs
         return [found[name] for name in names if name in found]
@@ -147,7 +144,7 @@ class Opening:
     def _summariser(self, model: ModelPort) -> Summariser:
         """Who writes summaries: the model set for it, else the one of the session; without one, sentences chosen by code."""
         chosen = self._settings.context.summary_model
-        writer = self._program.model(chosen.name) if chosen.name else model
+        writer = self._shared.model(chosen.name) if chosen.name else model
         if isinstance(writer, OfflineAssistant):
             return OfflineSummariser(writer.count)
         return ModelSummariser(writer, self._clock)

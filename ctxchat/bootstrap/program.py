@@ -5,42 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property
-from pathlib import Path
 
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.agents import in_force
-from ctxchat.bootstrap.choice import Overrides, model_port
 from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.opening import Opening
-from ctxchat.bootstrap.start import notices_of, sandbox_of, workspace_of
-from ctxchat.config import files as settings_files
+from ctxchat.bootstrap.shared import Shared
+from ctxchat.bootstrap.start import notices_of, workspace_of
 from ctxchat.config import paths
-from ctxchat.config.schema import Settings
-from ctxchat.config.trust import is_trusted
-from ctxchat.core.errors import UsageError
 from ctxchat.core.messages import Group
-from ctxchat.core.ports import ModelPort
 from ctxchat.core.search import Hit, Scope
 from ctxchat.models.discovery import FoundModel, discover
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
-from ctxchat.models.process import Worker
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.sessions import SessionRow
-from ctxchat.tools.sandbox import Sandbox
 
 
-class Program:
-    """Everything one start of ctxchat needs, for one workspace. Made by `started`, closed at its end."""
-
-    def __init__(self, flags: Flags, loaded: settings_files.Loaded, workspace: Path, database: Database) -> None:
-        self.flags = flags
-        self.loaded = loaded
-        self.workspace = workspace
-        self.database = database
-        self.agent = ""
-        self.worker = Worker(database.folder / "worker.log")
+class Program(Shared):
+    """Everything one start of ctxchat does, for one workspace. Made by `started`, closed at its end."""
 
     @classmethod
     @asynccontextmanager
@@ -56,11 +39,6 @@ class Program:
 
     # ── values ──
 
-    @property
-    def settings(self) -> Settings:
-        """As in force for the agent that was chosen."""
-        return in_force(self.loaded.settings, self.flags, self.agent)[0]
-
     def use_agent(self, name: str) -> None:
         """Sessions opened from now on are this agent's; without a name, the one the settings name. Raises UsageError."""
         in_force(self.loaded.settings, self.flags, name)
@@ -71,27 +49,10 @@ class Program:
         """What a person should know at the start, a sentence each."""
         return notices_of(self.loaded)
 
-    @cached_property
-    def sandbox(self) -> Sandbox:
-        """What shell commands run in; tried out the first time it is asked for."""
-        return sandbox_of(self.settings)
-
     @property
     def sandboxed(self) -> bool:
         """Shell commands run in a sandbox."""
         return bool(self.sandbox.kind)
-
-    @property
-    def trusted(self) -> bool:
-        """The person trusts this folder's own settings."""
-        return is_trusted(paths.config_dir(), self.workspace)
-
-    def model(self, name: str = "") -> ModelPort:
-        """A model by name; without one that of the flags and settings, else the offline assistant. Raises UsageError."""
-        flags = self.flags
-        chosen = name or self.settings.model or OFFLINE_NAME
-        overrides = Overrides(flags.api_base, flags.api_key_env, flags.window)
-        return model_port(chosen, self.settings, overrides, self.worker)
 
     # ── sessions ──
 
@@ -103,17 +64,6 @@ class Program:
     async def sessions(self) -> Sequence[SessionRow]:
         """All stored sessions, the one used last first."""
         return await self.database.run(sessions.rows, self.database)
-
-    async def newest(self) -> str:
-        """The id of the session used last. Raises UsageError when there is none."""
-        found = await self.database.run(sessions.latest, self.database)
-        if not found:
-            raise UsageError("There is no session to go on with.", "Leave --continue out to begin one.")
-        return found
-
-    async def find(self, prefix: str) -> str:
-        """A session's id from its beginning; the one used last for none. Raises UsageError."""
-        return await self.database.run(sessions.find, self.database, prefix) if prefix else await self.newest()
 
     async def delete(self, session_id: str) -> None:
         """The session and all that belongs to it."""

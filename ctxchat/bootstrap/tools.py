@@ -5,27 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ctxchat.bootstrap.recollection import Recollection
 from ctxchat.core.ports import ToolPort
 from ctxchat.tools.catalogue import standard_tools
 
-if TYPE_CHECKING:
-    from ctxchat.bootstrap.program import Program
-
 Ask = Callable[[str, Sequence[str]], Awaitable[str]]
 
 
-def tools_for(program: Program, session: str, memory_file: Path, ask: Ask | None) -> tuple[ToolPort, ...]:
+def tools_for(shared: Shared, session: str, memory_file: Path, ask: Ask | None) -> tuple[ToolPort, ...]:
     """Every tool the session offers, in the order a model is told of them."""
-    recall = Recollection(program.database, session)
+    recall = Recollection(shared.database, session)
     return standard_tools(
-        sandbox=program.sandbox,
+        sandbox=shared.sandbox,
         environ=os.environ,
         memory_file=memory_file,
         ask=ask,
         search=recall.search,
         show=recall.show,
-        web=program.settings.tools.web,
+        web=shared.settings.tools.web,
     )

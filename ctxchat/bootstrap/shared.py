@@ -1,0 +1,70 @@
+"""What every session of one start shares: flags and settings, the folder, the store, the model process.
+
+Opens no session itself and knows no screen.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from ctxchat.bootstrap.agents import in_force
+from ctxchat.bootstrap.choice import Overrides, model_port
+from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.start import sandbox_of
+from ctxchat.config import files as settings_files
+from ctxchat.config import paths
+from ctxchat.config.schema import Settings
+from ctxchat.config.trust import is_trusted
+from ctxchat.core.errors import UsageError
+from ctxchat.core.ports import ModelPort
+from ctxchat.models.offline import OFFLINE_NAME
+from ctxchat.models.process import Worker
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+from ctxchat.tools.sandbox import Sandbox
+
+
+class Shared:
+    """Values to read, and what is made from them on demand."""
+
+    def __init__(self, flags: Flags, loaded: settings_files.Loaded, workspace: Path, database: Database) -> None:
+        self.flags = flags
+        self.loaded = loaded
+        self.workspace = workspace
+        self.database = database
+        self.agent = ""
+        self.worker = Worker(database.folder / "worker.log")
+
+    @property
+    def settings(self) -> Settings:
+        """As in force for the agent that was chosen."""
+        return in_force(self.loaded.settings, self.flags, self.agent)[0]
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """What shell commands run in; tried out the first time it is asked for."""
+        return sandbox_of(self.settings)
+
+    @property
+    def trusted(self) -> bool:
+        """The person trusts this folder's own settings."""
+        return is_trusted(paths.config_dir(), self.workspace)
+
+    def model(self, name: str = "") -> ModelPort:
+        """A model by name; without one that of the flags and settings, else the offline assistant. Raises UsageError."""
+        flags = self.flags
+        chosen = name or self.settings.model or OFFLINE_NAME
+        overrides = Overrides(flags.api_base, flags.api_key_env, flags.window)
+        return model_port(chosen, self.settings, overrides, self.worker)
+
+    async def newest(self) -> str:
+        """The id of the session used last. Raises UsageError when there is none."""
+        found = await self.database.run(sessions.latest, self.database)
+        if not found:
+            raise UsageError("There is no session to go on with.", "Leave --continue out to begin one.")
+        return found
+
+    async def find(self, prefix: str) -> str:
+        """A session's id from its beginning; the one used last for none. Raises UsageError."""
+        return await self.database.run(sessions.find, self.database, prefix) if prefix else await self.newest()
