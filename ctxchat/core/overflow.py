@@ -82,7 +82,7 @@ def _verdict(reading: Reading, share: float | None, window: int) -> bool | None:
 
 
 def _coded(codes: list[str]) -> bool:
-    return any(code in NUMBERS or overflow_words.CODE.match(code) for code in codes)
+    return any(code in NUMBERS or overflow_words.CODE.match(code.replace("-", "_")) for code in codes)
 
 
 def _never(reading: Reading, words: str) -> bool:

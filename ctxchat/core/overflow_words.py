@@ -20,7 +20,7 @@ CODE = re.compile(
     r"(?!.*(?:\s|deadline|timeout|rate|quota|image|file|output|completion|param|not_?found|budget|usage|batch))"
     r"(?!.*(?:per_?(?:min|hour|day|sec|month)|tpm|rpm|concurren|throttl|credit|balance))"
     r"(?:.*(?:context|prompt|input|content_?length|max_?model_?len).*"
-    r"(?:exceed|too_?(?:long|large|many|big)|overflow|out_?of|limit_?(?:reached|error)|length_?error|exhausted)"
+    r"(?:exceed|too_?(?:long|large|many|big)|overflow|out_?of|limit(?:_?(?:reached|error|exceeded)|$)|length_?error|exhausted)"
     r"|.*(?:exceed|out_?of|too_?long).*context|tokens?_?limit_?reached)",
     re.I,
 )
@@ -41,7 +41,7 @@ _PROMPT = either(
     r"|messages|sequence|tokens|token[\s_-]?(?:count|limit|length|size|number|overflow|capacity)|tokenized"
     r"|input_ids|n_prompt|"
     r"kv[\s_-]?cache|slot|context\w{0,20}|prompt_(?!cache|logprobs|id\b)\w{1,12}|input_(?:tokens?|length))(?![a-z])",
-    r"上下文|输入|提示词?|对话|会话|字数|消息|请求内容|文本长度|\btokens?(?=\s{0,2}(?:数|超|过))|token数",
+    r"上下文|输入|提示词?|对话|会话|字数|消息|輸入|訊息|對話|內容長度|请求内容|文本长度|\btokens?(?=\s{0,2}(?:数|超|过))|token数",
     r"入力|プロンプト|コンテキスト|トークン|컨텍스트|입력|프롬프트|토큰|контекст|промпт|токен|запрос|сообщени",
     r"\b(?:contexto|contexte|kontext\w{0,8}|eingabe|entrada|mensaje|nachricht|jetons?)\b",
 )
@@ -67,9 +67,11 @@ _EXCESS = either(
     r"\b(?:insufficient|not enough|out of) (?:space|room|context)|no(?: more)? (?:space|room)",
     r"\b(?:reached|hit|at) (?:its |the |their |a )?(?:max\w*|limit)|(?:limit|length|max|context|size"
     r"|window)(?: has been| was| is)? (?:reached|hit)",
-    r"\b(?:is|are|was|been|context) (?:now )?(?:full|exhausted)\b|cache exhausted",
+    r"\b(?:is|are|was|been|context|window|limit|length) (?:now )?(?:full|exhausted|maxed out)\b|cache exhausted",
     r"\d\)?(?: tokens?)?\)? ?>=? ?(?:the )?(?:\w{1,20} ){0,2}\(?\d{2}",
     r"超过|超出|超限|过长|太长|超长|过大|大于|过多|太多|达到?上限|已满|超標|過長|超え|超過|長すぎ|オーバー|上限に達|초과|깁니다|너무",
+    r"\bover-?(?:length|limit|sized?)\b|\bexcessive\b|\btoo lengthy\b"
+    r"|\bmore \w{1,12} than (?:is |are )?(?:allowed|supported|permitted)|溢出",
     r"превы\w{1,8}|слишком|(?:больше|более) чем",
     r"\b(?:excede|excedido|supera|dépasse|überschreitet|überschritten|zu (?:lang|groß)|trop long|demasiado larg"
     r"|muito long|muitos)",
@@ -79,7 +81,7 @@ _EXCESS = either(
 
 _LIMIT = either(
     r"\b(?:max|maximum|limit|limited to|at most|up to|only|no more than|less than|fewer than|shorter than"
-    r"|longer than|supports?|allows?"
+    r"|longer than|(?<!not )supports?|allows?"
     r"|allowed|permitted|capacity|cannot be more than|cannot exceed)\b|must be <|<= ?\d|max_?(?:model|seq|input"
     r"|prompt|position|num)_?\w{0,12}",
 )
