@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from ctxchat.bootstrap.recollection import Recollection
+from ctxchat.bootstrap.shared import Shared
 from ctxchat.core.ports import ToolPort
 from ctxchat.tools.catalogue import standard_tools
 
