@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from ctxchat.core.plain import clean
+from ctxchat.storage.query import apart
 from ctxchat.storage.ranking import fold
 
 _BEFORE, _LENGTH = 60, 200  # characters
@@ -23,14 +25,14 @@ def snippet(
     pattern = _pattern(wanted)
     start = _first(text, pattern, near or 0)
     if start is None and parts:
-        pattern = re.compile("|".join(rf"{re.escape(fold(part))}\w*" for part in parts), re.IGNORECASE)
+        pattern = re.compile("|".join(_beginning(fold(part)) for part in parts), re.IGNORECASE)
         start = _first(text, pattern, near or 0)
     place = start or 0
     begin = max(0, place - _BEFORE)
     if begin:  # on a word, where one begins near
         begin = next((i + 1 for i in range(begin, min(begin + 20, place)) if text[i].isspace()), begin)
     part = text[begin : begin + _LENGTH]
-    marked = _mark(_one_line(part), pattern, marks)
+    marked = _mark(_one_line(clean(part)), pattern, marks)
     return f"{'…' if begin else ''}{marked}{'…' if begin + _LENGTH < len(text) else ''}"
 
 
@@ -55,6 +57,11 @@ def _loose(term: str) -> str:
     """The term as the index reads it: whatever stands between its words."""
     words = re.findall(r"\w+", fold(term)) or [term]
     return r"[\W_]+".join(re.escape(word) for word in words)
+
+
+def _beginning(part: str) -> str:
+    """Where a word begins so; anywhere in scripts without spaces."""
+    return rf"(?<![^\W_]){re.escape(part)}[^\W_]*" if apart(part) == part else re.escape(part)
 
 
 def _first(text: str, pattern: re.Pattern[str], near: int) -> int | None:

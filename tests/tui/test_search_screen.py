@@ -1,39 +1,74 @@
-"""Search on screen, over a real store."""
+"""Search on screen, over a real store and through the doors the composition root gives."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.widgets import Input, Static
+from textual.widgets import Input, OptionList, Static
+from textual.worker import WorkerCancelled
 
+from ctxchat.core.errors import StorageError
+from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Named, Sealed
-from ctxchat.core.messages import Message
-from ctxchat.storage import sessions
-from ctxchat.storage.archive import Hit, search
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.search import Hit, Scope
+from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
-from ctxchat.tui.screens.search import SearchScreen, highlighted
-from ctxchat.tui.widgets.rows import Rows
-from tests.tui.desk import Desk, at, history
+from ctxchat.tui.screens.reader import ReaderScreen
+from ctxchat.tui.screens.search import CLOSE, OPEN, SearchScreen, highlighted
+from ctxchat.tui.widgets.choice import Choice
+from tests.storage.samples import compaction
+from tests.tui.desk import Desk, Doors, at, history
 from tests.tui.panel_app import PanelApp
 
 UNASKED = object()
+NASTY = "The [bold]Cormorant[/] [@click=app.quit]flies[/] \x1b[2J\x1b]0;x\x07 at night"
 
 
-class Store:
-    """Who looks, in a real database with two sessions."""
+class Quoting(Desk):
+    """A session that remembers what it was asked to quote."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.quoted: list[tuple[str, str]] = []
+
+    async def quote(self, group: Group, source: str) -> Figures:
+        self.quoted.append((group.first.text, source))
+        return self.figures
+
+
+class Store(Doors):
+    """A real database with two sessions; a search for "wait" takes until `go`, one for "broken" fails."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.database = Database(folder)
-        self.here = sessions.create(self.database, records=[Named("harbour"), Sealed(history(3))])
-        said = group_messages([Message(1, "user", "The [bold]Cormorant[/] \x1b[2Jflies at night", at=at(5))])
+        self.here = sessions.create(
+            self.database, records=[Named("harbour"), Sealed(history(3)), compaction("k1", "g1")]
+        )
+        said = group_messages([Message(1, "user", NASTY, at=at(5))])
         self.there = sessions.create(self.database, records=[Named("birds [/x]"), Sealed(said)])
+        self.go = asyncio.Event()
+        self.asked: list[str] = []
 
-    async def search(self, query: str) -> list[Hit]:
-        return await self.database.run(search, self.database, query)
+    async def search(
+        self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
+    ) -> Sequence[Hit]:
+        self.asked.append(query)
+        if query == "wait":
+            await self.go.wait()
+        if query == "broken":
+            raise StorageError("The database cannot be read.")
+        return archive.search(self.database, query, scope=scope, limit=limit, marks=marks)
+
+    async def group(self, session_id: str, message_id: str) -> Group:
+        return archive.group_of(self.database, session_id, message_id)
 
 
 @pytest.fixture
@@ -46,7 +81,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 class Opened(PanelApp):
     def __init__(self, store: Store, words: str = "") -> None:
         super().__init__()
-        self.desk = Desk()
+        self.desk = Quoting()
         self.desk.id = store.here
         self.over = SearchScreen(store, self.desk, words)
         self.result: Any = UNASKED
@@ -57,54 +92,127 @@ class Opened(PanelApp):
     def take(self, result: Any) -> None:
         self.result = result
 
-    async def typed(self, pilot: Any, words: str) -> list[str]:
-        self.over.query_one(Input).value = words
-        await pilot.press("enter")
+    @property
+    def lines(self) -> list[str]:
+        found = self.over.query_one("#hits", OptionList)
+        return [str(found.get_option_at_index(i).prompt) for i in range(found.option_count)]
+
+    async def settled(self, pilot: Any) -> list[str]:
+        await pilot.pause()
+        with suppress(WorkerCancelled):  # a search that a newer one took the place of
+            await self.over.workers.wait_for_complete()
         await self.over.workers.wait_for_complete()
         await pilot.pause()
-        rows = self.over.query_one(Rows)
-        return [rows.render_line(y).text for y in range(1, 1 + max(1, len(rows.items)))]
+        return self.lines
+
+    async def typed(self, pilot: Any, words: str) -> list[str]:
+        self.over.query_one(Input).focus().value = words
+        await pilot.press("enter")
+        return await self.settled(pilot)
+
+    def text(self, which: str) -> str:
+        return str(self.over.query_one(which, Static).render())
 
 
 async def test_a_hit_in_another_session_is_gone_to(store: Store) -> None:
     app = Opened(store)
     async with app.run_test(size=(120, 30)) as pilot:
-        lines = await app.typed(pilot, "cormorant flies")
-        assert "The [bold]Cormorant[/]" in lines[0] and "birds [/x]" in lines[0] and "in view" in lines[0]
-        assert "\x1b" not in app.export_screenshot()
-        assert "Cormorant" in str(app.over.query_one("#found", Static).render())
+        (line,) = await app.typed(pilot, "cormorant flies")
+        assert "The [bold]Cormorant[/] [@click=app.quit]flies[/]" in line
+        assert "birds [/x]" in line and "in view" in line and "tokens" in line
+        assert "\x1b" not in line and "Cormorant" in app.text("#passage")
         await pilot.press("enter")
         assert app.result == (store.there, "g1")
 
 
-async def test_a_hit_of_this_session_is_put_back(store: Store) -> None:
+async def test_a_hit_of_this_session_is_put_back_and_another_is_quoted(store: Store) -> None:
+    app = Opened(store)
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        lines = await app.typed(pilot, '"day 2"')
+        assert "this session" in lines[0]
+        await pilot.press("r")
+        await app.settled(pilot)
+        assert app.desk.state.ledger.groups[-1].source.startswith("restore:")
+        await app.typed(pilot, "cormorant flies")
+        await pilot.press("r")
+        await app.settled(pilot)
+        assert app.desk.quoted == [(NASTY, "birds [/x]")]
+
+
+async def test_filters_by_session_speaker_and_pass(store: Store) -> None:
     app = Opened(store)
     async with app.run_test(size=(120, 30)) as pilot:
-        lines = await app.typed(pilot, '"day 2"')
-        assert lines and "this one" in lines[0]
-        await pilot.press("r")
-        await app.over.workers.wait_for_complete()
-        assert app.desk.state.ledger.groups[-1].source.startswith("restore:")
+        everywhere = await app.typed(pilot, "day")
+        assert any("put away" in line for line in everywhere) and any("in view" in line for line in everywhere)
+        await pilot.press("w")
+        assert app.over.query_one("#role", Choice).value == "you"
+        assert all("you ·" in line for line in await app.settled(pilot))
+        await pilot.press("t")
+        before = await app.settled(pilot)
+        assert len(before) == 3 and app.over.scope.before == "last"
+        await pilot.press("t")
+        assert await app.settled(pilot) == []
+        assert "Fewer filters" in app.text("#nothing")
+        await pilot.press("t", "s")
+        assert len(await app.settled(pilot)) == 3
+        await pilot.press("w", "w")
+        assert all("result of run" in line or "result of read" in line for line in await app.settled(pilot))
 
 
-async def test_nothing_found_is_said_and_esc_leaves(store: Store) -> None:
+async def test_typing_searches_by_itself_and_an_old_answer_is_dropped(store: Store) -> None:
     app = Opened(store)
-    async with app.run_test(size=(80, 24)) as pilot:
-        assert "Nothing found." in (await app.typed(pilot, "zzzzzz"))[0]
+    async with app.run_test(size=(40, 20)) as pilot:
+        field = app.over.query_one(Input)
+        await pilot.press(*"wait")
+        await pilot.pause(0.3)
+        assert store.asked[-1] == "wait" and app.lines == []
+        field.value = "cormorant"
+        assert len(await app.settled(pilot)) >= 1
+        store.go.set()
+        await pilot.pause(0.05)
+        assert len(app.lines) >= 1 and field.value == "cormorant"
+        field.value = ""
+        await app.settled(pilot)
+        assert "Everything ever said" in app.text("#nothing")
+
+
+async def test_nothing_found_a_fault_and_the_way_out(store: Store) -> None:
+    app = Opened(store)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        assert await app.typed(pilot, "zz[y]zzzz") == []
+        assert "Nothing found for zz[y]zzzz." in app.text("#nothing")
+        await pilot.press("r", "v", "down", "backspace")
+        await app.typed(pilot, "broken")
+        assert app.result is UNASKED and app.is_running
         await pilot.press("escape")
         assert app.result is None
 
 
-async def test_typing_searches_by_itself(store: Store) -> None:
+async def test_one_is_read_whole_and_put_back_from_there(store: Store) -> None:
+    app = Opened(store, "day")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        await app.settled(pilot)
+        await pilot.press("v")
+        await app.settled(pilot)
+        assert isinstance(app.screen, ReaderScreen)
+        await pilot.press("r")
+        await app.settled(pilot)
+        assert app.desk.state.ledger.groups[-1].source.startswith("restore:")
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 20), (20, 8)])
+async def test_every_size_shows_the_word_that_was_found(store: Store, size: tuple[int, int]) -> None:
+    far = "word " * 200 + "the anchor is here" + " word" * 200
+    sessions.append(store.database, store.there, Sealed((Group("g9", "reply", (Message(9, "assistant", far),), 1),)))
     app = Opened(store)
-    async with app.run_test(size=(40, 20)) as pilot:
-        await pilot.press(*"cormorant")
-        await app.over.workers.wait_for_complete()
-        await pilot.pause()
-        assert len(app.over.query_one(Rows).items) >= 1
+    async with app.run_test(size=size) as pilot:
+        (line,) = await app.typed(pilot, "anchor")
+        assert "anchor" in line.split("\n")[0][: size[0]]
+        assert all(len(part) <= max(16, size[0] - 2) for part in line.split("\n"))
 
 
 def test_what_was_found_stands_out() -> None:
-    shown = highlighted("a «b» [c] «d»")
+    shown = highlighted(f"a {OPEN}b{CLOSE} [c] {OPEN}d{CLOSE}")
     assert shown.plain == "a b [c] d"
     assert [shown.plain[s.start : s.end] for s in shown.spans if "bold" in str(s.style)] == ["b", "d"]

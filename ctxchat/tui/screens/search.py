@@ -1,161 +1,237 @@
-"""Search over everything ever said: in view or put away, in this session or another."""
+"""Search over everything ever said: in view or put away, in this session or another. What is found can be gone to or put back."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
-from typing import Protocol
+from pathlib import Path
 
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.containers import Horizontal
 from textual.content import Content
+from textual.events import Resize
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
 
-from ctxchat.tui.figures_text import count, day_and_clock
+from ctxchat.core.figures import Figures
+from ctxchat.core.messages import Group
+from ctxchat.core.search import NEWEST, Hit, Scope
+from ctxchat.tui.figures_text import count, day_and_clock, percent, tilde
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
-from ctxchat.tui.services import ChatSession
+from ctxchat.tui.screens.reader import ReaderScreen
+from ctxchat.tui.services import ChatSession, Services
 from ctxchat.tui.text import clean, one_line, short
-from ctxchat.tui.widgets.rows import Cell, Column, Rows
+from ctxchat.tui.widgets.choice import Choice
 
-OPEN, CLOSE = "«", "»"
-"""What stands around the words that were found."""
+OPEN, CLOSE = "\ue000", "\ue001"
+"""What stands around the words that were found: characters no snippet holds otherwise."""
 
-PAUSE = 0.2
+PAUSE = 0.12
 """Seconds of rest after a key before a search begins."""
+
+HITS = 50
+
+FOUND = "bold $text-accent"
 
 WHO = {"user": "you", "assistant": "answer", "tool": "result", "system": "system"}
 
-COLUMNS = (
-    Column("who", 7, rank=2),
-    Column("what", least=30),
-    Column("tokens", 7, right=True, rank=1),
-    Column("turn", 4, right=True, rank=5),
-    Column("session", 20, rank=3),
-    Column("when", 13, right=True, rank=4),
-    Column("", 8, rank=6),
-)
+PLACES = ("all sessions", "this session")
+ROLES = {"anyone": "", "you": "user", "answers": "assistant", "tool results": "tool"}
+TIMES = {
+    "any time": Scope(),
+    "before last compaction": Scope(before=NEWEST),
+    "since last compaction": Scope(after=NEWEST),
+}
+
+START = "Everything ever said is searched, in every session, what was put away too."
 
 
-class Hit(Protocol):
-    """One message found. `tokens` is what putting it back would cost, `compaction` the one that put it away, or empty."""
-
-    @property
-    def session(self) -> str: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def snippet(self) -> str: ...
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def compaction(self) -> str: ...
-    @property
-    def turn(self) -> int: ...
-    @property
-    def at(self) -> str: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-
-
-class Searcher(Protocol):
-    """Who looks: hits for these words, the best first, what was found between « and ». Raises StorageError."""
-
-    async def search(self, query: str) -> Sequence[Hit]: ...
-
-
-def highlighted(snippet: str) -> Content:
-    """The snippet with what was found made to stand out."""
+def highlighted(marked: str, width: int = 0) -> Content:
+    """A snippet with what was found made to stand out; in `width` cells the first of it is on screen."""
     shown = Content("")
-    for i, piece in enumerate(clean(snippet).replace(CLOSE, OPEN).split(OPEN)):
-        shown = shown.append(Content.styled(piece, "bold $text-accent") if i % 2 else Content(piece))
+    for i, piece in enumerate(re.split(f"[{OPEN}{CLOSE}]", clean(marked))):
+        shown = shown.append(Content.styled(piece, FOUND) if i % 2 else Content(piece))
+    first = min((span.start for span in shown.spans), default=0)
+    if width and first > width // 2:
+        shown = Content("…").append(shown[first - width // 3 :])
     return shown
+
+
+def passage_of(hit: Hit) -> Content:
+    """The lines around what was found, the same words standing out."""
+    words = {found.casefold() for found in re.findall(f"{OPEN}([^{CLOSE}]*){CLOSE}", hit.snippet)}
+    text = clean(hit.passage)
+    pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True) if word.strip())
+    shown = Content(text)
+    for match in re.finditer(pattern, text, re.IGNORECASE) if pattern else ():
+        shown = shown.stylize(FOUND, match.start(), match.end())
+    return shown
+
+
+class Hits(OptionList):
+    """The list of what was found; its footer says what Enter does."""
+
+    BINDINGS = [Binding("enter", "select", "go there", key_display="enter")]
 
 
 class SearchScreen(Panel[tuple[str, str]]):
     """Comes back with a session's id and the group to go to there, or None."""
 
+    CSS_PATH = Path(__file__).parent.parent / "search.tcss"
+
     BINDINGS = [
-        Binding("enter", "open", "go there", key_display="enter"),
         Binding("r", "restore", "put back here"),
-        Binding("slash", "find", "search", key_display="/"),
-        Binding("escape", "back", "back"),
+        Binding("v", "view", "read it whole"),
+        Binding("s", "filter('place')", "session"),
+        Binding("w", "filter('role')", "who"),
+        Binding("t", "filter('time')", "when"),
+        Binding("slash", "find", "words", key_display="/"),
+        Binding("down", "into", show=False),
+        Binding("escape", "back", "back", key_display="esc"),
     ]
 
-    def __init__(self, searcher: Searcher, session: ChatSession, words: str = "") -> None:
+    def __init__(self, services: Services, session: ChatSession, words: str = "") -> None:
         super().__init__(name="search", classes="panel")
-        self._searcher, self._session, self._words = searcher, session, words
+        self._services, self._session, self._words = services, session, words
+        self._hits: Sequence[Hit] = ()
 
     def compose(self) -> ComposeResult:
         yield Heading("Search")
         yield Input(self._words, placeholder='words that were said; "…" keeps them together', compact=True)
-        yield Rows(COLUMNS, self._cells, empty="Type what you look for.")
-        yield Static(id="found", markup=False)
+        with Horizontal(id="filters"):
+            yield Choice(PLACES, id="place")
+            yield Choice(tuple(ROLES), id="role")
+            yield Choice(tuple(TIMES), id="time")
+        yield Static(START, id="nothing", markup=False)
+        yield Hits(id="hits", markup=False)
+        yield Static(id="passage", markup=False)
         yield self.footer()
 
     def on_mount(self) -> None:
+        self._show((), "")
         self.set_focus(self.query_one(Input))
 
     # ── what it shows ──
 
     @property
     def home(self) -> Widget | None:
-        rows = self.query_one(Rows)
-        return rows if rows.items else None
+        return self._list if self._hits else None
+
+    @property
+    def _list(self) -> OptionList:
+        return self.query_one("#hits", OptionList)
+
+    @property
+    def chosen(self) -> Hit | None:
+        """The hit under the cursor."""
+        place = self._list.highlighted
+        return self._hits[place] if place is not None and place < len(self._hits) else None
+
+    @property
+    def scope(self) -> Scope:
+        """Where to look, as the filters say."""
+        time = TIMES[self.query_one("#time", Choice).value]
+        here = self.query_one("#place", Choice).value == PLACES[1]
+        role = ROLES[self.query_one("#role", Choice).value]
+        return Scope(session=self._session.id if here else "", role=role, before=time.before, after=time.after)  # type: ignore[arg-type]
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        self.run_worker(self._search(event.value, PAUSE), group="search", exclusive=True, exit_on_error=False)
+        self._look(PAUSE)
 
-    async def _search(self, words: str, pause: float) -> None:
+    def on_choice_changed(self, event: Choice.Changed) -> None:
+        self._look(0)
+
+    def _look(self, pause: float) -> None:
+        """Search for what stands in the field; an answer to something older is dropped."""
+        self.run_worker(self._search(pause), group="search", exclusive=True, exit_on_error=False)
+
+    async def _search(self, pause: float) -> None:
         await asyncio.sleep(pause)
-        hits = await self.attempt(self._searcher.search(words)) if words.strip() else ()
-        rows = self.query_one(Rows)
-        rows.retitle(COLUMNS, "Nothing found." if words.strip() else "Type what you look for.")
-        rows.show(hits or (), at=0)
-        self.query_one(Heading).show("Search", count(len(hits), "hit") if hits else "")
+        words = self.query_one(Input).value.strip()
+        found: Sequence[Hit] | None = ()
+        if words:
+            found = await self.attempt(self._services.search(words, self.scope, limit=HITS, marks=(OPEN, CLOSE)))
+        self._show(found or (), words)
 
-    def _cells(self, hit: Hit) -> tuple[Cell, ...]:
-        here = hit.session == self._session.id
-        return (
-            (WHO.get(hit.role, one_line(hit.role, 10)), "dim"),
-            one_line(hit.snippet.replace(OPEN, "").replace(CLOSE, ""), 300),
-            short(hit.tokens),
-            (str(hit.turn) if hit.turn else "", "dim"),
-            ("this one" if here else one_line(hit.title, 60) or "without a title", "dim"),
-            (day_and_clock(hit.at), "dim"),
-            ("put away" if hit.compaction else "in view", "dim"),
+    def _show(self, hits: Sequence[Hit], words: str) -> None:
+        self._hits = hits
+        self._draw()
+        self._list.highlighted = 0 if hits else None
+        self.set_class(not hits, "-nothing")
+        narrowed = self.scope != Scope()
+        nothing = f"Nothing found for {one_line(words, 60)}." + (
+            " Fewer filters may help: s, w, t." if narrowed else ""
         )
+        self.query_one("#nothing", Static).update(nothing if words else START)
+        tail = f"the {len(hits)} best" if len(hits) == HITS else count(len(hits), "hit") if hits else ""
+        self.query_one(Heading).show("Search", tail)
+        self._show_passage()
 
-    def on_rows_moved(self, event: Rows.Moved) -> None:
-        hit: Hit | None = event.item
-        words = highlighted(hit.snippet) if hit else Content("")
-        where = Content.styled(f"\n{clean(hit.message)}, turn {hit.turn}, {clean(hit.title)}" if hit else "", MUTED)
-        self.query_one("#found", Static).update(words.append(where))
+    def _draw(self) -> None:
+        place = self._list.highlighted
+        self._list.set_options([Option(self._lines(hit)) for hit in self._hits])
+        self._list.highlighted = place
+
+    def on_resize(self, event: Resize) -> None:
+        if self._hits:
+            self.call_after_refresh(self._draw)
+
+    def _lines(self, hit: Hit) -> Content:
+        """Two lines: the words, and where they stand and what putting them back costs."""
+        width = max(16, (self.size.width or 80) - 4)
+        here = hit.session == self._session.id
+        who = f"{WHO.get(hit.role, hit.role)}{' of ' + hit.tool if hit.tool and hit.role == 'tool' else ''}"
+        facts = [
+            one_line(who, 24),
+            f"{short(hit.tokens)} tokens",
+            "this session" if here else one_line(hit.title, 30) or "without a title",
+            *([f"turn {hit.turn}"] if hit.turn else []),
+            day_and_clock(hit.at),
+            "put away" if hit.compaction else "in view",
+        ]
+        line = ""
+        for fact in filter(None, facts):
+            if len(line) + 3 + len(fact) <= width:
+                line += f" · {fact}" if line else fact
+        words = highlighted(hit.snippet, width).truncate(width, ellipsis=True)
+        return words.append("\n").append(Content.styled(line, MUTED))
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        self._show_passage()
+
+    def _show_passage(self) -> None:
+        hit = self.chosen
+        self.query_one("#passage", Static).update(passage_of(hit) if hit else "")
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "restore" and self.is_mounted:
-            hit: Hit | None = self.query_one(Rows).current
-            return hit is not None and hit.session == self._session.id
+        if action in ("restore", "view") and self.is_mounted:
+            return self.chosen is not None
         return True
 
     # ── what is done ──
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.run_worker(self._now(event.value), group="search", exclusive=True, exit_on_error=False)
+        self.run_worker(self._now(), group="search", exclusive=True, exit_on_error=False)
 
-    async def _now(self, words: str) -> None:
-        await self._search(words, 0)
+    async def _now(self) -> None:
+        await self._search(0)
+        self.action_into()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.action_open()
+
+    def action_into(self) -> None:
+        """From the field to the hits."""
         if self.home:
             self.set_focus(self.home)
 
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        self.action_open()
+    def action_filter(self, which: str) -> None:
+        self.query_one(f"#{which}", Choice).step()
 
     def action_find(self) -> None:
         self.set_focus(self.query_one(Input))
@@ -164,15 +240,36 @@ class SearchScreen(Panel[tuple[str, str]]):
         self.dismiss(None)
 
     def action_open(self) -> None:
-        hit: Hit | None = self.query_one(Rows).current
-        if hit is not None:
+        if hit := self.chosen:
             self.dismiss((hit.session, hit.group))
 
+    def action_view(self) -> None:
+        if hit := self.chosen:
+            self.run_worker(self._view(hit), group="verb", exit_on_error=False)
+
+    async def _view(self, hit: Hit) -> None:
+        group = await self.attempt(self._services.group(hit.session, hit.message))
+        message = next((m for m in group.messages if m.id == hit.message), None) if group else None
+        if message is not None:
+            self.app.push_screen(
+                ReaderScreen(message), lambda wish: self.action_restore() if wish == "restore" else None
+            )
+
     def action_restore(self) -> None:
-        hit: Hit | None = self.query_one(Rows).current
-        if hit is not None:
+        if hit := self.chosen:
             self.run_worker(self._restore(hit), group="verb", exit_on_error=False)
 
     async def _restore(self, hit: Hit) -> None:
-        if await self.attempt(self._session.restore(hit.group)) is not None:
-            self.notify(f"Put back at the end, as a quotation: {short(hit.tokens)} tokens.", markup=False)
+        figures = await self.attempt(self._put_back(hit))
+        if figures is None:
+            return
+        full = f"Put back at the end, as a quotation: the window is {tilde(figures)}{percent(figures.pressure)} full."
+        over = figures.used - figures.limit
+        words = f"{full} That is {short(over)} too much: free up some of it." if over > 0 else full
+        self.notify(words, severity="warning" if over > 0 else "information", markup=False)
+
+    async def _put_back(self, hit: Hit) -> Figures:
+        if hit.session == self._session.id:
+            return await self._session.restore(hit.group)
+        group: Group = await self._services.group(hit.session, hit.message)
+        return await self._session.quote(group, hit.title)
