@@ -93,7 +93,7 @@ def search(query: str, limit: int) -> None:
         return
     for hit in hits:
         where = f"{hit.session} {hit.message} {hit.role}, {hit.tokens} tokens"
-        click.echo(f"{where}{', put away by ' + hit.compaction if hit.compaction else ''}\n  {hit.snippet}")
+        click.echo(clean(f"{where}{', put away by ' + hit.compaction if hit.compaction else ''}\n  {hit.snippet}"))
     if not hits:
         click.echo("Nothing found.", err=True)
 

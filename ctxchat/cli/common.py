@@ -74,8 +74,8 @@ def emit(value: object) -> None:
 
 
 def narrate(text: str) -> None:
-    """A line for people, on standard error."""
-    click.echo(text, err=True)
+    """A line for people, on standard error; foreign text in it is made harmless."""
+    click.echo(clean(text), err=True)
 
 
 def readable(path: str) -> Path:

@@ -71,7 +71,7 @@ def check(file: str) -> None:
     click.get_current_context().exit(2 if texts else 0)
 
 
-@command.command("set")
+@command.command("set", context_settings={"ignore_unknown_options": True})  # a value may begin with a minus
 @click.argument("key")
 @click.argument("value")
 @common_options

@@ -10,8 +10,9 @@ import msgspec
 
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.program import Program
-from ctxchat.cli.common import common_options, emit, flags, run_async, table
+from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table
 from ctxchat.core import openai
+from ctxchat.core.plain import clean
 from ctxchat.models import dialects
 from ctxchat.storage import exporting, importing, loading, sessions
 from ctxchat.storage.files import write_private
@@ -60,12 +61,12 @@ def show(session: str) -> None:
             row = await program.database.run(sessions.row, program.database, found)
             loaded = await program.database.run(loading.load, program.database, found)
         for problem in loaded.problems:
-            click.echo(f"! {problem}", err=True)
+            narrate(f"! {problem}")
         if flags().json:
             record = list(exporting.record_lines(loaded.state.ledger.groups))
             emit(msgspec.to_builtins(row) | {"record": record, "problems": list(loaded.problems)})
         else:
-            sys.stdout.write(exporting.export_record(loaded.state, "markdown"))
+            sys.stdout.write(clean(exporting.export_record(loaded.state, "markdown")))
 
     run_async(work())
 

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,13 +90,15 @@ Cli = Callable[..., Ran]
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     """A fresh person, in their folder."""
     home = Home(tmp_path)
     for name, value in home.environ.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(home.work)
-    return home
+    with Path(os.devnull).open() as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        yield home
 
 
 @pytest.fixture
