@@ -25,10 +25,11 @@ from ctxchat.core.journal import Measured, Named, Partial, Record, Sealed, Sessi
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.tokens import Calibration
 from ctxchat.core.view import Insert
+from ctxchat.models.discovery import FoundModel
 from ctxchat.models.scripted import ScriptedModel
+from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.sandbox import Sandbox
-from ctxchat.tui.services import ModelRow, SessionRow
 
 MODEL = "anthropic/claude-sonnet-4-5"
 TURNS = 46
@@ -217,20 +218,20 @@ class DemoServices:
         state: SessionState = self._session.state
         count, used = len(state.ledger.messages()), self._session.figures.used
         return [
-            SessionRow("harbour", "harbour-logger", moment(0), moment(322), count, MODEL, used, 2),
+            SessionRow("harbour", "harbour-logger", moment(0), moment(322), count, MODEL, used, 2, ""),
             SessionRow(
                 "night", "what about the night shift?", moment(120), moment(250), 96, MODEL, 40_200, 1, "harbour"
             ),
             SessionRow("poll", "try with polling every 30 s", moment(130), moment(180), 38, MODEL, 20_100, 0, "night"),
-            SessionRow("notes", "release notes for 0.4", moment(1), moment(40), 12, "ollama/qwen3:8b", 4_000, 0),
+            SessionRow("notes", "release notes for 0.4", moment(1), moment(40), 12, "ollama/qwen3:8b", 4_000, 0, ""),
         ]
 
-    async def models(self) -> Sequence[ModelRow]:
+    async def models(self) -> Sequence[FoundModel]:
         return [
-            ModelRow("offline/assistant", "ctxchat", True, 32_768, "configured", 0.0, 0.0, "quotes your files"),
-            ModelRow(MODEL, "anthropic", True, 200_000, "catalogue", 3.0, 15.0),
-            ModelRow("ollama/qwen3:8b", "ollama", True, 40_960, "loaded", 0.0, 0.0, "on this machine"),
-            ModelRow("openai/gpt-5", "openai", False, 272_000, "catalogue", 1.25, 10.0, "no key: OPENAI_API_KEY"),
+            FoundModel("offline/assistant", "ctxchat", True, 32_768, "configured", 0.0, 0.0, "quotes your files"),
+            FoundModel(MODEL, "anthropic", True, 200_000, "catalogue", 3.0, 15.0),
+            FoundModel("ollama/qwen3:8b", "ollama", True, 40_960, "loaded", 0.0, 0.0, "on this machine"),
+            FoundModel("openai/gpt-5", "openai", False, 272_000, "catalogue", 1.25, 10.0, "no key: OPENAI_API_KEY"),
         ]
 
     async def delete(self, session_id: str) -> None:

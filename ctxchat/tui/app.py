@@ -1,54 +1,56 @@
-"""The application: owns the session and the work under way, starts commands, and hands events to the chat screen.
+"""The application: keys, themes, settings, which screen is on top, and what a click or a command starts.
 
-What commands do is in `actions`, what is on screen in `screens`. Started by the composition root with everything it needs.
+What commands do is in `actions`, what runs in `work`, what is on screen in `screens`. Started by the composition root with
+everything it needs.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from textual import work
 from textual.app import App
 from textual.screen import Screen
-from textual.worker import Worker, WorkerError, WorkerState
+from textual.worker import Worker, WorkerState
 
 from ctxchat.config.files import Loaded, load
 from ctxchat.config.paths import config_dir, user_file
 from ctxchat.config.schema import Settings
 from ctxchat.config.theme import Theme
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.events import Stamped
 from ctxchat.tui import commands
+from ctxchat.tui.actions import ACTIONS, reinsert
 from ctxchat.tui.input_history import InputHistory
+from ctxchat.tui.palette import CommandSource, bindings
 from ctxchat.tui.screens.chat import ChatScreen
+from ctxchat.tui.screens.panel import Panel
 from ctxchat.tui.services import ChatSession, Services
 from ctxchat.tui.text import clean, one_line
 from ctxchat.tui.theming import DEFAULTS, textual_theme
+from ctxchat.tui.widgets.banner import BranchOffer
 from ctxchat.tui.widgets.blocks import CompactionMark
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.suggestion import SuggestionPanel
+from ctxchat.tui.work import Work
 
 if TYPE_CHECKING:
     from textual.widgets import Markdown
 
-PATIENCE = 5.0
-"""Seconds that work under way is given to end when the app is left."""
+Result = TypeVar("Result")
 
 LONG_WORK = 10.0
 """Seconds from which the end of a turn is announced to a person who is elsewhere."""
 
 
 class CtxchatApp(App[int]):
-    """Thin: session, worker, commands."""
+    """Thin: keys, themes, screens, clicks. Fulfils `host.Host`."""
 
     TITLE = "ctxchat"
     CSS_PATH = [Path(__file__).with_name(name) for name in ("ctxchat.tcss", "panels.tcss")]
-    COMMANDS = {commands.CommandSource}
+    COMMANDS = {CommandSource}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     PAUSE_GC_ON_SCROLL = True
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (110, "-wide")]
@@ -70,13 +72,10 @@ class CtxchatApp(App[int]):
         super().__init__()
         self.services, self.settings = services, settings
         self.keys: commands.Keys = keys if keys is not None else commands.default_keys()
-        self.session: ChatSession | None = None
         self.load_settings = load_settings or partial(load, services.workspace)
         self.settings_file = settings_file or user_file(config_dir())
         self._session_id = session_id
         self._notices = tuple(notices)
-        self._queue: list[str] = []
-        self._work: Worker[None] | None = None
         self._opened = ""
         self.chat = ChatScreen(
             services.workspace.name,
@@ -84,7 +83,9 @@ class CtxchatApp(App[int]):
             InputHistory(history_file),
             sandboxed=services.sandboxed,
             show_reasoning=settings.interface.show_reasoning,
+            soft_mark=settings.context.prepare.soft_mark if settings.context.prepare.enabled else 0.0,
         )
+        self.work = Work(self.chat, services, self._start_turn, self._alert)
         for theme in themes.values():
             self.register_theme(textual_theme(theme))
         if settings.theme in themes:  # before anything is painted: setting it later parses all style sheets once more
@@ -95,7 +96,7 @@ class CtxchatApp(App[int]):
 
     def _bind(self) -> None:
         self._bindings = self._plain.copy()
-        for binding in commands.bindings(self.keys):
+        for binding in bindings(self.keys):
             for key in binding.key.split(","):
                 self._bindings.bind(key, binding.action, binding.description, show=False, priority=True)
         for key in self.keys.get("interrupt", ()):
@@ -113,18 +114,19 @@ class CtxchatApp(App[int]):
         """Edited settings, without a new start: theme and keys (those of the composer wait for the next start)."""
         self.settings, self.keys = loaded.settings, loaded.keys.keys
         self._bind()
-        self._wear(loaded.settings.theme)
+        self.wear(loaded.settings.theme)
         for text in loaded.notices:
             self.chat.notice("warning", text)
 
-    def _wear(self, theme: str) -> None:
+    def wear(self, theme: str) -> None:
+        """Another theme, where there is one of that name."""
         if theme in self.available_themes:
             self.theme = theme
         elif theme:
             self.chat.announce(f"There is no theme {one_line(theme, 40)}. /theme shows those there are.")
 
     def on_mount(self) -> None:
-        self.call_after_refresh(self._wear, self.settings.theme)
+        self.call_after_refresh(self.wear, self.settings.theme)
         self.call_after_refresh(self._start)
 
     def _start(self) -> None:
@@ -136,14 +138,14 @@ class CtxchatApp(App[int]):
         for text in (*self._notices, *self.services.notices):
             self.chat.announce(text)
         try:
-            await self.switch_session(self._session_id)
+            await self.work.switch(self._session_id)
         except CtxchatError as problem:
             self.chat.announce(str(problem))
             if self._session_id:
-                await self.switch_session("")
+                await self.work.switch("")
         await self.services.warm_up()
-        if self.session:
-            self.chat.show_figures(await self.session.measure())
+        if session := self.session:
+            self.chat.show_figures(await session.measure())
             self.chat.show_header()
 
     def _list_files(self) -> None:
@@ -161,108 +163,49 @@ class CtxchatApp(App[int]):
 
     async def leave(self) -> None:
         """Stop what runs, give the session free, go."""
-        self._queue.clear()
-        self.interrupt()
-        if self._work and self._busy:
-            with suppress(WorkerError, TimeoutError):  # it was cancelled, or failed: either way it is over
-                await asyncio.wait_for(self._work.wait(), PATIENCE)
-        if self.session:
-            await self.session.close()
+        await self.work.close()
         await self.services.close()
         self.exit(0)
 
-    # ── the session ──
-
-    def open_session(self) -> ChatSession:
-        """The session on screen. Raises CtxchatError before there is one."""
-        if self.session is None:
-            raise CtxchatError("The session is still being opened.", "Try again in a moment.")
-        return self.session
-
-    def idle_session(self) -> ChatSession:
-        """The session, for what cannot be done beside a turn."""
-        if self._busy:
-            raise CtxchatError("This has to wait for the end of the turn.", "Esc stops it.")
-        return self.open_session()
-
-    async def switch_session(self, session_id: str) -> None:
-        """Open another session (a new one without an id). The draft stays; the one before stays open when this fails."""
-        if self._busy:
-            raise CtxchatError("A turn is under way in this session.", "Esc stops it; then open the other one.")
-        session = await self.services.open(session_id)
-        before, self.session = self.session, session
-        await self.chat.show_session(session)
-        if before is not None:
-            await before.close()
-        self._next()
-
     # ── messages and work ──
 
-    async def on_composer_submitted(self, event: Composer.Submitted) -> None:
+    @property
+    def session(self) -> ChatSession | None:
+        """The session on screen, None before there is one."""
+        return self.work.session
+
+    def on_composer_submitted(self, event: Composer.Submitted) -> None:
         """Enter in the composer: a command, or a message for now or for later."""
         event.stop()
         said = commands.parse(event.text)
         if isinstance(said, commands.Unknown):
             near = f" Did you mean /{said.nearest}?" if said.nearest else " /help lists them."
             self.chat.notice("warning", f"There is no command /{one_line(said.name, 40)}.{near}")
-            return
-        if self.session and self.session.read_only and said is None:
-            self.chat.notice("warning", f"{self.session.read_only} Nothing was sent; your message is still here.")
-            return
-        self.chat.composer.sent()
-        if said is None:
-            self._queue.append(event.text)
-            self._next()
+        elif said is None and self.session and self.session.read_only:
+            way_out = "Nothing was sent; your message is still here. /branch goes on in a copy."
+            self.chat.notice("warning", f"{self.session.read_only} {way_out}")
         else:
-            self.run_command(said.command, said.argument)
+            self.chat.composer.sent()
+            if said is None:
+                self.work.say(event.text)
+            else:
+                self.run_command(said.command, said.argument)
 
     def on_composer_unqueued(self, event: Composer.Unqueued) -> None:
         event.stop()
-        if event.place < len(self._queue):
-            del self._queue[event.place]
-        self.chat.show_queue(self._queue)
+        self.work.take_back(event.place)
 
-    @property
-    def _busy(self) -> bool:
-        return self._work is not None and not self._work.is_finished
+    def _start_turn(self, turn: Coroutine[None, None, None]) -> Worker[None]:
+        return self.run_worker(turn, group="turn", exclusive=True, exit_on_error=False)
 
-    def _next(self) -> None:
-        """The next queued message, when nothing runs."""
-        if not self.chat.is_running or not self.chat.is_attached:
-            return  # on the way out
-        if self._queue and self.session and not self._busy:
-            self._work = self._run(self.session.send(self._queue.pop(0)), "waiting for the model")
-        self.chat.show_queue(self._queue)
-
-    def run_pass(self, events: AsyncGenerator[Stamped, None]) -> None:
-        """Run a compaction a person asked for."""
-        if not self._busy:
-            self._work = self._run(events, "making room: what is here stays as it is until that is done")
-
-    @work(group="turn", exclusive=True, exit_on_error=False)
-    async def _run(self, events: AsyncGenerator[Stamped, None], what: str) -> None:
-        self.add_class("-busy")
-        interrupted = True
-        began = self._loop_time()
-        try:
-            await self.chat.begin(what)
-            async with aclosing(events):
-                async for stamped in events:
-                    await self.chat.take(stamped)
-            interrupted = False
-        except CtxchatError as problem:
-            interrupted = False
-            await self.chat.failed(problem.text, problem.hint)
-        finally:
-            self.remove_class("-busy")
-            await self.chat.end(interrupted)
-            self._announce(self._loop_time() - began)
-
-    def _loop_time(self) -> float:
-        return self._loop.time() if self._loop else 0.0
-
-    def _announce(self, seconds: float) -> None:
-        if seconds >= LONG_WORK and not self.app_focus and self.settings.interface.bell:
+    def _alert(self, what: str, seconds: float) -> None:
+        """Tell the terminal, for someone who looks elsewhere; a question at once, an end only of long work."""
+        interface = self.settings.interface
+        if self.app_focus or (seconds < LONG_WORK and not self.chat.asks):
+            return
+        if interface.notifications and self._driver:
+            self._driver.write(f"\x1b]9;{one_line(what, 80)}\x07")
+        if interface.bell:
             self.bell()
 
     async def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
@@ -275,36 +218,47 @@ class CtxchatApp(App[int]):
             else:
                 words = f"{type(error).__name__}: {one_line(str(error), 300)}"
                 await self.chat.failed(words, "This is a fault in ctxchat. The session is kept; you can go on.")
-        if event.worker is self._work and event.worker.is_finished:
-            self.call_next(self._next)
-
-    def interrupt(self) -> None:
-        """Stop the turn or the pass; what exists is kept."""
-        if self._work and not self._work.is_finished:
-            self._work.cancel()
+        if self.work.is_of(event.worker) and event.worker.is_finished:
+            self.call_next(self.work.go_on)
 
     # ── actions ──
 
     def run_command(self, command: commands.Command, argument: str = "") -> None:
         """Start a command in a worker of its own."""
         self._opened = command.name if command.screen else ""
-        self.run_worker(command.run(self, argument), group="command", exit_on_error=False, name=command.name)
+        self.run_worker(ACTIONS[command.name](self, argument), group="command", exit_on_error=False, name=command.name)
 
     def action_command(self, name: str) -> None:
-        """A key or the palette. On a screen over the chat the key of that screen closes it; another one takes its place."""
-        command = commands.BY_NAME[name]
+        """A key or the palette. Over the chat a screen's own key closes it (or agrees to it); another one takes its place."""
         top = self.screen
+        if top is not self.chat and self._opened == name:
+            self._opened = ""
+            if isinstance(top, Panel):
+                top.again()
+            else:
+                top.dismiss(None)
+            return
         if top is not self.chat:
             top.dismiss(None)
-            if self._opened == name:
-                self._opened = ""
-                return
-        self.run_command(command)
+        self.run_command(commands.BY_NAME[name])
+
+    async def ask(self, screen: Screen[Result]) -> Result | None:
+        """Open a screen over the chat; what it comes back with."""
+        return await self.push_screen_wait(screen)
 
     def action_esc(self) -> None:
         """Close the panel on top, else stop the work."""
         if not self.chat.close_panel():
-            self.interrupt()
+            self.work.interrupt()
+
+    @property
+    def theme_names(self) -> Collection[str]:
+        """The themes there are."""
+        return self.available_themes
+
+    def say_briefly(self, text: str) -> None:
+        """A sentence that goes by itself."""
+        self.notify(text, timeout=3)
 
     def notify(self, message: str, *, title: str = "", markup: bool = False, **more: Any) -> None:
         """As Textual's, but text is text."""
@@ -325,14 +279,22 @@ class CtxchatApp(App[int]):
             self.run_command(commands.BY_NAME["xray"], event.name)
 
     def on_compaction_mark_chosen(self, event: CompactionMark.Chosen) -> None:
-        """View, undo, or branch from a compaction."""
+        """View, undo, branch from a compaction, or put back what it lost."""
         event.stop()
-        if event.what == "view":
-            self.run_command(commands.BY_NAME["archive"], event.change.id)
-        elif event.what == "undo":
-            self.run_command(commands.BY_NAME["undo"], event.change.id)
+        change = event.change.id
+        if event.what == "re-insert":
+            self.run_worker(reinsert(self, change), group="command", exit_on_error=False)
         else:
-            self.run_command(commands.BY_NAME["branch"])
+            name = {"view": "archive", "undo": "undo", "branch": "branch"}[event.what]
+            self.run_command(commands.BY_NAME[name], change)
+
+    def on_branch_offer_pressed(self, event: BranchOffer.Pressed) -> None:
+        event.stop()
+        self.run_command(commands.BY_NAME["branch"])
+
+    def on_suggestion_panel_replied(self, event: SuggestionPanel.Replied) -> None:
+        event.stop()
+        self.work.agree(event.reply, event.instructions)
 
     def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
         """Only web addresses are opened."""

@@ -6,20 +6,22 @@ Protocols only; `ctxchat.agent.session.Session` and `ctxchat.bootstrap` fulfil t
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import msgspec
+if TYPE_CHECKING:  # the first frame needs none of it
+    from pathlib import Path
 
-from ctxchat.agent.consent import When
-from ctxchat.agent.preview import Preview
-from ctxchat.core.access import Mode, Verdict
-from ctxchat.core.events import Stamped
-from ctxchat.core.figures import Figures
-from ctxchat.core.journal import SessionState
-from ctxchat.core.messages import Group, Part
-from ctxchat.core.search import Hit, Scope
-from ctxchat.core.view import View
+    from ctxchat.agent.consent import When
+    from ctxchat.agent.preview import Preview
+    from ctxchat.core.access import Mode, Verdict
+    from ctxchat.core.events import Stamped
+    from ctxchat.core.figures import Figures
+    from ctxchat.core.journal import SessionState
+    from ctxchat.core.messages import Group, Part
+    from ctxchat.core.search import Hit, Scope
+    from ctxchat.core.view import View
+    from ctxchat.models.discovery import FoundModel
+    from ctxchat.storage.sessions import SessionRow
 
 
 class ChatSession(Protocol):
@@ -58,11 +60,16 @@ class ChatSession(Protocol):
         ...
 
     @property
+    def notices(self) -> Sequence[str]:
+        """What was damaged or cut off when it was opened, a sentence each."""
+        ...
+
+    @property
     def mode(self) -> Mode: ...
     def set_mode(self, mode: Mode) -> None: ...
 
     def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
-        """One turn. Closing the generator (aclose, or cancelling the task that iterates it) interrupts it; what exists is kept."""
+        """One turn. Closing the generator (or cancelling the task that iterates it) interrupts it; what exists is kept."""
         ...
 
     def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
@@ -139,33 +146,6 @@ class ChatSession(Protocol):
         ...
 
 
-class SessionRow(msgspec.Struct, frozen=True):
-    """A stored session, as in `sessions list --json`."""
-
-    id: str
-    title: str
-    created: str
-    updated: str
-    messages: int
-    model: str
-    used: int
-    compactions: int
-    parent: str = ""
-
-
-class ModelRow(msgspec.Struct, frozen=True):
-    """A model that can be chosen, as in `models --json`. Costs in US dollars a million tokens, None where unknown."""
-
-    name: str
-    provider: str
-    reachable: bool
-    window: int
-    window_source: str
-    input_cost: float | None = None
-    output_cost: float | None = None
-    note: str = ""
-
-
 class Services(Protocol):
     """Everything beside the conversation."""
 
@@ -191,7 +171,7 @@ class Services(Protocol):
     async def sessions(self) -> Sequence[SessionRow]: ...
     async def delete(self, session_id: str) -> None: ...
     async def fork(self, session_id: str, message_id: str = "") -> str:
-        """A new session with everything up to that message (all without one); its id."""
+        """A new session with everything up to that message or compaction (all without one); its id."""
         ...
 
     async def search(
@@ -204,7 +184,7 @@ class Services(Protocol):
         """The group of a message as it was, from any session. Raises UsageError and StorageError."""
         ...
 
-    async def models(self) -> Sequence[ModelRow]: ...
+    async def models(self) -> Sequence[FoundModel]: ...
     async def warm_up(self) -> None:
         """Start what is slow (the model worker), after the first paint."""
         ...

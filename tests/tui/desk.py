@@ -21,7 +21,8 @@ from ctxchat.core.record import CompactionRecord, FactCount, SideFigures, StepGa
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.tokens import Calibration, Meter
 from ctxchat.core.view import Frame, Insert, ToolSpec, View, compile
-from ctxchat.tui.services import ModelRow, SessionRow
+from ctxchat.models.discovery import FoundModel
+from ctxchat.storage.sessions import SessionRow
 
 LOG = "\n".join(
     f"2026-11-21T0{n % 10}:{n % 60:02d}:07Z tide-gauge-7 level={2.4 + n % 9 / 10:.2f} m ok" for n in range(400)
@@ -168,7 +169,7 @@ def state(turns: int = 12, *, passes: int = 2, title: str = "harbour-logger") ->
     )
 
 
-ROW = SessionRow("s1", "harbour-logger", at(0), at(90), 48, "claude-sonnet-4-5", 18_400, 2)
+ROW = SessionRow("s1", "harbour-logger", at(0), at(90), 48, "claude-sonnet-4-5", 18_400, 2, "")
 
 
 class Desk:
@@ -319,7 +320,7 @@ class Doors:
     sandboxed = True
     notices: Sequence[str] = ()
 
-    def __init__(self, workspace: Path, sessions: Sequence[SessionRow] = (), models: Sequence[ModelRow] = ()) -> None:
+    def __init__(self, workspace: Path, sessions: Sequence[SessionRow] = (), models: Sequence[FoundModel] = ()) -> None:
         self.workspace = workspace
         self.rows = list(sessions)
         self.model_rows = list(models)
@@ -341,7 +342,7 @@ class Doors:
         self.rows.append(new)
         return new.id
 
-    async def models(self) -> Sequence[ModelRow]:
+    async def models(self) -> Sequence[FoundModel]:
         return self.model_rows
 
     async def warm_up(self) -> None:

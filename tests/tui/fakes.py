@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,7 +23,10 @@ from ctxchat.core.messages import Group, Message, Part
 from ctxchat.core.search import Hit, Scope
 from ctxchat.core.tokens import Calibration, Meter, rough_count
 from ctxchat.core.view import Frame, View, compile
-from ctxchat.tui.services import ModelRow, SessionRow
+
+if TYPE_CHECKING:  # a start is measured with these: what they stand for is heavy
+    from ctxchat.models.discovery import FoundModel
+    from ctxchat.storage.sessions import SessionRow
 
 AT = datetime(2026, 11, 21, 14, 2).astimezone().isoformat()  # two minutes past two wherever the tests run
 
@@ -54,7 +58,13 @@ class FakeSession:
         window: int = 200_000,
         model: str = "anthropic/claude-sonnet-4-5",
         read_only: str = "",
+        notices: Sequence[str] = (),
     ) -> None:
+        self.notices = tuple(notices)
+        self.ghost = 0
+        self.agreed: list[tuple[str, str]] = []
+        self.snoozed: list[int] = []
+        self.pass_script: Callable[[], Sequence[Step]] | None = None
         self.script, self.id, self.read_only, self.model = script, id, read_only, model
         self.meter = Meter(rough_count)
         self.budget = make_budget(Window(window, "catalogue"), 4096, 0.8, 0.5)
@@ -153,6 +163,15 @@ class FakeSession:
     async def free_up(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[Stamped, None]:
         yield self._stamp(self.figures)
 
+    def agree(self, when: str, instructions: str = "") -> None:
+        self.agreed.append((when, instructions))
+
+    def snooze(self, turns: int) -> None:
+        self.snoozed.append(turns)
+
+    async def make_room(self) -> AsyncGenerator[Stamped, None]:
+        yield self._stamp(self.figures)
+
     async def undo(self, change_id: str = "") -> Figures:
         changes = self.state.ledger.changes
         ledger = self.state.ledger.undo(change_id or (changes[-1].id if changes else "none"))
@@ -195,7 +214,9 @@ class FakeServices:
         return self.by_id[session_id]
 
     async def sessions(self) -> Sequence[SessionRow]:
-        return [SessionRow(s.id, s.state.title, AT, AT, 0, s.model, 0, 0) for s in self.by_id.values()]
+        from ctxchat.storage.sessions import SessionRow
+
+        return [SessionRow(s.id, s.state.title, AT, AT, 0, s.model, 0, 0, "") for s in self.by_id.values()]
 
     async def delete(self, session_id: str) -> None:
         del self.by_id[session_id]
@@ -206,8 +227,10 @@ class FakeServices:
         self.by_id[copy.id] = copy
         return copy.id
 
-    async def models(self) -> Sequence[ModelRow]:
-        return [ModelRow("anthropic/claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue")]
+    async def models(self) -> Sequence[FoundModel]:
+        from ctxchat.models.discovery import FoundModel
+
+        return [FoundModel("anthropic/claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue")]
 
     async def search(
         self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")

@@ -33,7 +33,7 @@ from ctxchat.core.events import (
 from ctxchat.core.messages import Message
 from ctxchat.core.record import FactCount, SideFigures
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.dialogs import ApprovalPanel
+from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.blocks import ErrorBlock, NoticeBlock, RetryBlock
 from ctxchat.tui.widgets.composer import Chip
 from ctxchat.tui.widgets.reply import Interrupted, ReplyBlock, ThinkingBlock
@@ -292,7 +292,7 @@ async def test_a_question_goes_with_the_turn_it_belongs_to(tmp_path: Path) -> No
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.query(ApprovalPanel))
-        app.interrupt()
+        app.work.interrupt()
         await until(pilot, lambda: not app.has_class("-busy"))
         assert not app.query(ApprovalPanel) and session.answers == []
 
@@ -373,7 +373,7 @@ async def test_another_session_comes_and_the_draft_stays(tmp_path: Path) -> None
     async with chatting(tmp_path, first, services=services) as (app, pilot):
         await until(pilot, lambda: "in the first" in words(app))
         await pilot.press(*"draft")
-        await app.switch_session("s2")
+        await app.work.switch("s2")
         await until(pilot, lambda: "in the second" in words(app))
         assert "in the first" not in words(app)
         assert first.closed and not second.closed and app.chat.composer.draft == "draft"

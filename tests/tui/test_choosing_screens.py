@@ -14,10 +14,11 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from ctxchat.core.errors import StorageError
+from ctxchat.models.discovery import FoundModel
+from ctxchat.storage.sessions import SessionRow
 from ctxchat.tui.screens.asking import AskText, Confirm
 from ctxchat.tui.screens.models import ModelsScreen, fit_words, matching, price_words
 from ctxchat.tui.screens.sessions import NEW, SessionsScreen, as_tree, found
-from ctxchat.tui.services import ModelRow, SessionRow
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.desk import ROW, Desk, Doors, at, state
 from tests.tui.panel_app import PanelApp
@@ -37,10 +38,10 @@ SESSIONS = [
     row("s3", "polling every 30 s", "s2"),
 ]
 MODELS = [
-    ModelRow("openai/gpt-5", "openai", False, 400_000, "catalogue", 1.25, 10, "no key: set OPENAI_API_KEY"),
-    ModelRow("claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue", 3, 15),
-    ModelRow("ollama/[qwen3]:8b", "ollama", True, 512, "loaded", 0, 0, "local"),
-    ModelRow("some/model", "some", True, 0, "assumed"),
+    FoundModel("openai/gpt-5", "openai", False, 400_000, "catalogue", 1.25, 10, "no key: set OPENAI_API_KEY"),
+    FoundModel("claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue", 3, 15),
+    FoundModel("ollama/[qwen3]:8b", "ollama", True, 512, "loaded", 0, 0, "local"),
+    FoundModel("some/model", "some", True, 0, "assumed"),
 ]
 
 

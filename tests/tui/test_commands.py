@@ -12,12 +12,12 @@ from ctxchat.tui.commands import (
     COMMANDS,
     Invocation,
     Unknown,
-    bindings,
     default_keys,
     keys_of,
     parse,
     shown_key,
 )
+from ctxchat.tui.palette import bindings
 
 ELSEWHERE = {"send", "newline", "interrupt", "palette", "scroll_up", "scroll_down"}
 """Actions of the editor and the screen that are no commands."""

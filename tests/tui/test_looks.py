@@ -12,7 +12,7 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.events import ApprovalRequested, ReasoningDelta, TextDelta, ToolFinished, ToolStarted
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.dialogs import ApprovalPanel
+from ctxchat.tui.widgets.approval import ApprovalPanel
 from tests.tui.fakes import FakeServices, FakeSession, Pause, Step, reply
 from tests.tui.test_chat import until, words
 

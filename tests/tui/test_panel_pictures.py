@@ -10,10 +10,10 @@ import pytest
 from textual.app import ComposeResult
 from textual.screen import Screen
 
+from ctxchat.models.discovery import FoundModel
 from ctxchat.tui.screens.models import ModelsScreen
 from ctxchat.tui.screens.preview import PreviewScreen
 from ctxchat.tui.screens.xray import XrayScreen
-from ctxchat.tui.services import ModelRow
 from ctxchat.tui.widgets.breakdown import Breakdown
 from ctxchat.tui.widgets.gauge import Gauge
 from tests.tui.desk import Desk, Doors, state
@@ -44,9 +44,9 @@ class Over(PanelApp):
 
 def screens(folder: Path) -> dict[str, Screen[Any]]:
     models = [
-        ModelRow("claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue", 3, 15),
-        ModelRow("ollama/qwen3:8b", "ollama", True, 8_192, "loaded", 0, 0, "on this machine"),
-        ModelRow("gpt-5", "openai", False, 272_000, "catalogue", 1.25, 10, "no key: OPENAI_API_KEY"),
+        FoundModel("claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue", 3, 15),
+        FoundModel("ollama/qwen3:8b", "ollama", True, 8_192, "loaded", 0, 0, "on this machine"),
+        FoundModel("gpt-5", "openai", False, 272_000, "catalogue", 1.25, 10, "no key: OPENAI_API_KEY"),
     ]
     return {
         "preview": PreviewScreen(DESK, asyncio.run(DESK.preview())),

@@ -55,7 +55,7 @@ async def test_enter_agrees_to_all_that_is_ticked() -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         assert all(line.startswith("[x]") for line in app.steps())
         await pilot.press("enter")
-        preview, ticked = app.result
+        preview, ticked = app.result.preview, app.result.steps
         assert ticked == ("shrink_tool_results", "summarize")
         assert preview.plan is not None and preview.instructions == ""
 
@@ -80,7 +80,7 @@ async def test_unticking_reckons_anew() -> None:
         after_bar = app.screen.query_one("#after", Gauge)
         assert "Σ" in after_bar.render_line(0).text  # the summary that is in force stays
         await pilot.press("enter")
-        assert app.result[1] == ("shrink_tool_results",)
+        assert app.result.steps == ("shrink_tool_results",)
 
 
 async def test_nothing_ticked_runs_nothing() -> None:
@@ -117,7 +117,7 @@ async def test_an_instruction_goes_along() -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         app.screen.query_one(Input).focus()
         await pilot.press(*"keep x", "enter")
-        preview, ticked = app.result
+        preview, ticked = app.result.preview, app.result.steps
         assert preview.instructions == "keep x" and len(ticked) == 2
 
 

@@ -104,8 +104,7 @@ async def test_many_turns_do_not_pile_up_widgets(tmp_path: Path) -> None:
     session = FakeSession()
     async with chatting(tmp_path, session) as (app, pilot):
         for n in range(35):
-            app._queue.append(f"question {n}")
-        app._next()
+            app.work.say(f"question {n}")
         await until(pilot, lambda: len(session.sent) == 35 and not app.has_class("-busy"))
         assert mounted(app.chat.transcript) < MOST + STEP
         assert "question 34" in words(app)

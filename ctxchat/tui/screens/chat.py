@@ -6,13 +6,14 @@ Knows a session's values, never how they are made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.events import Key
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widgets import Input
 
 from ctxchat.core.events import (
@@ -38,24 +39,25 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.figures import Figures
 from ctxchat.tui.commands import Keys
-from ctxchat.tui.dialogs import ApprovalPanel
 from ctxchat.tui.history import items, last_answer
 from ctxchat.tui.input_history import InputHistory
 from ctxchat.tui.live import Live
 from ctxchat.tui.services import ChatSession
+from ctxchat.tui.widgets.approval import ApprovalPanel
+from ctxchat.tui.widgets.banner import Banner
 from ctxchat.tui.widgets.blocks import ErrorBlock, Level, NoticeBlock, PassLine, RetryBlock
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.empty import EmptyChat, Example
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.header import Header, Heading, KeyLine
 from ctxchat.tui.widgets.prompt import Prompt
+from ctxchat.tui.widgets.questions import Questions
+from ctxchat.tui.widgets.side import Side
+from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from ctxchat.tui.widgets.transcript import Transcript
 
-if TYPE_CHECKING:
-    from ctxchat.tui.widgets.breakdown import Breakdown
-
-WIDE = 110
-"""Columns from which the context panel stands beside the chat."""
+GLANCE, MOST_GLANCES = 1.0, 300
+"""Seconds between two looks at whether a summary that is made ahead stands ready, and after how many looks we give up."""
 
 IDLE_KEYS = (
     ("send", "send"),
@@ -76,30 +78,37 @@ class ChatScreen(Screen[None]):
     BINDINGS = [Binding("tab", "tab", show=False)]
 
     def __init__(
-        self, folder: str, keys: Keys, history: InputHistory, *, sandboxed: bool, show_reasoning: bool = False
+        self,
+        folder: str,
+        keys: Keys,
+        history: InputHistory,
+        *,
+        sandboxed: bool,
+        show_reasoning: bool = False,
+        soft_mark: float = 0.0,
     ) -> None:
         super().__init__(id="chat")
-        self._folder, self._keys = folder, keys
         self._sandboxed, self._show_reasoning = sandboxed, show_reasoning
         self.header, self.gauge, self.key_line = Header(), Gauge(id="gauge"), KeyLine(keys)
         self.transcript, self.composer = Transcript(), Composer(keys, history)
-        self.empty = EmptyChat(folder)
+        self.empty, self.banner = EmptyChat(folder), Banner()
+        self.questions, self.side = Questions(), Side()
+        self._soft_mark = soft_mark
+        self._glances: Timer | None = None
         self._session: ChatSession | None = None
         self._live: Live | None = None
-        self._approvals: list[ApprovalRequested] = []
-        self._panel: Breakdown | None = None
-        self._panel_wanted: bool | None = None
         self._groups = 0
 
     def compose(self) -> ComposeResult:
         yield self.header
         with Horizontal(id="body"):
             with Vertical(id="main"):
-                yield Vertical(id="banner")
+                yield self.banner
                 yield self.empty
                 yield self.transcript
+                yield self.questions
                 yield self.composer
-            yield Vertical(id="side")
+            yield self.side
         yield self.gauge
         yield self.key_line
 
@@ -120,10 +129,14 @@ class ChatScreen(Screen[None]):
     async def show_session(self, session: ChatSession) -> None:
         """Another conversation, or this one after a change. The draft stays."""
         if self._session:
-            await self.query("#banner > *").remove()
-        self._session, self._live, self._approvals = session, None, []
-        await self.query(ApprovalPanel).remove()
+            await self.banner.clear()
+        self._session, self._live = session, None
+        await self.questions.clear()
         await self._reload()
+        for text in session.notices:
+            self.announce(text)
+        if session.read_only:
+            self.banner.offer(f"{session.read_only} You can read here; nothing can be sent.")
 
     async def refresh_session(self) -> None:
         """The record or its changes may be others than those shown."""
@@ -146,8 +159,6 @@ class ChatScreen(Screen[None]):
         self._show_empty()
         self.show_header()
         self.show_figures(session.figures)
-        if session.read_only:
-            self.announce(f"{session.read_only} You can read here; nothing can be sent.")
 
     @staticmethod
     def _tokens(session: ChatSession) -> dict[int, int]:
@@ -173,42 +184,33 @@ class ChatScreen(Screen[None]):
         session, draft = self._session, self.composer.draft
         if session and draft:
             figures = session.with_draft(draft)
-        self.gauge.show(figures)
+        self.gauge.show(figures, ghost=session.ghost if session else 0)
         self.composer.weigh(figures)
-        if session and self._panel and self._panel_shown:
-            self._panel.show(figures, session.view, session.state)
+        if session:
+            self.side.show_figures(figures, session)
 
     # ── the context panel ──
 
-    @property
-    def _panel_shown(self) -> bool:
-        return self._panel_wanted if self._panel_wanted is not None else self.size.width >= WIDE
-
     async def lay_out_panel(self) -> None:
-        """Open or closed, beside the chat or over it; made when first needed."""
-        shown = self._panel_shown and self.size.width >= 30
-        self.set_class(shown, "-panel")
-        self.set_class(shown and self.size.width < WIDE, "-panel-over")
-        if shown and self._panel is None:
-            from ctxchat.tui.widgets.breakdown import Breakdown
-
-            self._panel = Breakdown()
-            await self.query_one("#side").mount(self._panel)
-        if shown and self._session:
-            self.show_figures(self._session.figures)
+        """Open or closed, beside the chat or over it."""
+        await self.side.lay_out(self.size.width)
 
     def toggle_panel(self) -> None:
-        """F2."""
-        self._panel_wanted = not self._panel_shown
+        """Open or close the context panel."""
+        self.side.toggle()
         self.call_next(self.lay_out_panel)
 
     def close_panel(self) -> bool:
         """Close what lies over the chat; True when there was something."""
-        if self.has_class("-panel-over"):
-            self._panel_wanted = None
+        closed = self.side.close()
+        if closed:
             self.call_next(self.lay_out_panel)
-            return True
-        return False
+        return closed
+
+    def on_side_opened(self, event: Side.Opened) -> None:
+        event.stop()
+        if self._session:
+            self.show_figures(self._session.figures)
 
     def on_resize(self) -> None:
         self.call_next(self.lay_out_panel)
@@ -219,16 +221,19 @@ class ChatScreen(Screen[None]):
         """Work has begun."""
         self._live = Live(self.transcript, show_reasoning=self._show_reasoning)
         self._show_empty()
-        await self.query("#banner > *").remove()
+        await self.banner.clear()
+        self.app.add_class("-busy")
         self.key_line.show(BUSY_KEYS)
+        self._glance_no_more()
         await self.transcript.to_end()
         await self._live.wait(what)
 
     async def end(self, interrupted: bool = False) -> None:
         """Work is over."""
         live, self._live = self._live, None
-        self._approvals.clear()
-        await self.query(ApprovalPanel).remove()
+        self.app.remove_class("-busy")
+        await self.questions.no_calls()
+        self.remove_class("-approval")
         if live:
             await live.end(interrupted)
             await self._settle(live)
@@ -237,6 +242,23 @@ class ChatScreen(Screen[None]):
         self.show_header()
         if self._session:
             self.show_figures(self._session.figures)
+            self._look_out_for_ghost(self._session)
+
+    def _look_out_for_ghost(self, session: ChatSession) -> None:
+        """Past the soft mark a summary is made ahead while nothing else happens; nobody says when it is ready."""
+        figures = session.figures
+        if self._soft_mark and not session.ghost and figures.used >= self._soft_mark * figures.limit > 0:
+            self._glances = self.set_interval(GLANCE, self._glance, repeat=MOST_GLANCES)
+
+    def _glance(self) -> None:
+        if self._session and self._session.ghost:
+            self._glance_no_more()
+            self.show_figures(self._session.figures)
+
+    def _glance_no_more(self) -> None:
+        if self._glances:
+            self._glances.stop()
+            self._glances = None
 
     async def _settle(self, live: Live) -> None:
         if session := self._session:
@@ -265,9 +287,9 @@ class ChatScreen(Screen[None]):
             case ToolFinished():
                 await live.tool_finished(event)
             case ApprovalRequested():
-                await self._ask(event)
+                await self.questions.ask(event)
             case ApprovalResolved():
-                await self._answered(event.call_id)
+                await self.questions.answered(event.call_id)
             case Usage():
                 pass
             case Figures():
@@ -279,8 +301,7 @@ class ChatScreen(Screen[None]):
             case CompactionFinished():
                 await self._compacted(event, live)
             case CompactionSuggested():
-                share = f"The window is {event.pressure:.0%} full."
-                self.notice("info", f"{share} Freeing up context would leave {event.after_used:,} tokens (F8).")
+                await self.questions.suggest(event)
             case Retry():
                 await live.retry(RetryBlock(event.attempt, event.after_seconds, event.cause))
             case Notice():
@@ -303,6 +324,7 @@ class ChatScreen(Screen[None]):
     async def _compacted(self, event: CompactionFinished, live: Live) -> None:
         await live.compacted(kept=event.outcome == "compacted")
         if event.outcome == "compacted":
+            await self.questions.unsuggest()
             await self._settle(live)
         else:
             await self.transcript.add(PassLine(event.outcome, event.detail))
@@ -310,7 +332,7 @@ class ChatScreen(Screen[None]):
 
     def announce(self, text: str) -> None:
         """Something to know before the first message: above the conversation, until one is sent."""
-        self.query_one("#banner").mount(NoticeBlock("warning", text))
+        self.banner.say(text)
 
     def notice(self, level: Level, text: str) -> None:
         """A sentence at the end of the transcript."""
@@ -336,44 +358,40 @@ class ChatScreen(Screen[None]):
         """The newest answer: on screen, else in the record."""
         return self.transcript.last_answer() or (last_answer(self._session.state.ledger) if self._session else "")
 
-    # ── approvals ──
+    # ── what waits for a word ──
 
-    async def _ask(self, request: ApprovalRequested) -> None:
-        self._approvals.append(request)
-        if len(self._approvals) == 1:
-            await self._next_approval()
-
-    async def _next_approval(self) -> None:
-        await self.query(ApprovalPanel).remove()
-        self.set_class(bool(self._approvals), "-approval")
-        if not self._approvals:
+    def on_questions_changed(self, event: Questions.Changed) -> None:
+        event.stop()
+        panel = event.asking
+        self.set_class(panel is not None, "-approval")
+        if panel is None:
             self.key_line.show(BUSY_KEYS if self._live else IDLE_KEYS)
             self.composer.prompt.focus()
             return
-        panel = ApprovalPanel(self._approvals[0])
-        await self.query_one("#main").mount(panel, before=self.composer)
         self.key_line.show(APPROVAL_KEYS)
-        if not self.composer.prompt.text:  # never take the focus from someone who is writing
+        if not self.composer.prompt.text and panel.is_attached:  # never take the focus from someone who is writing
             panel.focus()
-
-    async def _answered(self, call_id: str) -> None:
-        if any(r.call_id == call_id for r in self._approvals):
-            self._approvals = [r for r in self._approvals if r.call_id != call_id]
-            await self._next_approval()
 
     def on_approval_panel_answered(self, event: ApprovalPanel.Answered) -> None:
         event.stop()
         if self._session:
             self._session.answer(event.request.call_id, event.verdict, event.reason)
-        self.call_next(self._answered, event.request.call_id)
+        self.call_next(self.questions.answered, event.request.call_id)
+
+    def on_suggestion_panel_replied(self, event: SuggestionPanel.Replied) -> None:
+        """The answer is the app's to act on; the question goes."""
+        self.composer.prompt.focus()
+        self.call_next(self.questions.unsuggest)
+
+    @property
+    def asks(self) -> bool:
+        """A call waits to be allowed."""
+        return self.has_class("-approval")
 
     def action_tab(self) -> None:
         """To the question that waits, else to the next thing."""
-        for panel in self.query(ApprovalPanel):
-            if not panel.has_focus_within:
-                panel.focus()
-                return
-        self.focus_next()
+        if not self.questions.focus_next_question():
+            self.focus_next()
 
     # ── the draft ──
 

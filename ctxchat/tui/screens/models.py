@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -12,9 +13,12 @@ from textual.widgets import Input
 
 from ctxchat.tui.figures_text import brief, count, percent
 from ctxchat.tui.screens.panel import Heading, Panel
-from ctxchat.tui.services import ChatSession, ModelRow, Services
+from ctxchat.tui.services import ChatSession, Services
 from ctxchat.tui.text import clean, one_line, short
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+if TYPE_CHECKING:
+    from ctxchat.models.discovery import FoundModel
 
 COLUMNS = (
     Column("", 1),
@@ -34,14 +38,14 @@ def fit_words(used: int, window: int) -> str:
     return f"fits, {percent(used / window)}" if used < window else f"{short(used - window)} too much"
 
 
-def price_words(row: ModelRow) -> str:
+def price_words(row: FoundModel) -> str:
     """US dollars a million tokens, in and out; empty where they are not known."""
     if row.input_cost is None or row.output_cost is None:
         return ""
     return "free" if row.input_cost == row.output_cost == 0 else f"{row.input_cost:.2f} / {row.output_cost:.2f}"
 
 
-def matching(rows: Sequence[ModelRow], words: str) -> list[ModelRow]:
+def matching(rows: Sequence[FoundModel], words: str) -> list[FoundModel]:
     """Those whose name, provider or note match, the best first; those that answer before those that do not."""
     if not words.strip():
         return sorted(rows, key=lambda r: not r.reachable)
@@ -63,7 +67,7 @@ class ModelsScreen(Panel[str]):
     def __init__(self, services: Services, session: ChatSession) -> None:
         super().__init__(name="models", classes="panel")
         self._services, self._session = services, session
-        self._all: Sequence[ModelRow] = ()
+        self._all: Sequence[FoundModel] = ()
 
     def compose(self) -> ComposeResult:
         yield Heading("Models")
@@ -97,7 +101,7 @@ class ModelsScreen(Panel[str]):
         used = self._session.figures.used
         self.query_one(Heading).show("Models", f"{count(len(shown), 'model')}, this session holds {short(used)}")
 
-    def _cells(self, row: ModelRow) -> tuple[Cell, ...]:
+    def _cells(self, row: FoundModel) -> tuple[Cell, ...]:
         style = "" if row.reachable else "dim"
         used = self._session.figures.used
         fits = 0 < row.window <= used
@@ -128,7 +132,7 @@ class ModelsScreen(Panel[str]):
 
     def action_choose(self) -> None:
         """This one, if it can be had."""
-        row: ModelRow | None = self.query_one(Rows).current
+        row: FoundModel | None = self.query_one(Rows).current
         if row is None:
             return
         if row.reachable:

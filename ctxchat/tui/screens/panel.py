@@ -55,6 +55,10 @@ class Panel(Screen[Result]):
         else:
             self.dismiss(None)
 
+    def again(self) -> None:
+        """The key that opened this was pressed once more."""
+        self.dismiss(None)
+
     @property
     def home(self) -> Widget | None:
         """Where the focus is at rest; None for nowhere in particular."""

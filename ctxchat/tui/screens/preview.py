@@ -24,8 +24,15 @@ from ctxchat.tui.widgets.blocks import Line
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
-Agreed = tuple[Preview, tuple[str, ...]]
-"""What was agreed to: the preview, with the instruction for the summary in it, and the names of the ticked steps."""
+
+class Agreed(msgspec.Struct, frozen=True):
+    """What was agreed to: the preview, with the instruction for the summary in it, and the names of the ticked steps. `edit`:
+    the summary is to be read and mended first."""
+
+    preview: Preview
+    steps: tuple[str, ...]
+    edit: bool = False
+
 
 PAUSE = 0.15
 """Seconds of rest before the session is asked for another preview, so that a held key asks once."""
@@ -95,6 +102,7 @@ class PreviewScreen(Panel[Agreed]):
 
     BINDINGS = [
         Binding("enter", "apply", "apply", key_display="enter"),
+        Binding("e", "edit", "edit the summary first"),
         Binding("space", "tick", "tick", key_display="space"),
         Binding("escape", "back", "leave everything as it is"),
     ]
@@ -206,6 +214,8 @@ class PreviewScreen(Panel[Agreed]):
     # ── what is done ──
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "edit":
+            return any(s.needs_model for s in self._preview.steps if s.name in self.ticked)
         return self._preview.plan is not None if action in ("apply", "tick") else True
 
     def action_tick(self) -> None:
@@ -236,8 +246,19 @@ class PreviewScreen(Panel[Agreed]):
 
     def action_apply(self) -> None:
         """Agree to the ticked steps."""
+        self._agree(edit=False)
+
+    def action_edit(self) -> None:
+        """Agree to the ticked steps once the summary has been read and mended."""
+        self._agree(edit=True)
+
+    def again(self) -> None:
+        """The key that opened the preview runs what it shows."""
+        self.action_apply() if self._preview.plan else self.dismiss(None)
+
+    def _agree(self, *, edit: bool) -> None:
         if not self.ticked:
             self.notify("No step is ticked. Space ticks one, Esc leaves everything as it is.", markup=False)
         else:
             told = self.query_one(Input).value.strip()
-            self.dismiss((msgspec.structs.replace(self._preview, instructions=told), self.ticked))
+            self.dismiss(Agreed(msgspec.structs.replace(self._preview, instructions=told), self.ticked, edit))

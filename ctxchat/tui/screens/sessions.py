@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 from textual.app import ComposeResult
@@ -14,9 +15,12 @@ from textual.widgets import Input
 from ctxchat.tui.figures_text import age, count
 from ctxchat.tui.screens.asking import AskText, Confirm
 from ctxchat.tui.screens.panel import Heading, Panel
-from ctxchat.tui.services import ChatSession, Services, SessionRow
+from ctxchat.tui.services import ChatSession, Services
 from ctxchat.tui.text import one_line, short
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+if TYPE_CHECKING:
+    from ctxchat.storage.sessions import SessionRow
 
 NEW = ""
 """What stands for a session that is still to be begun."""

@@ -171,10 +171,11 @@ class CompactionMark(Widget, can_focus=True):
         Binding("v,enter", "choose('view')", "View", show=False),
         Binding("u", "choose('undo')", "Undo", show=False),
         Binding("b", "choose('branch')", "Branch", show=False),
+        Binding("r", "choose('re-insert')", "Re-insert", show=False),
     ]
 
     class Chosen(Message):
-        """A person wants to view, undo or branch from a compaction."""
+        """A person wants to view, undo or branch from a compaction, or have what it lost."""
 
         def __init__(self, change: Change, what: str) -> None:
             super().__init__()
@@ -189,7 +190,7 @@ class CompactionMark(Widget, can_focus=True):
         width = self.size.width
         record = self._change.record
         facts = Content.assemble((self._figures(record), "$text"))
-        verbs = Content("   ").join([self._verb("view", "v"), self._verb("undo", "u"), self._verb("branch", "b")])
+        verbs = Content("   ").join([self._verb(what, words) for what, words in self._verbs()])
         rule = Content.styled("──── ", "$rule")
         one = rule.append(facts).append("   ").append(verbs).append(" ")
         at = Content.styled(clock(self._change.at), "$text-muted")
@@ -209,21 +210,28 @@ class CompactionMark(Widget, can_focus=True):
                 words += f"  kept {record.facts.kept} of {record.facts.found} facts"
         return words
 
-    def _verb(self, what: str, key: str) -> Content:
-        return Content.styled(what, "$text-accent").append(Content.styled(f" {key}", "$text-muted"))
+    def _verbs(self) -> list[tuple[str, str]]:
+        """What can be done, and how that reads."""
+        lost = len(self._change.record.lost) if self._change.record else 0
+        verbs = [("view", "view"), ("undo", "undo"), ("branch", "branch")]
+        return [*verbs, ("re-insert", f"re-insert {lost}")] if lost else verbs
+
+    def _verb(self, what: str, words: str) -> Content:
+        return Content.styled(words, "$text-accent").append(Content.styled(f" {what[0]}", "$text-muted"))
 
     def on_click(self, event: Click) -> None:
         """A click on one of the words."""
         line = self.render().plain.split("\n")
         row = line[event.y] if event.y < len(line) else ""
-        for what in ("view", "undo", "branch"):
-            start = row.find(f"{what} {what[0]}")
-            if start >= 0 and start <= event.x < start + len(what) + 2:
+        for what, words in self._verbs():
+            start = row.find(f"{words} {what[0]}")
+            if start >= 0 and start <= event.x < start + len(words) + 2:
                 event.stop()
                 self.action_choose(what)
 
     def action_choose(self, what: str) -> None:
-        self.post_message(self.Chosen(self._change, what))
+        if what in dict(self._verbs()):
+            self.post_message(self.Chosen(self._change, what))
 
 
 class PassLine(Static):

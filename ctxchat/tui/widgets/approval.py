@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.events import Click, Key
+from textual.events import Key
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -19,34 +19,10 @@ from textual.widgets import Input, Static
 from ctxchat.core.access import Verdict
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.tui.text import visible
+from ctxchat.tui.widgets.answer import Answer
 
 SHOWN_LINES = 2_000
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-
-
-class Answer(Static, can_focus=True):
-    """One answer: a key and a word."""
-
-    BINDINGS = [("enter,space", "press", "Choose")]
-
-    class Pressed(Message):
-        """This one."""
-
-        def __init__(self, verdict: str) -> None:
-            super().__init__()
-            self.verdict = verdict
-
-    def __init__(self, verdict: str, key: str, words: str) -> None:
-        label = Content.assemble((f" {key} ", "bold $text-accent"), (f"{words} ", "$text"))
-        super().__init__(label, markup=False, classes="answer" if verdict in {"once", "deny"} else "answer -more")
-        self._verdict = verdict
-
-    def action_press(self) -> None:
-        self.post_message(self.Pressed(self._verdict))
-
-    def on_click(self, event: Click) -> None:
-        event.stop()
-        self.action_press()
 
 
 class ApprovalPanel(Widget, can_focus=True):
@@ -74,7 +50,7 @@ class ApprovalPanel(Widget, can_focus=True):
             self.reason = reason
 
     def __init__(self, request: ApprovalRequested) -> None:
-        super().__init__(id="approval")
+        super().__init__(id="approval", classes="asked")
         self.request = request
         self._done = False
 
@@ -90,10 +66,10 @@ class ApprovalPanel(Widget, can_focus=True):
         with Widget(classes="answers"):
             yield Answer("once", "y", "once")
             if request.rule:
-                yield Answer("session", "s", "session")
-                yield Answer("always", "a", "always")
+                yield Answer("session", "s", "session", more=True)
+                yield Answer("always", "a", "always", more=True)
             yield Answer("deny", "n", "deny")
-            yield Answer("reason", "r", "say why")
+            yield Answer("reason", "r", "say why", more=True)
         if request.rule:
             rule = Content.assemble(("s and a allow  ", "$text-muted"), _shown(request.rule, 1))
             yield Static(rule, markup=False, classes="rule")
@@ -116,7 +92,7 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def on_answer_pressed(self, event: Answer.Pressed) -> None:
         event.stop()
-        self.action_answer(event.verdict)
+        self.action_answer(event.what)
 
     def _ask_why(self) -> None:
         if not self.query(Input):

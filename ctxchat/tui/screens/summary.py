@@ -1,0 +1,130 @@
+"""The summary of a pass, read and mended before it is applied: it streams in, then it is the person's to edit."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from time import monotonic
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.events import Key
+from textual.message import Message
+from textual.widgets import Static, TextArea
+
+from ctxchat.agent.preview import Preview
+from ctxchat.core.errors import CtxchatError
+from ctxchat.tui.screens.panel import Heading, Panel
+from ctxchat.tui.text import clean, one_line, short
+from ctxchat.tui.widgets.blocks import spin
+
+BEAT = 1 / 8
+"""Seconds between two turns of the spinner; what came meanwhile is written then."""
+
+
+class Draft(TextArea):
+    """Enter applies, ctrl+j makes a line, as in the composer."""
+
+    class Applied(Message):
+        """It is as the person wants it."""
+
+    def __init__(self) -> None:
+        super().__init__(id="draft", soft_wrap=True, read_only=True, compact=True, highlight_cursor_line=False)
+
+    async def _on_key(self, event: Key) -> None:
+        if event.key in {"enter", "ctrl+j", "shift+enter"}:
+            event.stop()
+            event.prevent_default()
+            if event.key == "enter":
+                self.post_message(self.Applied())
+            elif not self.read_only:
+                self.insert("\n")
+
+
+class SummaryScreen(Panel[str]):
+    """Comes back with the summary, or None: then everything is as it was. `pieces` is the summary as it is written."""
+
+    BINDINGS = [
+        Binding("enter,ctrl+s", "apply", "apply", key_display="enter"),
+        Binding("ctrl+j", "line", "line"),
+        Binding("escape", "leave", "leave everything as it is", priority=True),
+    ]
+
+    def __init__(self, pieces: AsyncGenerator[str, None], preview: Preview) -> None:
+        super().__init__(name="free", classes="panel")
+        self._pieces, self._preview = pieces, preview
+        self._coming: list[str] = []
+        self._since, self._writing = monotonic(), True
+
+    def compose(self) -> ComposeResult:
+        yield Heading("The summary")
+        yield Static(id="progress", markup=False)
+        yield Draft()
+        yield self.footer()
+
+    def on_mount(self) -> None:
+        self.set_focus(self.query_one(Draft))
+        self._beat = self.set_interval(BEAT, self._show)
+        self.run_worker(self._write(), group="summary", exit_on_error=False)
+
+    # ── as it is written ──
+
+    async def _write(self) -> None:
+        failed = ""
+        try:
+            async with aclosing(self._pieces) as pieces:
+                async for piece in pieces:
+                    self._coming.append(piece)
+        except CtxchatError as problem:
+            failed = str(problem)
+        self._writing = False
+        self._beat.stop()
+        self._show()
+        draft = self.query_one(Draft)
+        draft.read_only = False
+        if failed:
+            self._say(f"✗ {one_line(failed, 300)}  Write it yourself, or Esc.")
+
+    def _show(self) -> None:
+        draft = self.query_one(Draft)
+        if self._coming:
+            draft.insert(clean("".join(self._coming)), draft.document.end)
+            self._coming.clear()
+            draft.scroll_end(animate=False)
+        seconds = monotonic() - self._since
+        self.query_one(Heading).show("The summary", f"~{short(max(1, len(draft.text) // 4))} tokens")
+        if self._writing:
+            who = one_line(self._preview.model, 60) or "written"
+            self._say(f"{spin(seconds)} {who} writes it, {seconds:.0f} s   esc leaves everything as it is")
+        else:
+            self._say("Mend what is wrong. What it puts away stays in the archive.")
+
+    def _say(self, text: str) -> None:
+        self.query_one("#progress", Static).update(text)
+
+    # ── what is done ──
+
+    def on_draft_applied(self, event: Draft.Applied) -> None:
+        event.stop()
+        self.action_apply()
+
+    def again(self) -> None:
+        """The key that opened it applies it."""
+        self.action_apply()
+
+    def action_line(self) -> None:
+        """For the footer; the editor makes the line."""
+
+    def action_apply(self) -> None:
+        """Use it as it stands."""
+        text = self.query_one(Draft).text.strip()
+        if self._writing:
+            self.notify("It is still being written.", markup=False, timeout=3)
+        elif not text:
+            self.notify("An empty summary would lose everything. Esc leaves everything as it is.", markup=False)
+        else:
+            self.dismiss(text)
+
+    def action_leave(self) -> None:
+        """Nothing was changed."""
+        self.dismiss(None)

@@ -1,0 +1,161 @@
+"""The session on screen and what runs in it: one turn or pass at a time, messages that wait, another session, the end.
+
+Knows the chat screen and the services; commands, keys and the screens over the chat are the app's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing, suppress
+
+from textual.worker import Worker, WorkerError
+
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.events import ApprovalRequested, CompactionFinished, Stamped
+from ctxchat.tui.screens.chat import ChatScreen
+from ctxchat.tui.services import ChatSession, Services
+from ctxchat.tui.widgets.suggestion import Reply
+
+PATIENCE = 5.0
+"""Seconds that work under way is given to end when the app is left."""
+
+SNOOZE = 3
+"""Turns for which `later` puts the question off."""
+
+WAITING = "waiting for the model"
+MAKING_ROOM = "making room: what is here stays as it is until that is done"
+NOT_MADE = "Stopped. Nothing was compacted: everything is as it was."
+
+Start = Callable[[Coroutine[None, None, None]], Worker[None]]
+Alert = Callable[[str, float], None]
+"""Told what has come about, for a person who is elsewhere, and after how many seconds of work."""
+
+
+class Work:
+    """What the person set going. `start` runs a coroutine beside the screen, `alert` tells someone who looks elsewhere."""
+
+    def __init__(self, chat: ChatScreen, services: Services, start: Start, alert: Alert) -> None:
+        self.session: ChatSession | None = None
+        self._chat, self._services = chat, services
+        self._start, self._alert = start, alert
+        self._queue: list[str] = []
+        self._worker: Worker[None] | None = None
+
+    # ── the session ──
+
+    @property
+    def busy(self) -> bool:
+        """A turn or a pass runs."""
+        return self._worker is not None and not self._worker.is_finished
+
+    def open_session(self) -> ChatSession:
+        """The session on screen. Raises CtxchatError before there is one."""
+        if self.session is None:
+            raise CtxchatError("The session is still being opened.", "Try again in a moment.")
+        return self.session
+
+    def idle_session(self) -> ChatSession:
+        """The session, for what cannot be done beside a turn."""
+        if self.busy:
+            raise CtxchatError("This has to wait for the end of the turn.", "Esc stops it.")
+        return self.open_session()
+
+    async def switch(self, session_id: str) -> None:
+        """Open another session (a new one without an id). The draft stays; the one before stays open when this fails."""
+        if self.busy:
+            raise CtxchatError("A turn is under way in this session.", "Esc stops it; then open the other one.")
+        session = await self._services.open(session_id)
+        before, self.session = self.session, session
+        await self._chat.show_session(session)
+        if before is not None:
+            await before.close()
+        self.go_on()
+
+    async def close(self) -> None:
+        """Stop what runs, and give the session free."""
+        self._queue.clear()
+        self.interrupt()
+        if self._worker and self.busy:
+            with suppress(WorkerError, TimeoutError):  # it was cancelled, or failed: either way it is over
+                await asyncio.wait_for(self._worker.wait(), PATIENCE)
+        if self.session:
+            await self.session.close()
+
+    # ── messages ──
+
+    def say(self, text: str) -> None:
+        """A message for now, or for the end of what runs."""
+        self._queue.append(text)
+        self.go_on()
+
+    def take_back(self, place: int) -> None:
+        """A message that waits is not to go out."""
+        if place < len(self._queue):
+            del self._queue[place]
+        self._chat.show_queue(self._queue)
+
+    def go_on(self) -> None:
+        """The next message that waits, when nothing runs."""
+        if not self._chat.is_running or not self._chat.is_attached:
+            return  # on the way out
+        if self._queue and self.session and not self.busy:
+            self._worker = self._start(self._run(self.session.send(self._queue.pop(0)), WAITING))
+        self._chat.show_queue(self._queue)
+
+    # ── passes ──
+
+    def run_pass(self, events: AsyncGenerator[Stamped, None]) -> None:
+        """Run a compaction a person asked for."""
+        if not self.busy:
+            self._worker = self._start(self._run(events, MAKING_ROOM, NOT_MADE))
+
+    def agree(self, reply: Reply, instructions: str = "") -> None:
+        """What a person said to the question whether to make room; beside a turn, the turn does it at the right place."""
+        session = self.open_session()
+        if reply == "later":
+            session.snooze(SNOOZE)
+            self._chat.notice("info", f"Not for this turn and the next {SNOOZE}. F8 makes room whenever you like.")
+        elif self.busy:
+            session.agree(reply, instructions)
+            when = "at the next place where no call is open" if reply == "now" else "when this turn has ended"
+            self._chat.notice("info", f"Room is made {when}.")
+        else:
+            session.agree("now", instructions)
+            self.run_pass(session.make_room())
+
+    # ── what runs ──
+
+    def interrupt(self) -> None:
+        """Stop the turn or the pass; what exists is kept."""
+        if self._worker and self.busy:
+            self._worker.cancel()
+
+    def is_of(self, worker: Worker[object]) -> bool:
+        """That worker runs, or ran, our turn."""
+        return worker is self._worker
+
+    async def _run(self, events: AsyncGenerator[Stamped, None], what: str, stopped: str = "") -> None:
+        interrupted, began, made = True, _now(), False
+        try:
+            await self._chat.begin(what)
+            async with aclosing(events):
+                async for stamped in events:
+                    made = made or isinstance(stamped.event, CompactionFinished)
+                    await self._chat.take(stamped)
+                    if isinstance(stamped.event, ApprovalRequested):
+                        self._alert("ctxchat asks before it goes on", _now() - began)
+            interrupted = False
+        except CtxchatError as problem:
+            interrupted = False
+            await self._chat.failed(problem.text, problem.hint)
+        finally:
+            await self._chat.end(interrupted)
+            if interrupted and stopped and not made:
+                self._chat.notice("info", stopped)
+            if not interrupted:
+                self._alert("ctxchat is done", _now() - began)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
