@@ -11,12 +11,12 @@ from typing import Any
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-def complaints(messages: list[dict[str, Any]]) -> list[str]:
-    """Everything that would be refused, in sentences; nothing when all is well."""
-    return [*_roles(messages), *_contents(messages), *_pairing(messages)]
+def complaints(messages: list[dict[str, Any]], *, user_after_tool: bool = False) -> list[str]:
+    """Everything that would be refused, in sentences; nothing when all is well. Some take a user message after a result."""
+    return [*_roles(messages, user_after_tool), *_contents(messages), *_pairing(messages)]
 
 
-def _roles(messages: list[dict[str, Any]]) -> Iterator[str]:
+def _roles(messages: list[dict[str, Any]], user_after_tool: bool) -> Iterator[str]:
     roles = [m["role"] for m in messages]
     if not roles:
         yield "no messages"
@@ -30,7 +30,7 @@ def _roles(messages: list[dict[str, Any]]) -> Iterator[str]:
     for place, (before, after) in enumerate(pairwise(roles)):
         if before == after and before in {"user", "assistant"}:
             yield f"two {before} messages in a row at {place}"
-        if before == "tool" and after == "user":
+        if before == "tool" and after == "user" and not user_after_tool:
             yield f"a user message right after a tool's at {place}"
 
 

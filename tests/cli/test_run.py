@@ -1,0 +1,215 @@
+"""`ctxchat run` as scripts use it: a real program, real pipes and signals, a real model server on loopback."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Home
+from tests.cli.strict import complaints
+from tests.cli.test_context import CONTEXT_FIELDS, adds_up, has
+from tests.doubles.replies import call, calls, refuses, says
+from tests.e2e.serving import model_options, serving
+
+Kinds = dict[str, type | tuple[type, ...]]
+
+EVENTS: dict[str, Kinds] = {
+    "turn_started": {},
+    "text_delta": {"text": str},
+    "reasoning_delta": {"text": str},
+    "tool_started": {"call_id": str, "name": str, "arguments": (dict, str)},
+    "tool_progress": {"call_id": str, "text": str},
+    "tool_finished": {
+        "call_id": str, "name": str, "status": str, "output": str, "tokens": int, "seconds": (int, float),
+    },
+    "approval_requested": {"call_id": str, "name": str, "summary": str},
+    "approval_resolved": {"call_id": str, "verdict": str, "rule": str},
+    "usage": {"prompt": int, "completion": int, "cached": int, "reasoning": int, "cost_usd": (int, float)},
+    "context": CONTEXT_FIELDS,
+    "retry": {"attempt": int, "after_seconds": (int, float), "cause": str},
+    "notice": {"level": str, "text": str},
+    "error": {"kind": str, "text": str, "hint": str},
+    "turn_finished": {"status": str, "text": str, "rounds": int, "seconds": (int, float)},
+}  # fmt: skip
+
+
+@pytest.fixture
+def harbour(home: Home) -> Home:
+    """A person in a small repository."""
+    home.put("README.md", "# Harbour logger\n\nThe gauge at Pier 7 reports every 90 s to the logger Cormorant.\n")
+    home.put("src/gauge.py", 'LOGGER = "cormorant"\nINTERVAL = 90  # seconds\n')
+    return home
+
+
+def checked(lines: list[dict[str, Any]]) -> list[str]:
+    """The types of the events, each with its head and fields, every gauge adding up."""
+    assert [line["seq"] for line in lines] == list(range(lines[0]["seq"], lines[0]["seq"] + len(lines)))
+    for line in lines:
+        assert list(line)[:4] == ["type", "session", "seq", "at"]
+        assert line["at"].endswith("Z")
+        has(line, EVENTS[line["type"]])
+        if line["type"] == "context":
+            adds_up(line)
+    return [line["type"] for line in lines]
+
+
+def test_the_offline_assistant_answers_from_the_files(harbour: Home) -> None:
+    ran = harbour.start("run", "Which logger does the tide gauge at Pier 7 report to?", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    types = checked(ran.lines)
+    assert (types[0], types[-1]) == ("turn_started", "turn_finished")
+    assert {"tool_started", "tool_finished", "usage", "context", "text_delta"} <= set(types)
+    last = ran.lines[-1]
+    assert last["status"] == "done"
+    assert "README.md:3" in last["text"]
+    assert "Cormorant" in last["text"]
+
+
+def test_the_answer_goes_to_standard_output_and_what_happened_beside_it_to_standard_error(harbour: Home) -> None:
+    ran = harbour.start("run", "Where is INTERVAL set?")
+    assert ran.code == 0
+    assert "src/gauge.py:2" in ran.out
+    assert "grep" in ran.err
+    assert "grep" not in ran.out
+
+
+def test_through_litellm_with_parallel_calls_reasoning_and_usage(harbour: Home) -> None:
+    script = [
+        calls(
+            call("read_file", "call_a", path="README.md"),
+            call("read_file", "call_b", path="src/gauge.py"),
+            reasoning="Both at once.",
+        ),
+        says("To Cormorant, every 90 s (README.md:3, src/gauge.py:2).", cached=64),
+    ]
+    with serving(script) as double:
+        ran = harbour.start("run", "Which logger?", "--json", *model_options(double))
+    assert ran.code == 0, ran.err
+    types = checked(ran.lines)
+    assert types.count("tool_finished") == 2
+    assert "".join(line["text"] for line in ran.lines if line["type"] == "reasoning_delta") == "Both at once."
+    assert ran.lines[-1]["text"].startswith("To Cormorant")
+    assert ran.lines[-1]["rounds"] == 2
+    gauges = [line for line in ran.lines if line["type"] == "context"]
+    assert gauges[0]["estimated"] is True
+    assert gauges[-1]["estimated"] is False
+    usage = [line for line in ran.lines if line["type"] == "usage"][-1]
+    assert gauges[-1]["used"] == usage["prompt"] + usage["completion"]
+    assert usage["cached"] == 64
+    results = [m for m in double.requests[1].body["messages"] if m["role"] == "tool"]
+    assert ["Harbour" in results[0]["content"], "INTERVAL" in results[1]["content"]] == [True, True]
+    assert complaints(double.requests[1].body["messages"], user_after_tool=True) == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "piped", "text"),
+    [
+        (["Sum this up:"], "a piped text\n", "Sum this up:\n\na piped text"),
+        (["-"], "only piped", "only piped"),
+        ([], "no prompt at all", "no prompt at all"),
+    ],
+)
+def test_a_pipe_is_read_with_the_prompt_or_instead_of_it(
+    harbour: Home, prompt: list[str], piped: str, text: str
+) -> None:
+    ran = harbour.start("run", *prompt, "--json", input=piped)
+    assert ran.code == 0
+    assert ran.lines[0]["text"] == text
+
+
+def test_an_empty_pipe_and_no_prompt_is_wrong_usage(harbour: Home) -> None:
+    assert harbour.start("run", input="").code == 2
+
+
+def test_going_on_with_the_newest_session(harbour: Home) -> None:
+    first = harbour.start("run", "Where is INTERVAL set?", "--json").lines
+    second = harbour.start("run", "And LOGGER?", "--continue", "--json").lines
+    assert second[0]["session"] == first[0]["session"]
+    assert (first[0]["turn"], second[0]["turn"]) == (1, 2)
+
+
+def test_nobody_there_to_ask_is_a_no_and_the_model_is_told(harbour: Home) -> None:
+    script = [calls(call("write_file", path="new.txt", content="x")), says("Then not.")]
+    with serving(script) as double:
+        ran = harbour.start("run", "Write new.txt", "--json", *model_options(double))
+        result = next(m for m in double.requests[1].body["messages"] if m["role"] == "tool")
+    assert ran.code == 0
+    assert next(line for line in ran.lines if line["type"] == "tool_finished")["status"] == "denied"
+    assert not (harbour.work / "new.txt").exists()
+    assert result["content"]
+
+
+def test_with_permission_it_is_done(harbour: Home) -> None:
+    script = [calls(call("write_file", path="new.txt", content="x")), says("Done.")]
+    with serving(script) as double:
+        ran = harbour.start("run", "Write new.txt", "--permissions", "auto-edit", *model_options(double))
+    assert ran.code == 0
+    assert (harbour.work / "new.txt").read_text() == "x"
+
+
+def test_too_many_rounds_and_errors_of_the_server_fail(harbour: Home) -> None:
+    with serving([calls(call("list_files", path="."))]) as double:
+        ran = harbour.start("run", "Go on for ever", "--max-rounds", "2", "--json", *model_options(double))
+    assert ran.code == 1
+    assert ran.lines[-1]["status"] == "max_rounds"
+    with serving([refuses(401, "Incorrect API key provided", code="invalid_api_key")]) as double:
+        ran = harbour.start("run", "Hi", "--json", *model_options(double))
+    assert ran.code == 1
+    error = next(line for line in ran.lines if line["type"] == "error")
+    assert (error["kind"], bool(error["hint"])) == ("auth", True)
+    assert checked(ran.lines)[-1] == "turn_finished"
+
+
+def popen(home: Home, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "ctxchat", *arguments],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=home.work, env=home.environ,
+    )  # fmt: skip
+
+
+def test_ctrl_c_ends_with_130_keeps_what_was_said_and_leaves_a_valid_session(harbour: Home) -> None:
+    script = [says("a long answer that " * 200, delay=0.05), says("Went on.")]
+    with serving(script) as double:
+        running = popen(harbour, "run", "Tell me", "--json", *model_options(double))
+        assert running.stdout is not None
+        seen = [json.loads(running.stdout.readline())]
+        while seen[-1]["type"] != "text_delta":
+            seen.append(json.loads(running.stdout.readline()))
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=20)
+        assert running.returncode == 130
+        assert "Traceback" not in err
+        assert json.loads(out.splitlines()[-1])["status"] == "cancelled"
+        for _ in range(100):  # the connection is closed within a second
+            if double.requests[0].dropped:
+                break
+            time.sleep(0.02)
+        assert double.requests[0].dropped
+
+        id = seen[0]["session"]
+        said = harbour.start("sessions", "export", id).json
+        assert [m["role"] for m in said][:2] == ["user", "assistant"]
+        assert said[1]["content"].startswith(seen[-1]["text"])
+        assert harbour.start("run", "Go on", "--session", id, *model_options(double)).out == "Went on.\n"
+        assert complaints(double.requests[1].body["messages"], user_after_tool=True) == []
+
+
+def test_a_reader_who_has_seen_enough_is_no_fault(harbour: Home) -> None:
+    harbour.start("run", "Where is INTERVAL set?")
+    for arguments in (("run", "Where is INTERVAL set?", "--json"), ("config", "show")):
+        running = popen(harbour, *arguments)
+        assert running.stdout is not None
+        assert running.stdout.readline()
+        running.stdout.close()
+        running.wait(timeout=20)
+        assert running.stderr is not None
+        assert "Traceback" not in (err := running.stderr.read())
+        assert "Broken" not in err
+        assert running.returncode in {0, 1}
+    assert len(harbour.start("sessions", "list", "--json").json) == 2

@@ -1,0 +1,41 @@
+"""The model double behind its own thread, for tests that wait for a program instead of awaiting."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.doubles.http_model import ModelDouble, Script
+
+
+@contextmanager
+def serving(script: Script) -> Iterator[ModelDouble]:
+    """A double that answers until the block ends."""
+    double = ModelDouble(script)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(double.start(), loop).result(10)
+    try:
+        yield double
+    finally:
+        asyncio.run_coroutine_threadsafe(double.stop(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+
+
+def wait_for_requests(double: ModelDouble, many: int, timeout: float = 20.0) -> None:
+    """Until the double was asked so often. Raises AssertionError."""
+    end = time.monotonic() + timeout
+    while len(double.requests) < many:
+        assert time.monotonic() < end, f"{len(double.requests)} of {many} requests came"
+        time.sleep(0.02)
+
+
+def model_options(double: ModelDouble) -> list[str]:
+    """What makes ctxchat talk to it."""
+    return ["--model", "openai/double", "--api-base", double.base_url, "--window", "32768"]
