@@ -87,7 +87,9 @@ class Ahead:
         """
         left_out = set(step.fold).difference(prepared.covers)
         more = sum(item.tokens for item in self._talk.view.items if item.group in left_out)
-        less = max(0, step.summary_tokens - self._talk.meter.text(prepared.text))  # set aside for a summary, and not needed
+        less = max(
+            0, step.summary_tokens - self._talk.meter.text(prepared.text)
+        )  # set aside for a summary, and not needed
         budget = self._planner.raw_budget()
         if not left_out or order.plan.after + more - less > (budget.target + budget.trigger) // 2:
             return order

@@ -44,7 +44,9 @@ def restored(ledger: Ledger, group_id: str, at: str) -> tuple[Group, Change]:
 
 def quoted(ledger: Ledger, group: Group, source: str, at: str) -> tuple[Group, Change]:
     """A note that quotes a group of another session, and the change that shows it. `source` says which, in words."""
-    head = f"[quoted from another conversation, {' '.join(source.split())[:80] or 'without a title'}, turn {group.turn}]"
+    head = (
+        f"[quoted from another conversation, {' '.join(source.split())[:80] or 'without a title'}, turn {group.turn}]"
+    )
     return _note(ledger, _quotation(head, group), f"restore:{group.id} of another session", at)
 
 

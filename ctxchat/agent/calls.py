@@ -13,7 +13,7 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Retry
 from ctxchat.core.messages import Message, Reasoning, ToolCall
 from ctxchat.core.ports import Clock, ModelPiece, ModelPort, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
-from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count
+from ctxchat.core.tokens import Count
 
 
 class Draft:
@@ -69,7 +69,7 @@ class Tally:
 
     def __init__(self, count: Count) -> None:
         self._count = count
-        self._known = MESSAGE_OVERHEAD
+        self._known = 0
         self._open: list[str] = []
         self._length = 0
 
@@ -83,7 +83,7 @@ class Tally:
 
     @property
     def tokens(self) -> int:
-        """All that has come, the message itself included."""
+        """All that has come."""
         return self._known + (self._count("".join(self._open)) if self._open else 0)
 
 

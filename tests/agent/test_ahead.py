@@ -1,0 +1,191 @@
+"""Summaries made ahead: beside the conversation, never in its way, paid for once, and trusted only while they fit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+
+import pytest
+
+from ctxchat.agent.options import Options
+from ctxchat.core.budget import Window
+from ctxchat.core.events import CompactionFinished, Notice, TurnFinished, Usage
+from ctxchat.core.messages import Group
+from ctxchat.core.summaries import earlier
+from ctxchat.core.view import problems
+from ctxchat.models.scripted import ScriptedModel, calls, says
+from tests.agent.desk import Desk, Echo
+from tests.agent.test_compaction import LONG, Writer
+from tests.agent.test_turn import of
+
+
+class Slow(Writer):
+    """Writes when it is allowed to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+        self.cancelled = 0
+
+    async def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncGenerator[str | Usage, None]:
+        self.asked.append((tuple(g.id for g in groups), previous))
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        yield "## Goal\nKnow the gauge."
+        yield Usage(1000, 50, cost_usd=0.01)
+
+
+class Broken(Writer):
+    async def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncGenerator[str | Usage, None]:
+        self.asked.append(((), ""))
+        raise ZeroDivisionError("a bug of the summariser")
+        yield ""
+
+
+def desk_of(writer: Writer, *, window: int = 20_000, **options: object) -> Desk:
+    made = Options(**({"keep_recent": 2, "strategy": "summarize"} | options))  # type: ignore[arg-type]
+    model = ScriptedModel((says(LONG) for _ in range(99)), window=Window(window, "configured"))
+    return Desk(model, options=made, summariser=writer)
+
+
+async def until_prepared(desk: Desk, writer: Writer) -> None:
+    """Turns until a summary is being made ahead."""
+    for number in range(20):
+        if writer.asked:
+            return
+        await desk.say(f"question {number} {LONG}")
+        await asyncio.sleep(0.02)
+    raise AssertionError("nothing was prepared")
+
+
+async def test_it_begins_when_a_turn_has_ended_and_the_swap_asks_nobody():
+    writer = Writer()
+    desk = desk_of(writer)
+    await until_prepared(desk, writer)
+    assert desk.session.ghost and desk.session.ghost < desk.session.figures.used
+    assert desk.state.ledger.changes == (), "nothing is changed ahead of time"
+    swapped = None
+    while swapped is None:
+        before = len(writer.asked)
+        swapped = next(iter(of(await desk.say(f"more {LONG}"), CompactionFinished)), None)
+    assert swapped.outcome == "compacted" and len(writer.asked) - before <= 1
+    record = desk.state.ledger.compactions[0].record
+    assert record is not None and record.attempts == 0 and record.cost_usd == 0.01 and swapped.cost_usd == 0.0
+    await desk.session.close()
+    assert desk.folded().cost_usd == pytest.approx(0.01 * len(writer.asked)), "paid for once each"
+
+
+async def test_a_slow_one_does_not_hold_up_a_turn_and_closing_ends_it():
+    writer = Slow()
+    desk = desk_of(writer)
+    await until_prepared(desk, writer)
+    events = await desk.say("short")
+    assert of(events, TurnFinished)[0].status == "done"
+    assert not desk.session.ghost and not of(events, CompactionFinished)
+    await desk.session.close()
+    assert writer.cancelled == 1
+    await desk.session.close()
+
+
+async def test_a_swap_waits_for_one_that_is_nearly_made_instead_of_asking_twice():
+    writer = Slow()
+    desk = desk_of(writer)
+    await until_prepared(desk, writer)
+    asyncio.get_running_loop().call_later(0.2, writer.go.set)
+    done: list[CompactionFinished] = []
+    while not done:
+        done = of(await desk.say(f"more {LONG}"), CompactionFinished)
+    assert done[0].outcome == "compacted" and len(writer.asked) == 1
+
+
+async def test_a_faulty_one_never_fails_a_turn_and_is_not_tried_for_ever():
+    writer = Broken()
+    desk = desk_of(writer, compression_trigger=0.75)
+    for number in range(12):
+        events = await desk.say(f"question {number} {LONG[:600]}")
+        await asyncio.sleep(0.01)
+        assert of(events, TurnFinished)[0].status == "done"
+    ahead = len(writer.asked) - len(desk.state.passes)
+    assert ahead == 2
+    assert all(p.outcome == "failed" and "ZeroDivisionError" in p.detail for p in desk.state.passes)
+
+
+async def test_what_it_leaves_out_is_topped_up_when_it_is_needed():
+    writer = Writer()
+    desk = desk_of(writer)
+    await until_prepared(desk, writer)
+    covered = set(writer.asked[0][0])
+    events = await desk.say("a very long question " + LONG * 9)
+    result = of(events, CompactionFinished)[0]
+    assert result.outcome == "compacted"
+    topped, previous = writer.asked[1]
+    assert not covered & set(topped) and "Know the gauge" in previous
+    shown = {i.group for i in desk.session.view.items}
+    assert not covered & shown and len(earlier(desk.state.ledger)) == 1
+
+
+async def test_one_that_no_longer_fits_is_not_used():
+    writer = Writer()
+    desk = desk_of(writer)
+    await until_prepared(desk, writer)
+    group = writer.asked[0][0][0]
+    assert desk.session.ghost
+    await desk.session.pin(group)
+    assert not desk.session.ghost, "what it covers was pinned since"
+    await desk.session.undo()
+    assert desk.session.ghost, "and now it is as it was"
+    await desk.session.drop(group)
+    assert not desk.session.ghost
+
+
+async def test_a_pass_by_hand_folds_what_was_shown_with_what_stands_ready():
+    writer = Writer()
+    desk = desk_of(writer)
+    await until_prepared(desk, writer)
+    preview = await desk.session.preview()
+    assert preview.plan is not None
+    result = of(await desk.free_up(), CompactionFinished)[0]
+    assert result.outcome == "compacted" and result.folded_groups == len(preview.plan.covers)
+
+
+@pytest.mark.parametrize("options", [{"prepare": False}, {"consent": "off"}])
+async def test_none_is_made_where_none_is_wanted(options: dict[str, object]):
+    writer = Writer()
+    desk = desk_of(writer, compression_trigger=0.9, **options)
+    while desk.session.figures.pressure < 0.7:
+        await desk.say(f"question {LONG}")
+    await asyncio.sleep(0.05)
+    assert not writer.asked
+
+
+async def test_with_tools_and_lossless_steps_a_narrowed_swap_leaves_no_pointer_without_its_text():
+    """The prepared fold is smaller than the planned one: results that stay must not point to texts nobody saved."""
+    script = [
+        r
+        for n in range(40)
+        for r in (calls(("echo", {"text": f"line {n}\n", "times": 150})), says(f"answer {n} {LONG}"))
+    ]
+    writer = Writer()
+    model = ScriptedModel(script, window=Window(14_000, "configured"))
+    desk = Desk(model, tools=[Echo()], options=Options(keep_recent=2), summariser=writer)
+    passes: list[CompactionFinished] = []
+    for number in range(36):
+        events = await desk.say(f"question {number}")
+        await asyncio.sleep(0.01)
+        passes += of(events, CompactionFinished)
+        assert not problems(desk.session.view)
+        for item in desk.session.view.items:
+            if "tool-results/" in item.message.text:
+                name = "tool-results/" + item.message.text.split("tool-results/", 1)[1].split(".txt", 1)[0] + ".txt"
+                assert name in desk.journal.spilled
+    assert len(passes) > 3 and all(p.outcome == "compacted" for p in passes)
+    assert not [n for n in of(events, Notice) if "again right after" in n.text]
+    await desk.session.close()
+    assert desk.folded().cost_usd == pytest.approx(0.01 * len(writer.asked))

@@ -1,0 +1,174 @@
+"""The figures after each kind of event: whose count they stand on, what they add, and that they do not jump."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+import pytest
+
+from ctxchat.agent.options import Options
+from ctxchat.core.budget import Window
+from ctxchat.core.events import Notice, TextDelta, TurnFinished, Usage
+from ctxchat.core.figures import Figures
+from ctxchat.core.tokens import rough_count
+from ctxchat.core.view import Insert
+from ctxchat.models.scripted import ScriptedModel, calls, says
+from tests.agent.desk import Around, Desk, Echo
+from tests.agent.test_compaction import LONG, Writer
+from tests.agent.test_turn import adds_up, of
+
+LIVE = Options(stream_figures_every=0.0)
+ROOMY = Window(100_000, "loaded")
+
+
+def used(events: list[object]) -> list[int]:
+    return [figures.used for figures in of(events, Figures)]
+
+
+async def test_the_bar_grows_with_the_reply_and_does_not_jump_at_its_end():
+    desk = Desk(ScriptedModel([says(LONG), says(LONG)], window=ROOMY), options=LIVE)
+    await desk.say("first")
+    live = used(await desk.say("second"))
+    assert live == sorted(live), "it never falls"
+    assert live[-1] - live[-3] <= 0.02 * live[-1], "and its last step is small"
+    assert len(set(live)) > 20
+
+
+async def test_a_reply_in_pieces_of_a_few_letters_weighs_what_it_weighs_in_one():
+    count = lambda text: max(1, len(text) // 4) if text else 0  # noqa: E731 - a token at least, as tokenizers do
+    desk = Desk(ScriptedModel([says("a b c d " * 500)], window=ROOMY, count=count), options=LIVE)
+    live = used(await desk.say("go"))
+    assert max(live) <= live[-1] * 1.02
+
+
+@pytest.mark.parametrize("usage", [None, Usage(0, 0), Usage(0, 50)])
+async def test_a_reply_that_was_not_counted_stands_on_the_last_good_count(usage: Usage | None):
+    desk = Desk(ScriptedModel([says("hello", usage=Usage(500, 20)), says("again", usage=usage)]))
+    await desk.say(LONG[:900])
+    events = await desk.say("more")
+    told = of(events, Usage)[0]
+    assert told.estimated and told.prompt > 520
+    figures = desk.session.figures
+    assert figures.estimated and 520 < figures.used < 600
+    resumed = Desk(ScriptedModel([]), records=desk.journal.records)
+    assert (await resumed.session.measure()).used == figures.used
+    assert desk.state.calibrations["scripted/model"].samples == 1, "and it teaches nothing"
+
+
+async def test_zero_usage_for_tool_calls_is_no_count():
+    model = ScriptedModel([calls(("echo", {"text": "x"}), usage=Usage(0, 0)), says("done", usage=Usage(700, 5))])
+    desk = Desk(model, tools=[Echo()])
+    events = await desk.say("go")
+    assert [u.estimated for u in of(events, Usage)] == [True, False]
+    assert desk.session.figures.used == 705 and not desk.session.figures.estimated
+
+
+async def test_occupancy_is_of_the_last_request_and_cost_is_the_sum():
+    replies = [
+        calls(("echo", {"text": "x"}), usage=Usage(1_000, 30, cached=400, cost_usd=0.25)),
+        says("done", usage=Usage(1_100, 20, cached=1_000, cost_usd=0.5)),
+    ]
+    desk = Desk(ScriptedModel(replies), tools=[Echo()])
+    await desk.say("go")
+    figures = desk.session.figures
+    assert (figures.used, figures.cached, figures.cost_usd) == (1_120, 1_000, 0.75)
+    assert desk.state.fills == (1_120,)
+
+
+async def test_a_count_from_before_a_pass_or_its_undoing_is_not_used():
+    replies = [says(LONG, usage=Usage(1_000 * n, 700)) for n in range(1, 9)]
+    desk = Desk(
+        ScriptedModel(replies, window=ROOMY), options=Options(keep_recent=2, prepare=False), summariser=Writer()
+    )
+    for number in range(4):
+        await desk.say(f"question {number} {LONG}")
+    before = desk.session.figures
+    assert not before.estimated and before.used == 4_700
+    await desk.free_up()
+    after = desk.session.figures
+    assert after.estimated and 0 < after.used < before.used and desk.state.anchor is None
+    resumed = Desk(ScriptedModel([], window=ROOMY), records=desk.journal.records)
+    assert (await resumed.session.measure()).used == after.used
+    undone = await desk.session.undo()
+    assert undone.estimated and undone.used > after.used
+    await desk.say("next")
+    assert not desk.session.figures.estimated
+
+
+async def test_a_draft_typed_during_a_stream_counts_on_top_of_it():
+    desk = Desk(ScriptedModel([says(LONG)], window=ROOMY), options=LIVE)
+    async with aclosing(desk.session.send("go")) as stream:
+        async for stamped in stream:
+            if isinstance(stamped.event, Figures) and stamped.event.tokens("assistant") > 100:
+                with_draft = desk.session.with_draft("a draft of a few words")
+                assert with_draft.used > stamped.event.used
+                assert with_draft.tokens("draft") > 0 and with_draft.tokens("assistant") > 90
+                assert adds_up(with_draft)
+                assert desk.session.figures == stamped.event
+                break
+
+
+async def test_reasoning_that_is_not_sent_back_is_not_counted_as_held():
+    for keeps, expected in ((False, 530), (True, 600)):
+        model = ScriptedModel(
+            [says("short", reasoning="long thought " * 20, usage=Usage(500, 100, reasoning=70))], keeps_reasoning=keeps
+        )
+        desk = Desk(model)
+        await desk.say("hi")
+        assert desk.session.figures.used == expected
+
+
+async def test_what_stands_around_is_in_its_own_sections_and_a_change_of_it_is_an_estimate():
+    around = Around([Insert("AGENTS.md", "Be brief. " * 50)], [Insert("date", "Saturday")])
+    desk = Desk(ScriptedModel([says("a"), says("b")]), around=around)
+    await desk.say("hi")
+    figures = desk.session.figures
+    assert figures.tokens("memory") > 100 and figures.tokens("injected") > 0 and not figures.estimated
+    around._injected = (Insert("date", "Sunday, and much more has happened since " * 9),)
+    later = await desk.session.measure()
+    assert later.estimated and later.used > figures.used and adds_up(later)
+
+
+async def test_calibration_follows_the_server_and_is_kept_by_model():
+    def reply(request: object) -> object:
+        return says("ok", usage=Usage(int(request.view.raw * 1.5), 10))  # type: ignore[attr-defined]
+
+    desk = Desk(ScriptedModel([reply for _ in range(6)], window=ROOMY))  # type: ignore[list-item]
+    for number in range(6):
+        await desk.say(f"question {number} {LONG}")
+    learned = desk.state.calibrations["scripted/model"]
+    assert 1.4 < learned.ratio < 1.6 and learned.samples == 6 and learned.band < 0.1
+    resumed = Desk(ScriptedModel([], window=ROOMY), records=desk.journal.records)
+    assert resumed.conversation.calibration == learned
+
+
+async def test_a_first_estimate_that_is_only_rough_is_not_called_a_cut():
+    for share, told in ((0.5, False), (0.3, True)):
+        desk = Desk(ScriptedModel([lambda r, s=share: says("ok", usage=Usage(int(r.view.raw * s), 10))], window=ROOMY))
+        events = await desk.say(LONG * 6)
+        assert any("cut" in n.text for n in of(events, Notice)) is told
+
+
+async def test_titles_come_from_words_and_never_from_nothing():
+    from ctxchat.core.messages import Image
+
+    desk = Desk(ScriptedModel([says("a picture"), says("ok")]))
+    async with aclosing(desk.session.send("", [Image("data:,", 10, 10)])) as stream:
+        events = [s.event async for s in stream]
+    assert of(events, TurnFinished)[0].status == "done" and desk.state.title == ""
+    await desk.say("What   is\nthis " + "word " * 40)
+    assert desk.state.title.startswith("What is this word") and len(desk.state.title) <= 60
+
+
+async def test_a_reply_of_thoughts_only_is_told_and_the_next_request_is_valid():
+    desk = Desk(ScriptedModel([says("", reasoning="Hm."), says("ok")]))
+    events = await desk.say("hi")
+    assert any("said nothing" in n.text for n in of(events, Notice))
+    assert of(await desk.say("so?"), TurnFinished)[0].status == "done"
+
+
+async def test_counts_of_odd_texts_never_stop_a_turn():
+    text = "<|endoftext|> " + "x" * 100_000 + " 日本語 👩‍👩‍👧 " + "\ud83d"
+    desk = Desk(ScriptedModel([says("ok"), says("ok")], window=Window(200_000, "loaded"), count=rough_count))
+    events = await desk.say(text)
+    assert of(events, TextDelta) and of(events, TurnFinished)[0].status == "done"
