@@ -26,6 +26,7 @@ _RATE = (
     r"too many tokens,? please wait|too many tokens in (?:the last|a)|in this interval|please (?:wait|slow down)",
     r"\brequests (?:\w{1,8} )?(?:exceed|reach)|(?:call|invocation|request) (?:limit|count|volume|frequency)\b",
     r"before trying again|concurren(?:cy|t) (?:request )?limit|extra usage is required",
+    r"\bqueue|in flight|for today|(?:this|your) api key|token rate|tokens used|payment method",
     r"频率|频繁|限流|次数|请求(?:过多|太多)|每分钟|每秒|每天|并发|速率|限速|レート制限|요청 한도",
 )
 _QUOTA = (
@@ -45,6 +46,7 @@ _KEY = (
 _FILTER = (
     r"content[\s_-]{0,2}(?:filter|polic|management|moderation)|responsible ?ai|policy violation|usage policy",
     r"safety (?:system|filter|setting|polic)|\bflagged\b|harmful|inappropriate|moderation|blocked (?:by|due|for)",
+    r"guardrail|risk level|blocked because|policy limit",
     r"敏感|违规|安全(?:策略|审核|检查)|不合规",
 )
 _NAMES = (
@@ -69,7 +71,8 @@ _FORM = (
     r"(?:header|cookie|ur[li]|file ?name|name|description|metadata|title|stop sequence|schema|enum|grammar)s?"
     r"(?: (?!prompt|input|message|context|token)\S{1,30}){0,2} (?:is |are )?(?:too (?:long|large|big|many|complex)"
     r"|exceeds?)",
-    r"context (?:window|length|size) (?:is )?too small|minimum is \d|is too short(?! for)|\binput should (?:be|have"
+    r"context (?:window|length|size) (?:is )?too small(?! (?:to fit|for) (?:the|this|your) (?:prompt|input|request))"
+    r"|minimum is \d|is too short(?! for)|\binput should (?:be|have"
     r"|match)",
     r"(?:\b|_|-)(?:id|type|key|name|role|parameter)s? (?:is )?too (?:long|large)"
     r"|(?<!input )(?<!prompt )\btoken (?:is )?too long|(?:took|taking|queued|waited|waiting) too long",
@@ -77,6 +80,9 @@ _FORM = (
     r"|create (?:llama_)?context",
     r"(?:longer than|exceed\w{0,3}|took)[^\n]{0,30}\b\d+ ?(?:seconds?|minutes?|hours?|ms|s)\b|context ?(?:server"
     r"|manager|7)",
+    r"(?:prompt|context) cach(?:e|ing)|cache[_ ](?:write|control|breakpoint|key)|cached tokens|limit parameter|nesting depth",
+    r"too many system|sequence (?:id|number)|stop sequence|text[- ]to[- ]speech|\bTTS\b|(?:query|search) (?:string|query)",
+    r"parameters exceed|(?:idle|time) limit|more than \d+ (?:images|files|items)",
     r"n_ctx_train|training context|available memory|too many (?:tool|entries|calls)|safety threshold"
     r"|(?:max )?retries exceeded",
 )
@@ -108,6 +114,7 @@ _OUTPUT = either(
     r"(?!max tokens of \d+ exceeded)max[\s_]?(?:completion|new|output|gen|response)?[\s_]?tokens",
     r"maximum (?:number of )?(?:output |completion |new )?tokens you requested|budget_tokens|reasoning[\s_]tokens"
     r"|thinking[._ ]budget|num_predict",
+    r"(?:requested|max(?:imum)?) (?:completion|output)\b",
     r"(?:output|completion|response|generated|reply)[\s_](?:tokens?|length|limit|text|content|sequence)|最大输出|输出长度"
     r"|输出token",
 )

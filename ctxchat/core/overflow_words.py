@@ -41,9 +41,10 @@ _PROMPT = either(
     r"|messages|sequence|tokens|token[\s_-]?(?:count|limit|length|size|number|overflow|capacity)|tokenized"
     r"|input_ids|n_prompt|"
     r"kv[\s_-]?cache|slot|context\w{0,20}|prompt_(?!cache|logprobs|id\b)\w{1,12}|input_(?:tokens?|length))(?![a-z])",
-    r"上下文|输入|提示词?|对话|会话|字数|消息|輸入|訊息|對話|內容長度|请求内容|文本长度|\btokens?(?=\s{0,2}(?:数|超|过))|token数",
+    r"(?:prompt|input|context)_?(?:tokens?|len|length|size)\w{0,10}|\bprefill\b|position_ids",
+    r"(?:内容|文本)(?=过长|太长|超长|长度)|token限制|最大token|上下文|输入|提示词?|对话|会话|字数|消息|輸入|訊息|對話|內容長度|请求内容|文本长度|\btokens?(?=\s{0,2}(?:数|超|过))|token数",
     r"入力|プロンプト|コンテキスト|トークン|컨텍스트|입력|프롬프트|토큰|контекст|промпт|токен|запрос|сообщени",
-    r"\b(?:contexto|contexte|kontext\w{0,8}|eingabe|entrada|mensaje|nachricht|jetons?)\b",
+    r"\b(?:contexto|contexte|kontext\w{0,8}|eingabe|entrada|mensaje|nachricht|jetons?|entrée|requête|contesto)\b",
 )
 _WORDING = either(
     r"(?<![a-z_])(?:requests?|requested|message|text|query|contents?|payload|thread|instructions?|question)(?![a-z_])"
@@ -69,7 +70,13 @@ _EXCESS = either(
     r"|window)(?: has been| was| is)? (?:reached|hit)",
     r"\b(?:is|are|was|been|context|window|limit|length) (?:now )?(?:full|exhausted|maxed out)\b|cache exhausted",
     r"\d\)?(?: tokens?)?\)? ?>=? ?(?:the )?(?:\w{1,20} ){0,2}\(?\d{2}",
-    r"超过|超出|超限|过长|太长|超长|过大|大于|过多|太多|达到?上限|已满|超標|過長|超え|超過|長すぎ|オーバー|上限に達|초과|깁니다|너무",
+    r"超过|超出|超限|过长|太长|超长|过大|大于|过多|太多|达到?上限|已满|超標|過長|超え|超過"
+    r"|長すぎ|オーバー|上限に達|초과|깁니다|너무",
+    r"\b(?:reached|hit) (?:its |the |their |a |your )?(?:context|token|prompt|input|conversation"
+    r"|length)[\s_](?:limit|window|length)",
+    r"(?:not enough|no free|insufficient) kv|\bno longer fits?\b|\d\)? ?< ?(?:the )?(?:prompt|input)|troppo lung",
+    r"\b(?:smaller|less|shorter) than (?:the |this |your )?(?:prompt|input)"
+    r"|too small (?:to fit|for) (?:the|this|your) (?:prompt|input|request)",
     r"\bover-?(?:length|limit|sized?)\b|\bexcessive\b|\btoo lengthy\b"
     r"|\bmore \w{1,12} than (?:is |are )?(?:allowed|supported|permitted)|溢出",
     r"превы\w{1,8}|слишком|(?:больше|более) чем",
@@ -109,9 +116,11 @@ _PHRASES = either(
     r"|string too long\. expected a string with maximum length",
     r"context[\s_-](?:window|length|size)[^\n]{0,30}\d[\d,]*k?(?: tokens)?[^\n]{0,40}(?:requested|however|but got"
     r"|given|received)",
-    r"context_?(?:length|window|size)?_?(?:exceeded|overflow)(?:error|exception)?\b(?! (?:bug|issue|message"
+    r"token_?limit_?exceeded|context[\s_](?:length|window)[\s_]error|err\w{0,3}_context_(?:length|window)"
+    r"|increase the context (?:length|size|window)",
+    r"context_?(?:length|window|size|limit)?_?(?:exceeded|overflow)(?:error|exception)?\b(?! (?:bug|issue|message"
     r"|error)s?\b)|exceed_context_size",
-    r"(?:压缩|缩短|精简|减少)[^\n。]{0,6}(?:上下文|输入|提示|对话|内容)",
+    r"(?:压缩|缩短|精简|减少|縮短|壓縮)[^\n。]{0,6}(?:上下文|输入|提示|对话|内容|輸入|對話)",
     r"input_?length_?error|content_length_exceeds|need \d{3,}[^\n]{0,20}have \d{3,}|max(?:imum)? length exceeded"
     r"|too much text",
     r"(?:exceed\w{0,3}|reached) (?:the |its )?maximum (?:number of |input |prompt |context "
@@ -146,7 +155,7 @@ BARE = re.compile(
 )
 """A refusal without a reason: «Bad Request», «400 status code (no body)», nothing at all."""
 
-_END = re.compile(r"\n|(?<!\d)[.!?] |[。；;!?](?=\s|$)")
+_END = re.compile(r"\n|(?<!\d)[.!?] |[。；!?](?=\s|$)")
 _BEFORE, _AFTER, _MOST = 110, 90, 200
 
 
