@@ -126,10 +126,17 @@ class Partial(msgspec.Struct, frozen=True, omit_defaults=True):
     turn: int = 0
 
 
+class Ending(msgspec.Struct, frozen=True):
+    """When a pass ended: the time, and how many turns had ended by then (their fills)."""
+
+    at: str
+    fills: int
+
+
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its journal says. `fills` are tokens used at the end of each turn; `skipped` are entries that could not
-    be taken, in words; `windows` what was learned of models and `hooks` how often hooks with a limit did something, both by
-    name.
+    be taken, in words; `endings` belong to `passes`, one to one; `windows` what was learned of models and `hooks` how often
+    hooks with a limit did something, both by name.
     """
 
     ledger: Ledger = Ledger()
@@ -145,6 +152,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     windows: dict[str, WindowLearned] = {}
     skipped: tuple[str, ...] = ()
     hooks: dict[str, Tally] = {}
+    endings: tuple[Ending, ...] = ()
 
 
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
@@ -195,9 +203,10 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             )
         case PassStarted():
             return ledger, state
-        case PassEnded(result=result):
+        case PassEnded(result=result, at=at):
+            endings = (*state.endings, Ending(at, len(state.fills)))
             cost = state.cost_usd + result.cost_usd
-            return ledger, replace(state, passes=(*state.passes, result), cost_usd=cost)
+            return ledger, replace(state, passes=(*state.passes, result), endings=endings, cost_usd=cost)
         case Named(title=title):
             return ledger, replace(state, title=title)
         case ModelChosen(model=model):

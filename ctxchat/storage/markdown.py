@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import unified_diff
 
-from ctxchat.core.events import CompactionFinished
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Message
 from ctxchat.core.view import Item
@@ -26,27 +26,41 @@ def view(state: SessionState, items: Iterable[Item]) -> str:
     return clean("\n\n".join([_title(state), *messages]) + "\n")
 
 
-def flight_recorder(state: SessionState) -> str:
-    """The fill at the end of each turn and every pass with its figures. Secrets are still in it."""
+def flight_recorder(state: SessionState, facts: Mapping[str, str] | None = None) -> str:
+    """The fill at the end of each turn, every pass with its figures, and how the summary changed from one to the next; `facts`
+    are lines for the top. Secrets are still in it."""
     fills = ", ".join(str(fill) for fill in state.fills) or "none yet"
     parts = [
         _title(state),
+        "\n".join(f"- {name}: {value}" for name, value in (facts or {}).items()),
         f"Tokens used at the end of each turn: {fills}",
         f"Cost: ${state.cost_usd:.4f}",
         *flight(state),
+        *_differences(state),
     ]
-    return clean("\n\n".join(parts) + "\n")
+    return clean("\n\n".join(part for part in parts if part) + "\n")
 
 
 def flight(state: SessionState) -> list[str]:
     """The passes as a table, nothing where there were none."""
     if not state.passes:
         return []
-    head = [
-        "| id | reason | strategy | outcome | before | after | messages | seconds | cost | detail |",
-        "|" + "---|" * 10,
-    ]
-    return ["## Compactions", "\n".join([*head, *_rows(state.passes)])]
+    names = "when|id|reason|strategy|model|outcome|before|after|messages|facts|seconds|cost|detail"
+    head = ["| " + names.replace("|", " | ") + " |", "|" + "---|" * (names.count("|") + 1)]
+    return ["## Compactions", "\n".join([*head, *_rows(state)])]
+
+
+def _differences(state: SessionState) -> list[str]:
+    """Each summary against the one before it, of the passes in force."""
+    parts: list[str] = []
+    before = ""
+    for change in state.ledger.compactions:
+        summary = change.record.summary if change.record else ""
+        if summary and before:
+            lines = [*unified_diff(before.splitlines(), summary.splitlines(), n=1, lineterm="")][2:]
+            parts.append(f"### Summary of {change.id} against the one before\n\n" + _fenced("\n".join(lines), "diff"))
+        before = summary or before
+    return parts
 
 
 def clean(text: str) -> str:
@@ -54,11 +68,28 @@ def clean(text: str) -> str:
     return _CONTROL.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _rows(passes: Sequence[CompactionFinished]) -> Iterator[str]:
-    for p in passes:
-        cells = (p.id, p.reason, p.strategy, p.outcome, p.before.used, p.after.used, p.folded_messages)
-        cells = (*cells, f"{p.seconds:.1f}", f"${p.cost_usd:.4f}", p.detail)
-        yield "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+def _rows(state: SessionState) -> Iterator[str]:
+    models = {c.id: c.record.model for c in state.ledger.compactions if c.record}
+    undone = {p.id for p in state.passes if p.outcome == "compacted"} - {c.id for c in state.ledger.compactions}
+    times = [ending.at for ending in state.endings]
+    for place, p in enumerate(state.passes):
+        outcome = f"{p.outcome}, undone" if p.id in undone else p.outcome
+        cells = (times[place] if place < len(times) else "", p.id, p.reason, p.strategy, models.get(p.id, ""), outcome)
+        facts = f"{p.facts.kept} of {p.facts.found}" if p.facts.found else ""
+        cells = (
+            *cells,
+            p.before.used,
+            p.after.used,
+            p.folded_messages,
+            facts,
+            f"{p.seconds:.1f}",
+            f"${p.cost_usd:.4f}",
+        )
+        yield "| " + " | ".join(_cell(str(cell)) for cell in (*cells, p.detail)) + " |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def _title(state: SessionState) -> str:
