@@ -81,11 +81,12 @@ class Compactor:
                 yield notice
             return
         if order is not None:
-            async with aclosing(self._automatic(order)) as events:
+            async with aclosing(self._automatic(order, inside=bool(rounds))) as events:
                 async for event in events:
                     yield event
         elif standing != "no":
-            self._ahead.prepare()
+            if not rounds:  # between rounds a recap by code goes in, which would make what is prepared worthless
+                self._ahead.prepare()
             for event in (asked,) if asked else self._about_trigger(figures):
                 yield event
 
@@ -102,7 +103,10 @@ class Compactor:
     async def _order(self, figures: Figures, rounds: int) -> Order | None:
         """The pass that is due now, None where nothing may or can be done."""
         options = self._talk.options
-        if not self.consent.may_start(figures) or len(self._talk.view.items) < options.min_messages:
+        if (
+            not self.consent.may_start(figures, inside=bool(rounds))
+            or len(self._talk.view.items) < options.min_messages
+        ):
             return None
         if self._by_hooks and not rounds:
             return None
@@ -139,7 +143,7 @@ class Compactor:
             return False
         return figures.used > figures.window
 
-    async def _automatic(self, order: Order) -> Events:
+    async def _automatic(self, order: Order, *, inside: bool = False) -> Events:
         ended = False
         try:
             async with aclosing(self._perform(order)) as events:
@@ -147,7 +151,7 @@ class Compactor:
                     ended = ended or isinstance(event, CompactionFinished)
                     yield event
                     if isinstance(event, CompactionFinished):
-                        for notice in self.consent.learn(event):
+                        for notice in self.consent.learn(event, inside=inside):
                             yield notice
         except (asyncio.CancelledError, GeneratorExit):
             if not ended:

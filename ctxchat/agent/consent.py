@@ -67,12 +67,15 @@ class Consent:
         """As the guard sees it."""
         return self._guard.standing(self._talk.clock.seconds(), self._talk.ledger.turn)
 
-    def may_start(self, figures: Figures) -> bool:
-        """True where a pass may start by itself."""
+    def may_start(self, figures: Figures, *, inside: bool) -> bool:
+        """True where a pass may start by itself; `inside` a turn, where it asks no model.
+
+        What rests does not rest at the price of a request that cannot fit.
+        """
         if self._talk.options.consent != "auto":
             return False
         standing = self.standing
-        return standing == "free" or (standing == "resting" and figures.over > 0)
+        return standing == "free" or (figures.over > 0 and (inside or standing == "resting"))
 
     def may_ask(self) -> bool:
         """True where a person wants to be asked, and was not in this turn."""
@@ -86,9 +89,11 @@ class Consent:
         """A pass that somebody asked for made room: everything may run again."""
         self._guard = self._guard.closed()
 
-    def learn(self, result: CompactionFinished) -> Sequence[Notice]:
-        """What is made of a pass that started by itself, and what the user is told of it."""
+    def learn(self, result: CompactionFinished, *, inside: bool) -> Sequence[Notice]:
+        """What is made of a pass that started by itself, and what the user is told of it. `inside` a turn it is no refill."""
         if result.outcome == "compacted":
+            if inside:
+                return ()
             if result.reason == "auto":
                 self._guard = self._guard.helped(self._talk.ledger.turn)
             if self.standing == "thrashing":

@@ -50,7 +50,7 @@ class Rescue:
         self._perform = perform
         self._calls = 1
         self._left = ladder(conversation.options.keep_recent, conversation.options.emergency_floor)
-        self.output = conversation.budget.reserved
+        self.output = self._room_for_reply()
 
     def mend(self, problem: ModelError) -> AsyncGenerator[Event, None] | None:
         """The events of what makes the request fit, told as a pass and a retry; None where it was not refused as too long.
@@ -94,7 +94,7 @@ class Rescue:
                     freed = event.before.used - event.after.used
         if freed <= 0:
             raise self._given_up(problem)
-        self.output = talk.budget.reserved
+        self.output = self._room_for_reply()
         known = talk.window.tokens
         what = f"its window is {known:,}, not {believed:,}. " if known < believed else ""
         yield Notice("warning", f"The server refused {before.used:,} tokens; {what}Freed {freed:,}, sent again.")
@@ -121,6 +121,14 @@ class Rescue:
             async with aclosing(self._perform(Order(best[0], reason))) as events:
                 async for event in events:
                     yield event
+
+    def _room_for_reply(self) -> int:
+        """What is reserved for a reply, or what the prompt leaves of the window where that is less."""
+        talk = self._talk
+        if talk.window.source == "assumed":
+            return talk.budget.reserved
+        left = talk.window.tokens - talk.figures.used
+        return min(talk.budget.reserved, max(LEAST_OUTPUT, left))
 
     def _count_call(self, problem: ModelError) -> None:
         if self._calls >= self._talk.options.emergency_calls:

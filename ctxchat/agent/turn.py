@@ -36,9 +36,13 @@ from ctxchat.core.grouping import close_round, seal_round, single
 from ctxchat.core.journal import Named, Record, Sealed
 from ctxchat.core.messages import Group, Message, Part, Text
 from ctxchat.core.ports import CallPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.triggers import overhead
 
 CANCELLED = "[cancelled by the user before it finished]"
 FAILED = "[not run: the turn ended with an error]"
+
+LEAST_RESULT = 200
+"""Tokens that any result may have, however small the window."""
 
 Steps = AsyncGenerator[Event, None]
 
@@ -125,10 +129,10 @@ class Turn:
 
     async def _answered(self) -> Steps:
         """One model call, made to fit and made again after an overflow; its reply sealed, or open with calls to run."""
-        rescue = self._compactor.rescue()
         async with aclosing(self._ready()) as events:
             async for event in events:
                 yield event
+        rescue = self._compactor.rescue()
         while self._draft.end is None:
             self._draft = Draft()
             try:
@@ -232,18 +236,22 @@ class Turn:
                 if not isinstance(item, Outcome):
                     yield item
                     continue
-                message, spilled = await self._fitted(item, places[item.call.id])
+                message, spilled = await self._fitted(item, places[item.call.id], len(places))
                 self._results[item.call.id] = message
                 await talk.keep(reply, tuple(self._results.values()))
                 yield finished(item, message.text, talk.meter.message(message), spilled)
         await talk.write(Sealed((seal_round(reply, list(self._results.values()), talk.ledger.turn),)))
         self._reply = None
 
-    async def _fitted(self, outcome: Outcome, seq: int) -> tuple[Message, str]:
-        """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay."""
+    async def _fitted(self, outcome: Outcome, seq: int, calls: int) -> tuple[Message, str]:
+        """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay.
+
+        The cap leaves room for two rounds of so many calls beside what is always there.
+        """
         talk = self._talk
         text, spilled = outcome.output.text, ""
-        cap = max(200, min(talk.options.tool_result_tokens, talk.budget.limit // 4))
+        room = talk.budget.limit - overhead(talk.figures)
+        cap = max(LEAST_RESULT, min(talk.options.tool_result_tokens, room // max(4, 3 * calls)))
         tokens = await asyncio.to_thread(talk.meter.text, text)
         if tokens > cap:
             spilled = f"tool-results/m{seq}.txt"

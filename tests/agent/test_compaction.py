@@ -14,8 +14,8 @@ from ctxchat.core.events import CompactionFinished, CompactionStarted, Failed, N
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Group
 from ctxchat.core.view import problems
-from ctxchat.models.scripted import ScriptedModel, calls, fails, says
-from tests.agent.desk import Desk, Echo
+from ctxchat.models.scripted import ScriptedModel, fails, says
+from tests.agent.desk import Desk
 from tests.agent.test_turn import adds_up, of
 
 LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 30
@@ -196,21 +196,6 @@ async def test_an_overflow_that_stays_ends_with_the_first_error_and_the_largest_
     problem = of(events, Failed)[0]
     assert problem.kind == "overflow" and "maximum context length" in problem.text and "Largest" in problem.hint
     assert len(desk.state.ledger.messages()) == 9
-
-
-async def test_forty_rounds_in_a_small_window_end_without_an_overflow():
-    for window in (8_000, 32_000):
-        script = [calls(("echo", {"text": f"result {n}: {'data ' * 60}", "times": 5})) for n in range(40)]
-        model = ScriptedModel([*script, says("all done")], window=Window(window, "loaded"))
-        desk = Desk(model, tools=[Echo()], options=Options(keep_recent=6), summariser=Writer())
-        events = await desk.say("Read all forty and report. First question stays.")
-        assert of(events, TurnFinished)[0].text == "all done", of(events, Failed)
-        limit = desk.session.figures.limit
-        for request in model.requests:
-            assert not problems(request.view)
-            assert any("First question stays" in i.message.text for i in request.view.items if i.kind == "user")
-        assert all(e.used <= limit for e in of(events, Figures) if e.estimated is False)
-        assert len(desk.state.ledger.messages()) == 82
 
 
 async def test_a_prepared_summary_is_swapped_in_without_a_call():

@@ -4,6 +4,7 @@ is remembered."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import aclosing
 
 import pytest
 
@@ -13,6 +14,7 @@ from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, Failed, Notice, Retry, TurnFinished, Usage
+from ctxchat.core.messages import Image
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import problems
@@ -212,3 +214,48 @@ async def test_other_refusals_never_compact(text: str, status: int):
     assert not of(events, CompactionFinished)
     assert of(events, TurnFinished)[0].status == "error"
     assert desk.session.figures.window == 32_768
+
+
+async def test_one_paste_larger_than_the_window_is_shown_as_head_and_tail_and_kept_whole():
+    model = ScriptedModel(
+        [served(8_000, OVERFLOW), *(served(8_000, OVERFLOW) for _ in range(4))], window=Window(8_000, "loaded")
+    )
+    desk = Desk(model, options=quiet(consent="auto"))
+    paste = "\n".join(f"line {n} of a long log" for n in range(4_000))
+    events = await desk.say(paste)
+    assert of(events, TurnFinished)[0].status == "done", of(events, Failed)
+    shown = model.requests[-1].view.items[-1].message.text
+    assert shown.startswith("line 0 of") and shown.endswith("line 3999 of a long log") and "left out" in shown
+    assert desk.state.ledger.messages()[0].text == paste
+    assert len(model.requests) == 1, "what is known not to fit is not sent"
+    assert any(text == paste for text in desk.journal.spilled.values())
+
+
+async def test_images_larger_than_the_window_become_placeholders_one_by_one_and_stay_in_the_record():
+    images = tuple(Image(f"data:image/png;base64,{n}", 2_000, 2_000) for n in range(12))
+    model = ScriptedModel([served(6_000, UNSTATED) for _ in range(9)], window=Window(6_000, "loaded"))
+    desk = Desk(model, options=quiet(consent="auto", output_reserved=500))
+    async with aclosing(desk.session.send("what is on these?", images)) as stream:
+        events = [stamped.event async for stamped in stream]
+    assert of(events, TurnFinished)[0].status == "done", of(events, Failed)
+    assert "what is on these?" in model.requests[-1].view.items[-1].message.text
+    record = desk.state.ledger.messages()[0]
+    assert isinstance(record.content, tuple) and len(record.content) == 13
+
+
+async def test_a_window_nobody_knows_is_not_divided_by_and_not_trusted():
+    model = ScriptedModel([says("ok") for _ in range(9)], window=Window(0, "assumed"))
+    desk = Desk(model, options=quiet(consent="auto", output_reserved=0))
+    events = await desk.say("hi")
+    assert of(events, TurnFinished)[0].status == "done"
+    assert desk.session.figures.limit >= 1
+
+
+async def test_a_reply_longer_than_the_window_left_room_for_is_counted_in_full():
+    desk = Desk(
+        ScriptedModel([says("ok", usage=Usage(9_500, 900)), says("next")], window=Window(10_000, "loaded")),
+        options=quiet(keep_recent=1),
+    )
+    await desk.say(LONG)
+    figures = desk.session.figures
+    assert figures.used == 10_400 and figures.over > 0 and figures.pressure > 1

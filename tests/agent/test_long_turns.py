@@ -1,0 +1,120 @@
+"""Forty rounds in one turn, in small windows, with results of every size: to the end, without an overflow, the question and the
+newest round always in view."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+
+from ctxchat.agent.options import Options
+from ctxchat.core.budget import Window
+from ctxchat.core.events import CompactionFinished, Failed, Retry, TurnFinished
+from ctxchat.core.figures import Figures
+from ctxchat.core.messages import Message
+from ctxchat.core.ports import ModelRequest, ToolContext, ToolOutput, ToolText
+from ctxchat.core.view import problems
+from ctxchat.models.scripted import Reply, ScriptedModel, calls, says
+from tests.agent.desk import Desk, Echo
+from tests.agent.test_compaction import Writer
+from tests.agent.test_turn import adds_up, of
+
+ROUNDS = 40
+QUESTION = "Read all of it and report on src/billing/limits.py. The first question stays."
+
+
+def result(chance: random.Random, number: int) -> str:
+    """What tools give: code with line numbers, test output, a listing, an error, or next to nothing; round `number`."""
+    lines = int(chance.paretovariate(0.9) * 4)
+    match chance.randrange(5):
+        case 0:
+            text = "\n".join(
+                f"{n:5}  def handler_{n}(request): return limit_{n} * {n}" for n in range(min(lines * 3, 900))
+            )
+        case 1:
+            text = "\n".join("." * 70 for _ in range(min(lines, 400))) + f"\n{lines} passed in 3.2s\n[exit code: 0]"
+        case 2:
+            text = "\n".join(f"src/area{n}/module_{n}.py" for n in range(min(lines * 2, 700)))
+        case 3:
+            text = "Traceback (most recent call last):\n" + "\n".join(f"  frame {n}" for n in range(min(lines, 200)))
+        case _:
+            text = "ok"
+    return f"round {number}\n{text}"
+
+
+class Works(Echo):
+    """Gives the result that is written down for the round, whatever is asked for."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._chance = random.Random(seed)
+
+    async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolText | ToolOutput]:
+        yield ToolOutput(result(self._chance, int(str(arguments["text"]))))
+
+
+def script(seed: int) -> list[Reply]:
+    chance = random.Random(seed)
+    made: list[Reply] = []
+    for number in range(ROUNDS):
+        wanted = [("echo", {"text": str(number)}) for _ in range(chance.choice([1, 1, 1, 2, 3]))]
+        made.append(calls(*wanted, text=chance.choice(["", "Next.", "I look further. " * 6])))
+    return [*made, says("all done")]
+
+
+def held(request: ModelRequest) -> set[int]:
+    """The rounds whose results a request holds, as they were or shortened."""
+    return {
+        number
+        for item in request.view.items
+        if item.message.role == "tool" and item.kind == "round"
+        for number in [_number(item.message)]
+        if number >= 0
+    }
+
+
+def _number(message: Message) -> int:
+    word = message.text.split("\n", 1)[0].split(" ")
+    return int(word[1]) if word[0] == "round" and word[1].isdigit() else -1
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("window", [8_000, 32_000])
+async def test_a_long_turn_runs_to_its_end(window: int, seed: int):
+    model = ScriptedModel(script(seed), window=Window(window, "loaded"))
+    writer = Writer()
+    desk = Desk(model, tools=[Works(seed)], options=Options(keep_recent=6), summariser=writer)
+    events = await desk.say(QUESTION)
+    assert of(events, TurnFinished)[0].text == "all done", of(events, Failed)
+    assert not of(events, Retry)
+    assert not of(events, Failed)
+    for number, request in enumerate(model.requests):
+        assert problems(request.view) == []
+        assert request.view.raw + request.max_output <= window, "every request fits, its reply included"
+        assert any(i.message.text == QUESTION for i in request.view.items if i.kind == "user")
+        assert number == 0 or number - 1 in held(request), "the newest round is in view"
+    assert all(adds_up(e) for e in of(events, Figures))
+    passes = of(events, CompactionFinished)
+    assert passes or window == 32_000
+    assert {p.reason for p in passes} <= {"reactive_micro", "reactive_full", "auto"}
+    record = desk.state.ledger
+    assert len([g for g in record.groups if g.kind == "round"]) == ROUNDS
+    assert all(m.text for m in record.messages() if m.role == "tool")
+    assert not writer.asked, "inside a turn nobody waits for a summary"
+    assert desk.folded() == desk.state
+
+
+async def test_a_window_that_two_rounds_fill_is_told_and_not_run_into():
+    """The two newest rounds stay by rule; where they alone are too much, long results are cut to head and tail at the door."""
+    wanted = [calls(("echo", {"text": f"round {n}\ndata ", "times": 900})) for n in range(12)]
+    model = ScriptedModel([*wanted, says("all done")], window=Window(4_000, "loaded"))
+    desk = Desk(model, tools=[Echo()], options=Options(keep_recent=4, output_reserved=500), summariser=Writer())
+    events = await desk.say(QUESTION)
+    assert of(events, TurnFinished)[0].text == "all done"
+    assert all(r.view.raw <= 4_000 - 500 for r in model.requests)
+    assert all(
+        item.message.text.count("tool-results/")
+        for item in model.requests[-1].view.items
+        if item.section == "tool_results"
+    )
