@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ctxchat.core.events import CompactionSuggested
+from ctxchat.tui.figures_text import percent
 from ctxchat.tui.text import short
 from ctxchat.tui.widgets.answer import Answer
 
@@ -48,11 +49,9 @@ class SuggestionPanel(Widget, can_focus=True):
 
     def compose(self) -> ComposeResult:
         said = self._suggested
-        left = max(1, said.limit)
-        words = (
-            f"The window is {said.pressure:.0%} full. Free up context?  {short(said.used)} → ~{short(said.after_used)}"
-        )
-        head = Content.assemble(("? ", "bold $text-warning"), words, (f"  {said.after_used / left:.0%}", "$text-muted"))
+        gain = f"{short(said.used)} → ~{short(said.after_used)}"
+        words = f"The window is {percent(said.pressure)} full. Free up context?  "
+        head = Content.assemble(("? ", "bold $text-warning"), words, (gain, "bold"))
         yield Static(head, markup=False, classes="question")
         with Widget(classes="answers"):
             yield Answer("now", "n", "now")
