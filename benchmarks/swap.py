@@ -1,0 +1,179 @@
+"""What a compaction costs whoever is typing: the longest the event loop was held up during a swap over 10,000 messages.
+
+    python -m benchmarks.swap
+
+With a prepared summary the swap calls no model; beside it the same pass with a summariser that takes two seconds to write. A
+ticking task measures the gaps: what it should not exceed is one frame, 16 ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+from benchmarks.history import Work
+from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.gate import Gate
+from ctxchat.agent.options import Options
+from ctxchat.agent.session import Session
+from ctxchat.agent.toolbox import Toolbox
+from ctxchat.bootstrap.clock import SystemClock
+from ctxchat.core.budget import Window
+from ctxchat.core.events import CompactionFinished, Usage
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.journal import Sealed
+from ctxchat.core.messages import Group
+from ctxchat.core.tokens import rough_count
+from ctxchat.core.view import Insert
+from ctxchat.models.scripted import ScriptedModel, says
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+from ctxchat.storage.journal import open_journal
+
+FRAME = 16.0
+"""Milliseconds."""
+
+
+class Nothing:
+    """No memory files, no context providers."""
+
+    async def memory(self) -> tuple[Insert, ...]:
+        return ()
+
+    async def injected(self) -> tuple[Insert, ...]:
+        return ()
+
+
+class Writer:
+    """A summariser that takes `seconds` to write."""
+
+    model = "writer/bench"
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.calls = 0
+
+    async def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncGenerator[str | Usage, None]:
+        self.calls += 1
+        for word in range(40):
+            await asyncio.sleep(self._seconds / 40)
+            yield f"word{word} "
+
+
+class Gaps:
+    """How long the loop was held up, in milliseconds, told by a task that wants to run every millisecond."""
+
+    def __init__(self) -> None:
+        self.found: list[float] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Gaps:
+        self._task = asyncio.create_task(self._tick())
+        await asyncio.sleep(0.02)
+        self.found.clear()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._task:
+            self._task.cancel()
+
+    async def _tick(self) -> None:
+        last = time.perf_counter()
+        while True:
+            await asyncio.sleep(0.001)
+            now = time.perf_counter()
+            self.found.append((now - last) * 1000 - 1)
+            last = now
+
+    @property
+    def worst(self) -> float:
+        return max(self.found, default=0.0)
+
+    @property
+    def over(self) -> int:
+        return sum(gap > FRAME for gap in self.found)
+
+
+def filled(database: Database, messages: int) -> str:
+    """A stored session of so many messages."""
+    work = Work()
+    while len(work.messages) < messages:
+        work.turns(50, rounds=4, lines=32)
+    return sessions.create(database, records=[Sealed(group_messages(work.messages[:messages]))])
+
+
+def opened(database: Database, name: str, writer: Writer, prepare: bool) -> Session:
+    stored = open_journal(database, name)
+    clock, gate = SystemClock(), Gate("all")
+    toolbox = Toolbox([], gate, clock, workspace="/")
+    raw = sum(rough_count(m.text) + 4 for m in stored.state.ledger.messages())
+    model = ScriptedModel(
+        (says("fine") for _ in range(99)), window=Window(int(raw * 1.28), "configured"), count=rough_count
+    )
+    options = Options(strategy="summarize", prepare=prepare, keep_recent=40, compression_trigger=0.72, soft_mark=0.5)
+    talk = Conversation(
+        stored.journal,
+        stored.state,
+        model,
+        options,
+        clock,
+        system="You help.",
+        tools=(),
+        surroundings=Nothing(),
+    )
+    return Session(talk, toolbox, gate, Compactor(talk, summariser=writer), open_model=lambda _: model)
+
+
+async def swapped(folder: Path, messages: int, prepare: bool) -> dict[str, float]:
+    """One pass before a request; the gaps from sending to the end of the turn."""
+    with Database(folder / f"{messages}-{prepare}") as database:
+        name = filled(database, messages)
+        writer = Writer(2.0)
+        session = opened(database, name, writer, prepare)
+        await session.measure()
+        background = Gaps()
+        if prepare:
+            async with background:
+                session._compactor._ahead.prepare()
+                await session._compactor._ahead._prefetch.wait()
+            assert session.ghost, "a summary stands prepared"
+        asked, seconds, result = writer.calls, 0.0, None
+        async with Gaps() as gaps:
+            start = time.perf_counter()
+            async with aclosing(session.send("go on")) as events:
+                async for stamped in events:
+                    if isinstance(stamped.event, CompactionFinished):
+                        result, seconds = stamped.event, time.perf_counter() - start
+        assert result is not None and result.outcome == "compacted", result
+        await session.close()
+        return {
+            "calls": writer.calls - asked,
+            "ms": seconds * 1000,
+            "worst": gaps.worst,
+            "over": gaps.over,
+            "ahead": background.worst,
+        }
+
+
+async def main(messages: int) -> None:
+    print(f"{messages:,} messages; gaps of the event loop in milliseconds (a frame is {FRAME:.0f})\n")
+    print(f"{'swap':<28}{'model calls':>12}{'until done':>12}{'worst gap':>12}{'gaps > frame':>14}{'while ahead':>13}")
+    with tempfile.TemporaryDirectory() as folder:
+        for prepare, label in ((True, "with a prepared summary"), (False, "with a summariser, 2 s")):
+            row = await swapped(Path(folder), messages, prepare)
+            print(
+                f"{label:<28}{row['calls']:>12.0f}{row['ms']:>12.0f}{row['worst']:>12.1f}{row['over']:>14.0f}"
+                f"{row['ahead']:>13.1f}"
+            )
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000))
