@@ -1,0 +1,183 @@
+"""The flight recorder: how full the window was over the session, every pass with its figures, and a report to hand on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ctxchat import __version__
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.redact import redact
+from ctxchat.storage.markdown import flight_recorder
+from ctxchat.tui.figures_text import count, gain, money, window_words
+from ctxchat.tui.flight import DONE, REFUSED, UNDONE, flown, moments
+from ctxchat.tui.passes import REASONS, Pass
+from ctxchat.tui.screens.panel import MUTED, Heading, Panel
+from ctxchat.tui.services import ChatSession, Services
+from ctxchat.tui.text import clean, clock, elapsed, one_line, short
+from ctxchat.tui.widgets.chart import FillChart
+from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+COLUMNS = (
+    Column("when", 5),
+    Column("why", 12),
+    Column("before → after", 16, right=True),
+    Column("freed", 7, right=True, rank=2),
+    Column("how", least=10, rank=6),
+    Column("model", 18, rank=5),
+    Column("took", 7, right=True, rank=3),
+    Column("cost", 7, right=True, rank=4),
+    Column("outcome", 9, rank=1),
+)
+EMPTY = "Nothing was compacted in this session yet. The chart grows with every turn."
+KEPT = 99
+"""Reports of one session that are told apart by a number in their name."""
+
+
+class FlightScreen(Panel[str]):
+    """Comes back with the id of a compaction to be looked at in the archive, else None."""
+
+    CSS_PATH = Path(__file__).parent.parent / "search.tcss"
+
+    BINDINGS = [
+        Binding("enter", "open", "look into it", key_display="enter"),
+        Binding("x", "export", "write a report"),
+        Binding("escape", "back", "back", key_display="esc"),
+    ]
+
+    def __init__(self, session: ChatSession, services: Services) -> None:
+        super().__init__(name="flight", classes="panel")
+        self._session, self._services = session, services
+
+    def compose(self) -> ComposeResult:
+        yield Heading()
+        yield FillChart()
+        yield Rows(COLUMNS, self._cells, id="passes", empty=EMPTY)
+        yield Static(id="detail-line", markup=False)
+        yield self.footer()
+
+    def on_mount(self) -> None:
+        state, figures = self._session.state, self._session.figures
+        self.query_one(FillChart).show(moments(state), figures.limit, figures.trigger_tokens)
+        found = flown(state)
+        self.query_one(Rows).show(found, at=0)
+        turns, passes = count(len(state.fills), "turn"), count(len(found), "compaction")
+        self.query_one(Heading).show(
+            f"Flight recorder   {one_line(state.title, 60)}",
+            f"{turns}, {passes}, {money(state.cost_usd)}   {window_words(figures)}",
+            f"{turns}, {passes}, {money(state.cost_usd)}",
+            passes,
+        )
+        self.set_focus(self.home)
+
+    # ── what it shows ──
+
+    @property
+    def home(self) -> Widget | None:
+        return self.query_one(Rows)
+
+    @property
+    def chosen(self) -> Pass | None:
+        """The pass under the cursor."""
+        return self.query_one(Rows).current
+
+    def _cells(self, one: Pass) -> tuple[Cell, ...]:
+        style = "" if one.change else "dim"
+        bad = one.standing in ("failed", "rejected")
+        return (
+            (clock(one.at) or "·", "dim"),
+            (REASONS[one.reason], style),
+            (f"{short(one.before)} → {short(one.after)}" if one.outcome == "compacted" else short(one.before), style),
+            (gain(one.before - one.after) if one.change else "", "good"),
+            (one_line(one.strategy, 40), style),
+            (one_line(one.model, 40) or "no model", "dim"),
+            (elapsed(one.seconds), "dim"),
+            (money(one.cost_usd), "dim"),
+            (one.standing, "warn" if bad else style),
+        )
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        one = self.chosen
+        self.query_one(FillChart).choose(one.id if one else "")
+        self.query_one("#detail-line", Static).update(_told(one) if one else _legend())
+        self.refresh_bindings()
+
+    def on_fill_chart_clicked(self, event: FillChart.Clicked) -> None:
+        event.stop()
+        rows = self.query_one(Rows)
+        place = next((i for i, one in enumerate(rows.items) if one.id == event.pass_id), None)
+        if place is not None:
+            rows.cursor = place
+
+    # ── what is done ──
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "open" and self.is_mounted:
+            return self.chosen is not None
+        return True
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        self.action_open()
+
+    def action_open(self) -> None:
+        if one := self.chosen:
+            self.dismiss(one.id)
+
+    def action_export(self) -> None:
+        self.run_worker(self._export(), group="verb", exclusive=True, exit_on_error=False)
+
+    async def _export(self) -> None:
+        stem = f"ctxchat-flight-{self._session.id[:8]}"
+        written = await self.attempt(asyncio.to_thread(_write_new, self._services.workspace, stem, self._report()))
+        if written is not None:
+            self.notify(f"Written to {clean(str(written))}", markup=False)
+
+    def _report(self) -> str:
+        """The session's flight as Markdown, secrets taken out."""
+        figures = self._session.figures
+        facts = {
+            "ctxchat": __version__,
+            "session": self._session.id,
+            "model": figures.model,
+            "window": f"{figures.window} ({figures.window_source})",
+            "limit": str(figures.limit),
+            "compaction starts at": str(figures.trigger_tokens),
+            "used now": f"{'~' if figures.estimated else ''}{figures.used}",
+        }
+        return redact(flight_recorder(self._session.state, facts))
+
+
+def _told(one: Pass) -> Content:
+    """What was said of a pass, and its steps."""
+    steps = one.record.steps if one.record else ()
+    parts = [f"{step.name} {gain(step.tokens_freed)}" for step in steps]
+    if one.record and one.record.facts.found:
+        parts.append(f"kept {one.record.facts.kept} of {one.record.facts.found} facts")
+    said = one_line(one.detail, 200)
+    return Content.styled("   ".join([*([said] if said else []), *parts]) or one.standing, MUTED)
+
+
+def _legend() -> Content:
+    return Content.styled(f"{DONE} compaction   {UNDONE} undone   {REFUSED} rejected or failed", MUTED)
+
+
+def _write_new(folder: Path, stem: str, text: str) -> Path:
+    """Write a new file that only its owner can read, beside earlier ones. Raises CtxchatError where that cannot be."""
+    for number in range(1, KEPT + 1):
+        path = folder / (f"{stem}.md" if number == 1 else f"{stem}-{number}.md")
+        try:
+            with path.open("x", encoding="utf-8", errors="replace") as file:
+                path.chmod(0o600)
+                file.write(text)
+            return path
+        except FileExistsError:
+            continue
+        except OSError as problem:
+            raise CtxchatError(f"{path}: {problem.strerror or problem}") from None
+    raise CtxchatError(f"{folder} holds {KEPT} reports of this session already.", "Move them away first.")

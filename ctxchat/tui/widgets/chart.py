@@ -1,0 +1,132 @@
+"""The fill of a session as a chart: bars on the scale of the limit, the trigger as a line, a sign under every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ctxchat.tui.flight import REFUSED, Moment, column, fitting
+from ctxchat.tui.text import short
+
+AXIS = 7
+"""Cells at the left for the scale; none where it is narrow."""
+
+LINE = "╌"
+
+WIDEST = 5
+"""Cells a bar may take where there are few; from three on the last is a gap."""
+
+
+class FillChart(Widget):
+    """Bars as high as the widget less two lines: signs of passes, and turns. A click on a sign says which pass."""
+
+    COMPONENT_CLASSES = {"chart--bar", "chart--high", "chart--axis", "chart--done", "chart--refused", "chart--chosen"}
+
+    class Clicked(Message):
+        """A column with a pass was clicked."""
+
+        def __init__(self, pass_id: str) -> None:
+            super().__init__()
+            self.pass_id = pass_id
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._flight: Sequence[Moment] = ()
+        self._limit, self._trigger, self._chosen = 1, 0, ""
+
+    def show(self, flight: Sequence[Moment], limit: int, trigger: int) -> None:
+        """Draw these; tokens."""
+        self._flight, self._limit, self._trigger = flight, limit, trigger
+        self.refresh()
+
+    def choose(self, pass_id: str) -> None:
+        """Make this pass stand out."""
+        self._chosen = pass_id
+        self.refresh()
+
+    @property
+    def _axis(self) -> int:
+        return AXIS if self.size.width >= 40 else 0
+
+    @property
+    def _shown(self) -> tuple[Moment, ...]:
+        return fitting(self._flight, self.size.width - self._axis)
+
+    @property
+    def _wide(self) -> int:
+        """Cells of one bar with its gap."""
+        return max(1, min(WIDEST, (self.size.width - self._axis) // max(1, len(self._flight))))
+
+    @property
+    def _height(self) -> int:
+        return max(1, self.size.height - 2)
+
+    @property
+    def _top(self) -> int:
+        return max([self._limit, *(m.used for m in self._flight)])
+
+    def render_line(self, y: int) -> Strip:
+        shown, height, plain = self._shown, self._height, self.rich_style
+        if y < height:
+            segments = self._bars(shown, height - 1 - y)
+        elif y == height:
+            segments = [Segment(" " * self._axis, plain), *(self._sign(m) for m in shown)]
+        else:
+            segments = [Segment(" " * self._axis + _turns(shown, self._wide), self._part("axis"))]
+        return Strip(segments).adjust_cell_length(self.size.width, plain)
+
+    def _bars(self, shown: Sequence[Moment], level: int) -> list[Segment]:
+        top, height, wide = self._top, self._height, self._wide
+        at_trigger = level == self._trigger * height // top
+        segments = [Segment(self._scale(level, at_trigger), self._part("axis"))]
+        for moment in shown:
+            char = column(moment.used, top, height)[level]
+            bar = wide - (wide > 2) if char != " " else 0
+            high = moment.used >= self._trigger > 0
+            segments.append(Segment(char * bar, self._of(moment, "high" if high else "bar")))
+            segments.append(Segment((LINE if at_trigger else " ") * (wide - bar), self._part("axis")))
+        rest = self.size.width - self._axis - len(shown) * wide
+        return [*segments, Segment((LINE if at_trigger else " ") * max(0, rest), self._part("axis"))]
+
+    def _scale(self, level: int, at_trigger: bool) -> str:
+        if not self._axis:
+            return ""
+        if level == self._height - 1:
+            words = short(self._top)
+        else:
+            words = short(self._trigger) if at_trigger else "0" if level == 0 else ""
+        return f"{words:>{AXIS - 1}} "
+
+    def _sign(self, moment: Moment) -> Segment:
+        return Segment(
+            (moment.sign or " ").ljust(self._wide), self._of(moment, "refused" if moment.sign == REFUSED else "done")
+        )
+
+    def _of(self, moment: Moment, part: str) -> Style:
+        return self._part("chosen" if self._chosen and self._chosen in moment.passes else part)
+
+    def _part(self, name: str) -> Style:
+        return self.get_component_rich_style(f"chart--{name}")
+
+    def on_click(self, event: events.Click) -> None:
+        place = (event.x - self._axis) // self._wide
+        shown = self._shown
+        if 0 <= place < len(shown) and shown[place].passes:
+            self.post_message(self.Clicked(shown[place].passes[-1]))
+
+
+def _turns(shown: Sequence[Moment], wide: int) -> str:
+    """The first turn and the last, under their columns."""
+    known = [(place * wide, m.turn) for place, m in enumerate(shown) if m.turn]
+    if not known:
+        return ""
+    (start, first), (end, last) = known[0], known[-1]
+    words = f"{' ' * start}turn {first}"
+    end += 0 if wide > 1 else 1 - len(str(last))  # a bar's first cell, or its only one
+    return words + f"{last:>{end - len(words) + len(str(last))}}" if end > len(words) else words

@@ -1,0 +1,186 @@
+"""The flight recorder: the chart, the figures of every pass, and the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.widgets import Static
+
+from ctxchat.core.events import Usage
+from ctxchat.core.journal import Changed, Measured, PassEnded, Sealed, SessionState, Undone, fold
+from ctxchat.tui.flight import DONE, REFUSED, UNDONE, Moment, column, fitting, flown, moments
+from ctxchat.tui.screens.flight import FlightScreen
+from ctxchat.tui.widgets.chart import LINE, FillChart
+from ctxchat.tui.widgets.rows import Rows
+from tests.tui.desk import SUMMARY_A, SUMMARY_B, Desk, Doors, at, digest, finished, history, state
+from tests.tui.panel_app import PanelApp
+
+UNASKED = object()
+KEY = "sk-ant-" + "api03-" + "aB3d" * 6
+
+
+def flight() -> SessionState:
+    """Six turns; a pass after the second, one refused after the fourth, one after the fifth that is undone."""
+    groups = history(6)
+    turns = {n: tuple(g for g in groups if g.turn == n) for n in range(1, 7)}
+    used = dict(zip(turns, (4_000, 12_000, 7_000, 15_000, 26_000, 9_000), strict=True))
+    records: list[Any] = []
+    for number, its in turns.items():
+        records += [Sealed(its), Measured("m", Usage(used[number], 10), used[number], turn_end=True, at=at(number))]
+        ledger = fold(records).ledger
+        if number == 2:
+            first = digest(ledger, "k1", [g.id for g in turns[1]], SUMMARY_A, minute=30)
+            records += [PassEnded(finished(first), at(31)), Changed(first)]
+        if number == 4:
+            told = f"The summary came back empty: {KEY} | [bold]"
+            failed = msgspec.structs.replace(
+                finished(digest(ledger, "k2", ["g1"], "", minute=31)), outcome="failed", detail=told
+            )
+            records.append(PassEnded(failed, at(51)))
+        if number == 5:
+            third = digest(ledger, "k3", [g.id for n in (1, 2) for g in turns[n]], SUMMARY_B, minute=61)
+            records += [PassEnded(finished(third), at(62)), Changed(third)]
+    return fold([*records, Undone("k3")])
+
+
+class Opened(PanelApp):
+    def __init__(self, begun: SessionState, folder: Path) -> None:
+        super().__init__()
+        self.over = FlightScreen(Desk(begun, window=32_000), Doors(folder))
+        self.result: Any = UNASKED
+
+    def on_mount(self) -> None:
+        self.push_screen(self.over, self.take)
+
+    def take(self, result: Any) -> None:
+        self.result = result
+
+    def drawn(self, kind: type[FillChart] | type[Rows[Any]]) -> list[str]:
+        widget = self.over.query_one(kind)
+        return [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
+
+
+def test_passes_stand_where_they_happened() -> None:
+    flown_ = moments(flight())
+    assert [m.used for m in flown_ if m.turn] == [4_000, 12_000, 7_000, 15_000, 26_000, 9_000]
+    signs = [(m.sign, m.passes) for m in flown_]
+    assert signs == [
+        ("", ()),
+        ("", ()),
+        ("", ()),
+        (DONE, ("k1",)),
+        ("", ()),
+        ("", ()),
+        (REFUSED, ("k2",)),
+        ("", ()),
+        ("", ()),
+        (UNDONE, ("k3",)),
+        ("", ()),
+    ]
+    assert [(p.id, p.standing, p.at) for p in flown(flight())] == [
+        ("k3", "undone", at(62)),
+        ("k2", "failed", at(51)),
+        ("k1", "in force", at(30)),
+    ]
+
+
+def test_a_session_without_endings_keeps_every_fill_and_pass() -> None:
+    begun = state(12)
+    flown_ = moments(begun)
+    assert [m.used for m in flown_ if m.turn] == list(begun.fills)
+    assert {p for m in flown_ for p in m.passes} == {p.id for p in begun.passes}
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=60), st.integers(1, 40))
+def test_squeezing_hides_no_peak_and_no_pass(used: list[int], width: int) -> None:
+    flown_ = [
+        Moment(n, i + 1, (f"k{i}",) if n % 3 == 0 else (), DONE if n % 3 == 0 else "") for i, n in enumerate(used)
+    ]
+    shown = fitting(flown_, width)
+    assert len(shown) <= width
+    assert max((m.used for m in shown), default=0) == max(used, default=0)
+    assert [p for m in shown for p in m.passes] == [p for m in flown_ for p in m.passes]
+    assert all(m.sign for m in shown if m.passes)
+
+
+@given(st.integers(0, 10**7), st.integers(1, 10**7), st.integers(1, 12))
+def test_a_bar_is_never_higher_than_the_chart_nor_empty_for_something(used: int, top: int, height: int) -> None:
+    drawn = column(used, top, height)
+    assert len(drawn) == height
+    assert (drawn.strip() == "") == (used == 0)
+    if used >= top:
+        assert drawn == "█" * height
+
+
+def files_in(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir(), key=lambda path: len(path.name))
+
+
+async def test_chart_and_figures(tmp_path: Path) -> None:
+    app = Opened(flight(), tmp_path)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        chart = app.drawn(FillChart)
+        assert "27.9k" in chart[0] and any(LINE in line for line in chart)
+        assert [c for c in chart[-2] if c != " "] == [DONE, REFUSED, UNDONE]
+        assert chart[-1].split() == ["turn", "1", "6"]
+        lines = app.drawn(Rows)
+        assert "undone" in lines[1] and "failed" in lines[2] and "in force" in lines[3]
+        assert "24.4k → 9.2k" in lines[3] and "−15.2k" in lines[3] and "claude-haiku-4-5" in lines[3]
+        await pilot.press("down")
+        assert "| [bold]" in str(app.over.query_one("#detail-line", Static).render())
+        await pilot.press("down", "enter")
+        assert app.result == "k1"
+
+
+async def test_the_report_has_all_passes_and_no_secret(tmp_path: Path) -> None:
+    app = Opened(flight(), tmp_path)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await pilot.press("x")
+        await app.over.workers.wait_for_complete()
+        await pilot.press("x")
+        await app.over.workers.wait_for_complete()
+        first, second = files_in(tmp_path)
+        text = first.read_text()
+        assert first.stat().st_mode & 0o077 == 0 and second.read_text() == text
+        assert "4000, 12000, 7000, 15000, 26000, 9000" in text
+        assert text.count("\n| 2026") == 3 and "compacted, undone" in text and "failed" in text
+        assert KEY not in text and "[redacted" in text
+        assert "- limit: 27904" in text and "- ctxchat: " in text
+
+
+async def test_the_report_shows_how_the_summary_changed(tmp_path: Path) -> None:
+    app = Opened(state(20), tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("x")
+        await app.over.workers.wait_for_complete()
+        (path,) = files_in(tmp_path)
+        assert "```diff" in path.read_text() and "+- Restart Cormorant at 02:00 (open)" in path.read_text()
+
+
+async def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    app = Opened(flight(), tmp_path / "gone")
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await pilot.press("x")
+        await app.over.workers.wait_for_complete()
+        assert app.is_running and not (tmp_path / "gone").exists()
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 20), (20, 8)])
+@pytest.mark.parametrize("begun", [SessionState(), state(40)], ids=["empty", "long"])
+async def test_every_size_and_nothing_yet(size: tuple[int, int], begun: SessionState, tmp_path: Path) -> None:
+    app = Opened(begun, tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        if not begun.passes:
+            assert app.drawn(Rows)[1].startswith("Nothing was")
+            await pilot.press("enter", "x")
+        else:
+            assert any("24.4k → 9.2k" in line or size[0] < 30 for line in app.drawn(Rows))
+        await pilot.press("escape")
+        assert app.result is None
