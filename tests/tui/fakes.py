@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,9 @@ from ctxchat.core.events import Event, Stamped, TextDelta, TurnFinished, TurnSta
 from ctxchat.core.figures import Figures, measure
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.journal import SessionState
-from ctxchat.core.ledger import Ledger
+from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Message, Part
+from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
 from ctxchat.core.search import Hit, Scope
 from ctxchat.core.tokens import Calibration, Meter, rough_count
 from ctxchat.core.view import Frame, View, compile
@@ -29,6 +31,8 @@ if TYPE_CHECKING:  # a start is measured with these: what they stand for is heav
     from ctxchat.storage.sessions import SessionRow
 
 AT = datetime(2026, 11, 21, 14, 2).astimezone().isoformat()  # two minutes past two wherever the tests run
+LATER = datetime(2026, 11, 21, 14, 5).astimezone().isoformat()
+LATEST = datetime(2026, 11, 21, 14, 9).astimezone().isoformat()
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -62,6 +66,9 @@ class FakeSession:
     ) -> None:
         self.notices = tuple(notices)
         self.ghost = 0
+        self.at = AT
+        self.reinserted: list[str] = []
+        self.forks: list[str] = []
         self.agreed: list[tuple[str, str]] = []
         self.snoozed: list[int] = []
         self.pass_script: Callable[[], Sequence[Step]] | None = None
@@ -108,10 +115,39 @@ class FakeSession:
     def seal(self, *groups: Group) -> None:
         self.state = msgspec.structs.replace(self.state, ledger=self.state.ledger.append(*groups))
 
+    def fold(self, lost: tuple[str, ...] = ()) -> Change:
+        """A compaction of all there is before the last message, made after it."""
+        ledger = self.state.ledger
+        covers = tuple(takewhile(lambda g: g != ledger.current, (g.id for g in ledger.groups)))
+        self.at = LATEST
+        note = single("summary", Message(ledger.next_seq + 500, "user", "what was said"), 0, source="k1")
+        record = CompactionRecord(
+            id="k1",
+            reason="manual",
+            strategy="summarize",
+            outcome="compacted",
+            at=LATER,
+            before=SideFigures(9_000, 4),
+            after=SideFigures(800, 1),
+            folded_messages=len(covers),
+            facts=FactCount(44, 44 - len(lost)),
+            lost=lost,
+        )
+        change = Change("k1", "compaction", at=LATER, edits=(Edit("digest", covers, note),), record=record)
+        self.state = msgspec.structs.replace(self.state, ledger=ledger.apply(change))
+        return change
+
+    def lost_facts(self, change_id: str) -> tuple[str, ...]:
+        return next(c.record.lost for c in self.state.ledger.changes if c.id == change_id and c.record)
+
+    async def reinsert(self, change_id: str) -> Figures:
+        self.reinserted.append(change_id)
+        return self.figures
+
     async def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
         self.sent.append(text)
         turn = self.state.ledger.turn + 1
-        message = Message(seq=self.state.ledger.next_seq, role="user", content=text, at=AT)
+        message = Message(seq=self.state.ledger.next_seq, role="user", content=text, at=self.at)
         self.seal(single("user", message, turn))
         said = ""
         self.busy = True
@@ -142,7 +178,9 @@ class FakeSession:
         if said:
             seq = self.state.ledger.next_seq
             self.seal(
-                single("reply", Message(seq=seq, role="assistant", content=said, at=AT, interrupted=interrupted), turn)
+                single(
+                    "reply", Message(seq=seq, role="assistant", content=said, at=self.at, interrupted=interrupted), turn
+                )
             )
         return ""
 

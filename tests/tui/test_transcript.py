@@ -193,3 +193,18 @@ async def test_an_answer_is_whole_although_a_line_below_it_changes_in_the_same_m
         answer.query_one(MarkdownParagraph).update("\n".join("12345"))
         below.update("changed\nas well")
         await until(pilot, lambda: answer.region.height == 5)
+
+
+async def test_a_pass_between_turns_is_marked_between_them(tmp_path: Path) -> None:
+    session = FakeSession()
+    async with chatting(tmp_path, session, (100, 40)) as (app, pilot):
+        for text in ("one", "two"):
+            await pilot.press(*text, "enter")
+            await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.has_class("-busy"))
+        session.fold()
+        await app.chat.refresh_session()
+        await pilot.press(*"six", "enter")
+        await until(pilot, lambda: "You said: six" in words(app) and not app.has_class("-busy"))
+        wanted = ("said: one", "said: two", "compacted", "said: six")
+        found = [w for row in words(app).split("\n") for w in wanted if w in row]
+        assert found == list(wanted)

@@ -115,6 +115,8 @@ class Transcript(VerticalScroll):
             if at_end and not mine:
                 mine = widgets_for(shown, tokens)
                 await self.mount(*mine, before=self._newer)
+            elif at_end:  # what has settled stands before the line that ends the record, what is live behind it
+                self.move_child(self._newer, after=mine[-1])
             if at_end:
                 self._blocks[shown.key] = mine
             else:
