@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from textual.events import Key, Paste
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import TextArea
 
 from ctxchat.tui.commands import Keys
@@ -63,6 +64,10 @@ class Prompt(TextArea):
         self._recalled = ""
         self.input_history = history
         self.files: Sequence[str] = ()
+
+    def render_line(self, y: int) -> Strip:
+        """As Textual's, which cannot break the placeholder where there is no column for it."""
+        return super().render_line(y) if self.content_size.width else Strip.blank(self.size.width)
 
     # ── keys ──
 
