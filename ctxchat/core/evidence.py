@@ -136,7 +136,9 @@ def line_of(fact: Fact) -> str:
 
 def survival(evidence: Evidence, view: View) -> tuple[FactCount, tuple[Fact, ...]]:
     """How many of these facts a view still holds, and the lost ones."""
-    text = plain("\n".join(_shown(view)))
+    text = " ".join(
+        filter(None, map(plain, _shown(view)))
+    )  # piece by piece: a split of it all would hold up other threads
     lost = tuple(fact for fact in evidence.facts if not _held(fact, text))
     return FactCount(found=len(evidence.facts), kept=len(evidence.facts) - len(lost)), lost
 
