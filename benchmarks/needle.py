@@ -135,7 +135,7 @@ class Haystack(Work):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """After so many passes: facts whose message is among the first three by search and by recall, and facts in the view."""
+    """After so many passes: the messages of the facts that are among the first three by search and by recall, and of those in view."""
 
     passes: int
     searched: frozenset[str]
@@ -173,14 +173,14 @@ async def _told(
     for needle in needles:
         hits = archive.search(database, needle.words, limit=FIRST)
         if needle.message in [hit.message for hit in hits]:
-            searched.add(needle.answer)
+            searched.add(needle.message)
         text = await recollection.search(needle.question)
         named = re.findall(r"^(m\d+) \(", text, re.M)[:FIRST]
         if needle.message in named and needle.answer in text:
-            recalled.add(needle.answer)
+            recalled.add(needle.message)
     view = compile(ledger, FRAME, meter)
     said = "\n".join(i.message.text + "".join(c.arguments for c in i.message.calls) for i in view.items)
-    seen = {needle.answer for needle in needles if needle.answer in said}
+    seen = {needle.message for needle in needles if needle.answer in said}
     return Told(number, frozenset(searched), frozenset(recalled), frozenset(seen))
 
 
@@ -203,13 +203,13 @@ def main() -> None:
             ):
                 row = "".join(f"{_share(found, [n for n in needles if n.kind == kind]):>18.1%}" for kind in kinds)
                 print(f"{after.passes:>6}  {how:<22}{row}{_share(found, needles):>9.1%}")
-        missing = [n for n in needles if n.answer not in told[-1].searched or n.answer not in told[-1].recalled]
+        missing = [n for n in needles if n.message not in told[-1].searched & told[-1].recalled]
         for needle in missing[:10]:
             print(f"        not found: {needle.question} ({needle.message})")
 
 
 def _share(found: frozenset[str], needles: Sequence[Needle]) -> float:
-    return sum(n.answer in found for n in needles) / len(needles)
+    return sum(n.message in found for n in needles) / len(needles)
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ class _Search(_Scan):
     def _most(self, seen: dict[Unit, int], newest: int) -> Iterator[Candidate]:
         """Messages with as many of the rarest words as possible, until there are enough to choose from."""
         known = sorted((u for u in self._query.units if seen.get(u)), key=lambda u: seen[u])
-        telling = [u for u in known if seen[u] <= newest * _EVERYWHERE] or known[:1]
+        telling = [u for u in known if seen[u] <= max(_NEWEST, newest * _EVERYWHERE)] or known[:1]
         units, taken = telling[:_UNITS], 0
         for many in range(len(units), 0, -1):
             if taken >= max(self._limit, _WEIGHED // 2):

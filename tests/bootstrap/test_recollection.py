@@ -1,0 +1,106 @@
+"""What the agent is told by `recall`: passages with ids, within a budget, never its own searches; and the benchmark's needles."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.evidence import window_only
+from benchmarks.needle import run
+from ctxchat.bootstrap.recollection import TOKENS, Recollection
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.journal import Sealed
+from ctxchat.core.messages import Message, ToolCall
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+from tests.storage.samples import compaction
+
+NEEDLE = "0421 WARN pump-7 firmware checksum 0xbeef does not match"
+
+
+def said() -> list[Message]:
+    log = "\n".join([f"{n:04d} ok pump-{n % 9} level {n}" for n in range(420)] + [NEEDLE] + ["0422 ok"] * 300)
+    read, look, recalled = (
+        ToolCall("c1", "read_file", '{"path": "var/boot.log"}'),
+        ToolCall("c2", "grep", '{"pattern": "firmware checksum pump"}'),
+        ToolCall("c3", "recall", '{"query": "firmware checksum pump"}'),
+    )
+    return [
+        Message(1, "user", "Look at the boot log."),
+        Message(2, "assistant", "Looking.", calls=(read,)),
+        Message(3, "tool", log, call_id="c1", name="read_file"),
+        Message(
+            4, "assistant", "The pump in question has a wrong firmware checksum. We decided to replace it on Friday."
+        ),
+        Message(5, "user", "Which firmware checksum did the pump report?"),
+        Message(6, "assistant", "", calls=(look, recalled)),
+        Message(7, "tool", "no matches", call_id="c2", name="grep"),
+        Message(8, "tool", f"m3 (result of read_file): {NEEDLE}", call_id="c3", name="recall"),
+        Message(9, "assistant", "See above."),
+        Message(10, "user", "And which firmware checksum was it that the pump did report again?"),
+    ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[tuple[Database, str]]:
+    with Database(tmp_path) as database:
+        records = [Sealed(group_messages(said())), compaction("k1", "g1", "g2", "g4")]
+        other = [Sealed(group_messages([Message(1, "user", "another firmware checksum of a pump")]))]
+        session = sessions.create(database, records=records)
+        sessions.create(database, records=other)
+        yield database, session
+
+
+async def test_the_line_in_a_long_result_comes_first_with_its_surroundings(store: tuple[Database, str]) -> None:
+    text = await Recollection(*store).search("firmware checksum pump-7")
+    first = text.split("\n\n")[0]
+    assert first.startswith("m3 (result of read_file, turn 1, put away by k1):")
+    assert NEEDLE in first and "0420" not in first.split(NEEDLE)[1] and "0000 ok" not in first
+    assert "recall the id m3 for all of it" in first
+
+
+async def test_own_searches_and_the_question_at_hand_are_no_answers(store: tuple[Database, str]) -> None:
+    text = await Recollection(*store).search("Which firmware checksum did the pump report?")
+    ids = [line.split(" ")[0] for line in text.splitlines() if line.startswith("m") and "turn" in line]
+    assert ids[0] in {"m3", "m4"} and {"m3", "m4"} <= set(ids[:3])
+    assert "m10" not in ids and "m8" not in ids and "another firmware" not in text
+
+
+async def test_one_message_comes_whole_and_a_range_keeps_to_the_budget(store: tuple[Database, str]) -> None:
+    database, session = store
+    recall = Recollection(database, session)
+    assert NEEDLE in await recall.show("m3")
+    assert (await recall.show("g2")).startswith("m2 (assistant): Looking.\n[called read_file")
+    told = await recall.show("m1–m10")
+    assert told.startswith("m1 (user): Look") and "m10 (user)" in told
+    assert database.count(told) <= TOKENS + 200
+    assert "m4 (assistant): The pump" in await recall.show("k1")
+    for wrong in ("m99", "../m1", "k9", "", "m5-m2", "x"):
+        assert await recall.show(wrong) == ""
+
+
+async def test_the_answer_keeps_to_its_budget_and_names_what_it_left_out(tmp_path: Path) -> None:
+    long = [
+        Message(n, "user" if n % 2 else "assistant", f"harbour {n} " + "lorem ipsum dolor " * 400) for n in range(1, 40)
+    ]
+    with Database(tmp_path) as database:
+        session = sessions.create(database, records=[Sealed(group_messages(long))])
+        recall = Recollection(database, session)
+        text = await recall.search("harbour lorem")
+        assert database.count(text) <= TOKENS + 100
+        told = await recall.show("m1-m39")
+        assert database.count(told) <= TOKENS + 100 and "[more: recall the id m" in told
+        last = told.rsplit("id ", 1)[1].rstrip("]")
+        assert (await recall.show(last)).startswith(last.split("–")[0])
+        assert await recall.search("nothing-like-this") == ""
+
+
+def test_every_needle_is_found_after_three_passes(tmp_path: Path) -> None:
+    needles, (told,) = asyncio.run(run(tmp_path, window_only, (3,), seed=11))
+    everything = {needle.message for needle in needles}
+    assert len(everything) == 200
+    assert told.searched == everything and told.recalled == everything
+    assert not told.seen  # what the view alone would give
