@@ -127,6 +127,15 @@ async def search(host: Host, argument: str = "") -> None:
         await host.chat.transcript.go_to(group)
 
 
+async def flight(host: Host, argument: str = "") -> None:
+    """The fill over time and every pass; one that is chosen there is opened in the archive."""
+    from ctxchat.tui.screens.flight import FlightScreen
+
+    chosen = await host.ask(FlightScreen(host.work.open_session(), host.services))
+    if chosen:
+        await archive(host, chosen)
+
+
 async def sessions(host: Host, argument: str = "") -> None:
     """Open another one."""
     from ctxchat.tui.screens.sessions import SessionsScreen
@@ -279,6 +288,7 @@ ACTIONS: Mapping[str, Action] = {
     "archive": archive,
     "xray": xray,
     "search": search,
+    "flight": flight,
     "sessions": sessions,
     "new": new_session,
     "branch": branch,

@@ -40,6 +40,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("archive", "Archive: every compaction, and what it put away", "archive", screen=True),
     Command("xray", "X-ray: every message and its price in tokens", "xray", screen=True),
     Command("search", "Search everything ever said", "search", argument="[words]", screen=True),
+    Command("flight", "Flight recorder: the fill over time, every pass, a report", keys=("alt+l",), screen=True),
     Command("sessions", "Sessions: open, rename, delete, branch", "sessions", screen=True),
     Command("new", "A new session", "new_session"),
     Command("branch", "Branch: go on in a copy of this session", keys=("alt+b",)),

@@ -82,6 +82,8 @@ class SummaryScreen(Panel[str]):
         self._show()
         draft = self.query_one(Draft)
         draft.read_only = False
+        draft.move_cursor((0, 0))
+        draft.scroll_home(animate=False)
         if failed:
             self._say(f"✗ {one_line(failed, 300)}  Write it yourself, or Esc.")
 

@@ -22,6 +22,18 @@ class Heading(msgspec.Struct, frozen=True):
     read_only: bool = False
 
 
+def model_words(name: str, room: int) -> str:
+    """A model's name in at most `room` characters: who provides it goes first, then what stands at the left."""
+    if name == "offline/assistant":
+        words = "offline assistant"
+        return words if len(words) <= room else "offline"
+    flat = one_line(name, 200)
+    shown = flat.rsplit("/", 1)[-1] if len(flat) > room or flat.count("/") == 1 else flat
+    if len(shown) > room:
+        shown = shown.removeprefix("claude-").removesuffix("-latest")
+    return shown if len(shown) <= room else "…" + shown[1 - room :]
+
+
 class Header(Line):
     """`ctxchat  title      model  mode  sandboxed`, shorter where there is less room."""
 
@@ -36,9 +48,7 @@ class Header(Line):
 
     def line(self, width: int) -> Content:
         heading = self._heading
-        model = one_line(heading.model, 60).rsplit("/", 1)[-1]
-        if width < 60:
-            model = model.removeprefix("claude-").removesuffix("-latest")
+        model = model_words(heading.model, max(8, width // 3))
         mode = "read-only session" if heading.read_only else heading.mode
         sandbox = "sandboxed" if heading.sandboxed else "not sandboxed"
         words: list[tuple[str, str]] = [(model, "$text"), (mode, "$text-muted")]

@@ -1,0 +1,33 @@
+"""The line on top."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.tui.widgets.header import Header, Heading, model_words
+
+
+@pytest.mark.parametrize(
+    ("name", "room", "shown"),
+    [
+        ("offline/assistant", 40, "offline assistant"),
+        ("offline/assistant", 9, "offline"),
+        ("anthropic/claude-sonnet-4-5", 40, "claude-sonnet-4-5"),
+        ("anthropic/claude-sonnet-4-5", 13, "sonnet-4-5"),
+        ("openrouter/meta-llama/llama-4-maverick-instruct", 30, "llama-4-maverick-instruct"),
+        ("openrouter/meta-llama/llama-4-maverick-instruct", 12, "…ck-instruct"),
+        ("a\x1b[2Jb/[bold]c", 40, "[bold]c"),
+    ],
+)
+def test_a_models_name_loses_its_left_part_first(name: str, room: int, shown: str) -> None:
+    assert model_words(name, room) == shown
+
+
+@given(st.text(max_size=80), st.text(max_size=80), st.integers(1, 150))
+def test_it_is_one_line_of_the_width_there_is(title: str, model: str, width: int) -> None:
+    header = Header()
+    header._heading = Heading(title, model, "ask", sandboxed=False)
+    line = header.line(width)
+    assert line.cell_length <= max(width, 8) and "\n" not in line.plain
