@@ -88,8 +88,9 @@ class Live:
         """A compaction writes its summary."""
         if self._summary is None:
             self._summary = ThinkingBlock(streaming=True, words=("writing the summary", "summary"))
-            await self._arrived()
             await self._transcript.add(self._summary)
+            if self._waiting:  # seconds go on counting, below what is written
+                self._transcript.move_child(self._waiting, after=self._summary)
         self._summary.feed(delta)
 
     async def compacted(self, kept: bool) -> None:

@@ -68,10 +68,8 @@ class FakeSession:
         self.ghost = 0
         self.at = AT
         self.reinserted: list[str] = []
-        self.forks: list[str] = []
         self.agreed: list[tuple[str, str]] = []
         self.snoozed: list[int] = []
-        self.pass_script: Callable[[], Sequence[Step]] | None = None
         self.script, self.id, self.read_only, self.model = script, id, read_only, model
         self.meter = Meter(rough_count)
         self.budget = make_budget(Window(window, "catalogue"), 4096, 0.8, 0.5)
@@ -243,6 +241,7 @@ class FakeServices:
         self.first = sessions[0]
         self.closed = False
         self.warmed = False
+        self.forks: list[tuple[str, str]] = []
 
     async def open(self, session_id: str = "") -> FakeSession:
         if not session_id:
@@ -260,6 +259,7 @@ class FakeServices:
         del self.by_id[session_id]
 
     async def fork(self, session_id: str, message_id: str = "") -> str:
+        self.forks.append((session_id, message_id))
         copy = FakeSession(id=f"{session_id}-branch", title="branch")
         copy.state = self.by_id[session_id].state
         self.by_id[copy.id] = copy

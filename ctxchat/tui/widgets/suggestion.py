@@ -51,7 +51,7 @@ class SuggestionPanel(Widget, can_focus=True):
         said = self._suggested
         gain = f"{short(said.used)} → ~{short(said.after_used)}"
         words = f"The window is {percent(said.pressure)} full. Free up context?  "
-        head = Content.assemble(("? ", "bold $text-warning"), words, (gain, "bold"))
+        head = Content.assemble(("? ", "bold $text-warning"), words, (gain, "bold"), ("   tab answers", "$text-muted"))
         yield Static(head, markup=False, classes="question")
         with Widget(classes="answers"):
             yield Answer("now", "n", "now")

@@ -1,0 +1,86 @@
+"""The chat over the real session: scripted models, a journal in memory, everything between them as it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from ctxchat.agent.options import Options
+from ctxchat.agent.session import Session
+from ctxchat.config.schema import Settings
+from ctxchat.config.themes import load_themes
+from ctxchat.core.budget import Window
+from ctxchat.core.events import Notice, Usage
+from ctxchat.core.messages import Group
+from ctxchat.core.ports import ToolPort
+from ctxchat.models.scripted import Script, ScriptedModel
+from ctxchat.tui.app import CtxchatApp
+from tests.agent.desk import Desk
+from tests.tui.fakes import FakeServices, FakeSession
+from tests.tui.test_chat import idle, until
+
+SUMMARY = "## Goal\nFind why the gauge at Pier 7 goes silent.\n\n## Decisions\n- poll every 90 s (settled)\n"
+LONG = "the tide gauge at pier seven reports every ninety seconds to the logger cormorant " * 25
+
+
+class Writer:
+    """Writes the same summary each time, in two pieces; between them it waits for `go` where it is said to."""
+
+    model = "anthropic/claude-haiku-4-5"
+
+    def __init__(self, *, waits: bool = False) -> None:
+        self.go = asyncio.Event()
+        self.asked: list[str] = []
+        if not waits:
+            self.go.set()
+
+    async def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncIterator[str | Usage | Notice]:
+        self.asked.append(instructions)
+        yield SUMMARY[:30]
+        await self.go.wait()
+        yield SUMMARY[30:]
+
+
+class Doors(FakeServices):
+    """Services whose session is a real one."""
+
+    def __init__(self, workspace: Path, session: Session) -> None:
+        super().__init__(workspace, FakeSession())
+        self.session = session
+
+    async def open(self, session_id: str = "") -> Session:  # type: ignore[override]
+        return self.session
+
+
+@asynccontextmanager
+async def talking(
+    tmp_path: Path,
+    script: Script,
+    *,
+    size: tuple[int, int] = (100, 36),
+    window: int = 16_000,
+    writer: Writer | None = None,
+    tools: Sequence[ToolPort] = (),
+    **options: object,
+) -> AsyncIterator[tuple[CtxchatApp, Pilot[int], Desk]]:
+    made = Options(**({"keep_recent": 2, "strategy": "summarize", "prepare": False} | options))  # type: ignore[arg-type]
+    model = ScriptedModel(script, window=Window(window, "configured"))
+    desk = Desk(model, options=made, summariser=writer or Writer(), tools=tools)
+    app = CtxchatApp(Doors(tmp_path, desk.session), Settings(), load_themes(tmp_path).themes)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await until(pilot, lambda: app.session is not None)
+        yield app, pilot, desk
+        (writer or Writer()).go.set()
+        await idle(app, pilot)
+
+
+async def say(app: CtxchatApp, pilot: Pilot[int], text: str) -> None:
+    """A message, and its turn to the end."""
+    app.work.say(text)
+    await idle(app, pilot)
