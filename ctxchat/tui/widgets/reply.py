@@ -73,7 +73,7 @@ class ReplyBlock(Widget):
             done, self._from = self._text[self._from : cut], cut
             await self.mount(Static(Content(clean(done.rstrip("\n"))), markup=False), before=tail)
         shown = Content(clean(self._text[self._from :]))
-        same_height = shown.get_height({}, tail.size.width) == tail.size.height
+        same_height = shown.get_height({}, max(1, tail.size.width)) == tail.size.height
         tail.update(shown, layout=not same_height)  # most drawings fill a line, and move nothing
         self._cost = perf_counter() - began
 
