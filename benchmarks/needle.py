@@ -135,7 +135,8 @@ class Haystack(Work):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """After so many passes: the messages of the facts that are among the first three by search and by recall, and of those in view."""
+    """After so many passes: the messages of facts that are among the first three by search and by recall, and those
+    whose fact is in the view."""
 
     passes: int
     searched: frozenset[str]

@@ -12,6 +12,13 @@ from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
 from ctxchat.core.tokens import Anchor, Calibration, apportion
 from ctxchat.core.view import View
 
+PACE = 12
+"""Turns whose growth a forecast goes by."""
+
+LOOSE = 0.06
+"""The least band of a figure that stands on no count of a server: after a pass another mix of texts is left, and what is fixed in
+a request weighs more (`benchmarks/forecast.py`)."""
+
 
 class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     """SPEC 9's `context`. Tokens are integers, `pressure` is used / limit, `cost_usd` the sum over the session.
@@ -100,16 +107,20 @@ def measure(
         compactions=compactions,
         cost_usd=cost_usd,
         sections=tuple(Section(name, parts[name], estimated=name != "reserved" and estimated) for name in SECTIONS),
-        band=calibration.band if estimated else 0.0,
+        band=_band(calibration, anchor is not None and anchor.passes == view.passes) if estimated else 0.0,
         cached=cached,
     )
 
 
+def _band(calibration: Calibration, anchored: bool) -> float:
+    return calibration.band if anchored else max(LOOSE, calibration.band)
+
+
 def forecast(fills: Sequence[int], used: int, trigger: int) -> int | None:
-    """Turns left before `trigger` at the pace of the last turns (median growth); None without two turns of growth."""
-    recent = list(fills[-6:])
-    growth = sorted(b - a for a, b in pairwise(recent) if b > a)
-    if not growth:
-        return None
-    pace = growth[len(growth) // 2]
-    return max(0, (trigger - used) // pace)
+    """Turns left before `trigger` at the pace of the last dozen turns that grew (their mean); None without one.
+
+    The mean, since a rare long result fills a window as surely as many short ones: the median was twice as far off
+    (`benchmarks/forecast.py`).
+    """
+    growth = [b - a for a, b in pairwise(fills) if b > a][-PACE:]
+    return max(0, (trigger - used) * len(growth) // sum(growth)) if growth else None
