@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from textual.widget import Widget
 
-from ctxchat.core.events import ToolFinished, ToolStarted
+from ctxchat.core.events import (
+    CompactionStarted,
+    Failed,
+    ReasoningDelta,
+    Retry,
+    SummaryDelta,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnStarted,
+)
 from ctxchat.tui.history import Shown
-from ctxchat.tui.widgets.blocks import RetryBlock, UserBlock, Waiting
+from ctxchat.tui.widgets.blocks import ErrorBlock, RetryBlock, UserBlock, Waiting
 from ctxchat.tui.widgets.reply import ReplyBlock, ThinkingBlock
 from ctxchat.tui.widgets.tool_block import ToolBlock
 from ctxchat.tui.widgets.transcript import Transcript
+
+Growing = (
+    TurnStarted
+    | TextDelta
+    | ReasoningDelta
+    | ToolStarted
+    | ToolProgress
+    | ToolFinished
+    | CompactionStarted
+    | SummaryDelta
+    | Retry
+    | Failed
+)
+"""What grows in the transcript; all other events are the chat screen's."""
+
+MAKING_ROOM = "making room: what is here stays as it is until that is done"
 
 
 class Live:
@@ -27,6 +56,33 @@ class Live:
         self._user: list[Widget] = []
         self._rounds: list[list[Widget]] = []
         self._fresh_round = True
+
+    async def take(self, event: Growing, at: str) -> None:
+        """One event of the turn, and when it came about."""
+        match event:
+            case TurnStarted():
+                await self.user(event.text, at)
+            case TextDelta():
+                await self.text(event.text)
+            case ReasoningDelta():
+                await self.reasoning(event.text)
+            case ToolStarted():
+                await self.tool_started(event)
+            case ToolProgress():
+                await self.tool_progress(event.call_id, event.text)
+            case ToolFinished():
+                await self.tool_finished(event)
+            case CompactionStarted():
+                await self.wait(MAKING_ROOM)
+            case SummaryDelta():
+                await self.summary(event.text)
+            case Retry():
+                await self.retry(RetryBlock(event.attempt, event.after_seconds, event.cause))
+            case Failed():
+                await self.end()
+                await self._transcript.add(ErrorBlock(event.text, event.hint))
+            case _:
+                assert_never(event)
 
     async def wait(self, what: str) -> None:
         """Nothing to show yet, or not any more."""

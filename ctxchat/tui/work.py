@@ -13,6 +13,7 @@ from textual.worker import Worker, WorkerError
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import ApprovalRequested, CompactionFinished, Stamped
+from ctxchat.tui.live import MAKING_ROOM
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.services import ChatSession, Services
 from ctxchat.tui.widgets.suggestion import Reply
@@ -24,7 +25,6 @@ SNOOZE = 3
 """Turns for which `later` puts the question off."""
 
 WAITING = "waiting for the model"
-MAKING_ROOM = "making room: what is here stays as it is until that is done"
 NOT_MADE = "Stopped. Nothing was compacted: everything is as it was."
 
 Start = Callable[[Coroutine[None, None, None]], Worker[None]]

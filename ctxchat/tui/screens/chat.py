@@ -6,70 +6,45 @@ Knows a session's values, never how they are made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
 
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.events import Key
 from textual.screen import Screen
-from textual.timer import Timer
 from textual.widgets import Input
 
 from ctxchat.core.events import (
     ApprovalRequested,
     ApprovalResolved,
     CompactionFinished,
-    CompactionStarted,
     CompactionSuggested,
     Event,
-    Failed,
     Notice,
-    ReasoningDelta,
-    Retry,
     Stamped,
-    SummaryDelta,
-    TextDelta,
-    ToolFinished,
-    ToolProgress,
-    ToolStarted,
     TurnFinished,
-    TurnStarted,
     Usage,
 )
 from ctxchat.core.figures import Figures
 from ctxchat.tui.commands import Keys
+from ctxchat.tui.ghost import GhostWatch
 from ctxchat.tui.history import items, last_answer
 from ctxchat.tui.input_history import InputHistory
 from ctxchat.tui.live import Live
 from ctxchat.tui.services import ChatSession
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.banner import Banner
-from ctxchat.tui.widgets.blocks import ErrorBlock, Level, NoticeBlock, PassLine, RetryBlock
+from ctxchat.tui.widgets.blocks import ErrorBlock, Level, NoticeBlock, PassLine
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.empty import EmptyChat, Example
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.header import Header, Heading, KeyLine
+from ctxchat.tui.widgets.header import Header, Heading
+from ctxchat.tui.widgets.key_line import APPROVAL_KEYS, BUSY_KEYS, IDLE_KEYS, KeyLine
 from ctxchat.tui.widgets.prompt import Prompt
 from ctxchat.tui.widgets.questions import Questions
 from ctxchat.tui.widgets.side import Side
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from ctxchat.tui.widgets.transcript import Transcript
-
-GLANCE, MOST_GLANCES = 1.0, 300
-"""Seconds between two looks at whether a summary that is made ahead stands ready, and after how many looks we give up."""
-
-IDLE_KEYS = (
-    ("send", "send"),
-    ("newline", "line"),
-    ("context", "context"),
-    ("archive", "archive"),
-    ("xray", "x-ray"),
-    ("free_up", "free up"),
-    ("palette", "all commands"),
-)
-BUSY_KEYS = (("interrupt", "stop"), ("send", "queue"), *IDLE_KEYS[2:])
-APPROVAL_KEYS = (("=y", "once"), ("=s", "this session"), ("=a", "always"), ("=n", "deny"), ("=tab", "to the question"))
 
 
 class ChatScreen(Screen[None]):
@@ -93,8 +68,7 @@ class ChatScreen(Screen[None]):
         self.transcript, self.composer = Transcript(), Composer(keys, history)
         self.empty, self.banner = EmptyChat(folder), Banner()
         self.questions, self.side = Questions(), Side()
-        self._soft_mark = soft_mark
-        self._glances: Timer | None = None
+        self._ghost = GhostWatch(self, soft_mark, self._show_again)
         self._session: ChatSession | None = None
         self._live: Live | None = None
         self._groups = 0
@@ -189,6 +163,10 @@ class ChatScreen(Screen[None]):
         if session:
             self.side.show_figures(figures, session)
 
+    def _show_again(self) -> None:
+        if self._session:
+            self.show_figures(self._session.figures)
+
     # ── the context panel ──
 
     async def lay_out_panel(self) -> None:
@@ -209,8 +187,7 @@ class ChatScreen(Screen[None]):
 
     def on_side_opened(self, event: Side.Opened) -> None:
         event.stop()
-        if self._session:
-            self.show_figures(self._session.figures)
+        self._show_again()
 
     def on_resize(self) -> None:
         self.call_next(self.lay_out_panel)
@@ -224,7 +201,7 @@ class ChatScreen(Screen[None]):
         await self.banner.clear()
         self.app.add_class("-busy")
         self.key_line.show(BUSY_KEYS)
-        self._glance_no_more()
+        self._ghost.stop()
         await self.transcript.to_end()
         await self._live.wait(what)
 
@@ -242,23 +219,7 @@ class ChatScreen(Screen[None]):
         self.show_header()
         if self._session:
             self.show_figures(self._session.figures)
-            self._look_out_for_ghost(self._session)
-
-    def _look_out_for_ghost(self, session: ChatSession) -> None:
-        """Past the soft mark a summary is made ahead while nothing else happens; nobody says when it is ready."""
-        figures = session.figures
-        if self._soft_mark and not session.ghost and figures.used >= self._soft_mark * figures.limit > 0:
-            self._glances = self.set_interval(GLANCE, self._glance, repeat=MOST_GLANCES)
-
-    def _glance(self) -> None:
-        if self._session and self._session.ghost:
-            self._glance_no_more()
-            self.show_figures(self._session.figures)
-
-    def _glance_no_more(self) -> None:
-        if self._glances:
-            self._glances.stop()
-            self._glances = None
+            self._ghost.start(self._session)
 
     async def _settle(self, live: Live) -> None:
         if session := self._session:
@@ -274,18 +235,6 @@ class ChatScreen(Screen[None]):
             return
         event: Event = stamped.event
         match event:
-            case TurnStarted():
-                await live.user(event.text, stamped.at)
-            case TextDelta():
-                await live.text(event.text)
-            case ReasoningDelta():
-                await live.reasoning(event.text)
-            case ToolStarted():
-                await live.tool_started(event)
-            case ToolProgress():
-                await live.tool_progress(event.call_id, event.text)
-            case ToolFinished():
-                await live.tool_finished(event)
             case ApprovalRequested():
                 await self.questions.ask(event)
             case ApprovalResolved():
@@ -294,27 +243,18 @@ class ChatScreen(Screen[None]):
                 pass
             case Figures():
                 await self._measured(event, live)
-            case CompactionStarted():
-                await live.wait("making room: what is here stays as it is until that is done")
-            case SummaryDelta():
-                await live.summary(event.text)
-            case CompactionFinished():
-                await self._compacted(event, live)
             case CompactionSuggested():
                 await self.questions.suggest(event)
-            case Retry():
-                await live.retry(RetryBlock(event.attempt, event.after_seconds, event.cause))
+            case CompactionFinished():
+                await self._compacted(event, live)
             case Notice():
                 self.notice(event.level, event.text)
-            case Failed():
-                await live.end()
-                await self.transcript.add(ErrorBlock(event.text, event.hint))
             case TurnFinished():
                 await live.end(interrupted=event.status == "cancelled")
                 if event.status == "max_rounds":
                     self.notice("warning", f"Stopped after {event.rounds} rounds. Send a message to go on.")
             case _:
-                assert_never(event)
+                await live.take(event, stamped.at)
 
     async def _measured(self, figures: Figures, live: Live) -> None:
         self.show_figures(figures)

@@ -83,7 +83,6 @@ class SummaryScreen(Panel[str]):
         draft = self.query_one(Draft)
         draft.read_only = False
         draft.move_cursor((0, 0))
-        draft.scroll_home(animate=False)
         if failed:
             self._say(f"✗ {one_line(failed, 300)}  Write it yourself, or Esc.")
 
@@ -92,7 +91,7 @@ class SummaryScreen(Panel[str]):
         if self._coming:
             draft.insert(clean("".join(self._coming)), draft.document.end)
             self._coming.clear()
-            draft.scroll_end(animate=False)
+            draft.move_cursor(draft.document.end)
         seconds = monotonic() - self._since
         self.query_one(Heading).show("The summary", f"~{short(max(1, len(draft.text) // 4))} tokens")
         if self._writing:

@@ -1,13 +1,10 @@
-"""The line on top: what this is, which session, which model, what it may do. And the line of keys at the bottom."""
+"""The line on top: what this is, which session, which model, what it may do."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import msgspec
 from textual.content import Content
 
-from ctxchat.tui.commands import Keys, shown_key
 from ctxchat.tui.text import one_line
 from ctxchat.tui.widgets.blocks import Line, spread
 
@@ -63,31 +60,3 @@ class Header(Line):
         if heading.title and width >= 56:
             left = left.append("  ").append(Content(one_line(heading.title, 120)))
         return spread(left, right, width)
-
-
-class KeyLine(Line):
-    """The keys that matter now, as many as fit."""
-
-    def __init__(self, keys: Keys) -> None:
-        super().__init__(id="keys")
-        self._keys = keys
-        self._wanted: Sequence[tuple[str, str]] = ()
-
-    def show(self, wanted: Sequence[tuple[str, str]]) -> None:
-        """Pairs of an action of the key table (or a plain key after `=`) and a word or two."""
-        if wanted != self._wanted:
-            self._wanted = wanted
-            self.refresh()
-
-    def line(self, width: int) -> Content:
-        shown = Content("")
-        for action, words in self._wanted:
-            key = action[1:] if action.startswith("=") else next(iter(self._keys.get(action, ())), "")
-            if not key:
-                continue
-            pair = Content.assemble((shown_key(key), "$text-accent"), (f" {words}", "$text-muted"))
-            joined = shown.append("   ").append(pair) if shown else pair
-            if joined.cell_length > width:
-                break
-            shown = joined
-        return shown
