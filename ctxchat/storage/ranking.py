@@ -59,9 +59,10 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def searching(self) -> bool:
-        """It only asks: a call of a tool that searches."""
+        """It only asks: a call of a tool that searches, or its short word that there is nothing."""
         names = {part for name in self.tool.lower().split() for part in name.split("_")}
-        return self.role == "assistant" and bool(names & _SEARCHING)
+        asks = self.role == "assistant" or (self.role == "tool" and len(self.text) < _SHORT)
+        return asks and bool(names & _SEARCHING)
 
 
 class Match(msgspec.Struct, frozen=True):
