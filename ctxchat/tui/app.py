@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-LONG_WORK = 10.0
-"""Seconds from which the end of a turn is announced to a person who is elsewhere."""
-
 
 class CtxchatApp(App[int]):
     """Thin: keys, themes, screens, clicks. Fulfils `host.Host`."""
@@ -198,15 +195,19 @@ class CtxchatApp(App[int]):
     def _start_turn(self, turn: Coroutine[None, None, None]) -> Worker[None]:
         return self.run_worker(turn, group="turn", exclusive=True, exit_on_error=False)
 
-    def _alert(self, what: str, seconds: float) -> None:
-        """Tell the terminal, for someone who looks elsewhere; a question at once, an end only of long work."""
-        interface = self.settings.interface
-        if self.app_focus or (seconds < LONG_WORK and not self.chat.asks):
+    def _alert(self, what: str) -> None:
+        """Tell the terminal, for someone who looks elsewhere."""
+        if self.app_focus:
             return
-        if interface.notifications and self._driver:
-            self._driver.write(f"\x1b]9;{one_line(what, 80)}\x07")
-        if interface.bell:
+        if self.settings.interface.notifications:
+            self.write_to_terminal(f"\x1b]9;{one_line(what, 80)}\x07")
+        if self.settings.interface.bell:
             self.bell()
+
+    def write_to_terminal(self, sequence: str) -> None:
+        """A control sequence of ours, past the screen."""
+        if self._driver:
+            self._driver.write(sequence)
 
     async def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Work that ended: what failed is said, what waits goes out."""

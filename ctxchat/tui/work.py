@@ -28,8 +28,11 @@ WAITING = "waiting for the model"
 NOT_MADE = "Stopped. Nothing was compacted: everything is as it was."
 
 Start = Callable[[Coroutine[None, None, None]], Worker[None]]
-Alert = Callable[[str, float], None]
-"""Told what has come about, for a person who is elsewhere, and after how many seconds of work."""
+Alert = Callable[[str], None]
+"""Told what has come about, for a person who is elsewhere."""
+
+LONG_WORK = 10.0
+"""Seconds from which the end of work is worth an alert."""
 
 
 class Work:
@@ -144,7 +147,7 @@ class Work:
                     made = made or isinstance(stamped.event, CompactionFinished)
                     await self._chat.take(stamped)
                     if isinstance(stamped.event, ApprovalRequested):
-                        self._alert("ctxchat asks before it goes on", _now() - began)
+                        self._alert("ctxchat asks before it goes on")
             interrupted = False
         except CtxchatError as problem:
             interrupted = False
@@ -153,8 +156,8 @@ class Work:
             await self._chat.end(interrupted)
             if interrupted and stopped and not made:
                 self._chat.notice("info", stopped)
-            if not interrupted:
-                self._alert("ctxchat is done", _now() - began)
+            if not interrupted and _now() - began >= LONG_WORK:
+                self._alert("ctxchat is done")
 
 
 def _now() -> float:

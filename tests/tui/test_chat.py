@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from textual.events import AppBlur
 from textual.pilot import Pilot
 
 from ctxchat.config.files import load
@@ -482,3 +483,28 @@ async def test_leaving_stops_the_turn_and_gives_the_session_free(tmp_path: Path)
         await until(pilot, lambda: services.closed)
     assert session.closed and services.closed and session.interrupted == 1 and session.sent == ["x"]
     assert app.return_value == 0
+
+
+class Overheard(CtxchatApp):
+    """Keeps what it told the terminal past the screen."""
+
+    told = ""
+
+    def write_to_terminal(self, sequence: str) -> None:
+        self.told += sequence
+
+
+async def test_a_question_is_told_to_the_terminal_of_someone_who_is_elsewhere(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [ASK, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session, app=Overheard) as (app, pilot):
+        assert isinstance(app, Overheard)
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel))
+        assert app.told == ""  # somebody is looking
+        await pilot.press("y")
+        await until(pilot, lambda: not app.has_class("-busy"))
+        app.post_message(AppBlur())
+        await until(pilot, lambda: not app.app_focus)
+        app.work.say("again")
+        await until(pilot, lambda: app.query(ApprovalPanel))
+        assert app.told == "\x1b]9;ctxchat asks before it goes on\x07"

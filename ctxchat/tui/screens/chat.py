@@ -323,11 +323,6 @@ class ChatScreen(Screen[None]):
         self.composer.prompt.focus()
         self.call_next(self.questions.unsuggest)
 
-    @property
-    def asks(self) -> bool:
-        """A call waits to be allowed."""
-        return self.has_class("-approval")
-
     def action_tab(self) -> None:
         """To the question that waits, else to the next thing."""
         if not self.questions.focus_next_question():
