@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,14 +25,6 @@ def serving(script: Script) -> Iterator[ModelDouble]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()
-
-
-def wait_for_requests(double: ModelDouble, many: int, timeout: float = 20.0) -> None:
-    """Until the double was asked so often. Raises AssertionError."""
-    end = time.monotonic() + timeout
-    while len(double.requests) < many:
-        assert time.monotonic() < end, f"{len(double.requests)} of {many} requests came"
-        time.sleep(0.02)
 
 
 def model_options(double: ModelDouble) -> list[str]:

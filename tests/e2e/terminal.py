@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -35,7 +36,6 @@ class Terminal:
         columns: int = 120,
         rows: int = 36,
         cwd: str | None = None,
-        echo: bool = False,
     ) -> None:
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.Stream(self.screen)
@@ -49,10 +49,10 @@ class Terminal:
             dimensions=(rows, columns),
             encoding="utf-8",
             codec_errors="replace",
-            echo=echo,
             timeout=30,
         )
         self._process.delaybeforesend = None
+        self._before = termios.tcgetattr(self._process.child_fd)
         self._process.ptyproc.delayafterclose = 0.02
 
     def __enter__(self) -> Terminal:
@@ -77,10 +77,9 @@ class Terminal:
         """The screen."""
         return "\n".join(self.lines)
 
-    @property
-    def flat(self) -> str:
-        """The screen with every run of blanks as one, for text that is wrapped."""
-        return " ".join(self.text.split())
+    def shows(self, text: str) -> bool:
+        """The text is on screen, wherever its lines were broken."""
+        return "".join(text.split()) in "".join(self.text.split())
 
     @property
     def pid(self) -> int:
@@ -93,6 +92,11 @@ class Terminal:
         if self._process.isalive():
             return None
         return -self._process.signalstatus if self._process.signalstatus else self._process.exitstatus
+
+    @property
+    def settings_kept(self) -> bool:
+        """The terminal's own settings (echo, lines, signals) are as they were before the program began."""
+        return termios.tcgetattr(self._process.child_fd)[:6] == self._before[:6]
 
     # ── what is done ──
 
