@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.history import Work
 from ctxchat.agent.compactor import Compactor
@@ -38,6 +39,19 @@ from ctxchat.storage.journal import open_journal
 
 FRAME = 16.0
 """Milliseconds."""
+
+RUNS = 5
+
+
+class Row(NamedTuple):
+    """One run: model calls at the swap, milliseconds until it was done, the worst gap, how many were longer than a frame, and
+    the worst while the summary was made ahead."""
+
+    calls: int
+    milliseconds: float
+    worst: float
+    over: int
+    ahead: float
 
 
 class Nothing:
@@ -132,7 +146,7 @@ def opened(database: Database, name: str, writer: Writer, prepare: bool) -> Sess
     return Session(talk, toolbox, gate, Compactor(talk, summariser=writer), open_model=lambda _: model)
 
 
-async def swapped(folder: Path, messages: int, prepare: bool) -> dict[str, float]:
+async def swapped(folder: Path, messages: int, *, prepare: bool) -> Row:
     """One pass before a request; the gaps from sending to the end of the turn."""
     with Database(folder / f"{messages}-{prepare}") as database:
         name = filled(database, messages)
@@ -154,24 +168,36 @@ async def swapped(folder: Path, messages: int, prepare: bool) -> dict[str, float
                         result, seconds = stamped.event, time.perf_counter() - start
         assert result is not None and result.outcome == "compacted", result
         await session.close()
-        return {
-            "calls": writer.calls - asked,
-            "ms": seconds * 1000,
-            "worst": gaps.worst,
-            "over": gaps.over,
-            "ahead": background.worst,
-        }
+        return Row(writer.calls - asked, seconds * 1000, gaps.worst, gaps.over, background.worst)
+
+
+async def idle(seconds: float = 1.0) -> Row:
+    """What the machine does to a loop that has nothing to do."""
+    async with Gaps() as gaps:
+        await asyncio.sleep(seconds)
+    return Row(0, seconds * 1000, gaps.worst, gaps.over, 0.0)
+
+
+def middle(rows: Sequence[Row]) -> Row:
+    """The run whose worst gap is the middle one."""
+    return sorted(rows, key=lambda row: row.worst)[len(rows) // 2]
 
 
 async def main(messages: int) -> None:
-    print(f"{messages:,} messages; gaps of the event loop in milliseconds (a frame is {FRAME:.0f})\n")
+    print(
+        f"{messages:,} messages; gaps of the event loop in milliseconds (a frame is {FRAME:.0f}); the middle one of {RUNS} runs\n"
+    )
     print(f"{'swap':<28}{'model calls':>12}{'until done':>12}{'worst gap':>12}{'gaps > frame':>14}{'while ahead':>13}")
     with tempfile.TemporaryDirectory() as folder:
-        for prepare, label in ((True, "with a prepared summary"), (False, "with a summariser, 2 s")):
-            row = await swapped(Path(folder), messages, prepare)
+        for label, run in (
+            ("nothing at all", lambda number: idle()),
+            ("with a prepared summary", lambda number: swapped(Path(folder) / str(number), messages, prepare=True)),
+            ("with a summariser, 2 s", lambda number: swapped(Path(folder) / str(number), messages, prepare=False)),
+        ):
+            row = middle([await run(number) for number in range(RUNS)])
             print(
-                f"{label:<28}{row['calls']:>12.0f}{row['ms']:>12.0f}{row['worst']:>12.1f}{row['over']:>14.0f}"
-                f"{row['ahead']:>13.1f}"
+                f"{label:<28}{row.calls:>12}{row.milliseconds:>12.0f}{row.worst:>12.1f}{row.over:>14}{row.ahead:>13.1f}",
+                flush=True,
             )
 
 

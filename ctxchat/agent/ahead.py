@@ -13,6 +13,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.passes import Order, writing
 from ctxchat.agent.planner import Planner
 from ctxchat.agent.prefetch import Prefetch, Prepared
+from ctxchat.agent.trial import look_ahead
 from ctxchat.core.events import Usage
 from ctxchat.core.journal import Spent
 from ctxchat.core.ports import Summariser
@@ -50,6 +51,7 @@ class Ahead:
         if plan is None or step is None or summariser is None:
             return None
         after = self._planner.after_used(plan)
+        await look_ahead(self._planner.options().memory, talk.ledger, step.fold)
         text: list[str] = []
         cost = 0.0
         try:

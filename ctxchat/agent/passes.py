@@ -15,7 +15,7 @@ import msgspec
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.prefetch import Prepared
-from ctxchat.agent.trial import Trial, tried
+from ctxchat.agent.trial import Trial, look_ahead, tried
 from ctxchat.agent.waiting import to_the_end
 from ctxchat.core.applying import groups_to_summarise
 from ctxchat.core.errors import CtxchatError
@@ -132,6 +132,7 @@ class Pass:
         if not summary and any(s.needs_summary for s in plan.steps):
             raise Refused("The summary came back empty. Nothing was changed.")
         at = talk.clock.now()
+        await look_ahead(self._options.memory, talk.ledger, plan.covers)
         trial = await asyncio.to_thread(
             tried, talk.ledger, plan, self._id, self._options, talk.compile, summary=summary, at=at
         )

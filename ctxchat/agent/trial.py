@@ -1,16 +1,17 @@
 """A plan tried out on the side: the change it would make, the view that would be left, the facts that would be kept.
 
-Pure and blocking, to be run off the event loop. Changes nothing; `passes` puts it in force.
+Blocking, to be run off the event loop. Changes nothing; `passes` puts it in force.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from ctxchat.core.applying import apply_plan
-from ctxchat.core.evidence import collect, line_of, render, survival
+from ctxchat.core.evidence import Memory, collect, line_of, render, survival
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.record import FactCount
@@ -20,6 +21,9 @@ from ctxchat.core.view import View, problems
 
 EVIDENCE_TOKENS = 20_000
 """The most a record holds of facts as text."""
+
+SLICE = 50
+"""Groups that are looked through for facts in one go."""
 
 LOST = 200
 """Lost facts a record names, the newest."""
@@ -48,6 +52,18 @@ class Trial(msgspec.Struct, frozen=True):
         """What the summary group says apart from the facts."""
         digest = next((e.digest for e in self.change.edits if e.digest), None)
         return "\n\n".join(p for p in (digest.summary, digest.recap) if p) if digest else ""
+
+
+async def look_ahead(memory: Memory, ledger: Ledger, groups: Sequence[str]) -> None:
+    """Find the facts of these groups, a little at a time: a thread that is busy for long is felt by whoever types."""
+
+    def find(some: Sequence[str]) -> None:
+        for name in some:
+            memory.facts_of(ledger.group(name))
+
+    for start in range(0, len(groups), SLICE):
+        await asyncio.to_thread(find, groups[start : start + SLICE])
+        await asyncio.sleep(0)
 
 
 def tried(

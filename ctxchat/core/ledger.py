@@ -51,7 +51,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     record: CompactionRecord | None = None
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One thing that is live: the groups it stands for, and what is shown of them (None: nothing).
 
     `change` is the id of the change that put it there, empty for a group shown as it was; `digest` is there for a summary.

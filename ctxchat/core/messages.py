@@ -1,6 +1,7 @@
 """The values a conversation is made of: messages, tool calls, parts, and the groups that must stay together.
 
-Knows nothing of files, clocks, providers or screens. Every value is frozen and JSON-ready.
+Knows nothing of files, clocks, providers or screens. Every value is frozen and JSON-ready; frozen ones hold no cycles, so
+`gc=False` spares the collector walking a long record while somebody types.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ record and shown as a quotation, so no view holds an orphan. `summary`: what sta
 """
 
 
-class Text(msgspec.Struct, frozen=True, tag="text"):
+class Text(msgspec.Struct, frozen=True, tag="text", gc=False):
     """A piece of text among other parts."""
 
     text: str
 
 
-class Image(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
+class Image(msgspec.Struct, frozen=True, tag="image", omit_defaults=True, gc=False):
     """An image by address or data URL. `width` and `height` in pixels, 0 where unknown."""
 
     url: str
@@ -35,7 +36,7 @@ class Image(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
     height: int = 0
 
 
-class Opaque(msgspec.Struct, frozen=True, tag="other"):
+class Opaque(msgspec.Struct, frozen=True, tag="other", gc=False):
     """A part ctxchat carries without reading it (audio, a PDF, a provider's own block), as its JSON text."""
 
     kind: str
@@ -45,7 +46,7 @@ class Opaque(msgspec.Struct, frozen=True, tag="other"):
 Part = Text | Image | Opaque
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """A call as the model wrote it. `arguments` is its JSON text, kept even where it is broken."""
 
     id: str
@@ -53,14 +54,14 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: str
 
 
-class Reasoning(msgspec.Struct, frozen=True, omit_defaults=True):
+class Reasoning(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What the model thought. `blocks` is the provider's signed form as JSON text, to be sent back as it came."""
 
     text: str
     blocks: str = ""
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One message of the record.
 
     `seq` is its place in the record of its session, from 1. `call_id` is set on role `tool`. `original` is the
@@ -103,7 +104,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         return all(isinstance(part, Text) and not part.text.strip() for part in self.content)
 
 
-class Group(msgspec.Struct, frozen=True, omit_defaults=True):
+class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Messages that stay together in every view, in the order a model must see them.
 
     `turn` counts user messages from 1; what comes before the first belongs to turn 0. `source` says who made a note

@@ -31,7 +31,7 @@ class SideFigures(msgspec.Struct, frozen=True, omit_defaults=True):
 FactKind = Literal["rule", "decision", "changed", "command", "error", "number", "read", "path", "url", "identifier"]
 
 
-class Fact(msgspec.Struct, frozen=True, array_like=True):
+class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One exact thing that was said or seen, in a line.
 
     `key` is what it is about (a path, a command line, the name of a number) and `value` what was last known of it (an exit

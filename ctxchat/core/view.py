@@ -52,7 +52,7 @@ class Frame(msgspec.Struct, frozen=True):
     keep_reasoning: bool = False
 
 
-class Item(msgspec.Struct, frozen=True):
+class Item(msgspec.Struct, frozen=True, gc=False):
     """One message of a view. `tokens` is our raw count; `group` and `change` say where it comes from, empty for
     what the frame put in; `source` attributes inserts."""
 

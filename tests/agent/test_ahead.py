@@ -61,7 +61,8 @@ async def until_prepared(desk: Desk, writer: Writer) -> None:
         if writer.asked:
             return
         await desk.say(f"question {number} {LONG}")
-        await asyncio.sleep(0.02)
+        while desk.compactor._ahead._prefetch.busy and not writer.asked:
+            await asyncio.sleep(0.005)
     raise AssertionError("nothing was prepared")
 
 
@@ -110,7 +111,7 @@ async def test_a_faulty_one_never_fails_a_turn_and_is_not_tried_for_ever():
     desk = desk_of(writer, compression_trigger=0.75)
     for number in range(12):
         events = await desk.say(f"question {number} {LONG[:600]}")
-        await asyncio.sleep(0.01)
+        await desk.compactor._ahead._prefetch.wait()
         assert of(events, TurnFinished)[0].status == "done"
     ahead = len(writer.asked) - len(desk.state.passes)
     assert ahead == 2
@@ -178,7 +179,7 @@ async def test_with_tools_and_lossless_steps_a_narrowed_swap_leaves_no_pointer_w
     passes: list[CompactionFinished] = []
     for number in range(36):
         events = await desk.say(f"question {number}")
-        await asyncio.sleep(0.01)
+        await desk.compactor._ahead._prefetch.wait()
         passes += of(events, CompactionFinished)
         assert not problems(desk.session.view)
         for item in desk.session.view.items:
