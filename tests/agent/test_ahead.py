@@ -61,7 +61,12 @@ async def until_prepared(desk: Desk, writer: Writer) -> None:
         if writer.asked:
             return
         await desk.say(f"question {number} {LONG}")
-        while desk.compactor._ahead._prefetch.busy and not writer.asked:
+        ahead = desk.compactor._ahead._prefetch
+        if not isinstance(writer, Slow):
+            await ahead.wait()
+        for _ in range(400):
+            if writer.asked or not ahead.busy:
+                break
             await asyncio.sleep(0.005)
     raise AssertionError("nothing was prepared")
 
