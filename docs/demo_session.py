@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -21,12 +22,15 @@ from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Usage
 from ctxchat.core.grouping import group_messages
-from ctxchat.core.journal import Measured, Named, Partial, Record, Sealed, SessionState, fold
+from ctxchat.core.journal import Changed, Measured, Named, Partial, Record, Sealed, SessionState, fold
 from ctxchat.core.messages import Group, Message, ToolCall
+from ctxchat.core.search import Hit, Scope
 from ctxchat.core.tokens import Calibration
 from ctxchat.core.view import Insert
 from ctxchat.models.discovery import FoundModel
 from ctxchat.models.scripted import ScriptedModel
+from ctxchat.storage import archive, sessions
+from ctxchat.storage.database import Database
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.sandbox import Sandbox
@@ -225,6 +229,26 @@ class DemoServices:
             SessionRow("poll", "try with polling every 30 s", moment(130), moment(180), 38, MODEL, 20_100, 0, "night"),
             SessionRow("notes", "release notes for 0.4", moment(1), moment(40), 12, "ollama/qwen3:8b", 4_000, 0, ""),
         ]
+
+    async def search(
+        self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
+    ) -> Sequence[Hit]:
+        """The real search, over a store made for the occasion."""
+        state = self._session.state
+        records: list[Record] = [
+            Named("harbour-logger"),
+            Sealed(state.ledger.groups),
+            *map(Changed, state.ledger.changes),
+        ]
+        with TemporaryDirectory() as folder, Database(Path(folder)) as database:
+            sessions.create(database, records=records)
+            hits = archive.search(
+                database, query, scope=msgspec.structs.replace(scope, session=""), limit=limit, marks=marks
+            )
+        return [msgspec.structs.replace(hit, session=self._session.id) for hit in hits]
+
+    async def group(self, session_id: str, message_id: str) -> Group:
+        return next(g for g in self._session.state.ledger.groups for m in g.messages if m.id == message_id)
 
     async def models(self) -> Sequence[FoundModel]:
         return [

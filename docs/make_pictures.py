@@ -27,8 +27,10 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.screens.archive import ArchiveScreen
+from ctxchat.tui.screens.flight import FlightScreen
 from ctxchat.tui.screens.models import ModelsScreen
 from ctxchat.tui.screens.preview import PreviewScreen
+from ctxchat.tui.screens.search import SearchScreen
 from ctxchat.tui.screens.sessions import SessionsScreen
 from ctxchat.tui.screens.settings import SettingsScreen
 from ctxchat.tui.screens.xray import XrayScreen
@@ -71,6 +73,18 @@ async def sessions(pilot: Pilot[int], session: Session) -> None:
     pilot.app.push_screen(SessionsScreen(DemoServices(session), session, datetime.fromisoformat(moment(330))))
 
 
+async def search(pilot: Pilot[int], session: Session) -> None:
+    pilot.app.push_screen(SearchScreen(DemoServices(session), session, "serial hub busy"))
+    await pilot.pause()
+    await pilot.press("enter")
+    await pilot.pause(0.5)
+    await pilot.press("down")
+
+
+async def flight(pilot: Pilot[int], session: Session) -> None:
+    pilot.app.push_screen(FlightScreen(session, DemoServices(session)))
+
+
 async def models(pilot: Pilot[int], session: Session) -> None:
     pilot.app.push_screen(ModelsScreen(DemoServices(session), session))
 
@@ -94,6 +108,8 @@ PICTURES: dict[str, tuple[tuple[int, int], Steps]] = {
     "messages": ((120, 30), messages),
     "xray": ((112, 30), xray),
     "sessions": ((112, 14), sessions),
+    "search": ((112, 30), search),
+    "flight": ((112, 26), flight),
     "models": ((112, 14), models),
     "settings": ((112, 30), settings),
 }

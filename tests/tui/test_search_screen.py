@@ -21,7 +21,7 @@ from ctxchat.core.search import Hit, Scope
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
 from ctxchat.tui.screens.reader import ReaderScreen
-from ctxchat.tui.screens.search import CLOSE, OPEN, SearchScreen, highlighted
+from ctxchat.tui.screens.search import CLOSE, OPEN, SearchScreen, highlighted, passage_of
 from ctxchat.tui.widgets.choice import Choice
 from tests.storage.samples import compaction
 from tests.tui.desk import Desk, Doors, at, history
@@ -210,6 +210,12 @@ async def test_every_size_shows_the_word_that_was_found(store: Store, size: tupl
         (line,) = await app.typed(pilot, "anchor")
         assert "anchor" in line.split("\n")[0][: size[0]]
         assert all(len(part) <= max(16, size[0] - 2) for part in line.split("\n"))
+
+
+def test_the_passage_shows_the_words_of_the_query_too() -> None:
+    hit = Hit("s", "m1", "user", f"{OPEN}hub{CLOSE}", 3, "", 1, "", "g1", "t", passage="the Hub is\n[busy] now")
+    shown = passage_of(hit, 'hub "busy"')
+    assert [shown.plain[s.start : s.end] for s in shown.spans] == ["Hub", "busy"]
 
 
 def test_what_was_found_stands_out() -> None:

@@ -96,7 +96,7 @@ class FlightScreen(Panel[str]):
             (f"{short(one.before)} → {short(one.after)}" if one.outcome == "compacted" else short(one.before), style),
             (gain(one.before - one.after) if one.change else "", "good"),
             (one_line(one.strategy, 40), style),
-            (one_line(one.model, 40) or "no model", "dim"),
+            (one_line(one.model.rpartition("/")[2], 40) or "no model", "dim"),
             (elapsed(one.seconds), "dim"),
             (money(one.cost_usd), "dim"),
             (one.standing, "warn" if bad else style),
@@ -157,7 +157,7 @@ def _told(one: Pass) -> Content:
     """What was said of a pass, and its steps."""
     steps = one.record.steps if one.record else ()
     parts = [f"{step.name} {gain(step.tokens_freed)}" for step in steps]
-    if one.record and one.record.facts.found:
+    if one.record and one.record.facts.found and "facts" not in one.detail:
         parts.append(f"kept {one.record.facts.kept} of {one.record.facts.found} facts")
     said = one_line(one.detail, 200)
     return Content.styled("   ".join([*([said] if said else []), *parts]) or one.standing, MUTED)

@@ -56,13 +56,16 @@ def highlighted(marked: str, width: int = 0) -> Content:
         shown = shown.append(Content.styled(piece, FOUND) if i % 2 else Content(piece))
     first = min((span.start for span in shown.spans), default=0)
     if width and first > width // 2:
-        shown = Content("…").append(shown[first - width // 3 :])
+        start = first - width // 3
+        word = shown.plain.find(" ", start, first) + 1  # on a word, where one begins before it
+        shown = Content("…").append(shown[word or start :])
     return shown
 
 
-def passage_of(hit: Hit) -> Content:
-    """The lines around what was found, the same words standing out."""
+def passage_of(hit: Hit, query: str = "") -> Content:
+    """The lines around what was found, the same words standing out, and those of the query."""
     words = {found.casefold() for found in re.findall(f"{OPEN}([^{CLOSE}]*){CLOSE}", hit.snippet)}
+    words |= {word.casefold() for word in re.findall(r"\w{3,}", query)}
     text = clean(hit.passage)
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True) if word.strip())
     shown = Content(text)
@@ -183,7 +186,9 @@ class SearchScreen(Panel[tuple[str, str]]):
         """Two lines: the words, and where they stand and what putting them back costs."""
         width = max(16, (self.size.width or 80) - 4)
         here = hit.session == self._session.id
-        who = f"{WHO.get(hit.role, hit.role)}{' of ' + hit.tool if hit.tool and hit.role == 'tool' else ''}"
+        who = WHO.get(hit.role, hit.role)
+        if hit.tool:
+            who = f"{'result' if hit.role == 'tool' else 'call'} of {hit.tool}"
         facts = [
             one_line(who, 24),
             f"{short(hit.tokens)} tokens",
@@ -204,7 +209,7 @@ class SearchScreen(Panel[tuple[str, str]]):
 
     def _show_passage(self) -> None:
         hit = self.chosen
-        self.query_one("#passage", Static).update(passage_of(hit) if hit else "")
+        self.query_one("#passage", Static).update(passage_of(hit, self.query_one(Input).value) if hit else "")
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
