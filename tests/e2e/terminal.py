@@ -101,14 +101,19 @@ class Terminal:
     # ── what is done ──
 
     def read(self, timeout: float = 0.05) -> bool:
-        """Take what has been written; False when nothing came in time."""
+        """Take what has been written and draw it; False when nothing came in time."""
+        new = self.take(timeout)
+        self._stream.feed(_known(new))
+        return bool(new)
+
+    def take(self, timeout: float) -> str:
+        """What has been written, not drawn, which is slow; empty when nothing came in time."""
         try:
             new = self._process.read_nonblocking(1 << 16, timeout)
         except (pexpect.TIMEOUT, pexpect.EOF):
-            return False
+            return ""
         self.raw += new
-        self._stream.feed(_known(new))
-        return True
+        return new
 
     def until(self, wanted: str | Callable[[], bool], timeout: float = 20.0) -> None:
         """Read until the text is on screen, or the condition holds. Raises AssertionError with the screen."""

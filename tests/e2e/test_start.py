@@ -1,0 +1,65 @@
+"""What is loaded when the first screen stands: nothing that can wait, and of litellm nothing at any time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import Home
+from tests.e2e.conftest import READY
+from tests.e2e.terminal import Terminal
+
+LATER = {"litellm", "tiktoken", "httpx", "sqlite3", "aiohttp", "markdown_it", "mcp"}
+
+START = """
+import json, sys
+from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.late import LateProgram
+from ctxchat.tui.first_frame import FirstFrame
+
+def loaded():
+    return sorted({name.split(".")[0] for name in sys.modules} | {n for n in sys.modules if n.startswith("ctxchat.")})
+
+class Noted(LateProgram):
+    async def open(self, session_id=""):
+        open(sys.argv[1], "w").write(json.dumps(loaded()))
+        return await super().open(session_id)
+
+with FirstFrame() as first:
+    program = Noted(Flags())
+    from ctxchat.cli.interface import run
+    code = run(program, "", first)
+open(sys.argv[2], "w").write(json.dumps(loaded()))
+sys.exit(code)
+"""
+
+
+@pytest.mark.pty
+def test_what_can_wait_waits_until_the_first_screen_stands(harbour: Home) -> None:
+    at_first, at_end = harbour.root / "first.json", harbour.root / "end.json"
+    command = [sys.executable, "-c", START, str(at_first), str(at_end)]
+    with Terminal(command, harbour.environ, cwd=str(harbour.work)) as terminal:
+        terminal.until(READY)
+        terminal.until("/28.7k")
+        terminal.type("Where is INTERVAL set?\r")
+        terminal.until(lambda: terminal.shows("src/gauge.py:2"))
+        terminal.press("ctrl+q")
+        assert terminal.wait() == 0
+    first, end = set(json.loads(at_first.read_text())), set(json.loads(at_end.read_text()))
+    assert "textual" in first
+    assert not first & LATER
+    assert not {name for name in first if name.startswith(("ctxchat.storage", "ctxchat.models", "ctxchat.context"))}
+    assert {"tiktoken", "sqlite3"} <= end
+    assert "litellm" not in end
+
+
+def test_the_first_frame_comes_before_all_libraries(harbour: Home) -> None:
+    code = "import sys, ctxchat.cli.chat; print(sorted(n for n in sys.modules if n.split('.')[0] in sys.argv[1:]))"
+    heavy = ("textual", "rich", "click", "msgspec", "asyncio", *LATER)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *heavy], capture_output=True, text=True, env=harbour.environ, check=True
+    )
+    assert done.stdout.strip() == "[]"
