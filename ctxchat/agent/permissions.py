@@ -33,12 +33,17 @@ def judge(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule]) -> Judge
         return Judgement("deny", "mode read-only", reason)
     if mode == "all":
         return Judgement("allow", "mode all")
-    if mode == "auto-edit" and demand.access == "write" and demand.inside:
+    if mode == "auto-edit" and demand.access == "write" and demand.inside and not _guarded(demand.target):
         return Judgement("allow", "mode auto-edit")
     for rule in rules:
         if matches(rule, tool, demand):
             return Judgement("allow", rule.text)
     return Judgement("ask", "")
+
+
+def _guarded(path: str) -> bool:
+    """True for what decides about permissions or runs by itself: a project's own settings, git's configuration and hooks."""
+    return not {".ctxchat", ".git"}.isdisjoint(path.replace("\\", "/").split("/"))
 
 
 def matches(rule: Rule, tool: str, demand: Demand) -> bool:

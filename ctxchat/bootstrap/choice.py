@@ -43,3 +43,11 @@ def model_port(name: str, settings: Settings, overrides: Overrides, worker: Work
         keep_reasoning=known.keep_reasoning,
     )
     return LitellmModel(made, worker)
+
+
+def price(model: str, prompt: int, completion: int) -> float:
+    """US dollars for a call of this size by litellm's price list; 0 where it has no price. Reads the list the first time."""
+    from ctxchat.models.catalogue import prices
+
+    known = prices(model)
+    return ((known.input or 0.0) * prompt + (known.output or 0.0) * completion) / 1e6

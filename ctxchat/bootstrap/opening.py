@@ -16,6 +16,8 @@ from ctxchat.agent.session import Session
 from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.bootstrap.agents import in_force, unknown_tools
+from ctxchat.bootstrap.assumptions import StoredAssumptions
+from ctxchat.bootstrap.choice import price
 from ctxchat.bootstrap.clock import SystemClock
 from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.hooks import HookCommands, hooks_of
@@ -82,13 +84,15 @@ class Opening:
             surroundings=WorkspaceSurroundings(shared.workspace, self._memory_file, self._providers()),
             compiler=compiler_of(self._settings),
             transforms=self._extensions.transforms(self._settings.context.transforms),
+            assumptions=StoredAssumptions(shared.database),
         )
         hooks = hooks_of(self._settings.hooks)
         compactor = Compactor(
             conversation,
-            summariser=self._summariser(model),
+            summariser=self.summariser(model),
             registry=with_plugins(),
             by_hooks=replaces_automatic(hooks),
+            prices=price,
         )
         return Session(
             conversation,
@@ -96,6 +100,7 @@ class Opening:
             self._gate,
             compactor,
             open_model=shared.model,
+            summariser_of=self.summariser,
             hooks=Hooks(hooks, conversation, compactor, HookCommands(shared.workspace, os.environ)) if hooks else None,
             read_only=stored.read_only,
             notices=(*stored.problems, *self._extensions.problems, *self._missing),
@@ -141,7 +146,7 @@ class Opening:
         found = ours | theirs
         return [found[name] for name in names if name in found]
 
-    def _summariser(self, model: ModelPort) -> Summariser:
+    def summariser(self, model: ModelPort) -> Summariser:
         """Who writes summaries: the model set for it, else the one of the session; without one, sentences chosen by code."""
         chosen = self._settings.context.summary_model
         writer = self._shared.model(chosen.name) if chosen.name else model

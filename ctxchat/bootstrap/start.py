@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from ctxchat.config import paths
 from ctxchat.config.files import Loaded
 from ctxchat.config.schema import Settings
 from ctxchat.core.errors import UsageError
@@ -33,4 +34,6 @@ def notices_of(loaded: Loaded) -> Sequence[str]:
 
 def sandbox_of(settings: Settings) -> Sandbox:
     """What shell commands run in; tried out, which takes some ten milliseconds."""
-    return find_sandbox() if settings.permissions.sandbox else Sandbox()
+    if not settings.permissions.sandbox:
+        return Sandbox()
+    return find_sandbox(hidden=(paths.data_dir(), paths.config_dir()))  # other sessions are nobody's business in there

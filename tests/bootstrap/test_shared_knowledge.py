@@ -1,0 +1,58 @@
+"""What a program keeps from session to session, and what it keeps from whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ctxchat.agent.assumptions import Known
+from ctxchat.agent.permissions import judge
+from ctxchat.bootstrap.assumptions import StoredAssumptions
+from ctxchat.bootstrap.choice import price
+from ctxchat.bootstrap.opening import Opening
+from ctxchat.bootstrap.program import Program
+from ctxchat.config.files import load
+from ctxchat.core.access import Demand
+from ctxchat.core.tokens import Calibration
+from ctxchat.models.offline import OfflineAssistant
+from ctxchat.models.offline.summariser import OfflineSummariser
+from ctxchat.storage.database import Database
+
+
+async def test_what_is_known_of_a_model_outlives_the_program(tmp_path: Path):
+    known = Known(calibration=Calibration(ratio=1.5, band=0.02, samples=7))
+    with Database(tmp_path) as database:
+        await StoredAssumptions(database).save("openai/x", known)
+    with Database(tmp_path) as database:
+        assert StoredAssumptions(database).load("openai/x") == known
+        assert StoredAssumptions(database).load("openai/y") == Known()
+        with database.transaction() as connection:
+            connection.execute("UPDATE meta SET value = 'broken'")
+        assert StoredAssumptions(database).load("openai/x") == Known()
+
+
+def program(tmp_path: Path) -> Program:
+    from ctxchat.bootstrap.flags import Flags
+
+    loaded = load(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path)})
+    return Program(Flags(), loaded, tmp_path, Database(tmp_path / "data"))
+
+
+async def test_summaries_are_written_by_the_model_one_talks_to(tmp_path: Path):
+    made = program(tmp_path)
+    opening = Opening(made, interactive=False)
+    assert isinstance(opening.summariser(OfflineAssistant()), OfflineSummariser)
+    assert opening.summariser(made.model("openai/gpt-4o")).model == "openai/gpt-4o"
+    await made.close()
+
+
+@pytest.mark.parametrize("path", ["/w/.ctxchat/config.toml", "/w/.git/config", "/w/sub/.git/hooks/pre-commit"])
+def test_writing_what_decides_about_permissions_always_asks(path: str):
+    assert judge("write_file", Demand("write", path), "auto-edit", ()).verdict == "ask"
+    assert judge("write_file", Demand("write", "/w/src/main.py"), "auto-edit", ()).verdict == "allow"
+
+
+def test_a_summary_has_a_price_where_the_list_knows_one():
+    assert price("gpt-4o", 1_000_000, 0) > 0
+    assert price("openai/my-own", 1_000_000, 1_000) == 0
