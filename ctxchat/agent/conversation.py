@@ -232,18 +232,16 @@ class Conversation:
     def counted(self, usage: Usage, assistant: Message, *, turn_end: bool) -> Measured:
         """The journal entry for a reply to the current view: what the server counted becomes the gauge's anchor.
 
-        A prompt the server seems to have cut, or figures that are not its own, teach nothing.
+        A prompt the server seems to have cut, or figures that are not its own, teach nothing. Where it does not say how much
+        of a reply will be sent again, the anchor is the prompt alone, and the reply our own estimate.
         """
         calibration = self.calibration
-        shown = assistant if self.model.keeps_reasoning else msgspec.structs.replace(assistant, reasoning=None)
-        added = self.meter.message(shown)
-        raw = self.view.raw + added
+        raw = self.view.raw + self.weight(assistant)
         anchor = self.anchor
         if not usage.estimated and not self.cut(usage):
             calibration = calibration.learn(real=usage.prompt, raw=self.view.raw)
-            kept = usage.completion if self.model.keeps_reasoning else usage.completion - usage.reasoning
-            reply = kept if kept > 0 else calibration.apply(added)
-            anchor = Anchor(usage.prompt + reply, raw, self.view.passes, self.model.name)
+            kept = self._kept(usage, assistant)
+            anchor = Anchor(usage.prompt + kept, raw if kept else self.view.raw, self.view.passes, self.model.name)
         used, _ = used_tokens(raw, self.view.passes, calibration, anchor)
         return Measured(
             model=self.model.name,
@@ -254,6 +252,18 @@ class Conversation:
             at=self.clock.now(),
             turn_end=turn_end,
         )
+
+    def _kept(self, usage: Usage, assistant: Message) -> int:
+        """Tokens of a reply that the next request holds, as its server counted them; 0 where that is not known."""
+        if self.model.keeps_reasoning:
+            return usage.completion
+        thought = assistant.reasoning is not None and bool(assistant.reasoning.text)
+        return 0 if thought and not usage.reasoning else max(0, usage.completion - usage.reasoning)
+
+    def weight(self, message: Message) -> int:
+        """Raw tokens of a message of the model as the next request holds it."""
+        shown = message if self.model.keeps_reasoning else msgspec.structs.replace(message, reasoning=None)
+        return self.meter.message(shown)
 
     def cut(self, usage: Usage) -> int:
         """Tokens a server seems to have cut from the prompt in silence, 0 when it did not (SPEC 4.4).
@@ -277,11 +287,6 @@ class Conversation:
         believed = self._claimed.tokens if self._claimed else 0
         self.note(WindowLearned(self.model.name, tokens, believed))
         await self.remember()
-
-    def next_seqs(self, count: int = 1) -> range:
-        """The next free places in the record."""
-        start = self.ledger.next_seq
-        return range(start, start + count)
 
     async def remember(self) -> None:
         """Keep what was learned of this model for other sessions."""

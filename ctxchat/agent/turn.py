@@ -210,7 +210,7 @@ class Turn:
         if message.calls:
             talk.note(measured)
             await talk.keep(message)
-            figures = talk.streaming(talk.meter.message(message))
+            figures = talk.streaming(talk.weight(message))
         else:
             await talk.write(Sealed((single("reply", message, talk.ledger.turn),)), measured)
             self._reply = None

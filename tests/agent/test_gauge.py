@@ -172,3 +172,26 @@ async def test_counts_of_odd_texts_never_stop_a_turn():
     desk = Desk(ScriptedModel([says("ok"), says("ok")], window=Window(200_000, "loaded"), count=rough_count))
     events = await desk.say(text)
     assert of(events, TextDelta) and of(events, TurnFinished)[0].status == "done"
+
+
+THOUGHT = "long thought " * 400
+
+
+async def test_reasoning_a_server_does_not_count_apart_is_an_estimate_and_not_held():
+    replies = [says("Four.", reasoning=THOUGHT, usage=Usage(100, 1_010)), says("Five.", usage=Usage(112, 3))]
+    desk = Desk(ScriptedModel(replies))
+    await desk.say("2 + 2?")
+    figures = desk.session.figures
+    assert figures.estimated and 100 < figures.used < 130
+    resumed = Desk(ScriptedModel([]), records=desk.journal.records)
+    assert (await resumed.session.measure()).used == figures.used
+    await desk.say("and one more?")
+    assert not desk.session.figures.estimated and desk.session.figures.used == 115
+
+
+@pytest.mark.parametrize("counted", [0, 1_000])
+async def test_the_thoughts_before_a_call_do_not_move_the_gauge_up_and_back(counted: int):
+    first = calls(("echo", {"text": "x"}), reasoning=THOUGHT, usage=Usage(100, 1_010, reasoning=counted))
+    desk = Desk(ScriptedModel([first, says("done", usage=Usage(125, 3))]), tools=[Echo()])
+    live = used(await desk.say("go"))
+    assert max(live) < 200 and live[-1] == 128
