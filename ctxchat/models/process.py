@@ -14,6 +14,8 @@ import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from pathlib import Path
 
+import msgspec
+
 from ctxchat.core.errors import ModelError
 from ctxchat.core.ports import ModelPiece, ReasoningPiece, ReplyEnd, TextPiece
 from ctxchat.models import protocol
@@ -49,7 +51,7 @@ class Worker:
         """Start the process where none runs; it loads litellm by itself and this does not wait for it. Raises ModelError."""
         async with self._starting:
             if self._ending and self._reader:
-                await self._reader
+                await asyncio.wait({self._reader})  # whatever it ended with
             if self._reader and not self._reader.done():
                 return
             self._warm.clear()
@@ -126,17 +128,38 @@ class Worker:
             self._process.stdin.write(protocol.encode(order) + b"\n")
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
+        """Pass on what the process says until it ends. However this ends, no call waits on and the process is gone."""
         assert process.stdout is not None
         buffer = b""
-        while data := await process.stdout.read(1 << 20):
-            *lines, buffer = (buffer + data).split(b"\n")
-            for line in lines:
-                self._deliver(protocol.read_news(line))
-        await process.wait()
-        death = self._death(process)
-        for id, inbox in self._inboxes.items():
-            inbox.put_nowait(protocol.Failure(id, death.text, death.hint, death.kind))
-        self._inboxes.clear()
+        try:
+            while data := await process.stdout.read(1 << 20):
+                *lines, buffer = (buffer + data).split(b"\n")
+                for line in lines:
+                    self._take(line)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), CANCEL_SECONDS)
+        finally:
+            if process.returncode is None:  # it lives, but nobody hears it any more
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+            self._fail(self._death(process), *self._inboxes)
+
+    def _take(self, line: bytes) -> None:
+        """A line that cannot be read fails the call it is about, and every call where not even that can be told."""
+        try:
+            news = protocol.read_news(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            about = _about(line) or tuple(self._inboxes)
+            self._fail(ModelError("The model process said something that cannot be read.", kind="worker"), *about)
+            for id in about:
+                self._send(protocol.Cancel(id))
+        else:
+            self._deliver(news)
+
+    def _fail(self, error: ModelError, *calls: int) -> None:
+        for id in calls:
+            if inbox := self._inboxes.pop(id, None):
+                inbox.put_nowait(protocol.Failure(id, error.text, error.hint, error.kind))
 
     def _deliver(self, news: protocol.News) -> None:
         if isinstance(news, protocol.Ready):
@@ -167,6 +190,19 @@ class Worker:
                 self._ending = True
                 process.kill()
         self._inboxes.pop(id, None)
+
+
+class _Addressed(msgspec.Struct):
+    """As much of a line as says which call it is about."""
+
+    id: int
+
+
+def _about(line: bytes) -> tuple[int, ...]:
+    try:
+        return (msgspec.json.decode(line, type=_Addressed).id,)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ()
 
 
 def _piece(news: protocol.News) -> ModelPiece:

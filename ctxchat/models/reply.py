@@ -5,7 +5,6 @@ Reads chunks by their attributes and does not import litellm. What is odd about 
 
 from __future__ import annotations
 
-import math
 import uuid
 from typing import Any, Literal
 
@@ -15,6 +14,10 @@ from ctxchat.core.events import Usage
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.ports import CallPiece, ModelPiece, ReasoningPiece, ReplyEnd
 from ctxchat.models.thinking import ThinkSplitter
+
+_MOST_TOKENS = 10**9
+"""No reply has more: a larger figure is a server's mistake, and past 2^63 no database takes it."""
+_MOST_DOLLARS = 10**6
 
 Finish = Literal["stop", "tool_calls", "length", "content_filter"]
 
@@ -64,7 +67,8 @@ class ReplyBuilder:
         self._finish = choice.finish_reason or self._finish
         delta = choice.delta
         pieces: list[ModelPiece] = []
-        if reasoning := getattr(delta, "reasoning_content", None):
+        reasoning = getattr(delta, "reasoning_content", None)
+        if isinstance(reasoning, str) and reasoning:
             pieces.append(ReasoningPiece(reasoning))
         for block in getattr(delta, "thinking_blocks", None) or []:
             self._block(block)
@@ -134,11 +138,18 @@ def usage_from(raw: Any, *, counted: bool, cost_usd: float = 0.0) -> Usage | Non
     return Usage(prompt, completion, cached, min(reasoning, completion), cost_usd=cost_usd, estimated=not counted)
 
 
+def dollars(value: object) -> float | None:
+    """A server's figure for what a reply cost; None where it makes no sense, as NaN, which JSON cannot even say."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_DOLLARS:
+        return None
+    return float(value)
+
+
 def _detail(raw: Any, group: str, field: str) -> int:
     return _tokens(getattr(getattr(raw, group, None), field, None))
 
 
 def _tokens(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
         return 0
-    return max(0, int(value))
+    return int(value)

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from ctxchat.core.ports import ReplyEnd
 from ctxchat.models import failures, protocol
-from ctxchat.models.reply import ReplyBuilder, usage_from
+from ctxchat.models.reply import ReplyBuilder, dollars, usage_from
 
 _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # or the import asks the network
@@ -135,11 +135,12 @@ def _end(litellm: Any, call: protocol.Call, stream: Any, reply: ReplyBuilder, ra
 
 def _cost(litellm: Any, call: protocol.Call, usage: Any) -> float:
     """What the provider says it cost, else by litellm's prices; 0 where neither is known."""
-    said = getattr(usage, "cost", None)
-    if isinstance(said, int | float) and not isinstance(said, bool):
-        return float(said)
+    said = dollars(getattr(usage, "cost", None))
+    if said is not None:
+        return said
     try:
-        return float(sum(litellm.cost_per_token(model=str(call.arguments["model"]), usage_object=usage)))
+        prices = litellm.cost_per_token(model=str(call.arguments["model"]), usage_object=usage)
+        return dollars(sum(prices)) or 0.0
     except Exception:  # a model without prices
         return 0.0
 

@@ -23,6 +23,8 @@ def faults(path: Path) -> Iterator[None]:
         raise _from_sqlite(error, path) from error
     except OSError as error:
         raise _from_system(error, path) from error
+    except (OverflowError, ValueError) as error:  # a value that no column or no path can hold
+        raise StorageError(f"{path}: {error}", "Nothing was changed.") from error
 
 
 def _from_sqlite(error: sqlite3.Error, path: Path) -> StorageError:

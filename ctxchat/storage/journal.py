@@ -72,9 +72,8 @@ class Journal:
             self._lock.release()
 
     def _keep(self, partial: Partial) -> None:
-        body = entries.encode(partial)
         with self._database.transaction() as connection:
-            values = (self._session, self._database.now(), body)
+            values = (self._session, self._database.now(), entries.encode(partial))
             connection.execute("INSERT OR REPLACE INTO partials VALUES (?, ?, ?)", values)
 
 

@@ -276,6 +276,79 @@ async def test_a_broken_litellm_is_an_error_that_names_the_log(tmp_path: Path) -
     await own.close()
 
 
+ODD_LITELLM = """
+import asyncio, os, stat
+
+def pipes():
+    for number in range(3, 64):
+        try:
+            if stat.S_ISFIFO(os.fstat(number).st_mode):
+                yield number
+        except OSError:
+            continue
+
+async def acompletion(model, **_):
+    if model.endswith("/warm"):
+        raise RuntimeError("refused")
+    for number in pipes():
+        try:
+            os.close(number) if model == "closes" else os.write(number, model.encode() + b"\\n")
+        except OSError:
+            continue
+    await asyncio.sleep(60)
+"""
+"""Stands in for a library that breaks into what the process says: the "model" is the line."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def odd(tmp_path_factory) -> AsyncIterator[Worker]:
+    folder = tmp_path_factory.mktemp("odd")
+    (folder / "litellm.py").write_text(ODD_LITELLM)
+    worker = Worker(None, {**os.environ, "PYTHONPATH": str(folder)})
+    yield worker
+    await worker.close()
+
+
+async def first_failure(worker: Worker, line: str) -> ModelError:
+    async with asyncio.timeout(20):
+        with pytest.raises(ModelError) as caught:
+            async for _ in worker.stream({"model": line}, timeout=5):
+                pass
+    return caught.value
+
+
+async def test_a_line_that_cannot_be_read_fails_its_own_call_only(odd: Worker) -> None:
+    await odd.ready()
+    silent = asyncio.create_task(first_failure(odd, '{"type":"done","id":0}'))
+    await asyncio.sleep(0)
+    error = await first_failure(odd, '{"type":"piece","id":2,"piece":{"type":"end","cost":null}}')
+    assert error.kind == "worker" and "cannot be read" in error.text
+    assert not silent.done()
+    everybody = await first_failure(odd, "no json \xff")
+    assert "cannot be read" in everybody.text and "cannot be read" in (await silent).text
+    assert odd.pid, "the process lives on"
+
+
+async def test_a_process_that_falls_silent_for_good_is_ended_and_replaced(odd: Worker) -> None:
+    await odd.ready()
+    deaf = odd.pid
+    error = await first_failure(odd, "closes")
+    assert error.kind == "worker" and "ended" in error.text
+    await odd.ready()
+    assert odd.pid not in {0, deaf}
+    async with asyncio.timeout(20):
+        await asyncio.to_thread(_wait_for_end, deaf)
+
+
+@pytest.mark.parametrize("figure", [float("nan"), float("inf"), -1.0])
+async def test_a_cost_that_makes_no_sense_costs_nothing(worker: Worker, figure: float) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11, "cost": figure}
+    async with ModelDouble([says("hello", usage=usage)]) as double, asyncio.timeout(20):
+        heard = await listen(model_at(double, worker), asks("hi"))
+    assert heard.text == "hello" and heard.end is not None and heard.end.usage is not None
+    assert (heard.end.usage.prompt, heard.end.usage.cost_usd) == (10, 0.0)
+
+
 async def test_the_worker_ends_with_its_parent() -> None:
     code = (
         "import asyncio, os\n"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.ports import ReasoningPiece, TextPiece
-from ctxchat.models.reply import ReplyBuilder, usage_from
+from ctxchat.models.reply import ReplyBuilder, dollars, usage_from
 from ctxchat.models.thinking import ThinkSplitter
 
 
@@ -112,7 +112,24 @@ def test_usage_counts_the_cached_part_once() -> None:
         assert usage is not None and (usage.prompt, usage.cached, usage.estimated) == (100, 80, False)
 
 
-@pytest.mark.parametrize("prompt", [None, 0, -5, float("nan"), float("inf"), "12", True])
+@pytest.mark.parametrize(
+    "prompt", [None, 0, -5, float("nan"), float("inf"), "12", True, 10**9 + 1, 2**63, 10**400, 1e300]
+)
 def test_senseless_usage_is_none(prompt: object) -> None:
     assert usage_from(Thing(prompt_tokens=prompt, completion_tokens=3), counted=True) is None
     assert usage_from(None, counted=True) is None
+
+
+@given(st.integers() | st.floats())
+def test_any_figures_make_a_usage_that_can_be_stored(figure: float) -> None:
+    details = Thing(cached_tokens=figure, reasoning_tokens=figure)
+    raw = Thing(
+        prompt_tokens=7, completion_tokens=figure, prompt_tokens_details=details, completion_tokens_details=details
+    )
+    usage = usage_from(raw, counted=True, cost_usd=dollars(figure) or 0.0)
+    assert usage is not None and 0 <= usage.cost_usd <= 1e6
+    assert all(0 <= n <= 2 * 10**9 for n in (usage.prompt, usage.completion, usage.cached, usage.reasoning))
+
+
+def test_thoughts_that_are_no_text_are_left_out() -> None:
+    assert ReplyBuilder().feed(chunk(reasoning_content={"a": 1})) == []

@@ -385,3 +385,15 @@ def test_two_processes_write_two_sessions_at_once(tmp_path: Path) -> None:
             ids = {g.id for g in state.ledger.groups} | {c.id for c in state.ledger.changes}
             assert lines - {"ready"} <= ids
         assert database.check() == []
+
+
+@pytest.mark.parametrize("figure", [2**63, 10**25])
+async def test_a_figure_that_no_column_holds_is_an_error_and_changes_nothing(database: Database, figure: int) -> None:
+    opened = open_journal(database, sessions.create(database, records=turns(1)))
+    precious = Sealed((user(9, "precious", 2),))
+    with pytest.raises(StorageError) as problem:
+        await opened.journal.write(precious, Measured("m", Usage(figure, 1), figure, Anchor(1, 2, 3), Calibration()))
+    assert problem.value.hint == "Nothing was changed."
+    await opened.journal.write(precious)
+    await opened.journal.close()
+    assert loading.load(database, opened.journal.session).state.ledger.messages()[-1].text == "precious"
