@@ -114,7 +114,7 @@ async def test_a_swap_waits_for_one_that_is_nearly_made_instead_of_asking_twice(
 async def test_a_faulty_one_never_fails_a_turn_and_is_not_tried_for_ever():
     writer = Broken()
     desk = desk_of(writer, compression_trigger=0.75)
-    for number in range(12):
+    for number in range(16):
         events = await desk.say(f"question {number} {LONG[:600]}")
         await desk.compactor._ahead._prefetch.wait()
         assert of(events, TurnFinished)[0].status == "done"
