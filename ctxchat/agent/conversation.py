@@ -126,9 +126,14 @@ class Conversation:
             return False
         return True
 
-    async def keep(self, assistant: Message, results: Sequence[Message] = ()) -> None:
-        """Remember an unsealed round, so that a kill loses nothing that was said."""
-        await self.journal.keep(Partial(assistant, tuple(results), self.ledger.turn))
+    async def keep(self, assistant: Message, results: Sequence[Message] = ()) -> bool:
+        """Remember an unsealed round, so that a kill loses nothing that was said. False where the store refuses: that ends no
+        round, since sealing it asks the store again."""
+        try:
+            await self.journal.keep(Partial(assistant, tuple(results), self.ledger.turn))
+        except StorageError:
+            return False
+        return True
 
     # ── reading ──
 

@@ -57,6 +57,8 @@ class Toolbox:
         self._clock = clock
         self._workspace = workspace
         self._session_folder = session_folder
+        self.begun: set[str] = set()
+        """Ids of the calls that began to run, whatever came of them, until somebody clears it."""
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -165,6 +167,7 @@ class Toolbox:
 
     async def _work(self, job: Job, news: asyncio.Queue[Event | Outcome]) -> None:
         start = self._clock.seconds()
+        self.begun.add(job.call.id)
         output = ToolOutput(f"{job.call.name} ended without a result.", status="error")
         try:
             running = job.tool.run(job.arguments, job.context)

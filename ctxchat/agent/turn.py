@@ -40,6 +40,8 @@ from ctxchat.core.triggers import overhead
 
 CANCELLED = "[cancelled by the user before it finished]"
 FAILED = "[not run: the turn ended with an error]"
+NOT_KEPT = "[this ran, but the turn ended with an error and its result was not kept]"
+ENOUGH = "[not run: the turn had reached its last round]"
 
 LEAST_RESULT = 200
 """Tokens that any result may have, however small the window."""
@@ -83,7 +85,7 @@ class Turn:
                     yield event
             if self._reply is not None:
                 status = "max_rounds"
-                await self._seal(FAILED)
+                await self._seal(ENOUGH)
                 yield Notice("warning", f"Stopped after {self._rounds} rounds. Say «go on» to continue.")
         except (asyncio.CancelledError, GeneratorExit):
             await to_the_end(self._seal(CANCELLED))
@@ -203,6 +205,7 @@ class Turn:
         assert end is not None
         message = self._draft.message(talk.ledger.next_seq, talk.clock.now())
         self._reply, self._results, self._draft = message, {}, Draft()
+        self._toolbox.begun.clear()
         self._text = message.text or self._text
         usage = end.usage if end.usage and end.usage.prompt > 0 else self._own_count(message, end.usage)
         cut = talk.cut(usage)
@@ -236,30 +239,37 @@ class Turn:
                 if not isinstance(item, Outcome):
                     yield item
                     continue
-                message, spilled = await self._fitted(item, places[item.call.id], len(places))
+                message, spilled, trouble = await self._fitted(item, places[item.call.id], len(places))
                 self._results[item.call.id] = message
+                if trouble:
+                    yield Notice("warning", f"The whole result of {item.call.name} could not be saved. {trouble}")
                 await talk.keep(reply, tuple(self._results.values()))
                 yield finished(item, message.text, talk.meter.message(message), spilled)
         await talk.write(Sealed((seal_round(reply, list(self._results.values()), talk.ledger.turn),)))
         self._reply = None
 
-    async def _fitted(self, outcome: Outcome, seq: int, calls: int) -> tuple[Message, str]:
-        """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay.
+    async def _fitted(self, outcome: Outcome, seq: int, calls: int) -> tuple[Message, str, str]:
+        """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay. With it the file,
+        and why there is none where the store refuses: the call has run, and what is known of it stays.
 
         The cap leaves room for two rounds of so many calls beside what is always there.
         """
         talk = self._talk
-        text, spilled = outcome.output.text, ""
+        text, spilled, trouble = outcome.output.text, "", ""
         room = talk.budget.limit - overhead(talk.figures)
         cap = max(LEAST_RESULT, min(talk.options.tool_result_tokens, room // max(4, 3 * calls)))
         tokens = await asyncio.to_thread(talk.meter.text, text)
         if tokens > cap:
             spilled = f"tool-results/m{seq}.txt"
-            await talk.journal.spill(spilled, text)
-            mark = f"\n[… {{tokens}} tokens left out; full text: {spilled}, {tokens:,} tokens …]\n"
+            rest = f"full text: {spilled}, {tokens:,} tokens"
+            try:
+                await talk.journal.spill(spilled, text)
+            except StorageError as problem:
+                spilled, rest, trouble = "", f"the rest of {tokens:,} tokens could not be saved", str(problem)
+            mark = f"\n[… {{tokens}} tokens left out; {rest} …]\n"
             text = await asyncio.to_thread(clip, text, cap, talk.meter.text, mark)
         call = outcome.call
-        return Message(seq, "tool", text, call_id=call.id, name=call.name, at=talk.clock.now()), spilled
+        return Message(seq, "tool", text, call_id=call.id, name=call.name, at=talk.clock.now()), spilled, trouble
 
     async def _seal(self, closing: str) -> None:
         """Seal whatever is open. Never raises: what the store refuses is owed to it."""
@@ -281,7 +291,11 @@ class Turn:
             if not reply.calls:
                 return single("reply", reply, talk.ledger.turn)
             free = reply.seq + len(reply.calls) + 1
-            return close_round(reply, list(self._results.values()), talk.ledger.turn, free, closing)
+            results = dict(self._results)
+            for place, call in enumerate(reply.calls if closing == FAILED else (), reply.seq + 1):
+                if call.id in self._toolbox.begun and call.id not in results:
+                    results[call.id] = Message(place, "tool", NOT_KEPT, call_id=call.id, name=call.name, at=reply.at)
+            return close_round(reply, list(results.values()), talk.ledger.turn, free, closing)
         if not self._draft.begun:
             return None
         message = self._draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True)

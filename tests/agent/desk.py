@@ -158,8 +158,9 @@ class Desk:
         summariser_of: Callable[[ModelPort], Summariser] | None = None,
         assumptions: Assumptions | None = None,
         system: str = "You are a test.",
+        journal: MemoryJournal | None = None,
     ) -> None:
-        self.journal = MemoryJournal(records)
+        self.journal = journal or MemoryJournal(records)
         self.clock = StillClock()
         self.gate = Gate(mode, rules, interactive=interactive)
         self.toolbox = Toolbox(tools, self.gate, self.clock, workspace="/")
