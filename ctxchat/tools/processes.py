@@ -14,16 +14,33 @@ GRACE = 1.0
 """Seconds between asking a group of processes to end and ending it."""
 
 _SECRET = re.compile(
-    r"(?:^|_)(?:api_?key|access_?key|private_?key|key|token|passw(?:or)?d|passphrase|pat|credentials?|auth_?sock)(?:_|\d|$)|secret",
-    re.IGNORECASE,
+    r"""(?xi)
+      secret | passw(?:or)?d | passphrase | credential | sshpass | conn(?:ection)?_?str(?:ing)?(?:_|$)
+    | (?:api|ai|auth|access|private|master|signing|encryption) _?key      # OPENAIKEY, but neither MONKEY nor KEYBOARD
+    | token(?:_|\d|$)                                                     # but not TOKENIZERS
+    | (?:^|_) (?: key | auth | pass | pw | pat | creds? | dsn | cookies? | webhook ) (?:_|\d|$)  # SSH_AUTH_SOCK, not XAUTHORITY
+    | _pwd(?:_|\d|$)                                                      # but neither PWD nor OLDPWD
+    | (?:^|_) jwt
+    """
 )
+"""Names of variables that hold keys. The agent's socket is one: whoever reaches it can sign with every key behind it."""
+
+_LOGIN = re.compile(r"://[^\s/@:]*:[^\s/@]+@")
+"""An address with a password in it, whatever the variable is called."""
 
 
 def environment(given: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str, str]:
-    """An environment for foreign commands: without keys, and such that nothing waits for a person or draws for one."""
-    plain = {name: value for name, value in given.items() if name in keep or not _SECRET.search(name)}
+    """An environment for foreign commands: without keys, and such that nothing waits for a person or draws for one.
+
+    `keep` names variables that are passed on although they look like keys.
+    """
+    plain = {name: value for name, value in given.items() if name in keep or not _holds_a_key(name, value)}
     quiet = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
     return plain | quiet
+
+
+def _holds_a_key(name: str, value: str) -> bool:
+    return bool(_SECRET.search(name) or _LOGIN.search(value))
 
 
 @asynccontextmanager

@@ -154,14 +154,36 @@ async def test_keys_are_not_passed_on(call: Callable) -> None:
     assert "TOKENIZERS=v" in found
 
 
+HOLD_KEYS = [
+    "AWS_SECRET_ACCESS_KEY", "X_API_KEY", "APIKEY", "MYAPIKEY", "OPENAIKEY", "OPENAI_API_KEY", "SSH_AUTH_SOCK",
+    "NPM_TOKEN", "GH_TOKEN", "GITHUB_PAT", "PGPASSWORD", "MYSQL_PWD", "SSHPASS", "REDISCLI_AUTH",
+    "DOCKER_AUTH_CONFIG", "NPM_CONFIG__AUTH", "ANSIBLE_VAULT_PASS", "ANSIBLE_VAULT_PASSWORD", "SENTRY_DSN",
+    "AZURE_STORAGE_CONNECTION_STRING", "JWT", "JWT_PRIVATE", "MY_JWT", "BORG_PASSPHRASE", "HF_TOKEN",
+    "GOOGLE_APPLICATION_CREDENTIALS", "SLACK_WEBHOOK_URL", "db_password",
+]  # fmt: skip
+HOLD_NONE = [
+    "PATH", "PWD", "OLDPWD", "KEYBOARD", "KEYBOARD_LAYOUT", "MONKEY", "XAUTHORITY", "LANG", "HOME", "TOKENIZERS",
+    "AUTHOR", "GIT_AUTHOR_NAME", "COMPASS", "GIT_ASKPASS", "PYTHONPATH", "VIRTUAL_ENV", "DISPLAY", "PATTERN",
+    "DATABASE_URL",
+]  # fmt: skip
+
+
 def test_names_that_hold_keys() -> None:
-    kept = environment(
-        dict.fromkeys(["AWS_SECRET_ACCESS_KEY", "X_API_KEY", "APIKEY", "SSH_AUTH_SOCK", "NPM_TOKEN", "GITHUB_PAT"], "v")
-    )
-    assert not {name for name, value in kept.items() if value == "v"}
-    assert {"PATH", "KEYBOARD", "MONKEY", "LANG"} <= environment(
-        dict.fromkeys(["PATH", "KEYBOARD", "MONKEY", "LANG"], "v")
-    ).keys()
+    passed = environment(dict.fromkeys([*HOLD_KEYS, *HOLD_NONE], "v"))
+    assert sorted(name for name, value in passed.items() if value == "v") == sorted(HOLD_NONE)
+
+
+def test_addresses_that_hold_passwords() -> None:
+    given_ = {
+        "DATABASE_URL": "postgres://me:hunter2@db/x",
+        "CACHE": "redis://:hunter2@cache",
+        "BROKER": "a,amqp://me:hunter2@x",
+        "REMOTE": "ssh://git@host:22/x",
+        "SITE": "http://localhost:8080/a@b",
+        "PROXY": "http://proxy:3128",
+    }
+    assert environment(given_).keys() & given_.keys() == {"REMOTE", "SITE", "PROXY"}
+    assert environment(given_, keep=["CACHE"])["CACHE"] == given_["CACHE"]
 
 
 @pytest.mark.parametrize("command", ["", "  ", "a\0b"])
