@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from ctxchat.agent.consent import When
     from ctxchat.agent.preview import Preview
     from ctxchat.core.access import Mode, Verdict
-    from ctxchat.core.events import Stamped
+    from ctxchat.core.events import Notice, Stamped
     from ctxchat.core.figures import Figures
     from ctxchat.core.journal import SessionState
     from ctxchat.core.messages import Group, Part
@@ -141,8 +141,8 @@ class ChatSession(Protocol):
         """Go on with another model. Raises CtxchatError for one that cannot be had."""
         ...
 
-    async def close(self) -> None:
-        """Give the session free for others."""
+    async def close(self) -> object:
+        """Give the session free for others. What comes back is for those who can still show it."""
         ...
 
 
