@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import aclosing
+from typing import Any
 
 import click
 import msgspec
@@ -15,11 +17,19 @@ from ctxchat.core.events import CompactionFinished, Notice
 from ctxchat.core.record import FactCount, SideFigures, StepGain
 
 
+class _Share(click.FloatRange):
+    """A number from 0 to 1. Click takes NaN for one, as it is neither below nor above."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        share = super().convert(value, param, ctx)
+        return self.fail(f"{value} is not in the range 0<=x<=1.", param, ctx) if math.isnan(share) else share
+
+
 @click.command("compact")
 @click.argument("session", required=False, default="")
 @click.option("--strategy", default="", metavar="S", help="Another strategy than in the settings.")
 @click.option("--keep-recent", type=click.IntRange(min=0), metavar="N", help="Newest messages that stay as they are.")
-@click.option("--target", type=click.FloatRange(0, 1), metavar="R", help="Free down to this share of the limit.")
+@click.option("--target", type=_Share(0, 1), metavar="R", help="Free down to this share of the limit.")
 @click.option("--instructions", default="", metavar="T", help="What the summary should heed.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @common_options

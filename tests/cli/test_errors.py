@@ -44,6 +44,7 @@ from tests.cli.conftest import Cli, Home
         (("sessions", "shw"), "show"),
         (("sessions", "import"), "FILE"),
         (("compact", "--target", "7"), "target"),
+        (("compact", "--target", "nan"), "range"),
         (("archive", "export", __file__), "test_errors.py"),
     ],
 )
