@@ -90,7 +90,8 @@ class _Words:
         match event:
             case ToolStarted():
                 arguments = event.arguments
-                words = arguments if isinstance(arguments, str) else " ".join(str(v) for v in arguments.values())
+                texts = [arguments] if isinstance(arguments, str) else arguments.values()
+                words = " ".join(text for text in texts if isinstance(text, str))
                 self._names[event.call_id] = " ".join(f"{event.name} {words}".split())[:100]
                 return ""
             case ToolFinished():
