@@ -74,6 +74,7 @@ class Conversation:
         self._owed: tuple[Record, ...] = ()
         self._writing = asyncio.Lock()
         self._looking = asyncio.Lock()
+        self._looks = self._newest = 0  # looks begun, and which of them the view stands on
         self._streamed = 0
         self._claimed: Window | None = None
         self.use(model)
@@ -169,12 +170,17 @@ class Conversation:
         return make_budget(self.window, options.output_reserved, options.compression_trigger, options.target)
 
     async def refresh(self) -> Figures:
-        """Ask what stands around, compile and measure what the next request would hold."""
+        """Ask what stands around, compile and measure what the next request would hold. Whoever is asked may take long, so
+        nobody waits for another's look: one that was overtaken by a later one changes nothing."""
+        self._looks += 1
+        look, model = self._looks, self.model
+        claimed = self._claimed or await model.window()
+        memory, injected = await asyncio.gather(self._surroundings.memory(), self._surroundings.injected())
         async with self._looking:
-            if self._claimed is None:
-                self._claimed = await self.model.window()
-            memory, injected = await asyncio.gather(self._surroundings.memory(), self._surroundings.injected())
-            self._frame = Frame(self._system, self._tools, memory, injected, self.model.keeps_reasoning)
+            if look < self._newest or model is not self.model:
+                return self.figures
+            self._newest, self._claimed = look, claimed
+            self._frame = Frame(self._system, self._tools, memory, injected, model.keeps_reasoning)
             return self._adopt(await self.compiled(self.ledger))
 
     async def again(self) -> Figures:

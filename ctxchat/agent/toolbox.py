@@ -28,6 +28,9 @@ from ctxchat.core.messages import ToolCall
 from ctxchat.core.ports import Clock, ToolContext, ToolOutput, ToolPort, ToolText
 from ctxchat.core.view import ToolSpec
 
+PATIENCE = 1.0
+"""Seconds that cancelled calls have to clean up."""
+
 
 class Outcome(msgspec.Struct, frozen=True):
     """What came of a call, before it is fitted into the view."""
@@ -149,7 +152,8 @@ class Toolbox:
         return arguments
 
     async def _together(self, jobs: Sequence[Job]) -> AsyncGenerator[Event | Outcome, None]:
-        """Runs jobs side by side; closing the generator cancels them all and waits until they are gone."""
+        """Runs jobs side by side; closing the generator cancels them all and waits until they are gone, or have had
+        `PATIENCE`: a tool that swallows its cancel is left to itself."""
         if not jobs:
             return
         news: asyncio.Queue[Event | Outcome] = asyncio.Queue()
@@ -163,7 +167,7 @@ class Toolbox:
         finally:
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.wait(tasks, timeout=PATIENCE)
 
     async def _work(self, job: Job, news: asyncio.Queue[Event | Outcome]) -> None:
         start = self._clock.seconds()

@@ -22,9 +22,10 @@ from ctxchat.core.events import (
     TurnFinished,
 )
 from ctxchat.core.figures import Figures
-from ctxchat.core.view import problems
+from ctxchat.core.ports import ToolText
+from ctxchat.core.view import Insert, problems
 from ctxchat.models.scripted import ScriptedModel, calls, says
-from tests.agent.desk import Desk, Echo
+from tests.agent.desk import Around, Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import adds_up, of
 
@@ -290,3 +291,75 @@ async def test_a_faulty_strategy_is_told_and_the_turn_goes_on():
         events = await one.say(f"question {number} {LONG}")
         assert of(events, TurnFinished)[0].status == "done"
     assert any("no strategy 'gone'" in getattr(e, "text", "") for e in events)
+
+
+async def test_a_tool_that_swallows_its_cancel_does_not_hold_up_the_end_of_a_turn():
+    class Stubborn(Echo):
+        free = asyncio.Event()
+
+        async def run(self, arguments, context):  # type: ignore[no-untyped-def]
+            yield ToolText("working")
+            while not self.free.is_set():
+                with suppress(asyncio.CancelledError):
+                    await self.free.wait()
+
+    one = Desk(ScriptedModel([calls(("echo", {"text": "x"})), says("on")]), tools=[Stubborn()])
+    async with aclosing(one.session.send("hi")) as stream:
+        async for stamped in stream:
+            if isinstance(stamped.event, ToolProgress):
+                break
+        await asyncio.wait_for(stream.aclose(), 60)  # it would never end
+    assert "cancelled" in one.state.ledger.groups[-1].messages[-1].text
+    Stubborn.free.set()
+    await goes_on(one)
+
+
+async def test_a_turn_that_is_stopped_does_not_wait_for_a_look_of_somebody_else():
+    class Hanging(ScriptedModel):
+        answered = asyncio.Event()
+
+        async def window(self) -> Window:
+            await self.answered.wait()
+            return await super().window()
+
+    model = Hanging([says("on")])
+    one = Desk(model)
+    look = asyncio.create_task(one.session.measure())
+    turn = asyncio.create_task(listen(one.session.send("hi"), []))
+    for _ in range(50):  # until it asks for the window, too
+        await asyncio.sleep(0)
+    assert one.state.ledger.groups
+    turn.cancel()
+    done, _ = await asyncio.wait({turn}, timeout=60)  # it would never end
+    assert done and not look.done() and not one.session.busy
+    model.answered.set()
+    assert (await look).window_source != "assumed"
+    await goes_on(one)
+
+
+async def test_a_look_that_was_overtaken_by_a_turn_leaves_its_view_alone():
+    class Late(Around):
+        free = asyncio.Event()
+        asked = 0
+
+        async def memory(self):  # type: ignore[no-untyped-def]
+            self.asked += 1
+            if self.asked == 1:
+                await self.free.wait()
+                return (Insert("old", "what was so before"),)
+            return await super().memory()
+
+    late = Late()
+    one = Desk(ScriptedModel([says("on"), says("And on.")]), around=late)
+    look = asyncio.create_task(one.session.measure())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert late.asked
+    async with aclosing(one.session.send("hi")) as stream:
+        async for stamped in stream:
+            if isinstance(stamped.event, TextDelta) and not look.done():
+                view = one.session.view
+                late.free.set()
+                await look
+                assert one.session.view is view
+    await goes_on(one)
