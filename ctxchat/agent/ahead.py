@@ -63,7 +63,7 @@ class Ahead:
                         text.append(piece)
         finally:
             if cost:  # paid for, whatever becomes of it
-                talk.owe(Spent(summariser.model, cost))
+                talk.note(Spent(summariser.model, cost))
         whole = "".join(text).strip()
         return Prepared(step.fold, changes, whole, after, cost) if whole else None
 

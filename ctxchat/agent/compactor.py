@@ -251,7 +251,7 @@ class Compactor:
                         yield piece
         finally:
             if cost:
-                self._talk.owe(Spent(self._summariser.model, cost))
+                self._talk.note(Spent(self._summariser.model, cost))
 
     async def _ticked(self, plan: Plan, steps: Sequence[str] | None) -> Plan:
         return plan if steps is None else await self._planner.ticked(plan, steps)

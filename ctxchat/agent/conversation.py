@@ -19,7 +19,7 @@ from ctxchat.core.compilers import Compiler, all_sections
 from ctxchat.core.errors import StorageError
 from ctxchat.core.events import Usage
 from ctxchat.core.figures import Figures, measure, used_tokens
-from ctxchat.core.journal import Measured, Partial, Record, SessionState, WindowLearned, fold
+from ctxchat.core.journal import Measured, Partial, PassEnded, Record, SessionState, WindowLearned, fold
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import Clock, JournalPort, ModelPort
@@ -117,6 +117,11 @@ class Conversation:
         """Write what is owed. Raises StorageError while that is not possible; it stays owed then."""
         if self._noted or self._owed:
             await self.write()
+
+    @property
+    def next_pass(self) -> int:
+        """The number of the next pass: those whose end is owed to the store count, too."""
+        return len(self.state.passes) + sum(isinstance(record, PassEnded) for record in self._owed) + 1
 
     async def write_or_owe(self, *records: Record) -> bool:
         """Write, or owe it where the store refuses: what was said must not depend on a disk. False when it is owed."""
@@ -218,6 +223,10 @@ class Conversation:
     def streaming(self, raw: int) -> Figures:
         """The gauge with so many raw tokens of a reply that is not sealed yet, on top of the last view."""
         self._streamed = raw
+        return self.remeasured()
+
+    def remeasured(self) -> Figures:
+        """The gauge of the last view, with what has been booked since."""
         self.figures = self.measured()
         return self.figures
 

@@ -63,7 +63,7 @@ class Pass:
         self._options = options
         self._summariser = summariser
         self._complete = complete
-        self._id = f"{conversation.journal.session}-c{len(conversation.state.passes) + 1}"
+        self._id = f"{conversation.journal.session}-c{conversation.next_pass}"
         self._start = conversation.clock.seconds()
         self._scale = conversation.scale
         self._before = side(conversation.figures, conversation.view)
@@ -154,6 +154,7 @@ class Pass:
     async def _ended(self, outcome: Outcome, detail: str) -> CompactionFinished:
         result = self._result(outcome, detail)
         await self._talk.write_or_owe(PassEnded(result, self._talk.clock.now()))
+        self._talk.remeasured()  # it may have cost something
         return result
 
     def _result(self, outcome: Outcome, detail: str, trial: Trial | None = None) -> CompactionFinished:

@@ -33,7 +33,7 @@ from ctxchat.core.events import (
     Usage,
 )
 from ctxchat.core.grouping import close_round, seal_round, single
-from ctxchat.core.journal import Named, Record, Sealed
+from ctxchat.core.journal import Named, Record, Sealed, Spent
 from ctxchat.core.messages import Group, Message, Part, Text
 from ctxchat.core.ports import CallPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
 from ctxchat.core.triggers import overhead
@@ -197,6 +197,9 @@ class Turn:
                     await talk.keep(self._draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True))
                     yield talk.streaming(tally.tokens)
         if self._draft.end is None or not (self._draft.begun or self._draft.end.calls):
+            usage = self._draft.end.usage if self._draft.end else None
+            if usage and usage.cost_usd:  # no reply, but paid for
+                talk.note(Spent(talk.model.name, usage.cost_usd))
             raise _without_end(self._draft)
 
     async def _heard(self) -> Steps:

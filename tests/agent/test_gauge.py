@@ -7,13 +7,14 @@ from contextlib import aclosing
 import pytest
 
 from ctxchat.agent.options import Options
+from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.core.budget import Window
-from ctxchat.core.events import Notice, TextDelta, TurnFinished, Usage
+from ctxchat.core.events import CompactionFinished, Failed, Notice, TextDelta, TurnFinished, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import Insert
-from ctxchat.models.scripted import ScriptedModel, calls, says
-from tests.agent.desk import Around, Desk, Echo
+from ctxchat.models.scripted import End, ScriptedModel, calls, says
+from tests.agent.desk import Around, Desk, Echo, StillClock
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import adds_up, of
 
@@ -195,3 +196,26 @@ async def test_the_thoughts_before_a_call_do_not_move_the_gauge_up_and_back(coun
     desk = Desk(ScriptedModel([first, says("done", usage=Usage(125, 3))]), tools=[Echo()])
     live = used(await desk.say("go"))
     assert max(live) < 200 and live[-1] == 128
+
+
+async def test_an_empty_reply_that_was_paid_for_is_in_the_sum():
+    desk = Desk(ScriptedModel([(End(usage=Usage(1_000, 900, reasoning=900, cost_usd=0.5)),), says("hello")]))
+    events = await desk.say("hi")
+    assert of(events, Failed)[0].kind == "empty"
+    assert of(events, Figures)[-1].cost_usd == desk.folded().cost_usd == 0.5
+    await desk.say("again")
+    assert desk.session.figures.cost_usd == desk.folded().cost_usd == 0.5
+
+
+async def test_a_summary_that_failed_is_in_the_sum_and_shown():
+    writer = ScriptedModel([says("cut off", finish="length", usage=Usage(5_000, 2_000, cost_usd=0.75))])
+    desk = Desk(
+        ScriptedModel([says(LONG) for _ in range(4)], window=ROOMY),
+        options=Options(keep_recent=2, strategy="summarize", prepare=False),
+        summariser=ModelSummariser(writer, StillClock()),
+    )
+    for number in range(4):
+        await desk.say(f"question {number} {LONG}")
+    events = await desk.free_up()
+    assert of(events, CompactionFinished)[0].outcome == "failed"
+    assert of(events, Figures)[-1].cost_usd == desk.session.figures.cost_usd == desk.folded().cost_usd == 0.75

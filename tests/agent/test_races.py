@@ -228,6 +228,19 @@ async def test_a_store_that_refuses_during_a_pass_leaves_everything_as_it_was():
         assert of(await one.free_up(), CompactionFinished)[0].outcome == "compacted"
 
 
+async def test_passes_whose_end_is_owed_do_not_share_their_id_with_the_next():
+    one = roomy(Writer())
+    for number in range(3):
+        await one.say(f"question {number} {LONG}")
+    one.journal.full = True
+    failed = [of(await one.free_up(), CompactionFinished)[0] for _ in range(2)]
+    one.journal.full = False
+    made = of(await one.free_up(), CompactionFinished)[0]
+    assert made.outcome == "compacted" and len({p.id for p in (*failed, made)}) == 3
+    assert [p.id for p in one.state.passes] == [*(p.id for p in failed), made.id]
+    await goes_on(one)
+
+
 async def test_a_cancelled_automatic_pass_does_not_start_again_by_itself():
     writer = Writer()
     model = ScriptedModel([says(LONG) for _ in range(30)], window=Window(8_000, "configured"))
