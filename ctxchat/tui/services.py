@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from ctxchat.agent.consent import When
     from ctxchat.agent.preview import Preview
     from ctxchat.core.access import Mode, Verdict
-    from ctxchat.core.events import Notice, Stamped
+    from ctxchat.core.events import Stamped
     from ctxchat.core.figures import Figures
     from ctxchat.core.journal import SessionState
     from ctxchat.core.messages import Group, Part
