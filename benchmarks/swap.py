@@ -63,6 +63,14 @@ class Nothing:
     async def injected(self) -> tuple[Insert, ...]:
         return ()
 
+    @property
+    def troubles(self) -> dict[str, str]:
+        """Nobody is asked."""
+        return {}
+
+    async def close(self) -> None:
+        """Nobody is at work."""
+
 
 class Writer:
     """A summariser that takes `seconds` to write."""

@@ -57,6 +57,8 @@ class Compactor:
         """Measure, and compact where it is due or agreed. `rounds` is how many model calls this turn has made."""
         figures = await self._talk.refresh()
         yield figures
+        for text in self._talk.troubles():
+            yield Notice("warning", text)
         agreed = self.consent.taken("now")
         async with aclosing(self._as_agreed(agreed) if agreed else self._due(figures, rounds)) as events:
             async for event in events:

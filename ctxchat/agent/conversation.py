@@ -6,7 +6,7 @@ The one place that writes to the journal and moves the state with it, in that or
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -39,6 +39,15 @@ class Surroundings(Protocol):
 
     async def injected(self) -> tuple[Insert, ...]:
         """What the context providers say now."""
+        ...
+
+    @property
+    def troubles(self) -> Mapping[str, str]:
+        """Who was late or failed when last asked, and what came of it, as the rest of a sentence."""
+        ...
+
+    async def close(self) -> None:
+        """End whoever is still at work."""
         ...
 
 
@@ -74,6 +83,7 @@ class Conversation:
         self._owed: tuple[Record, ...] = ()
         self._writing = asyncio.Lock()
         self._looking = asyncio.Lock()
+        self._told: set[str] = set()
         self._looks = self._newest = 0  # looks begun, and which of them the view stands on
         self._streamed = 0
         self._claimed: Window | None = None
@@ -192,6 +202,16 @@ class Conversation:
         """Compile and measure in the frame of the last request: for what was added to it since, without asking anybody."""
         async with self._looking:
             return self._adopt(await self.compiled(self.ledger))
+
+    def troubles(self) -> tuple[str, ...]:
+        """Who around the conversation was late or failed, in a sentence each; nobody is named twice."""
+        new = {source: why for source, why in self._surroundings.troubles.items() if source not in self._told}
+        self._told.update(new)
+        return tuple(f"Context from {source} {why}." for source, why in new.items())
+
+    async def leave(self) -> None:
+        """End what is still at work around the conversation."""
+        await self._surroundings.close()
 
     def _adopt(self, view: View) -> Figures:
         self.view, self._streamed = view, 0

@@ -234,17 +234,20 @@ class Session:
 
     async def close(self) -> tuple[Notice, ...]:
         """End what is being prepared, and give the session free for others. What hooks had to say at the end. A second time
-        does nothing."""
+        does nothing. Raises CtxchatError while a turn or a pass is under way: it would go on to write without the lock."""
         if self._closed:
             return ()
+        if self.busy:
+            raise CtxchatError("A turn is under way.", "Stop it with Esc, then close.")
         self._closed = True
         said: tuple[Notice, ...] = ()
         try:
-            if self._hooks and not self.read_only and not self.busy:
+            if self._hooks and not self.read_only:
                 async with self._lock:
                     said = await self._hooks.finish()
         finally:
             await self._compactor.close()
+            await self._talk.leave()
             with suppress(CtxchatError):  # nobody is left who could mend it
                 await self._talk.settle()
             await self._talk.remember()
@@ -272,6 +275,8 @@ class Session:
     def _alone(self) -> asyncio.Lock:
         if self.read_only:
             raise SessionBusy(self.read_only)
+        if self._closed:
+            raise CtxchatError("This session is closed.", "Open it again.")
         if self._lock.locked():
             raise CtxchatError("A turn is under way.", "Wait for its end, or stop it with Esc.")
         return self._lock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ctxchat.context.gather import LastGood, gather
@@ -30,6 +30,11 @@ class WorkspaceSurroundings:
     async def injected(self) -> tuple[Insert, ...]:
         """What the providers say, in their order."""
         return await gather(self._providers, DEADLINE, self._kept)
+
+    @property
+    def troubles(self) -> Mapping[str, str]:
+        """Which providers were late or failed when last asked, and what came of it."""
+        return self._kept.troubles
 
     async def close(self) -> None:
         """End providers that are still at work."""

@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 
 from ctxchat.agent.assumptions import Assumptions
 from ctxchat.agent.compactor import Compactor
-from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.conversation import Conversation, Surroundings
 from ctxchat.agent.gate import Gate
 from ctxchat.agent.options import Options
 from ctxchat.agent.session import Session
@@ -103,6 +103,13 @@ class Around:
     async def injected(self) -> tuple[Insert, ...]:
         return self._injected
 
+    @property
+    def troubles(self) -> dict[str, str]:
+        return {}
+
+    async def close(self) -> None:
+        return None
+
 
 class Echo:
     """A tool that gives back its argument `text`, `times` times; reading, unless it is said to write."""
@@ -152,7 +159,7 @@ class Desk:
         rules: Sequence[Rule] = (),
         interactive: bool = True,
         records: Sequence[Record] = (),
-        around: Around | None = None,
+        around: Surroundings | None = None,
         summariser: Summariser | None = None,
         others: dict[str, ModelPort] | None = None,
         summariser_of: Callable[[ModelPort], Summariser] | None = None,

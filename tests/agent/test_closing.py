@@ -1,0 +1,81 @@
+"""The end of a session: nothing writes after it, and nothing that was begun around it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from ctxchat.bootstrap.surroundings import WorkspaceSurroundings
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.events import Notice, TextDelta, TurnFinished
+from ctxchat.models.scripted import ScriptedModel, hangs, says
+from tests.agent.desk import Desk, MemoryJournal
+from tests.agent.test_turn import of
+
+
+class Watched(MemoryJournal):
+    """Knows whether it was closed."""
+
+    closed = False
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_a_session_is_not_closed_under_a_turn_and_writes_nothing_once_it_is():
+    journal = Watched()
+    desk = Desk(ScriptedModel([hangs("half an answer"), says("on")]), journal=journal)
+    async with aclosing(desk.session.send("hi")) as stream:
+        async for stamped in stream:
+            if isinstance(stamped.event, TextDelta):
+                with pytest.raises(CtxchatError, match="under way"):
+                    await desk.session.close()
+                break
+    assert not journal.closed
+    assert of(await desk.say("go on"), TurnFinished)[0].status == "done"
+    await desk.session.close()
+    assert journal.closed
+    written = journal.calls
+    with pytest.raises(CtxchatError, match="closed"):
+        await desk.say("more")
+    with pytest.raises(CtxchatError, match="closed"):
+        await desk.session.rename("another title")
+    assert journal.calls == written
+
+
+class Hanging:
+    """A context provider that never answers."""
+
+    source_id = "weather"
+    ended = False
+
+    async def provide(self) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended = True
+        return ""
+
+
+class Faulty:
+    """A context provider that always fails."""
+
+    source_id = "clock"
+
+    async def provide(self) -> str:
+        raise ZeroDivisionError("no time")
+
+
+async def test_a_provider_in_trouble_is_told_once_and_ended_with_the_session(tmp_path: Path):
+    hanging = Hanging()
+    around = WorkspaceSurroundings(tmp_path, tmp_path / "none.md", [hanging, Faulty()])
+    desk = Desk(ScriptedModel([says("a"), says("b")]), around=around)
+    told = [n.text for n in of(await desk.say("x"), Notice)]
+    assert len(told) == 2 and "weather" in told[0] and "no time" in told[1]
+    assert not of(await desk.say("y"), Notice)
+    assert not hanging.ended
+    await desk.session.close()
+    assert hanging.ended
