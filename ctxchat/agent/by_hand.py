@@ -6,7 +6,7 @@ import msgspec
 
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.ledger import Change, ChangeKind, Edit, Ledger
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.messages import Group, Image, Message, Part, Text
 
 LINE = 120
 """Characters a shrunk message keeps."""
@@ -22,7 +22,8 @@ def pinned(ledger: Ledger, group_id: str, at: str) -> Change:
 
 def dropped(ledger: Ledger, group_id: str, at: str) -> Change:
     """The group, whole, is shown no more."""
-    _live(ledger, group_id)
+    if _live(ledger, group_id).kind == "system":
+        raise LedgerError(f"{group_id} is this conversation's instructions: they stay in every request.", "Shrink it.")
     return Change(id=_next(ledger, "drop", at), kind="drop", at=at, edits=(Edit("drop", (group_id,)),))
 
 
@@ -39,7 +40,7 @@ def restored(ledger: Ledger, group_id: str, at: str) -> tuple[Group, Change]:
     """A note that quotes the group, to be added to the record, and the change that shows it."""
     group = ledger.group(group_id)
     head = f"[put back from earlier in this conversation, turn {group.turn}]"
-    return _note(ledger, _quotation(head, group), f"restore:{group_id}", at)
+    return _note(ledger, _with_images(head, group), f"restore:{group_id}", at)
 
 
 def quoted(ledger: Ledger, group: Group, source: str, at: str) -> tuple[Group, Change]:
@@ -47,7 +48,15 @@ def quoted(ledger: Ledger, group: Group, source: str, at: str) -> tuple[Group, C
     head = (
         f"[quoted from another conversation, {' '.join(source.split())[:80] or 'without a title'}, turn {group.turn}]"
     )
-    return _note(ledger, _quotation(head, group), f"restore:{group.id} of another session", at)
+    return _note(ledger, _with_images(head, group), f"restore:{group.id} of another session", at)
+
+
+def _with_images(head: str, group: Group) -> str | tuple[Part, ...]:
+    """The quotation, and after it the images that it names: a model has to see them again."""
+    parts = [part for m in group.messages if not isinstance(m.content, str) for part in m.content]
+    images = tuple(part for part in parts if isinstance(part, Image))
+    text = _quotation(head, group)
+    return (Text(text), *images) if images else text
 
 
 def _quotation(head: str, group: Group) -> str:
@@ -80,9 +89,9 @@ def lost_facts(ledger: Ledger, change_id: str) -> tuple[str, ...]:
     raise LedgerError(f"Compaction {change_id} is not in force.")
 
 
-def _note(ledger: Ledger, text: str, source: str, at: str) -> tuple[Group, Change]:
+def _note(ledger: Ledger, content: str | tuple[Part, ...], source: str, at: str) -> tuple[Group, Change]:
     seq = ledger.next_seq
-    message = Message(seq=seq, role="user", content=text, at=at)
+    message = Message(seq=seq, role="user", content=content, at=at)
     note = Group(f"g{seq}", "note", (message,), ledger.turn, source)
     return note, Change(id=_next(ledger, "restore", at), kind="restore", at=at, adds=(note.id,))
 
