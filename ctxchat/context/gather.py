@@ -36,19 +36,19 @@ class LastGood:
         """The provider at work: anew, or still from a request it missed. What it said too late is taken now."""
         task = self._running.get(provider.source_id)
         if task is not None and task.done():
-            self.settle(provider.source_id, 0.0)
+            self.settle(provider.source_id, task, 0.0)
             task = None
         if task is None:
             task = self._running[provider.source_id] = asyncio.ensure_future(provider.provide())
         return task
 
-    def settle(self, source_id: str, deadline: float) -> None:
-        """Take what came of it: a value, a failure, or nothing yet."""
-        task = self._running[source_id]
+    def settle(self, source_id: str, task: asyncio.Task[str], deadline: float) -> None:
+        """Take what came of it: a value, a failure, or nothing yet. Of two requests at once each may do so."""
         if not task.done():
             self.troubles[source_id] = f"gave no answer within {deadline:g} s; what it said last is used"
             return
-        del self._running[source_id]
+        if self._running.get(source_id) is task:
+            del self._running[source_id]
         error = None if task.cancelled() else task.exception()
         if task.cancelled() or error:
             self.troubles[source_id] = f"failed ({error or 'cancelled'}); what it said last is used"
@@ -66,6 +66,6 @@ async def gather(providers: Sequence[ContextProvider], deadline: float, kept: La
     kept.troubles = {}
     if tasks:
         await asyncio.wait(tasks.values(), timeout=deadline)
-    for source_id in tasks:
-        kept.settle(source_id, deadline)
+    for source_id, task in tasks.items():
+        kept.settle(source_id, task, deadline)
     return tuple(Insert(s, kept.values[s]) for s in tasks if kept.values.get(s, "").strip())

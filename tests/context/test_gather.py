@@ -86,3 +86,13 @@ async def test_closing_ends_who_is_still_at_work() -> None:
     before = asyncio.all_tasks()
     await kept.close()
     assert len(asyncio.all_tasks()) == len(before) - 1
+
+
+async def test_two_requests_at_once_share_the_work_and_both_get_the_answer(kept: LastGood) -> None:
+    gate = asyncio.Event()
+    slow = Scripted("slow", gate)
+    both = [asyncio.create_task(gather([slow], 5, kept)) for _ in range(2)]
+    await asyncio.sleep(0)
+    gate.set()
+    assert [[i.text for i in inserts] for inserts in await asyncio.gather(*both)] == [["late but here"]] * 2
+    assert slow.asked == 1
