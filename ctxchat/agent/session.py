@@ -33,6 +33,9 @@ from ctxchat.core.view import View
 ROUGH_FROM = 20_000
 """Characters from which a draft is estimated without the tokenizer, so that typing never waits for it."""
 
+PATIENCE = 1.0
+"""Seconds that closing waits for a change that is being made; a turn is not waited for."""
+
 
 class Session:
     """One conversation, open for writing unless `read_only` says why not."""
@@ -237,14 +240,21 @@ class Session:
         does nothing. Raises CtxchatError while a turn or a pass is under way: it would go on to write without the lock."""
         if self._closed:
             return ()
-        if self.busy:
-            raise CtxchatError("A turn is under way.", "Stop it with Esc, then close.")
-        self._closed = True
-        said: tuple[Notice, ...] = ()
         try:
-            if self._hooks and not self.read_only:
-                async with self._lock:
-                    said = await self._hooks.finish()
+            await asyncio.wait_for(self._lock.acquire(), PATIENCE)
+        except TimeoutError:
+            raise CtxchatError("A turn is under way.", "Stop it with Esc, then close.") from None
+        try:
+            return () if self._closed else await self._end()
+        finally:
+            self._lock.release()
+
+    # ── inside ──
+
+    async def _end(self) -> tuple[Notice, ...]:
+        self._closed = True
+        try:
+            return await self._hooks.finish() if self._hooks and not self.read_only else ()
         finally:
             await self._compactor.close()
             await self._talk.leave()
@@ -252,9 +262,6 @@ class Session:
                 await self._talk.settle()
             await self._talk.remember()
             await self._talk.journal.close()
-        return said
-
-    # ── inside ──
 
     async def _by_hand(self, change: Change) -> Figures:
         self._talk.ledger.apply(change)  # raises before anything is written

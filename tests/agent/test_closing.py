@@ -46,6 +46,17 @@ async def test_a_session_is_not_closed_under_a_turn_and_writes_nothing_once_it_i
     assert journal.calls == written
 
 
+async def test_closing_waits_for_a_change_that_is_being_made():
+    journal = Watched()
+    desk = Desk(ScriptedModel([says("on")]), journal=journal)
+    await desk.say("hi")
+    change = asyncio.create_task(desk.session.rename("another title"))
+    await asyncio.sleep(0)
+    assert desk.session.busy
+    await asyncio.gather(desk.session.close(), desk.session.close(), change)
+    assert journal.closed and desk.folded().title == "another title"
+
+
 class Hanging:
     """A context provider that never answers."""
 
