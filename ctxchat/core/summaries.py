@@ -101,22 +101,6 @@ def chunks(groups: Sequence[Group], max_tokens: int, count: Count, max_result: i
     return tuple("\n".join(piece) for piece in pieces if piece)
 
 
-def refusal(text: str, *, finish: str, calls: int, before: int, after: int) -> str:
-    """Why a summary is not to be used, in one sentence; empty when it is good.
-
-    `finish` as in ReplyEnd, `calls` the tool calls in the reply, `before` and `after` the whole view in raw tokens.
-    """
-    if calls:
-        return "The summary model called a tool instead of writing a summary."
-    if finish == "length":
-        return "The summary was cut off by the output limit."
-    if finish == "content_filter":
-        return "The summary was stopped by the provider's content filter."
-    if not text.strip():
-        return "The summary model wrote nothing."
-    return too_little(before, after)
-
-
 def too_little(before: int, after: int) -> str:
     """Why a pass is not worth it, in one sentence; empty when it frees at least 5 % of the view."""
     if before - after >= before * LEAST_GAIN and after < before:

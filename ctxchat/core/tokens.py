@@ -77,11 +77,6 @@ class Meter:
             known = self._messages[message] = self.weigh(message)
         return known
 
-    def warm(self, messages: Sequence[Message]) -> None:
-        """Count ahead, to be run off the event loop; what is known costs nothing."""
-        for message in messages:
-            self.message(message)
-
     def weigh(self, message: Message) -> int:
         """Tokens of a message that is not kept, such as a draft; not remembered."""
         if message.empty and not message.reasoning:

@@ -15,7 +15,7 @@ from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall
 from ctxchat.core.recap import recap
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.ground import PlanOptions
-from ctxchat.core.summaries import chunks, earlier, merged_digest, refusal, render_input
+from ctxchat.core.summaries import chunks, earlier, merged_digest, render_input, too_little
 from ctxchat.core.tokens import rough_count
 from tests.core.histories import budget_of, histories, see
 
@@ -128,22 +128,10 @@ def test_a_recap_fits(history: list[Message], most: int) -> None:
     assert rough_count(recap(group_messages(history), most, rough_count)) <= most
 
 
-@pytest.mark.parametrize(
-    ("text", "finish", "calls", "before", "after", "words"),
-    [
-        ("good", "stop", 0, 1000, 500, ""),
-        ("good", "stop", 0, 1000, 950, ""),
-        ("good", "stop", 0, 1000, 951, "less than 5%"),
-        ("good", "stop", 0, 1000, 1500, "less than 5%"),
-        (" \n", "stop", 0, 1000, 500, "wrote nothing"),
-        ("good", "length", 0, 1000, 500, "cut off"),
-        ("good", "content_filter", 0, 1000, 500, "content filter"),
-        ("good", "tool_calls", 1, 1000, 500, "called a tool"),
-    ],
-)
-def test_a_summary_is_judged(text: str, finish: str, calls: int, before: int, after: int, words: str) -> None:
-    verdict = refusal(text, finish=finish, calls=calls, before=before, after=after)
-    assert words in verdict if words else verdict == ""
+@pytest.mark.parametrize(("after", "enough"), [(500, True), (950, True), (951, False), (1500, False)])
+def test_a_pass_frees_a_twentieth_or_is_refused(after: int, enough: bool) -> None:
+    verdict = too_little(1000, after)
+    assert verdict == "" if enough else "less than 5%" in verdict
 
 
 def test_two_summaries_left_by_an_undo_become_one() -> None:
