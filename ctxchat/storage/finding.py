@@ -157,7 +157,10 @@ def _beside_pass(name: str, than: str) -> str:
     which = "NOT c.undone" if name == NEWEST else "c.id = ?"
     said = "(SELECT g.entry FROM groups g WHERE g.session = m.session AND g.place = m.place)"
     made = f"(SELECT max(c.entry) FROM compactions c WHERE c.session = m.session AND {which})"
-    return f"{said} < {made}" if than == "<" else f"{said} > coalesce({made}, 0)"
+    if than == ">":
+        return f"{said} > coalesce({made}, 0)"
+    compacted = "m.session IN (SELECT c.session FROM compactions c)"  # looked up once, and most are told by it
+    return f"({compacted} AND {said} < {made})"
 
 
 def _candidates(rows: Sequence[tuple[Any, ...]], *, ranked: bool = False) -> list[Candidate]:
