@@ -55,6 +55,7 @@ class Opening:
 
     def __init__(self, shared: Shared, interactive: bool) -> None:
         self._shared = shared
+        self._interactive = interactive
         self._settings, self._agent = in_force(shared.loaded.settings, shared.flags, shared.agent)
         self._extensions = Extensions()
         self._missing: list[str] = []
@@ -77,7 +78,7 @@ class Opening:
             stored.journal,
             stored.state,
             model,
-            agent_options(self._settings, model.name, shared.flags.max_rounds),
+            agent_options(self._settings, model.name, shared.flags.max_rounds, ahead=self._interactive),
             self._clock,
             system=f"{self._instructions()}\n\nThe folder: {shared.workspace}",
             tools=toolbox.specs,

@@ -7,8 +7,9 @@ from ctxchat.config.schema import Settings
 from ctxchat.core.compilers import Compiler, all_sections, current_tool_trace, selected_sections
 
 
-def agent_options(settings: Settings, model: str, max_rounds: int = 0) -> Options:
-    """The agent's options for a model; `max_rounds` from the command line wins."""
+def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead: bool = True) -> Options:
+    """The agent's options for a model; `max_rounds` from the command line wins. `ahead`: there is time between turns in
+    which a summary can be prepared."""
     context, reactive = settings.context, settings.context.reactive
     return Options(
         output_reserved=context.output_reserved,
@@ -21,7 +22,7 @@ def agent_options(settings: Settings, model: str, max_rounds: int = 0) -> Option
         summary_max_tokens=context.summary_max_tokens,
         tool_result_tokens=context.tool_results.max_tokens,
         soft_mark=context.prepare.soft_mark,
-        prepare=context.prepare.enabled,
+        prepare=context.prepare.enabled and ahead,
         micro_trigger=reactive.micro_trigger,
         full_trigger=reactive.full_trigger,
         preserve_recent_rounds=reactive.preserve_recent_rounds,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import threading
 from contextlib import suppress
 
 from ctxchat.bootstrap.late import LateProgram
@@ -11,6 +13,10 @@ from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.first_frame import FirstFrame
+from ctxchat.tui.pasting import make_pastes_safe
+
+PATIENCE = 5.0
+"""Seconds an orderly end may take once the terminal is gone."""
 
 
 def run(program: LateProgram, session: str, first: FirstFrame) -> int:
@@ -24,6 +30,7 @@ def run(program: LateProgram, session: str, first: FirstFrame) -> int:
         history_file=paths.data_dir() / "history.txt",
         notices=[p.text for p in themes.problems],
     )
+    make_pastes_safe()
     first.hand_over()
     asyncio.run(_until_left(app, program.settings.interface.mouse))
     return app.return_code or 0
@@ -34,5 +41,14 @@ async def _until_left(app: CtxchatApp, mouse: bool) -> None:
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError):  # Windows
         for asked in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(asked, lambda: app.call_later(app.leave))
+            loop.add_signal_handler(asked, _leave, app)
     await app.run_async(mouse=mouse)
+
+
+def _leave(app: CtxchatApp) -> None:
+    """Leave in good order, and in any case: with its terminal gone Textual may wait for ever for it to take output, and the
+    session would stay locked. What was said is in the journal long before."""
+    end = threading.Timer(PATIENCE, os._exit, (129,))
+    end.daemon = True
+    end.start()
+    app.call_later(app.leave)

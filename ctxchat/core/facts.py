@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Fact
-from ctxchat.core.tooluse import Use, exit_code, failed, use_of
+from ctxchat.core.tooluse import Use, exit_code, failed, refused, use_of
 
 _LONG = 240
 """Characters of a sentence, an error or a command that are kept."""
@@ -107,6 +107,8 @@ def _said_facts(message: Message) -> Iterator[Fact]:
 
 
 def _result_facts(message: Message, use: Use | None) -> Iterator[Fact]:
+    if refused(message):
+        return  # it never happened
     text = _scanned(message)
     if use and use.target and not failed(message):
         if use.kind in {"read", "change"}:
@@ -116,7 +118,7 @@ def _result_facts(message: Message, use: Use | None) -> Iterator[Fact]:
     if use and use.kind == "run":
         yield Fact("command", _clip(plain(use.target), 2 * _LONG), _outcome(message), message.seq)
         text = _TALLY.sub(" ", _EXIT_LINE.sub(" ", text))  # told with the command
-    small = text.lower()
+    small = "" if use and use.kind in {"read", "search"} else text.lower()  # what a file says of errors is none
     errors = [line for line in text.splitlines() if _ERROR.search(line)] if any(w in small for w in _TROUBLE) else []
     for line in [*errors[:3], *errors[3:][-3:]]:
         yield Fact("error", _clip(plain(line)), seq=message.seq)
@@ -127,6 +129,8 @@ def _result_facts(message: Message, use: Use | None) -> Iterator[Fact]:
 def _outcome(result: Message) -> str:
     """How a command ended: its exit code and, where it ran tests, their tally."""
     code = exit_code(result.text)
+    if code is None and not failed(result) and result.name == "shell":
+        code = 0  # our own tool tells of every other code
     words = [f"exit {code}"] if code is not None else (["failed"] if failed(result) else [])
     tally = list(dict.fromkeys(plain(m.group()) for m in _TALLY.finditer(result.text[-600:])))
     return ", ".join([*words, *tally[-4:]])
@@ -152,6 +156,8 @@ def _numbers(text: str, seq: int, most: int, source: str) -> Iterator[Fact]:
     named: set[int] = set()
     for match in _some(_NAMED, text, most):
         named.add(match.start(2))
+        if match[1].rsplit(".", 1)[-1] in _ENDINGS:
+            continue  # a place in a file, not an amount
         label = f"{match[1]} ({source})" if source else match[1]
         yield Fact("number", label, plain(match[2]), seq)
     for match in _some(_NUMBER, text, most):

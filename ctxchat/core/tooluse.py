@@ -46,6 +46,8 @@ _EXIT = re.compile(
 )
 _FAILED = re.compile(r"\s*(?:\[(?:error|cancelled|denied|no result|timed? ?out)|error\b|failed\b|traceback\b)", re.I)
 
+_REFUSED = re.compile(r"The user did not allow|The session is read-only:|Nobody can be asked here")
+
 
 class Use(msgspec.Struct, frozen=True):
     """One call: what kind of thing it does, and to what."""
@@ -93,6 +95,11 @@ def exit_code(text: str) -> int | None:
 def failed(result: Message) -> bool:
     """True when a result says that the call came to nothing: it was cancelled, refused, or an error is all it holds."""
     return result.synthetic or bool(_FAILED.match(result.text))
+
+
+def refused(result: Message) -> bool:
+    """True when a result says that a person, the mode or nobody being there kept the call from running."""
+    return bool(_REFUSED.match(result.text))
 
 
 def first_line(text: str, width: int) -> str:
