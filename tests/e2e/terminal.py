@@ -116,8 +116,8 @@ class Terminal:
         return new
 
     def until(self, wanted: str | Callable[[], bool], timeout: float = 20.0) -> None:
-        """Read until the text is on screen, or the condition holds. Raises AssertionError with the screen."""
-        seen = wanted if callable(wanted) else lambda: wanted in self.text
+        """Read until the text is on screen, however it is broken, or the condition holds. Raises AssertionError."""
+        seen = wanted if callable(wanted) else lambda: self.shows(wanted)
         end = time.monotonic() + timeout
         while not seen():
             if time.monotonic() > end:

@@ -35,7 +35,7 @@ def test_a_question_typed_before_anything_is_up_is_answered_from_the_files(chat:
     with chat(columns=100) as terminal:
         terminal.until("ctxchat")
         terminal.type(QUESTION)
-        terminal.until(lambda: terminal.shows(QUESTION))
+        terminal.until(QUESTION)
         terminal.press("enter")
         terminal.until(lambda: terminal.shows("README.md:3") and terminal.shows("to the logger Cormorant"))
         terminal.until(lambda: "grep" in terminal.text and "read_file README.md" in terminal.text)
@@ -101,7 +101,7 @@ def test_hostile_text_is_shown_and_does_nothing_while_the_window_is_dragged_abou
         for columns, rows in ((20, 5), (200, 60), (2, 5), (1, 1), (100, 36)):
             terminal.resize(columns, rows)
             terminal.settle(0.1, 0.4)
-        terminal.until(lambda: terminal.shows("and that was all."))
+        terminal.until("and that was all.")
         assert terminal.shows("[bold]hi[/bold] [@click=app.quit]boo[/] gnp.exe")
         assert "\x1b]0;" not in terminal.raw
         assert "\u202e" not in terminal.raw
@@ -116,7 +116,7 @@ def test_killed_in_mid_stream_everything_shown_as_done_is_there_at_the_next_star
             terminal.until(READY)
             terminal.type(QUESTION)
             terminal.press("enter")
-            terminal.until(lambda: terminal.shows("More words follow here. " * 5))
+            terminal.until("More words follow here. " * 5)
             terminal.kill(signal.SIGKILL)
             assert terminal.wait() == -signal.SIGKILL
         (row,) = sessions(harbour)
@@ -136,9 +136,9 @@ def test_a_session_open_elsewhere_is_read_only_and_the_draft_stays(chat: Open, h
     id = str(json.loads(harbour.start("run", "Where is INTERVAL set?", "--json").out.splitlines()[0])["session"])
     with ExitStack() as windows:
         first = windows.enter_context(chat("--session", id))
-        first.until(lambda: first.shows("src/gauge.py:2"))
+        first.until("src/gauge.py:2")
         second = windows.enter_context(chat("--session", id, columns=80, rows=24))
-        second.until(lambda: second.shows("is open in another window"))
+        second.until("is open in another window")
         assert second.shows("src/gauge.py:2")
         second.type("am I heard?")
         second.press("enter")
@@ -178,7 +178,7 @@ def test_a_broken_settings_file_a_data_folder_in_the_way_and_an_unknown_session_
 ) -> None:
     (harbour.settings / "config.toml").write_text('thme = "dark"\n')
     with chat("--session", "nosuch", columns=100) as terminal:
-        terminal.until(lambda: terminal.shows("config.toml:1: thme: is unknown, did you mean theme?"))
+        terminal.until("config.toml:1: thme: is unknown, did you mean theme?")
         terminal.until("nosuch")
         terminal.type("still here")
         terminal.until("still here")

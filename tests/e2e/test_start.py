@@ -45,7 +45,7 @@ def test_what_can_wait_waits_until_the_first_screen_stands(harbour: Home) -> Non
         terminal.until(READY)
         terminal.until("/28.7k")
         terminal.type("Where is INTERVAL set?\r")
-        terminal.until(lambda: terminal.shows("src/gauge.py:2"))
+        terminal.until("src/gauge.py:2")
         terminal.press("ctrl+q")
         assert terminal.wait() == 0
     first, end = set(json.loads(at_first.read_text())), set(json.loads(at_end.read_text()))
