@@ -198,7 +198,7 @@ AROUND = [
 
 @pytest.mark.parametrize(("before", "secret"), [*(("see ", secret) for secret in SECRETS), *AROUND])
 def test_secrets_leave_no_trace(before: str, secret: str) -> None:
-    after = "@host/db" if "postgres" in before else ' and "more"'
+    after = "@host/db" if "postgres" in before else '", "more"' if before.endswith('"') else ' and "more"'
     clean = redact(f"{before}{secret}{after}")
     assert secret not in clean and "[redacted" in clean
     assert clean.startswith(before.strip()[:8]) and clean.endswith(after)
