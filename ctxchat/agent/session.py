@@ -30,7 +30,7 @@ from ctxchat.core.record import Reason
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import View
 
-ROUGH_FROM = 20_000
+ROUGH_FROM = 300_000
 """Characters from which a draft is estimated without the tokenizer, so that typing never waits for it."""
 
 PATIENCE = 1.0

@@ -10,6 +10,7 @@ import msgspec
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, run_async, table
 from ctxchat.cli.context import context_json
+from ctxchat.core.evidence import collect
 from ctxchat.core.openai import recorded
 from ctxchat.core.plain import clean
 from ctxchat.storage import archive, exporting
@@ -57,6 +58,9 @@ def show(id: str) -> None:
     found = run_async(work())
     record = found.change.record
     facts = [fact for edit in found.change.edits if edit.digest for fact in edit.digest.evidence.facts]
+    facts = facts or list(
+        collect(found.groups).facts
+    )  # a pass without a summary carries none; what it put away has them
     if flags().json:
         emit(
             {

@@ -66,6 +66,7 @@ async def _previewed(host: Host, instructions: str) -> Preview | None:
     if preview.plan is not None:
         return preview
     host.chat.notice("info", preview.reason or "Nothing to free.")
+    host.notify(preview.reason or "Nothing to free.")  # seen also where the chat is scrolled up
     return None
 
 

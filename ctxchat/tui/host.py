@@ -31,6 +31,10 @@ class Host(Protocol):
         """Open a screen over the chat; what it comes back with."""
         ...
 
+    def notify(self, message: str) -> None:
+        """News in a corner, wherever the chat is scrolled to."""
+        ...
+
     def apply_settings(self, loaded: Loaded) -> None:
         """Edited settings, without a new start."""
         ...

@@ -90,6 +90,8 @@ def outcome(finished: ToolFinished) -> str:
 
 def counted(tool: str, output: str) -> str:
     """What a tool found, counted in its own terms: `3 hits`, `12 files`, `80 lines`."""
+    if output.startswith(("No match", "No file", "./ is empty")) or output.rstrip().endswith(" is empty."):
+        return "nothing"
     unit = next((unit for names, unit in _UNITS if any(n in tool for n in names)), "line")
     return lines_of(output, unit)
 
@@ -106,6 +108,8 @@ def lines_of(output: str, unit: str = "line") -> str:
 def diff_size(diff: str) -> str:
     """`+3 −1`."""
     lines = diff.split("\n")
-    plus = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
-    minus = sum(line.startswith("-") and not line.startswith("---") for line in lines)
+    start = next((i for i, line in enumerate(lines) if line.startswith("@@")), None)
+    body = lines[start:] if start is not None else [n for n in lines if not n.startswith(("+++ ", "--- "))]
+    plus = sum(line.startswith("+") for line in body)
+    minus = sum(line.startswith("-") for line in body)
     return f"+{plus} −{minus}"
