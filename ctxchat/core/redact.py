@@ -98,7 +98,10 @@ def _without_values(text: str) -> str:
         if len(value) >= 500 and not quoted and (more := _MORE.match(text, start + len(value))):
             value += more[0]
         number = start == named.end() and _NUMBER.fullmatch(value)
-        mark = named["key"] if number else ""  # a word in its place needs quotes where the name has them, as in JSON
+        key = (
+            named["key"] if len(named["key"]) % 2 == 0 else named["key"][-1:]
+        )  # pairs of backslashes belong to the name
+        mark = key if number else ""  # a word in its place needs quotes where the name has them, as in JSON
         parts += [text[done:start], f"{mark}[redacted]{mark}"]
         done = start + len(value)
     return "".join([*parts, text[done:]])

@@ -88,7 +88,7 @@ def test_prose_and_programs_stay(text: str) -> None:
 
 _name = st.sampled_from(["password", "api_key", "token", "MYSQL_PWD", "Cookie", "authorization", "text"])
 _text = st.text() | st.sampled_from(
-    ["password=\\", "a\nCookie: x=1\n", 'token="abcdef12"', "PWD='\"x12345", "\\", "secret: '"]
+    ["password\\", "password=\\", "a\nCookie: x=1\n", 'token="abcdef12"', "PWD='\"x12345", "\\", "secret: '"]
 )
 
 
