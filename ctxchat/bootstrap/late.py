@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from ctxchat.models.discovery import FoundModel
     from ctxchat.storage.sessions import SessionRow
 
+FIRST_KEYS = 0.08
+"""Seconds the interface has to itself after its first paint, for what was typed before there was a composer to take it."""
+
 BESIDE_KEYS = 0.0005
 """Seconds after which the import lets the interface have a go; with the usual 0.005 each key waits several times as long."""
 
@@ -98,6 +101,7 @@ class LateProgram:
     async def _program(self) -> Program:
         async with self._starting:
             if self._running is None:
+                await asyncio.sleep(FIRST_KEYS)
                 kind = await asyncio.to_thread(_program_class)
                 self._running = await self._end.enter_async_context(kind.started(self._flags))
             return self._running
