@@ -31,6 +31,9 @@ from ctxchat.core.view import ToolSpec
 PATIENCE = 1.0
 """Seconds that cancelled calls have to clean up."""
 
+SHOWN = 20_000
+"""Characters kept of what a call has shown, for when it is stopped before its end."""
+
 
 class Outcome(msgspec.Struct, frozen=True):
     """What came of a call, before it is fitted into the view."""
@@ -60,7 +63,7 @@ class Toolbox:
         self._clock = clock
         self._workspace = workspace
         self._session_folder = session_folder
-        self.begun: set[str] = set()
+        self.begun: dict[str, str] = {}  # calls that began, by id, with what they have shown so far
         """Ids of the calls that began to run, whatever came of them, until somebody clears it."""
 
     @property
@@ -171,13 +174,14 @@ class Toolbox:
 
     async def _work(self, job: Job, news: asyncio.Queue[Event | Outcome]) -> None:
         start = self._clock.seconds()
-        self.begun.add(job.call.id)
+        self.begun[job.call.id] = ""
         output = ToolOutput(f"{job.call.name} ended without a result.", status="error")
         try:
             running = job.tool.run(job.arguments, job.context)
             async with aclosing(cast("AsyncGenerator[ToolText | ToolOutput, None]", running)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, ToolText):
+                        self.begun[job.call.id] = (self.begun.get(job.call.id, "") + piece.text)[-SHOWN:]
                         news.put_nowait(ToolProgress(job.call.id, piece.text))
                     else:
                         output = piece

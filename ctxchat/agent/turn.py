@@ -43,6 +43,9 @@ FAILED = "[not run: the turn ended with an error]"
 NOT_KEPT = "[this ran, but the turn ended with an error and its result was not kept]"
 ENOUGH = "[not run: the turn had reached its last round]"
 
+STOPPED_RESULT = 1000
+"""Tokens kept of what a call had shown when it was stopped."""
+
 LEAST_RESULT = 200
 """Tokens that any result may have, however small the window."""
 
@@ -295,15 +298,23 @@ class Turn:
                 return single("reply", reply, talk.ledger.turn)
             free = reply.seq + len(reply.calls) + 1
             results = dict(self._results)
-            for place, call in enumerate(reply.calls if closing == FAILED else (), reply.seq + 1):
+            for place, call in enumerate(reply.calls, reply.seq + 1):
                 if call.id in self._toolbox.begun and call.id not in results:
-                    results[call.id] = Message(place, "tool", NOT_KEPT, call_id=call.id, name=call.name, at=reply.at)
+                    shown = self._cut_off(self._toolbox.begun[call.id], NOT_KEPT if closing == FAILED else closing)
+                    results[call.id] = Message(place, "tool", shown, call_id=call.id, name=call.name, at=reply.at)
             return close_round(reply, list(results.values()), talk.ledger.turn, free, closing)
         if not self._draft.begun:
             return None
         message = self._draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True)
         self._text = message.text
         return single("reply", msgspec.structs.replace(message, calls=()), talk.ledger.turn)
+
+    def _cut_off(self, shown: str, closing: str) -> str:
+        """What a call had shown when it was stopped, and that it was."""
+        if not shown.strip():
+            return closing
+        text = clip(shown.rstrip(), STOPPED_RESULT, self._talk.meter.text)
+        return f"{text}\n{closing}"
 
 
 def failure(problem: Exception, partial: bool) -> Failed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -14,10 +15,12 @@ from ctxchat.core.events import (
     Retry,
     TextDelta,
     ToolFinished,
+    ToolProgress,
     TurnFinished,
     Usage,
 )
 from ctxchat.core.figures import Figures
+from ctxchat.core.ports import ToolOutput, ToolText
 from ctxchat.core.view import problems
 from ctxchat.models.scripted import ScriptedModel, calls, fails, hangs, says
 from tests.agent.desk import Desk, Echo
@@ -222,3 +225,23 @@ async def test_one_turn_at_a_time():
             assert "under way" in problem.text
         else:
             raise AssertionError("two turns at once")
+
+
+async def test_what_a_stopped_tool_had_shown_is_kept():
+    class Slow(Echo):
+        async def run(self, arguments, context):  # type: ignore[override]
+            yield ToolText("keepme 1\n")
+            yield ToolText("keepme 2\n")
+            await asyncio.sleep(60)
+            yield ToolOutput("never")
+
+    model = ScriptedModel([calls(("echo", {"text": "x"})), says("ok")])
+    desk = Desk(model, tools=[Slow()])
+    async with aclosing(desk.session.send("go")) as stream:
+        async for stamped in stream:
+            if isinstance(stamped.event, ToolProgress) and "2" in stamped.event.text:
+                break
+    result = desk.state.ledger.groups[-1].messages[1].text
+    assert "keepme 1" in result and "keepme 2" in result and "cancelled" in result
+    await desk.say("and?")
+    assert "keepme 2" in "".join(i.message.text for i in model.requests[-1].view.items)
