@@ -128,7 +128,6 @@ class CtxchatApp(App[int]):
 
     def _start(self) -> None:
         self.run_worker(self._open_first(), group="start", exit_on_error=False)
-        self.run_worker(self._list_files, group="files", thread=True, exit_on_error=False)
 
     async def _open_first(self) -> None:
         """After the first paint: the session first, then what is slow."""
@@ -140,6 +139,8 @@ class CtxchatApp(App[int]):
             self.chat.announce(str(problem))
             if self._session_id:
                 await self.work.switch("")
+        finally:
+            self.run_worker(self._list_files, group="files", thread=True, exit_on_error=False)
         await self.services.warm_up()
         if session := self.session:
             self.chat.show_figures(await session.measure())
