@@ -17,7 +17,7 @@ from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.bootstrap.agents import in_force, unknown_tools
 from ctxchat.bootstrap.assumptions import StoredAssumptions
-from ctxchat.bootstrap.choice import price
+from ctxchat.bootstrap.choice import Overrides, price
 from ctxchat.bootstrap.clock import SystemClock
 from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.hooks import HookCommands, hooks_of
@@ -150,7 +150,11 @@ class Opening:
     def summariser(self, model: ModelPort) -> Summariser:
         """Who writes summaries: the model set for it, else the one of the session; without one, sentences chosen by code."""
         chosen = self._settings.context.summary_model
-        writer = self._shared.model(chosen.name) if chosen.name else model
+        writer = (
+            self._shared.model(chosen.name, Overrides(chosen.api_base, chosen.api_key_env, chosen.window))
+            if chosen.name
+            else model
+        )
         if isinstance(writer, OfflineAssistant):
             return OfflineSummariser(writer.count)
         return ModelSummariser(writer, self._clock)

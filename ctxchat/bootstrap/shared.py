@@ -51,11 +51,12 @@ class Shared:
         """The person trusts this folder's own settings."""
         return is_trusted(paths.config_dir(), self.workspace)
 
-    def model(self, name: str = "") -> ModelPort:
-        """A model by name; without one that of the flags and settings, else the offline assistant. Raises UsageError."""
+    def model(self, name: str = "", overrides: Overrides | None = None) -> ModelPort:
+        """A model by name; without one that of the flags and settings, else the offline assistant. `overrides` stand in for
+        what the flags say of address, key and window. Raises UsageError."""
         flags = self.flags
         chosen = name or self.settings.model or OFFLINE_NAME
-        overrides = Overrides(flags.api_base, flags.api_key_env, flags.window)
+        overrides = overrides or Overrides(flags.api_base, flags.api_key_env, flags.window)
         return model_port(chosen, self.settings, overrides, self.worker)
 
     async def newest(self) -> str:
