@@ -43,7 +43,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("flight", "Flight recorder: the fill over time, every pass, a report", keys=("alt+l",), screen=True),
     Command("sessions", "Sessions: open, rename, delete, branch", "sessions", screen=True),
     Command("new", "A new session", "new_session"),
-    Command("branch", "Branch: go on in a copy of this session", keys=("alt+b",)),
+    Command("branch", "Branch: go on in a copy of this session", keys=("alt+g",)),
     Command("rename", "Rename this session", keys=("alt+r",), argument="TITLE"),
     Command("model", "Models: choose another one", "models", argument="[name]", screen=True),
     Command("mode", "Permission mode: ask, read-only, auto-edit, all", "mode", argument="[mode]"),

@@ -60,3 +60,14 @@ def test_an_unknown_command_is_named_with_the_nearest_one() -> None:
 
 def test_keys_read_as_people_write_them() -> None:
     assert [shown_key(k) for k in ("f8", "shift+f8", "escape", "ctrl+p")] == ["F8", "shift+F8", "esc", "ctrl+p"]
+
+
+def test_every_alt_key_is_one_that_terminals_send_as_such():
+    """Textual reads some (alt+b, alt+f) as moves of the cursor by words, so a command there could never be called."""
+    from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+
+    from ctxchat.config.keys import ACTIONS
+
+    taken = {sequence[1] for sequence in ANSI_SEQUENCES_KEYS if len(sequence) == 2 and sequence[0] == "\x1b"}
+    keys = [key for command in COMMANDS for key in command.keys] + [k for a in ACTIONS for k in a.keys]
+    assert [key for key in keys if key.startswith("alt+") and key.removeprefix("alt+") in taken] == []
