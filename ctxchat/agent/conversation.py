@@ -90,7 +90,7 @@ class Conversation:
         self.use(model)
         self._frame = Frame(self._system, self._tools)
         self.view: View = View((), (), (), 0, "", 0)
-        self.figures: Figures = self.measured()
+        self.figures: Figures = closed_with(self.measured(), state.used)
 
     def use(self, model: ModelPort) -> None:
         """Go on with this model; what it can hold is asked at the next refresh."""
@@ -335,3 +335,18 @@ class Conversation:
         if known != self.known:
             self.known = known
             await self._assumptions.save(self.model.name, known)
+
+
+def closed_with(empty: Figures, used: int) -> Figures:
+    """The gauge of a stored session before the first look at it: the total it closed with, told as conversation until its
+    parts are known. `empty` is the gauge of an empty view."""
+    if not used or empty.used:
+        return empty
+    free = max(0, empty.window - empty.reserved_output - used)
+    tokens = {"assistant": used, "free": free}
+    sections = tuple(
+        msgspec.structs.replace(s, tokens=tokens.get(s.name, s.tokens), estimated=s.name in tokens)
+        for s in empty.sections
+    )
+    pressure = round(used / empty.limit, 4)
+    return msgspec.structs.replace(empty, used=used, estimated=True, pressure=pressure, sections=sections)

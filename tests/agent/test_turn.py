@@ -245,3 +245,11 @@ async def test_what_a_stopped_tool_had_shown_is_kept():
     assert "keepme 1" in result and "keepme 2" in result and "cancelled" in result
     await desk.say("and?")
     assert "keepme 2" in "".join(i.message.text for i in model.requests[-1].view.items)
+
+
+async def test_a_resumed_session_opens_on_the_total_it_closed_with():
+    desk = Desk(ScriptedModel([says("hello", usage=Usage(prompt=500, completion=20))]))
+    await desk.say("hi")
+    again = Desk(ScriptedModel([]), records=desk.journal.records)
+    first = again.session.figures
+    assert first.used == 520 and first.estimated and adds_up(first)
