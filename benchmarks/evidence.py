@@ -3,7 +3,7 @@
     python -m benchmarks.evidence
 
 Facts (paths, numbers, commands, errors, decisions) are planted by the generator and looked for as exact strings in the
-view after each pass. The summary here is extractive: the first sentence of each answer, as long as a model's would be.
+view after each pass. The summary here is the offline assistant's. `benchmarks.recorded` does the same with recorded work.
 The ledger's cap grows from table to table: with the largest every fact has room, which is what its promise is about.
 """
 
@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from benchmarks.history import Planted, Work
 from ctxchat.core.applying import apply_plan, groups_to_summarise
 from ctxchat.core.budget import Budget, Window
-from ctxchat.core.clip import head
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
@@ -23,6 +22,7 @@ from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, View, compile
+from ctxchat.models.offline.summariser import OfflineSummariser
 
 FRAME = Frame(system="You are ctxchat.")
 KINDS = Planted.__struct_fields__
@@ -67,12 +67,7 @@ WAYS: dict[str, Way] = {
 def _summary(ledger: Ledger, plan: Plan, options: PlanOptions) -> str:
     step = plan.steps[-1]
     groups, known = groups_to_summarise(ledger, step)
-    text = "\n".join([known.summary, *(_first_sentence(g) for g in groups if g.kind in {"user", "reply"})])
-    return head(text, step.summary_tokens, options.meter.text)
-
-
-def _first_sentence(group: Group) -> str:
-    return group.first.text.split(". ")[0]
+    return OfflineSummariser(options.meter.text).summary(groups, "", known.summary, step.summary_tokens) or "Nothing."
 
 
 def run(way: Way, evidence_tokens: int, at: Sequence[int]) -> dict[int, tuple[dict[str, float], int]]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.history import Work
+from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
@@ -32,10 +33,10 @@ from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Group
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import Insert
-from ctxchat.models.scripted import ScriptedModel, says
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
+from tests.doubles.scripted import ScriptedModel, says
 
 FRAME = 16.0
 """Milliseconds."""
@@ -141,17 +142,9 @@ def opened(database: Database, name: str, writer: Writer, prepare: bool) -> Sess
         (says("fine") for _ in range(99)), window=Window(int(raw * 1.28), "configured"), count=rough_count
     )
     options = Options(strategy="summarize", prepare=prepare, keep_recent=40, compression_trigger=0.72, soft_mark=0.5)
-    talk = Conversation(
-        stored.journal,
-        stored.state,
-        model,
-        options,
-        clock,
-        system="You help.",
-        tools=(),
-        surroundings=Nothing(),
-    )
-    return Session(talk, toolbox, gate, Compactor(talk, summariser=writer), open_model=lambda _: model)
+    arranged = Arrangement(system="You help.", surroundings=Nothing(), open_model=lambda _: model, options=options)
+    talk = Conversation(stored.journal, stored.state, model, clock, arranged, tools=())
+    return Session(talk, toolbox, Compactor(talk, summariser=writer), arranged)
 
 
 async def swapped(folder: Path, messages: int, *, prepare: bool) -> Row:
@@ -166,7 +159,7 @@ async def swapped(folder: Path, messages: int, *, prepare: bool) -> Row:
             async with background:
                 session._compactor._ahead.prepare()
                 await session._compactor._ahead._prefetch.wait()
-            assert session.ghost, "a summary stands prepared"
+            assert session.room.ghost, "a summary stands prepared"
         asked, seconds, result = writer.calls, 0.0, None
         async with Gaps() as gaps:
             start = time.perf_counter()

@@ -6,7 +6,9 @@ Reads the same events as the interface; knows no terminal beyond the two streams
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import TextIO
 
 from ctxchat.agent.session import Session
@@ -23,18 +25,35 @@ from ctxchat.core.events import (
     ToolStarted,
     TurnFinished,
 )
+from ctxchat.core.messages import Part
 from ctxchat.core.plain import clean
+from ctxchat.tools.naming import look_all, part_of
 
+UNSEEN = "this model is shown no images, only its name goes along"
 EXIT = {"done": 0, "cancelled": 130, "error": 1, "max_rounds": 1}
 
 
-async def run(session: Session, text: str, *, as_json: bool, out: TextIO, err: TextIO) -> int:
-    """Send one message and report until its turn ends; the exit code (SPEC 9). Being cancelled ends the turn first."""
+async def along(session: Session, text: str, workspace: Path, tell: Callable[[str], None]) -> tuple[Part, ...]:
+    """What goes along with a message: the files it mentions by `@path`. `tell` is told what does not. Raises StorageError."""
+    parts: list[Part] = []
+    for named in await asyncio.to_thread(look_all, text, workspace):
+        part = await part_of(named, session.attachments.save)
+        if part:
+            parts.append(part)
+        if not part or (named.kind == "image" and not session.attachments.seen):
+            tell(f"! {clean(named.name)}: {named.why or UNSEEN}")
+    return tuple(parts)
+
+
+async def run(
+    session: Session, text: str, attachments: Sequence[Part] = (), *, as_json: bool, out: TextIO, err: TextIO
+) -> int:
+    """Send one message and report until its turn ends; the exit code. Being cancelled ends the turn first."""
     reader = _JsonLines(out) if as_json else _Words(out, err)
     code = EXIT["error"]
     last: Stamped | None = None
     try:
-        async with aclosing(session.send(text)) as events:
+        async with aclosing(session.send(text, attachments)) as events:
             async for stamped in events:
                 last = stamped
                 reader.take(stamped)

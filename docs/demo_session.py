@@ -5,51 +5,77 @@ Nothing is called and nothing is waited for: the model plays a script, the clock
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
 
+from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
-from ctxchat.agent.options import Options
 from ctxchat.agent.prompts import prompt
 from ctxchat.agent.session import Session
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.budget import Window
+from ctxchat.core.calibration import level
 from ctxchat.core.events import Usage
+from ctxchat.core.figures import TokenPrice
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Changed, Measured, Named, Partial, Record, Sealed, SessionState, fold
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.search import Hit, Scope
-from ctxchat.core.tokens import Calibration
 from ctxchat.core.view import Insert
-from ctxchat.models.discovery import FoundModel
-from ctxchat.models.scripted import ScriptedModel
+from ctxchat.models.discovery import FirstLook, FoundModel
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
+from ctxchat.storage.glance import Said
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.sandbox import Sandbox
+from tests.doubles.scripted import ScriptedModel
 
 MODEL = "anthropic/claude-sonnet-4-5"
 TURNS = 46
-SUMMARY = """## Goal
-Find why the tide gauge at Pier 7 goes silent at night, and make the logger Cormorant notice it.
+FIRST = """## Goal
+Find why the tide gauge at Pier 7 goes silent at night.
+
+## Rules
+- Answer with paths and lines; times are UTC.
 
 ## Decisions
 - The gauge reports every 90 s; a gap of more than 180 s counts as a missed report (settled).
-- Cormorant restarts its serial port instead of the whole service (settled).
+- A longer read timeout on the serial port, or a restart of the service at night (open).
+
+## Progress
+- done: the log of 14 nights read; the gaps begin at 02:00
+- in progress: what else runs at 02:00
+
+## Failed attempts
+- Polling every 30 s: the hub drops every second answer.
+
+## Files
+- src/gauge.py, etc/cormorant.toml
+"""
+SECOND = """## Goal
+Find why the tide gauge at Pier 7 goes silent at night, and make the logger Cormorant notice it.
+
+## Rules
+- Answer with paths and lines; times are UTC.
+
+## Decisions
+- The gauge reports every 90 s; a gap of more than 180 s counts as a missed report (settled).
+- Cormorant opens its serial port again after three timeouts, instead of a restart (settled).
 - Whether the alarm goes to the harbour office at night (open).
 
 ## Progress
-- done: the log of 14 nights read; the gaps begin at 02:00, when the backup runs
-- in progress: `src/cormorant/port.py`, re-opening the port after three timeouts
+- done: the log of 14 nights read; the gaps begin at 02:00, when the backup takes the serial hub
+- in progress: `src/cormorant/port.py`, opening the port again
 
 ## Failed attempts
+- Polling every 30 s: the hub drops every second answer.
 - A longer read timeout (5 s, then 20 s): the gap only moved.
 
 ## Files
@@ -64,7 +90,7 @@ ASKED = (
     "Make the port open again after three timeouts.",
 )
 CALLS = (
-    ("grep", '{{"pattern": "pier-{n}", "path": "src"}}', 8),
+    ("grep", '{{"pattern": "tide gauge", "path": "."}}', 8),
     ("read_file", '{{"path": "var/log/night-{n:02d}.log", "start": 1, "end": 2000}}', 60),
     ("shell", '{{"command": "journalctl -u cormorant --since 2026-11-{n:02d}"}}', 120),
     ("read_file", '{{"path": "etc/cormorant.d/{n:02d}.toml"}}', 24),
@@ -118,12 +144,20 @@ class MemoryJournal:
     async def spill(self, name: str, text: str) -> str:
         return name
 
+    async def attach(self, name: str, data: bytes) -> str:
+        return f"attachments/{name}"
+
+    async def attached(self, path: str) -> bytes:
+        return b""
+
     async def close(self) -> None:
         return None
 
 
 class Harbour:
     """What stands around the conversation: a memory file and the date."""
+
+    troubles: Mapping[str, str] = {}
 
     async def memory(self) -> tuple[Insert, ...]:
         rules = "Answer with paths and lines. Times are UTC. Never restart Cormorant between 05:00 and 07:00.\n"
@@ -132,16 +166,19 @@ class Harbour:
     async def injected(self) -> tuple[Insert, ...]:
         return (Insert("date", "Saturday, 21 November 2026"),)
 
+    async def close(self) -> None:
+        return None
+
 
 class DemoSummariser:
-    """Writes the same summary whatever it is given."""
+    """Knows two summaries: the first, and the one that merges it."""
 
     model = "anthropic/claude-haiku-4-5"
 
     async def summarise(
         self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
     ) -> AsyncIterator[str | Usage]:
-        yield SUMMARY
+        yield SECOND if previous else FIRST
         yield Usage(prompt=61_200, completion=410, cost_usd=0.04)
 
 
@@ -156,10 +193,10 @@ def log(lines: int, turn: int) -> str:
     )
 
 
-def turn(number: int, seq: int, minute: int) -> tuple[Group, ...]:
+def turn(number: int, seq: int, minute: int, *, long: bool) -> tuple[Group, ...]:
     """A question, a call with its result, an answer."""
     name, arguments, lines = CALLS[number % len(CALLS)]
-    details = [DETAIL] * (0 if TURNS - number < 5 else 6 + number % 9)
+    details = [DETAIL] * (6 + number % 9 if long else 0)
     at, call = moment(minute), ToolCall(f"call_{number}", name, arguments.format(n=number % 28 + 1))
     messages = [
         Message(seq, "user", ASKED[number % len(ASKED)], at=at),
@@ -171,34 +208,34 @@ def turn(number: int, seq: int, minute: int) -> tuple[Group, ...]:
     return tuple(msgspec.structs.replace(group, turn=number + 1) for group in groups)
 
 
-async def demo_session(window: int = 96_000) -> Session:
+async def demo_session(window: int = 96_000, turns: int = TURNS) -> Session:
     """The session: turns, two compactions by hand on the way, and what was said since."""
     clock, model = DemoClock(), ScriptedModel((), name=MODEL, window=Window(window, "catalogue"))
     gate = Gate("ask")
     tools = standard_tools(sandbox=Sandbox(), environ={})
     toolbox = Toolbox(tools, gate, clock, workspace="/")
+    arranged = Arrangement(system=prompt("system"), surroundings=Harbour(), open_model=lambda name: model)
     talk = Conversation(
         MemoryJournal(),
         fold([Named("harbour-logger")]),
         model,
-        Options(),
         clock,
-        system=prompt("system"),
+        arranged,
         tools=toolbox.specs,
-        surroundings=Harbour(),
+        price_of=lambda model: TokenPrice(3e-6, 3e-7),
     )
-    session = Session(talk, toolbox, gate, Compactor(talk, summariser=DemoSummariser()), open_model=lambda name: model)
+    session = Session(talk, toolbox, Compactor(talk, summariser=DemoSummariser()), arranged)
     await session.measure()
-    for number in range(TURNS):
+    for number in range(turns):
         clock.minute = number * 7
-        await talk.write(Sealed(turn(number, 4 * number + 1, clock.minute)))
+        await talk.write(Sealed(turn(number, 4 * number + 1, clock.minute, long=turns - number >= 5)))
         used = (await session.measure()).used
         usage = Usage(prompt=used - 40, completion=40, cached=used * 3 // 4, cost_usd=0.021)
-        learned = Calibration(ratio=1.0, band=0.02, samples=9)
+        learned = level(1.0, band=0.02, samples=9)
         await talk.write(Measured(MODEL, usage, used, calibration=learned, at=clock.now(), turn_end=True))
         if number in (18, 33):
             clock.minute += 2
-            async with aclosing(session.free_up(await session.preview())) as events:
+            async with aclosing(session.room.free_up(await session.room.preview())) as events:
                 async for _ in events:
                     pass
     await session.measure()
@@ -217,6 +254,14 @@ class DemoServices:
 
     async def open(self, session_id: str = "") -> Session:
         return self._session
+
+    async def glance(self, session_id: str) -> Sequence[Said]:
+        groups = self._session.state.ledger.groups[-8:]
+        said = [m for g in groups for m in g.messages if m.role in ("user", "assistant") and m.text]
+        return [Said(m.role, m.text, m.at) for m in said[-4:]]
+
+    async def servers(self, wait: bool = False) -> Sequence[object]:
+        return ()
 
     async def sessions(self) -> Sequence[SessionRow]:
         state: SessionState = self._session.state
@@ -264,7 +309,10 @@ class DemoServices:
     async def fork(self, session_id: str, message_id: str = "") -> str:
         return session_id
 
-    async def warm_up(self) -> None:
+    async def first_look(self) -> FirstLook:
+        return FirstLook()
+
+    async def warm_up(self, model: str = "") -> None:
         return None
 
     async def close(self) -> None:

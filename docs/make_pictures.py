@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 os.environ["TZ"] = "UTC"
 
@@ -23,17 +24,29 @@ from textual.pilot import Pilot
 
 from ctxchat.agent.session import Session
 from ctxchat.config.files import load
-from ctxchat.config.schema import Settings
+from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.config.themes import load_themes
+from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.calibration import Calibration
+from ctxchat.core.events import ApprovalRequested
+from ctxchat.core.figures import measure
+from ctxchat.core.view import View
+from ctxchat.models.discovery import FoundModel, Offer
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.screens.agents import AgentsScreen
 from ctxchat.tui.screens.archive import ArchiveScreen
 from ctxchat.tui.screens.flight import FlightScreen
+from ctxchat.tui.screens.keys import KeysScreen
 from ctxchat.tui.screens.models import ModelsScreen
 from ctxchat.tui.screens.preview import PreviewScreen
 from ctxchat.tui.screens.search import SearchScreen
 from ctxchat.tui.screens.sessions import SessionsScreen
 from ctxchat.tui.screens.settings import SettingsScreen
+from ctxchat.tui.screens.undoing import UndoScreen
 from ctxchat.tui.screens.xray import XrayScreen
+from ctxchat.tui.widgets.composer import Composer
+from ctxchat.tui.widgets.first_choice import FirstChoice
+from ctxchat.tui.widgets.header import Heading
 
 FOLDER = Path(__file__).parent / "pictures"
 FONTS = "'Fira Code', 'DejaVu Sans Mono', monospace"
@@ -44,15 +57,31 @@ Steps = Callable[[Pilot[int], Session], Awaitable[None]]
 
 
 async def chat(pilot: Pilot[int], session: Session) -> None:
-    """The chat as it opens."""
+    """The chat as it opens; where it is wide, with the context panel beside it."""
 
 
-async def context(pilot: Pilot[int], session: Session) -> None:
-    """The context panel beside the chat, which is there by itself where it is wide."""
+async def hero(pilot: Pilot[int], session: Session) -> None:
+    """A chat a little after a compaction, with the next message half written."""
+    prompt = pilot.app.query_one(Composer).prompt
+    prompt.insert("And how often did it fail since the first of November?")
+
+
+async def approval(pilot: Pilot[int], session: Session) -> None:
+    """A command that waits for its answer."""
+    request = ApprovalRequested(
+        "c1",
+        "shell",
+        "run systemctl restart cormorant",
+        "run",
+        "systemctl restart cormorant",
+        "shell: systemctl restart cormorant",
+    )
+    await cast(CtxchatApp, pilot.app).chat.questions.ask(request)
+    await pilot.press("tab")
 
 
 async def preview(pilot: Pilot[int], session: Session) -> None:
-    pilot.app.push_screen(PreviewScreen(session, await session.preview()))
+    pilot.app.push_screen(PreviewScreen(session, await session.room.preview()))
 
 
 async def archive(pilot: Pilot[int], session: Session) -> None:
@@ -63,6 +92,23 @@ async def messages(pilot: Pilot[int], session: Session) -> None:
     await archive(pilot, session)
     await pilot.pause()
     await pilot.press("3", "enter", "down")
+
+
+async def diff(pilot: Pilot[int], session: Session) -> None:
+    await archive(pilot, session)
+    await pilot.pause()
+    await pilot.press("4")
+
+
+async def undo(pilot: Pilot[int], session: Session) -> None:
+    """The question before an undo that would fill the window too far."""
+    pilot.app.push_screen(UndoScreen(await session.changes.undoing()))
+
+
+async def undone(pilot: Pilot[int], session: Session) -> None:
+    """What is left in the archive of a pass that was undone."""
+    await session.changes.undo()
+    await archive(pilot, session)
 
 
 async def xray(pilot: Pilot[int], session: Session) -> None:
@@ -89,35 +135,93 @@ async def models(pilot: Pilot[int], session: Session) -> None:
     pilot.app.push_screen(ModelsScreen(DemoServices(session), session))
 
 
+async def first_start(pilot: Pilot[int], session: Session) -> None:
+    found = (
+        FoundModel("ollama_chat/qwen3:8b", "Ollama", True, 40_960, "loaded", 0.0, 0.0, "running at 127.0.0.1:11434"),
+        FoundModel(
+            "anthropic/claude-sonnet-4-5",
+            "Anthropic",
+            True,
+            200_000,
+            "catalogue",
+            3.0,
+            15.0,
+            "key in ANTHROPIC_API_KEY",
+        ),
+    )
+    chat = cast(CtxchatApp, pilot.app).chat
+    budget = make_budget(Window(32_768, "loaded"), 4096, 0.75, 0.5)
+    empty = measure(View((), (), (), 0, "", 0), budget, model="offline/assistant", calibration=Calibration())
+    await chat.transcript.show([], {})
+    chat.header.show(Heading(model=empty.model, mode="ask"))
+    chat.gauge.show(empty)
+    await chat.questions.choose_model(FirstChoice([Offer(model, 2 - place) for place, model in enumerate(found)]))
+    await pilot.press("tab")
+
+
 async def settings(pilot: Pilot[int], session: Session) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "config.toml"
         file.write_text("[context]\nkeep_recent = 8\n")
         read = partial(load, config=file, environ={}, known=lambda _: ())
-        pilot.app.push_screen(SettingsScreen(read, Path("config.toml"), session.figures))
+        pilot.app.push_screen(SettingsScreen(read, Path("config.toml"), session))
+        await pilot.pause()
+        await pilot.press(*["down"] * 7)
+
+
+async def keys(pilot: Pilot[int], session: Session) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "config.toml"
+        file.write_text('[keys]\nsearch = ["ctrl+r"]\n')
+        read = partial(load, config=file, environ={}, known=lambda _: ())
+        pilot.app.push_screen(KeysScreen(read, Path("config.toml"), "keys"))
         await pilot.pause()
 
 
+async def agents(pilot: Pilot[int], session: Session) -> None:
+    reviewer = AgentSettings(
+        "Reads a change and says what is wrong with it.",
+        prompt="Review the change.",
+        tools=("read_file", "grep"),
+        permissions="read-only",
+        context={"keep_recent": 30},
+    )
+    scribe = AgentSettings(
+        "Writes the documentation, on a small local model.", "ollama_chat/qwen3:8b", permissions="auto-edit"
+    )
+    pilot.app.push_screen(AgentsScreen(Settings(agents={"reviewer": reviewer, "scribe": scribe}), ""))
+    await pilot.pause()
+    await pilot.press("down")
+
+
 PICTURES: dict[str, tuple[tuple[int, int], Steps]] = {
+    "hero": ((120, 34), hero),
     "chat": ((100, 32), chat),
     "chat-small": ((80, 24), chat),
     "chat-narrow": ((40, 20), chat),
-    "context": ((120, 34), context),
+    "approval": ((100, 20), approval),
+    "first-start": ((100, 20), first_start),
+    "context": ((120, 34), chat),
     "preview": ((112, 20), preview),
     "archive": ((120, 30), archive),
     "messages": ((120, 30), messages),
+    "diff": ((120, 30), diff),
+    "undo": ((112, 12), undo),
+    "undone": ((80, 24), undone),
     "xray": ((112, 30), xray),
-    "sessions": ((112, 14), sessions),
+    "sessions": ((112, 20), sessions),
     "search": ((112, 30), search),
     "flight": ((112, 26), flight),
     "models": ((112, 14), models),
-    "settings": ((112, 30), settings),
+    "settings": ((120, 34), settings),
+    "keys": ((112, 30), keys),
+    "agents": ((100, 12), agents),
 }
 
 
 async def drawn(size: tuple[int, int], steps: Steps, theme: str = "dark", title: str = " ") -> str:
     """One picture as SVG."""
-    session = await demo_session()
+    session = await (demo_session(64_000, 36) if steps is hero else demo_session())
     themes = load_themes().themes
     app = CtxchatApp(DemoServices(session), Settings(theme=theme), themes)
     async with app.run_test(size=size) as pilot:

@@ -46,7 +46,7 @@ class Ahead:
     async def _made(self) -> Prepared | None:
         talk, summariser = self._talk, self.summariser
         changes = tuple(c.id for c in talk.ledger.changes)
-        plan = await self._planner.plan()
+        plan = await self._planner.usual()
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
         if plan is None or step is None or summariser is None:
             return None

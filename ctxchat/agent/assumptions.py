@@ -6,8 +6,8 @@ from typing import Protocol
 
 import msgspec
 
+from ctxchat.core.calibration import Calibration
 from ctxchat.core.journal import WindowLearned
-from ctxchat.core.tokens import Calibration
 
 
 class Known(msgspec.Struct, frozen=True, omit_defaults=True):

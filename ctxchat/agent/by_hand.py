@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.ledger import Change, ChangeKind, Edit, Ledger
-from ctxchat.core.messages import Group, Image, Message, Part, Text
+from ctxchat.core.ledger import Change, ChangeKind, Edit, Entry, Ledger
+from ctxchat.core.messages import Group, Image, Message, Part, Text, ToolCall
+from ctxchat.core.strategies.arguments import leads
 
 LINE = 120
 """Characters a shrunk message keeps."""
@@ -21,14 +22,16 @@ def pinned(ledger: Ledger, group_id: str, at: str) -> Change:
 
 
 def dropped(ledger: Ledger, group_id: str, at: str) -> Change:
-    """The group, whole, is shown no more."""
-    if _live(ledger, group_id).kind == "system":
+    """The group, whole, is shown no more; also one of which only a shorter form was left."""
+    entry = _entry(ledger, group_id)
+    shortened = entry.kind == "shrink" and entry.covers == (group_id,)
+    if (ledger.group(group_id) if shortened else _live(ledger, group_id)).kind == "system":
         raise LedgerError(f"{group_id} is this conversation's instructions: they stay in every request.", "Shrink it.")
     return Change(id=_next(ledger, "drop", at), kind="drop", at=at, edits=(Edit("drop", (group_id,)),))
 
 
 def shrunk(ledger: Ledger, group_id: str, at: str) -> Change:
-    """Each message of the group keeps its first line; calls keep their shape."""
+    """Each message of the group keeps its first line; calls keep their shape, with long texts in them cut."""
     group = _live(ledger, group_id)
     small = msgspec.structs.replace(group, messages=tuple(_one_line(m) for m in group.messages))
     if small == group:
@@ -97,13 +100,17 @@ def _note(ledger: Ledger, content: str | tuple[Part, ...], source: str, at: str)
 
 
 def _live(ledger: Ledger, group_id: str) -> Group:
-    group = ledger.group(group_id)
-    for entry in ledger.live():
-        if group_id in entry.covers:
-            if entry.change or entry.group is None:
-                raise LedgerError(f"{group_id} is not in the view as it was.", "Undo what replaced it, or put it back.")
-            return group
-    raise LedgerError(f"{group_id} is not in the record.")
+    entry = _entry(ledger, group_id)
+    if entry.change or entry.group is None:
+        raise LedgerError(f"{group_id} is not in the view as it was.", "Undo what replaced it, or put it back.")
+    return ledger.group(group_id)
+
+
+def _entry(ledger: Ledger, group_id: str) -> Entry:
+    entry = next((e for e in ledger.live() if group_id in e.covers), None)
+    if entry is None:
+        raise LedgerError(f"{group_id} is not in the record.")
+    return entry
 
 
 def _next(ledger: Ledger, kind: ChangeKind, at: str) -> str:
@@ -119,7 +126,11 @@ def _next(ledger: Ledger, kind: ChangeKind, at: str) -> str:
 def _one_line(message: Message) -> Message:
     text = message.text.strip()
     first = text.split("\n", 1)[0][:LINE]
+    calls = tuple(
+        ToolCall(c.id, c.name, leads(c.arguments, LINE, f"the whole in the archive as {message.id}"))
+        for c in message.calls
+    )
     if first == text:
-        return message
+        return message if calls == message.calls else msgspec.structs.replace(message, calls=calls)
     mark = f"{first} [… {len(text) - len(first):,} more characters in the archive as {message.id}]"
-    return msgspec.structs.replace(message, content=mark, reasoning=None)
+    return msgspec.structs.replace(message, content=mark, calls=calls, reasoning=None)

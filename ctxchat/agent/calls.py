@@ -5,15 +5,21 @@ Retries are for what passes by itself; an overflow, a refusal or a wrong key goe
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import cast
 
+import msgspec
+
+from ctxchat.core.calibration import Mix
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Retry
 from ctxchat.core.messages import Message, Reasoning, ToolCall
 from ctxchat.core.ports import Clock, ModelPiece, ModelPort, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
-from ctxchat.core.tokens import Count
+from ctxchat.core.usage import sound
+
+LONGEST_WAIT = 120.0
+"""Seconds a server may ask to be left alone for; with more than this it is not waited for."""
 
 
 class Draft:
@@ -62,14 +68,14 @@ class Draft:
 
 
 class Tally:
-    """Raw tokens of a reply that is arriving, counted in blocks: word by word would be too much, and slow besides."""
+    """Our count of a reply that is arriving, made in blocks: word by word would be too much, and slow besides."""
 
     BLOCK = 400
     """Characters from which a block is counted for good."""
 
-    def __init__(self, count: Count) -> None:
+    def __init__(self, count: Callable[[str], Mix]) -> None:
         self._count = count
-        self._known = 0
+        self._known = Mix()
         self._open: list[str] = []
         self._length = 0
 
@@ -78,13 +84,14 @@ class Tally:
         self._open.append(text)
         self._length += len(text)
         if self._length >= self.BLOCK:
-            self._known = self.tokens
+            self._known += self._count("".join(self._open))
             self._open, self._length = [], 0
 
     @property
-    def tokens(self) -> int:
-        """All that has come."""
-        return self._known + (self._count("".join(self._open)) if self._open else 0)
+    def mix(self) -> Mix:
+        """All that has come, a fiftieth less: the server's count at the end may add to it and takes nothing back."""
+        whole = self._known + self._count("".join(self._open)) if self._open else self._known
+        return msgspec.structs.replace(whole, words=whole.words * 49 // 50, wide=whole.wide * 49 // 50)
 
 
 def distinct(calls: tuple[ToolCall, ...], seq: int) -> tuple[ToolCall, ...]:
@@ -99,11 +106,16 @@ def distinct(calls: tuple[ToolCall, ...], seq: int) -> tuple[ToolCall, ...]:
 
 
 async def ask(
-    model: ModelPort, request: ModelRequest, clock: Clock, retries: int
+    model: ModelPort,
+    request: ModelRequest,
+    clock: Clock,
+    retries: int,
+    in_vain: Callable[[ModelError], bool] = lambda problem: False,
 ) -> AsyncGenerator[ModelPiece | Retry, None]:
     """The pieces of a reply. A passing failure before the first piece is tried again after a growing wait, told as Retry.
 
-    Raises ModelError for everything else, and when `retries` are used up.
+    Raises ModelError for everything else, when `retries` are used up or would be `in_vain`, and where the server asks for more
+    patience than anybody has.
     """
     attempt = 0
     while True:
@@ -112,23 +124,40 @@ async def ask(
             async with aclosing(cast("AsyncGenerator[ModelPiece, None]", model.stream(request))) as pieces:
                 async for piece in pieces:
                     begun = True
-                    yield piece
+                    yield _sound(piece)
             return
         except ModelError as problem:
             attempt += 1
-            if begun or not problem.transient or attempt > retries:
+            if begun or not problem.transient or attempt > retries or in_vain(problem):
+                raise
+            if problem.retry_after is not None and problem.retry_after > LONGEST_WAIT:
+                problem.hint = (
+                    f"It asks to be left alone for {_span(problem.retry_after)}. Until then try another model."
+                )
                 raise
             wait = delay(attempt, problem.retry_after, clock.seconds())
             yield Retry(attempt, wait, problem.text)
             await clock.sleep(wait)
 
 
+def _sound(piece: ModelPiece) -> ModelPiece:
+    """Whoever made the port: figures that make no sense go no further."""
+    if isinstance(piece, ReplyEnd) and piece.usage:
+        return msgspec.structs.replace(piece, usage=sound(piece.usage))
+    return piece
+
+
 def delay(attempt: int, retry_after: float | None, now: float) -> float:
-    """Seconds to wait: what the server said (at most two minutes), else 1, 2, 4, … up to 30, up to a fifth more.
+    """Seconds to wait: what the server said (at most `LONGEST_WAIT`), else 1, 2, 4, … up to 30, up to a fifth more.
 
     The spread comes from the clock's fraction, so that many clients do not return at the same moment.
     """
     if retry_after is not None:
-        return round(min(120.0, max(0.0, retry_after)), 2)
+        return round(min(LONGEST_WAIT, max(0.0, retry_after)), 2)
     base = min(30.0, 2.0 ** (attempt - 1))
     return round(base * (1 + 0.2 * (now % 1)), 2)
+
+
+def _span(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"{minutes} minutes" if minutes < 120 else f"{round(minutes / 60)} hours"

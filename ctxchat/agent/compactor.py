@@ -12,19 +12,18 @@ from contextlib import aclosing
 from ctxchat.agent.ahead import Ahead
 from ctxchat.agent.consent import Agreed, Consent
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.orders import Orders
 from ctxchat.agent.passes import Order, Pass, writing
 from ctxchat.agent.planner import Planner, Prices, Registry
 from ctxchat.agent.prefetch import Prepared
 from ctxchat.agent.preview import Preview
 from ctxchat.agent.rescue import Rescue
-from ctxchat.core.events import CompactionFinished, CompactionSuggested, Event, Notice, Usage
+from ctxchat.core.events import CompactionFinished, Event, Notice, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Spent
 from ctxchat.core.ports import Summariser
 from ctxchat.core.record import Reason
-from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import builtin_strategies
-from ctxchat.core.triggers import Due, due, overhead
 
 Events = AsyncGenerator[Event, None]
 
@@ -44,12 +43,10 @@ class Compactor:
     ) -> None:
         self._talk = conversation
         self._summariser = summariser
-        self._planner = Planner(conversation, registry, summariser.model if summariser else "", prices)
+        self._planner = Planner(conversation, registry, summariser, prices)
         self._ahead = Ahead(conversation, self._planner, summariser)
-        self._by_hooks = by_hooks
-        self._switched = False
-        self._inside = (0, 0)  # the turn, and how many passes there were inside it
         self.consent = Consent(conversation)
+        self.orders = Orders(conversation, self._planner, self.consent, by_hooks=by_hooks)
 
     # ── before a request ──
 
@@ -63,21 +60,21 @@ class Compactor:
         async with aclosing(self._as_agreed(agreed) if agreed else self._due(figures, rounds)) as events:
             async for event in events:
                 yield event
-        switched, self._switched = self._switched, False
-        if self._too_long():
-            async with aclosing(self.rescue().fit("model_switch" if switched else "context_overflow")) as events:
+        if self.orders.too_long():
+            async with aclosing(self.rescue().fit(self.orders.reason("context_overflow"))) as events:
                 async for event in events:
                     yield event
+        self.orders.room_made()
 
     async def _due(self, figures: Figures, rounds: int) -> Events:
-        standing = self._standing(figures, rounds)
+        standing = self.orders.standing(figures, rounds)
         if standing == "overhead":
             for notice in self.consent.about_overhead(figures):
                 yield notice
             return
         try:
-            order = await self._order(figures, rounds) if standing == "compact" else None
-            asked = None if order or standing == "no" else await self._suggestion(figures)
+            order = await self.orders.order(figures, rounds) if standing == "compact" else None
+            asked = None if order or standing == "no" else await self.orders.suggestion(figures)
         except Exception as problem:  # a strategy may come from a third party, or have left with its package
             for notice in self.consent.about_plan(problem):
                 yield notice
@@ -89,61 +86,8 @@ class Compactor:
         elif standing != "no":
             if not rounds:  # between rounds a recap by code goes in, which would make what is prepared worthless
                 self._ahead.prepare()
-            for event in (asked,) if asked else self._about_trigger(figures):
+            for event in (asked,) if asked else self.orders.about_trigger(figures):
                 yield event
-
-    def _standing(self, figures: Figures, rounds: int) -> Due:
-        """What is due: between two rounds the marks for that decide, since a turn is not to be interrupted for less."""
-        options = self._talk.options
-        standing = due(figures, options.soft_mark)
-        if not rounds or standing == "overhead":
-            return standing
-        if figures.pressure >= options.micro_trigger:
-            return "compact"
-        return "prepare" if standing == "compact" else standing
-
-    async def _order(self, figures: Figures, rounds: int) -> Order | None:
-        """The pass that is due now, None where nothing may or can be done."""
-        options = self._talk.options
-        if (
-            not self.consent.may_start(figures, inside=bool(rounds))
-            or len(self._talk.view.items) < options.min_messages
-        ):
-            return None
-        if self._by_hooks and not rounds:
-            return None
-        name, reason = self._inside_turn(figures) if rounds else (options.strategy, "auto")
-        plan = await self._planner.plan(name) if name else None
-        return Order(plan, "model_switch" if self._switched else reason) if plan else None
-
-    def _inside_turn(self, figures: Figures) -> tuple[str, Reason]:
-        """Strategy and reason between two rounds; no strategy where there were enough passes."""
-        options, turn = self._talk.options, self._talk.ledger.turn
-        passes = self._inside[1] if self._inside[0] == turn else 0
-        full = figures.pressure >= options.full_trigger
-        if passes >= options.reactive_per_turn:  # past the cap, but a request that cannot fit must not go out
-            return ("reactive_full", "auto") if full else ("", "auto")
-        self._inside = (turn, passes + 1)
-        return ("reactive_full", "reactive_full") if full else ("reactive_micro", "reactive_micro")
-
-    async def _suggestion(self, figures: Figures) -> CompactionSuggested | None:
-        """A question to the person, where they want to be asked and a pass would help."""
-        if due(figures) != "compact" or not self.consent.may_ask():
-            return None
-        plan = await self._planner.plan()
-        if plan is None:
-            return None
-        return CompactionSuggested(figures.used, figures.limit, figures.pressure, self._planner.after_used(plan))
-
-    def _about_trigger(self, figures: Figures) -> Sequence[Notice]:
-        return self.consent.about_trigger(figures) if due(figures) == "compact" else ()
-
-    def _too_long(self) -> bool:
-        """The conversation is longer than the whole window of a model whose window is known: in every mode it must be cut."""
-        figures = self._talk.figures
-        if figures.window_source == "assumed" or overhead(figures) >= figures.trigger_tokens:
-            return False
-        return figures.used > figures.window
 
     async def _automatic(self, order: Order, *, inside: bool = False) -> Events:
         ended = False
@@ -179,13 +123,14 @@ class Compactor:
 
     # ── another model ──
 
-    def switched(self, summariser: Summariser | None = None) -> None:
-        """The conversation goes on with another model, and `summariser`, where given, writes from now on. What does not fit
-        goes before the next request."""
-        self._switched = True
-        if summariser is not None:
-            self._summariser = self._ahead.summariser = summariser
-            self._planner.writer = summariser.model
+    def switched(self) -> None:
+        """The conversation goes on with another model from here. What does not fit goes before the next request."""
+        self.orders.switched()
+
+    def write_with(self, summariser: Summariser) -> None:
+        """Summaries are this one's from now on."""
+        self._summariser = self._ahead.summariser = summariser
+        self._planner.summariser = summariser
 
     # ── ahead of time ──
 
@@ -226,7 +171,7 @@ class Compactor:
                 "info", "The conversation has been compacted or changed since that was planned. Look again (F8)."
             )
             return
-        plan = await self._ticked(preview.plan, steps)
+        plan = await self._planner.ticked(preview.plan, steps)
         if not plan.steps:
             yield Notice("info", "No step was ticked: nothing was changed.")
             return
@@ -239,7 +184,7 @@ class Compactor:
     async def draft(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
         """The summary that a previewed pass would make, as it is written, for a person to edit. Changes nothing. Nothing
         comes where no summary is needed. Raises ModelError."""
-        plan = await self._ticked(preview.plan, steps) if preview.plan else None
+        plan = await self._planner.ticked(preview.plan, steps) if preview.plan else None
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
         if step is None or self._summariser is None:
             return
@@ -255,9 +200,6 @@ class Compactor:
             if cost:
                 self._talk.note(Spent(self._summariser.model, cost))
 
-    async def _ticked(self, plan: Plan, steps: Sequence[str] | None) -> Plan:
-        return plan if steps is None else await self._planner.ticked(plan, steps)
-
     # ── for a hook ──
 
     async def for_hook(self, strategy: str = "", instructions: str = "") -> Events:
@@ -266,7 +208,7 @@ class Compactor:
         await self._talk.refresh()
         if self.consent.standing in {"waiting", "broken"}:
             return
-        plan = await self._planner.plan(strategy, target=self._planner.goal_by_hand())
+        plan = await self._planner.usual(strategy, self._planner.goal_by_hand())
         if plan is None:
             return
         async with aclosing(self._automatic(Order(plan, "hook", instructions))) as events:

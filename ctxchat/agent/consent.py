@@ -15,7 +15,7 @@ from ctxchat.agent.guard import Guard
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionFinished, Notice
 from ctxchat.core.figures import Figures
-from ctxchat.core.triggers import OVERHEAD, overhead
+from ctxchat.core.triggers import FIXED, fixed, overhead
 
 When = Literal["now", "after"]
 """`now`: at the next place where no call is open. `after`: when the turn has ended."""
@@ -117,10 +117,15 @@ class Consent:
         """What cannot be compacted is too much already."""
         if not self.once_a_turn():
             return ()
-        parts = sorted(((figures.tokens(n), n) for n in OVERHEAD), reverse=True)
+        parts = sorted(((figures.tokens(n), n) for n in FIXED), reverse=True)
         biggest = ", ".join(f"{name} {tokens:,}" for tokens, name in parts[:3] if tokens)
-        text = f"Compaction would be in vain: {overhead(figures):,} tokens cannot be compacted ({biggest})."
-        return (Notice("warning", f"{text} Fewer tools or shorter memory files make room."),)
+        text = f"Compaction would be in vain: {fixed(figures):,} tokens cannot be compacted ({biggest})."
+        cost = fixed(figures) * figures.price.input
+        price = f" They cost ${cost:,.2f} a request." if cost >= 0.01 else ""
+        ways = "Fewer tools or shorter memory files make room."
+        if overhead(figures) < figures.trigger_tokens:
+            ways = "Unpin some of them (F4, p)."
+        return (Notice("warning", f"{text}{price} {ways}"),)
 
     def about_plan(self, problem: Exception) -> Sequence[Notice]:
         """A strategy failed, or is not there any more."""

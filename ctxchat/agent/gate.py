@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from ctxchat.agent.permissions import Judgement, judge
+from ctxchat.agent.permissions import Judgement, judge, stricter
 from ctxchat.core.access import Demand, Mode, Rule, Verdict
+from ctxchat.core.ports import ToolLeave, ToolQuestion
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -22,7 +23,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Gate:
-    """Judges calls and holds the ones that wait.
+    """Judges calls and holds the ones that wait. `rules` are those in writing; what a person says here is kept beside them.
 
     `interactive` is False where nobody can be asked: then what would ask is denied. `store` keeps a rule for good.
     """
@@ -36,18 +37,25 @@ class Gate:
         store: Callable[[Rule], Awaitable[None]] | None = None,
     ) -> None:
         self.mode: Mode = mode
-        self._rules = list(rules)
+        self.rules: Sequence[Rule] = tuple(rules)
+        self._given: list[Rule] = []
+        self._above: Gate | None = None
         self._interactive = interactive
         self._store = store
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self._questions: dict[str, ToolQuestion] = {}
 
     def judge(self, tool: str, demand: Demand) -> Judgement:
         """What mode and rules say; `ask` only where somebody can be asked."""
-        judgement = judge(tool, demand, self.mode, self._rules)
+        judgement = judge(tool, demand, self._in_force, (*self.rules, *self._given))
         if judgement.verdict == "ask" and not self._interactive:
             reason = f"Nobody can be asked here and no rule allows it: {tool} was not run."
             return Judgement("deny", "nobody to ask", reason)
         return judgement
+
+    @property
+    def _in_force(self) -> Mode:
+        return stricter(self.mode, self._above._in_force) if self._above else self.mode
 
     def open(self, call_id: str) -> asyncio.Future[Answer]:
         """A question is asked; the future is done when it is answered."""
@@ -58,6 +66,7 @@ class Gate:
     def close(self, call_id: str) -> None:
         """The question no longer matters."""
         self._waiting.pop(call_id, None)
+        self._questions.pop(call_id, None)
 
     def answer(self, call_id: str, answer: Answer) -> None:
         """A person answered; a question that is no longer open is left alone."""
@@ -65,8 +74,33 @@ class Gate:
         if future is not None and not future.done():
             future.set_result(answer)
 
+    def ask(self, call_id: str, question: ToolQuestion) -> bool:
+        """A running call has a question; False where nobody can be asked, and it is told so."""
+        if self._interactive:
+            self._questions[call_id] = question
+        else:
+            question.answered("")
+        return self._interactive
+
+    def pass_on(self, leave: ToolLeave) -> None:
+        """A call below a running one waits for a person; what they say goes to it."""
+        self.open(leave.request.call_id).add_done_callback(
+            lambda done: None if done.cancelled() else leave.answered(done.result().verdict, done.result().reason)
+        )
+
+    def below(self, mode: Mode) -> Gate:
+        """The gate of a sub-agent: never lets more through than this one does at that moment; its questions are its own."""
+        gate = Gate(mode, self.rules, interactive=self._interactive, store=self._store)
+        gate._above, gate._given = self, self._given
+        return gate
+
+    def reply(self, call_id: str, text: str) -> None:
+        """A person's word to a question that is still open; empty for none."""
+        if question := self._questions.pop(call_id, None):
+            question.answered(text)
+
     async def allow(self, rule: Rule, verdict: Verdict) -> None:
         """Remember a rule for the session, and for good where that was said."""
-        self._rules.append(rule)
+        self._given.append(rule)
         if verdict == "always" and self._store is not None:
             await self._store(rule)

@@ -6,7 +6,6 @@ decided in `core.hooks`; how a command is run is handed in.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
@@ -16,7 +15,7 @@ import msgspec
 
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
-from ctxchat.core.clip import clip
+from ctxchat.agent.hook_notes import Notes
 from ctxchat.core.errors import StorageError
 from ctxchat.core.events import (
     CompactionFinished,
@@ -29,7 +28,6 @@ from ctxchat.core.events import (
     TurnStarted,
 )
 from ctxchat.core.figures import Figures
-from ctxchat.core.grouping import single
 from ctxchat.core.hooks import (
     CompactContext,
     Hook,
@@ -41,8 +39,7 @@ from ctxchat.core.hooks import (
     Tally,
     firing,
 )
-from ctxchat.core.journal import HookFired, Sealed
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.journal import HookFired
 
 NOT_RUN = frozenset({126, 127})
 """Exit codes by which a shell says that it could not run the command."""
@@ -64,15 +61,8 @@ class CommandRunner(Protocol):
     async def __call__(self, command: str, event: bytes, seconds: float) -> Ran: ...
 
 
-class Note(msgspec.Struct, frozen=True):
-    """A text on its way into the conversation, in the name of a hook."""
-
-    hook: str
-    text: str
-
-
 class Hooks:
-    """The hooks of one session."""
+    """The hooks of one session; none is false."""
 
     def __init__(
         self, hooks: Sequence[Hook], conversation: Conversation, compactor: Compactor, run: CommandRunner
@@ -82,7 +72,7 @@ class Hooks:
         self._compactor = compactor
         self._run = run
         self._tallies: dict[str, Tally] = dict(conversation.state.hooks)
-        self._notes: list[Note] = []
+        self._notes = Notes(conversation)
         self._passes: list[Hook] = []
         self._told: set[str] = set()  # hooks whose fault was reported
         self._left_out: set[str] = set()
@@ -90,6 +80,16 @@ class Hooks:
         self._results = 0  # tokens of results that came after it
         self._calls = 0
         self._begun = False
+
+    def __len__(self) -> int:
+        return len(self._hooks)
+
+    def use(self, hooks: Sequence[Hook]) -> None:
+        """These from now on. One that was changed gets another chance, and may be reported again."""
+        same = {hook.name for hook in hooks if hook in self._hooks}
+        self._told &= same
+        self._left_out &= same
+        self._hooks = tuple(hooks)
 
     # ── what the session asks for ──
 
@@ -221,7 +221,7 @@ class Hooks:
                 return (Notice("info", text),)
             case Inject(text=text):
                 self._did(hook)
-                self._note(hook, text)
+                self._notes.add(hook.name, text)
             case CompactContext():
                 own = isinstance(event, CompactionStarted | CompactionFinished) and event.reason == "hook"
                 if not own and hook not in self._passes:  # a hook's pass calls for no other
@@ -241,7 +241,7 @@ class Hooks:
             last = ran.output.strip().rsplit("\n", 1)[-1][:SAID]
             return self._failed(hook.name, f"exit code {ran.exit_code}{': ' if last else ''}{last}")
         if action.show_output and ran.output.strip():
-            self._note(hook, f"{_head(ran.exit_code)}\n{ran.output.strip()}")
+            self._notes.add(hook.name, f"{_head(ran.exit_code)}\n{ran.output.strip()}")
         return ()
 
     async def _made_room(self, hook: Hook) -> AsyncGenerator[Event, None]:
@@ -254,35 +254,14 @@ class Hooks:
 
     async def _delivered(self) -> Sequence[Event]:
         """Notes into the record. Where the store refuses they are given up: what was said comes first."""
-        talk = self._talk
-        notes, self._notes = self._notes, []
+        notes = self._notes.taken()
         names = tuple(dict.fromkeys(note.hook for note in notes))
         try:
-            await talk.settle()
-            groups = [await self._group(note, seq) for seq, note in enumerate(notes, talk.ledger.next_seq)]
-            await talk.write(Sealed(tuple(groups)))
+            await self._notes.write(notes)
         except StorageError as problem:
             return tuple(n for name in names for n in self._failed(name, f"its note could not be written. {problem}"))
-        return (*(Notice("info", f"Hook {name}: a note went to the model.") for name in names), await talk.again())
-
-    async def _group(self, note: Note, seq: int) -> Group:
-        """The note as it enters the record; one that is too long keeps head and tail, and the whole in a file."""
-        talk = self._talk
-        text = note.text
-        cap = max(200, min(talk.options.tool_result_tokens, talk.budget.limit // 4))
-        tokens = await asyncio.to_thread(talk.meter.text, text)
-        if tokens > cap:
-            name = f"tool-results/hook-m{seq}.txt"
-            await talk.journal.spill(name, text)
-            mark = f"\n[… {{tokens}} tokens left out; full text: {name}, {tokens:,} tokens …]\n"
-            text = await asyncio.to_thread(clip, text, cap, talk.meter.text, mark)
-        content = f"[note of the hook {note.hook}]\n{text}"
-        return single("note", Message(seq, "user", content, at=talk.clock.now()), talk.ledger.turn, f"hook:{note.hook}")
-
-    def _note(self, hook: Hook, text: str) -> None:
-        """To go with the next request; the same words once, however many calls of a round led to them."""
-        if (note := Note(hook.name, text)) not in self._notes:
-            self._notes.append(note)
+        said = (Notice("info", f"Hook {name}: a note went to the model.") for name in names)
+        return (*said, await self._talk.again())
 
     def _did(self, hook: Hook) -> None:
         """Count it. It is written down with whatever comes next: now, in a round, that would forget the round's partial."""

@@ -13,7 +13,9 @@ class Options(msgspec.Struct, frozen=True):
     """Shares are of the limit, sizes in tokens, times in seconds.
 
     `tool_result_tokens` caps one result in the view (and never more than a quarter of the limit); the rest goes to a
-    file. `micro_trigger` and `full_trigger` act between the rounds of a turn, at most `reactive_per_turn` times.
+    file; the newest `recent_results` stay whole when older ones are shrunk, within `recent_result_tokens`. `micro_trigger` and
+    `full_trigger` act between the rounds of a turn, at most `reactive_per_turn` times. `section_budgets` are of single sections,
+    by name.
     """
 
     output_reserved: int = 4096
@@ -25,6 +27,8 @@ class Options(msgspec.Struct, frozen=True):
     min_messages: int = 4
     summary_max_tokens: int = 2000
     tool_result_tokens: int = 8000
+    recent_results: int = 0
+    recent_result_tokens: int = 0
     soft_mark: float = 0.60
     prepare: bool = True
     micro_trigger: float = 0.85
@@ -37,3 +41,4 @@ class Options(msgspec.Struct, frozen=True):
     max_rounds: int = 60
     retries: int = 4
     stream_figures_every: float = 0.25
+    section_budgets: dict[str, int] = {}

@@ -15,7 +15,7 @@ import msgspec
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.prefetch import Prepared
-from ctxchat.agent.trial import Trial, look_ahead, tried
+from ctxchat.agent.trial import Trial, gains, look_ahead, tried
 from ctxchat.agent.waiting import to_the_end
 from ctxchat.core.applying import groups_to_summarise
 from ctxchat.core.errors import CtxchatError
@@ -29,6 +29,7 @@ from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.summaries import too_little
 from ctxchat.core.view import View
+from ctxchat.core.words import count
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -159,14 +160,15 @@ class Pass:
 
     def _result(self, outcome: Outcome, detail: str, trial: Trial | None = None) -> CompactionFinished:
         order, talk = self._order, self._talk
-        gains = tuple(StepGain(s.name, round(s.tokens_freed * self._scale), s.groups) for s in order.plan.steps)
         after = side(talk.expected(trial.view, trial.passes), trial.view) if trial else self._before
+        freed = gains(order.plan, self._scale, self._before.used - after.used) if trial else ()
+        steps = tuple(StepGain(s.name, gain, s.groups) for s, gain in zip(order.plan.steps, freed, strict=False))
         return CompactionFinished(
             outcome=outcome,
             id=self._id,
             reason=order.reason,
             strategy=order.plan.strategy,
-            steps=gains if trial else (),
+            steps=steps,
             before=self._before,
             after=after,
             folded_messages=trial.messages if trial else 0,
@@ -231,6 +233,12 @@ def side(figures: Figures, view: View) -> SideFigures:
 
 
 def _detail(trial: Trial) -> str:
-    facts = trial.facts
-    kept = f", kept {facts.kept} of {facts.found} facts" if facts.found else ""
-    return f"{trial.messages} messages compacted{kept}"
+    return f"{count(trial.messages, 'message')} compacted{survived(trial.facts)}"
+
+
+def survived(facts: FactCount) -> str:
+    """What became of the facts, as the end of a sentence; empty where there were none."""
+    if not facts.found:
+        return ""
+    of = f"{facts.kept} of " if facts.kept < facts.found else "all " if facts.found > 1 else ""
+    return f", kept {of}{count(facts.found, 'fact')}" + (f" ({facts.near} of them one read away)" if facts.near else "")

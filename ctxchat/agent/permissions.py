@@ -41,6 +41,14 @@ def judge(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule]) -> Judge
     return Judgement("ask", "")
 
 
+_BY_STRICTNESS: tuple[Mode, ...] = ("read-only", "ask", "auto-edit", "all")
+
+
+def stricter(one: Mode, other: Mode) -> Mode:
+    """The mode that lets less through."""
+    return one if _BY_STRICTNESS.index(one) <= _BY_STRICTNESS.index(other) else other
+
+
 def _guarded(path: str) -> bool:
     """True for what decides about permissions or runs by itself: a project's own settings, git's configuration and hooks."""
     return not {".ctxchat", ".git"}.isdisjoint(path.replace("\\", "/").split("/"))

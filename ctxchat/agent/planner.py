@@ -7,19 +7,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.preview import Preview, PreviewStep
+from ctxchat.agent.estimate import estimated, unneeded
+from ctxchat.agent.passes import writing
+from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
+from ctxchat.agent.trial import gains, look_ahead
 from ctxchat.core.budget import Budget
 from ctxchat.core.errors import UsageError
-from ctxchat.core.evidence import Memory, collect
+from ctxchat.core.evidence import Memory
 from ctxchat.core.figures import Figures
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.ports import Summariser
 from ctxchat.core.strategies.base import Plan, Strategy
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.strategies.pipeline import Pipeline
+from ctxchat.core.triggers import overhead
+from ctxchat.core.view import View
 
 Registry = Callable[[PlanOptions], Mapping[str, Strategy]]
 """Every strategy by name, made with these options; plug-ins add theirs."""
@@ -30,6 +38,9 @@ Prices = Callable[[str, int, int], float]
 SUMMARY_SECONDS = 10.0
 """What a summary takes, as far as anybody can say before the first."""
 
+QUICK = 1_000
+"""Groups that code summarises in no time."""
+
 LABELS = {
     "drop_superseded": "older results of the same file or command",
     "shrink_tool_results": "old tool results to one line, text kept on disk",
@@ -37,28 +48,52 @@ LABELS = {
     "oversize": "very long messages to head and tail, text kept on disk",
     "summarize": "summary of the older part",
     "truncate": "recap of the older part, by code",
-    "sliding_window": "recap of all but the last turns",
+    "sliding_window": "all but the last turns",
     "drop_tool_calls": "old tool calls, whole",
     "token_budget": "oldest messages until it fits",
 }
 
 
+class Look(msgspec.Struct, frozen=True):
+    """What a plan is made on, taken at one moment: work in a thread must not see half of a change. `budget` in raw tokens,
+    `scale` gauge tokens for a raw one."""
+
+    view: View
+    ledger: Ledger
+    figures: Figures
+    budget: Budget
+    scale: float
+
+    @property
+    def used(self) -> int:
+        """Tokens in use without the draft."""
+        return self.figures.used - self.figures.tokens("draft")
+
+    def fits(self, plan: Plan | None) -> bool:
+        """A plan that comes down below the trigger, as far as can be told."""
+        return plan is not None and plan.after - unneeded(plan, self.ledger, self.view) < self.budget.trigger
+
+
 class Planner:
-    """Makes plans for one conversation, off the event loop. `writer` names the model that would write summaries, empty for
-    code."""
+    """Makes plans for one conversation, off the event loop. `summariser` is who would write summaries."""
 
     def __init__(
         self,
         conversation: Conversation,
         registry: Registry = builtin_strategies,
-        writer: str = "",
+        summariser: Summariser | None = None,
         prices: Prices | None = None,
     ) -> None:
         self._talk = conversation
         self._registry = registry
         self._prices = prices
         self._memory = Memory()
-        self.writer = writer
+        self.summariser = summariser
+
+    @property
+    def writer(self) -> str:
+        """The model that would write summaries, empty for code."""
+        return self.summariser.model if self.summariser else ""
 
     async def plan(
         self,
@@ -75,24 +110,45 @@ class Planner:
         UsageError for a name nobody has.
         """
         options = self.options(keep_recent, keep_turns, clip_current=clip_current)
-        return await asyncio.to_thread(self._plan, name or self._talk.options.strategy, options, target)
+        return await asyncio.to_thread(self._plan, name or self._talk.options.strategy, options, self._look(target))
 
-    def _plan(self, name: str, options: PlanOptions, target: float | None) -> Plan | None:
+    async def usual(self, name: str = "", target: float | None = None) -> Plan | None:
+        """As `plan`, with as many recent messages kept as the settings say. Where that leaves the gauge above the trigger, as
+        in a window that they alone fill, half as many stay, and so on: else the next request would ask for a pass again."""
+        return await asyncio.to_thread(self._usual, name or self._talk.options.strategy, self._look(target))
+
+    def _usual(self, name: str, look: Look) -> Plan | None:
+        keep, floor = self._talk.options.keep_recent, self._talk.options.emergency_floor
+        best = self._plan(name, self.options(), look)
+        while keep > floor and look.used >= look.figures.trigger_tokens and not look.fits(best):
+            keep = max(floor, keep // 2)
+            plan = self._plan(name, self.options(keep), look)
+            best = plan if plan is not None and (best is None or plan.after < best.after) else best
+        return best
+
+    def _plan(self, name: str, options: PlanOptions, look: Look) -> Plan | None:
         registry = self._registry(options)
         if name not in registry:
             raise UsageError(f"There is no strategy {name!r}.", f"There are: {', '.join(sorted(registry))}.")
-        return registry[name].plan(self._talk.view, self._talk.ledger, self.raw_budget(target))
+        return registry[name].plan(look.view, look.ledger, look.budget)
+
+    def _look(self, target: float | None = None) -> Look:
+        talk = self._talk
+        return Look(talk.view, talk.ledger, talk.figures, self.raw_budget(target), talk.scale)
 
     def options(
         self, keep_recent: int | None = None, keep_turns: int | None = None, *, clip_current: bool = False
     ) -> PlanOptions:
-        """What strategies are told, from the options in force."""
+        """What strategies are told, from the options in force. Where another `keep_recent` is asked for, more must go than
+        usual, so no results are kept for being recent."""
         options, usual = self._talk.options, PlanOptions()
         return PlanOptions(
             meter=self._talk.meter,
             memory=self._memory,
             keep_recent=options.keep_recent if keep_recent is None else keep_recent,
             keep_turns=usual.keep_turns if keep_turns is None else keep_turns,
+            recent_results=options.recent_results if keep_recent is None else 0,
+            recent_result_tokens=options.recent_result_tokens,
             clip_current=clip_current,
             summary_tokens=options.summary_max_tokens,
             micro_batch_groups=options.micro_batch_groups,
@@ -117,16 +173,18 @@ class Planner:
         figures = self._talk.figures
         return min(self._talk.options.target, (figures.used - figures.tokens("draft")) / figures.limit / 2)
 
-    async def ticked(self, plan: Plan, names: Sequence[str]) -> Plan:
-        """The plan with the named steps only. A pipeline plans anew: its steps build on the ones before."""
-        return await asyncio.to_thread(self._ticked, plan, names)
+    async def ticked(self, plan: Plan, names: Sequence[str] | None) -> Plan:
+        """The plan with the named steps only, all without names. A pipeline plans anew: its steps build on the ones before."""
+        if names is None:
+            return plan
+        return await asyncio.to_thread(self._ticked, plan, names, self._look())
 
-    def _ticked(self, plan: Plan, names: Sequence[str]) -> Plan:
+    def _ticked(self, plan: Plan, names: Sequence[str], look: Look) -> Plan:
         unticked = [s.name for s in plan.steps if s.name not in names]
         strategy = self._registry(self.options(plan.keep_recent)).get(plan.strategy)
         if unticked and isinstance(strategy, Pipeline):
-            budget = msgspec.structs.replace(self.raw_budget(), target=plan.after)
-            plan = strategy.without(*unticked).plan(self._talk.view, self._talk.ledger, budget) or plan
+            budget = msgspec.structs.replace(look.budget, target=plan.after)
+            plan = strategy.without(*unticked).plan(look.view, look.ledger, budget) or plan
         return msgspec.structs.replace(plan, steps=tuple(s for s in plan.steps if s.name in names))
 
     async def preview(
@@ -134,61 +192,95 @@ class Planner:
     ) -> Preview:
         """What freeing up context would do now. Raises UsageError for a strategy nobody has."""
         goal = target if target is not None else self.goal_by_hand()
-        plan = await self.plan(strategy, keep_recent=keep_recent, target=goal)
-        return await asyncio.to_thread(self._drawn, plan, instructions)
-
-    def _drawn(self, plan: Plan | None, instructions: str) -> Preview:
-        talk, figures = self._talk, self._talk.figures
-        used = figures.used - figures.tokens("draft")
+        look = self._look(goal)
+        name = strategy or self._talk.options.strategy
+        if keep_recent is None:
+            plan = await asyncio.to_thread(self._usual, name, look)
+        else:
+            plan = await asyncio.to_thread(self._plan, name, self.options(keep_recent), look)
         if plan is None:
-            return Preview(figures, used, (), None, reason=nothing_to_free(figures), instructions=instructions)
-        groups = [talk.ledger.group(g) for g in plan.covers]
-        seconds, cost = self._price(plan)
+            return Preview(look.figures, look.used, (), None, nothing_to_free(look.figures), instructions=instructions)
+        await look_ahead(self._memory, look.ledger, plan.covers)
+        text = await self._by_code(plan, instructions)
+        return await asyncio.to_thread(self._drawn, plan, look, instructions, text)
+
+    async def _by_code(self, plan: Plan, instructions: str) -> str:
+        """The summary itself where code will write it, and quickly; empty where a model will."""
+        step = next((s for s in plan.steps if s.needs_summary), None)
+        if step is None or self.summariser is None or self.writer or len(step.fold) > QUICK:
+            return ""
+        async with aclosing(writing(self._talk, step, self.summariser, instructions)) as pieces:
+            return "".join([piece async for piece in pieces if isinstance(piece, str)])
+
+    def _drawn(self, plan: Plan, look: Look, instructions: str, text: str) -> Preview:
+        talk = self._talk
+        trial = estimated(look.ledger, look.view, plan, self.options(), talk.compile, text)
+        after = talk.expected(trial.view, trial.passes).used if trial else self.after_used(plan)
+        seconds, cost = self._price(plan, look)
         return Preview(
-            before=figures,
-            after_used=self.after_used(plan),
-            steps=tuple(
-                PreviewStep(
-                    s.name, LABELS.get(s.name, s.name), round(s.tokens_freed * talk.scale), s.groups, s.needs_summary
-                )
-                for s in plan.steps
-            ),
+            before=look.figures,
+            after_used=after,
+            steps=_shown(plan, look, after),
             plan=plan,
             keep_recent=plan.keep_recent,
-            pinned=len(talk.ledger.pinned),
-            facts=len(collect(groups, None, self._memory.facts_of).facts),
+            pinned=len(look.ledger.pinned),
+            facts=trial.facts.kept if trial else 0,
             seconds=seconds,
             cost_usd=cost,
             model=self.writer,
             other_provider=bool(self.writer) and self.writer.split("/")[0] != talk.model.name.split("/")[0],
-            cache_lost=talk.state.cached,
+            cache_lost=cache_lost(plan, [step.name for step in plan.steps], look.view, look.figures),
             instructions=instructions,
-            changes=tuple(c.id for c in talk.ledger.changes),
+            changes=tuple(c.id for c in look.ledger.changes),
+            facts_found=trial.facts.found if trial else 0,
+            facts_near=trial.facts.near if trial else 0,
+            after_messages=len(trial.view.items) if trial else 0,
+            folded_messages=trial.messages if trial else 0,
         )
 
     def after_used(self, plan: Plan) -> int:
-        """Where the gauge would stand after a plan."""
-        figures = self._talk.figures
-        freed = round((plan.before - plan.after) * self._talk.scale)
+        """Where the gauge would stand after a plan, its summary as long as is to be expected. Quick; `preview` knows better."""
+        talk, figures = self._talk, self._talk.figures
+        freed = round((plan.before - plan.after + unneeded(plan, talk.ledger, talk.view)) * talk.scale)
         return max(0, figures.used - figures.tokens("draft") - freed)
 
-    def _price(self, plan: Plan) -> tuple[float, float]:
+    def _price(self, plan: Plan, look: Look) -> tuple[float, float]:
         """Seconds and US dollars that a plan's summary takes, as far as can be said: by the last one, and by the price list."""
         steps = [s for s in plan.steps if s.needs_summary]
         if not steps or not self.writer:
             return 0.1, 0.0
-        records = [c.record for c in self._talk.ledger.compactions if c.record and c.record.attempts]
+        records = [c.record for c in look.ledger.compactions if c.record and c.record.attempts]
         seconds = records[-1].seconds if records else SUMMARY_SECONDS
         folded = {name for s in steps for name in s.fold}
-        read = sum(item.tokens for item in self._talk.view.items if item.group in folded)
+        read = sum(item.tokens for item in look.view.items if item.group in folded)
         written = sum(s.summary_tokens for s in steps)
         return seconds, self._prices(self.writer, read + written, written) if self._prices else 0.0
+
+
+def _shown(plan: Plan, look: Look, after: int) -> tuple[PreviewStep, ...]:
+    """The steps as a person sees them."""
+    return tuple(
+        PreviewStep(
+            step.name,
+            LABELS.get(step.name, step.name),
+            gain,
+            step.groups,
+            step.needs_summary,
+        )
+        for step, gain in zip(plan.steps, gains(plan, look.scale, look.used - after), strict=True)
+    )
 
 
 def nothing_to_free(figures: Figures) -> str:
     """Why there is nothing to do, calmly."""
     used = figures.used - figures.tokens("draft")
-    if not used:
+    around = overhead(figures)
+    if used <= around:
         return "Nothing to free: the conversation is empty."
-    share = figures.tokens("system") + figures.tokens("tools")
-    return f"Nothing to free: system and tools hold {share:,} of {used:,} tokens. F4 shows the parts."
+    held = (
+        (around, "are around the conversation"),
+        (figures.tokens("summary"), "in the summary"),
+        (figures.tokens("pinned"), "pinned"),
+    )
+    parts = ", ".join(f"{tokens:,} {what}" for tokens, what in held if tokens)
+    return f"Nothing to free. Of {used:,} tokens, {parts}; the newest messages stay as they are."

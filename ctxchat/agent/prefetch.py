@@ -59,8 +59,9 @@ class Prefetch:
     async def _make(self, make: Callable[[], Awaitable[Prepared | None]]) -> None:
         """Nobody asked for it yet, so nobody is told when it fails, whatever the fault."""
         try:
-            self._made = await make() or self._made
-            self._failures = 0
+            made = await make()
+            if made is not None:  # nothing to make says nothing about whether making works
+                self._made, self._failures = made, 0
         except Exception:
             self._failures += 1
 

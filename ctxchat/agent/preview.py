@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.strategies.base import Plan
+from ctxchat.core.view import View
 
 
 class PreviewStep(msgspec.Struct, frozen=True):
@@ -24,7 +27,9 @@ class Preview(msgspec.Struct, frozen=True):
     Tokens as the gauge counts them; `seconds` and `cost_usd` are estimates for the summary call; `model` is who would write
     it (empty: no model), `other_provider` True when that is not the provider in use; `cache_lost` are the cached tokens that a
     rewrite of the prefix loses. `plan` is None when there is nothing to free; `reason` then says why in a sentence.
-    `changes` are the changes that were in force: the plan holds while they are.
+    `facts` are those that would be kept of `facts_found`, `facts_near` of them one read away. `after_messages` is what the view
+    would hold, `folded_messages` what would be touched for the first time. `changes` are the changes that were in force: the plan
+    holds while they are.
     """
 
     before: Figures
@@ -42,3 +47,24 @@ class Preview(msgspec.Struct, frozen=True):
     cache_lost: int = 0
     instructions: str = ""
     changes: tuple[str, ...] = ()
+    facts_found: int = 0
+    facts_near: int = 0
+    after_messages: int = 0
+    folded_messages: int = 0
+
+
+def cache_lost(plan: Plan, names: Collection[str], view: View, figures: Figures) -> int:
+    """Cached tokens that the next request pays in full again where these steps of a plan are run: those behind the first message
+    that changes. What stands before it (the system prompt, the tools) stays cached."""
+    changed = {
+        group
+        for step in plan.steps
+        if step.name in names
+        for group in (*step.fold, *(covered for edit in step.edits for covered in edit.covers))
+    }
+    first = next((place for place, item in enumerate(view.items) if item.group in changed), None)
+    if first is None or not view.raw:
+        return 0
+    before = sum(view.tool_tokens) + sum(item.tokens for item in view.items[:first])
+    cached = min(figures.cached, figures.used)
+    return max(0, cached - round(before * (figures.used - figures.tokens("draft")) / view.raw))

@@ -15,7 +15,8 @@ from ctxchat.agent.passes import Order
 from ctxchat.agent.planner import Planner
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, Event, Notice, Retry
-from ctxchat.core.overflow import is_context_overflow, output_excess, stated_window
+from ctxchat.core.figures import Figures
+from ctxchat.core.overflow import is_context_overflow, output_excess, stated_prompt, stated_window
 from ctxchat.core.record import Reason
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.summaries import too_little
@@ -69,7 +70,7 @@ class Rescue:
         """The prompt fits, so the reply may only be shorter this once; nothing is compacted."""
         self._count_call(problem)
         self.output = room
-        self._talk.streaming(0)
+        self._counted(problem)
         yield Notice("info", f"Prompt and reply together would not fit: this reply may have {room:,} tokens.")
         yield Retry(self._calls - 1, 0.0, "the output limit was too high for what the prompt leaves")
 
@@ -77,12 +78,12 @@ class Rescue:
         """One rung that made the request smaller."""
         talk = self._talk
         self._count_call(problem)
-        before, believed, raw = talk.figures, talk.window.tokens, talk.view.raw
+        before, believed, raw = self._counted(problem), talk.window.tokens, talk.view.raw
         stated = stated_window(problem)
         cautious = max(SMALLEST, int(before.used * CAUTION)) if before.used < believed else believed
         learned = stated or cautious
         if learned < believed:
-            await talk.learn_window(learned)
+            await talk.learned.learn_window(learned)
         await talk.again()
         refused = max(before.used, stated)  # the server's count may be far above ours
         goal = min(self._planner.raw_budget().trigger, int(raw * talk.budget.trigger / max(1, refused)))
@@ -99,6 +100,14 @@ class Rescue:
         what = f"its window is {known:,}, not {believed:,}. " if known < believed else ""
         yield Notice("warning", f"The server refused {before.used:,} tokens; {what}Freed {freed:,}, sent again.")
         yield Retry(self._calls - 1, 0.0, "the request was larger than the server's window")
+
+    def _counted(self, problem: ModelError) -> Figures:
+        """The gauge for what was refused: as the server counted it, where it says so, which teaches how it counts."""
+        talk = self._talk
+        counted = talk.learned.refused(stated_prompt(problem), talk.view, talk.clock.now())
+        if counted:
+            talk.note(counted)
+        return talk.streaming(0)
 
     def fit(self, reason: Reason) -> AsyncGenerator[Event, None]:
         """One rung before anything is sent, for a conversation that its window cannot hold."""

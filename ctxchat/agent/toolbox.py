@@ -6,7 +6,7 @@ Closing the generator ends what is running. Knows no tool by name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing
 from typing import cast
 
@@ -20,12 +20,24 @@ from ctxchat.core.events import (
     ApprovalResolved,
     Event,
     Notice,
+    QuestionAsked,
     ToolFinished,
     ToolProgress,
     ToolStarted,
 )
 from ctxchat.core.messages import ToolCall
-from ctxchat.core.ports import Clock, ToolContext, ToolOutput, ToolPort, ToolText
+from ctxchat.core.ports import (
+    Clock,
+    ToolContext,
+    ToolLeave,
+    ToolLimits,
+    ToolNews,
+    ToolOutput,
+    ToolPiece,
+    ToolPort,
+    ToolQuestion,
+    ToolText,
+)
 from ctxchat.core.view import ToolSpec
 
 PATIENCE = 1.0
@@ -53,23 +65,53 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Toolbox:
-    """The tools of a session behind one gate."""
+    """The tools of a session behind one gate. `guests` are those that come and go while it is open."""
 
     def __init__(
-        self, tools: Sequence[ToolPort], gate: Gate, clock: Clock, *, workspace: str, session_folder: str = ""
+        self,
+        tools: Sequence[ToolPort],
+        gate: Gate,
+        clock: Clock,
+        *,
+        workspace: str,
+        session_folder: str = "",
+        guests: Callable[[], Sequence[ToolPort]] = tuple,
     ) -> None:
-        self._tools = {tool.spec.name: tool for tool in tools}
-        self._gate = gate
+        self._own = {tool.spec.name: tool for tool in tools}
+        self._guests = guests
+        self._offered: frozenset[str] | None = None
+        self.limits = ToolLimits()
+        self.gate = gate
         self._clock = clock
         self._workspace = workspace
         self._session_folder = session_folder
-        self.begun: dict[str, str] = {}  # calls that began, by id, with what they have shown so far
-        """Ids of the calls that began to run, whatever came of them, until somebody clears it."""
+        self.begun: dict[str, str] = {}
+        """What each call has shown so far, by id, from when it began to run and whatever came of it, until somebody clears it."""
+
+    @property
+    def _tools(self) -> dict[str, ToolPort]:
+        guests = {tool.spec.name: tool for tool in self._guests()}
+        return self._own | {name: tool for name, tool in guests.items() if name not in self._own}
+
+    @property
+    def every(self) -> Sequence[str]:
+        """The names of all there are, on offer or not."""
+        return tuple(self._tools)
+
+    def offer(self, names: Collection[str] | None) -> None:
+        """From now on only these; None for all."""
+        self._offered = None if names is None else frozenset(names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those on offer, in a fixed order."""
+        return tuple(n for n in self._tools if self._offered is None or n in self._offered)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """What a model is told, in a fixed order."""
-        return tuple(tool.spec for tool in self._tools.values())
+        tools = self._tools
+        return tuple(tools[name].spec for name in self.names)
 
     async def run(self, calls: Sequence[ToolCall]) -> AsyncGenerator[Event | Outcome, None]:
         """Events as they happen; an Outcome for each call, in the order in which they end."""
@@ -97,7 +139,8 @@ class Toolbox:
 
     async def _admit(self, call: ToolCall) -> AsyncGenerator[Event | Outcome | Job, None]:
         """The call as a job, or its refusal as an outcome."""
-        context = ToolContext(call_id=call.id, workspace=self._workspace, session_folder=self._session_folder)
+        limits = self.limits
+        context = ToolContext(call.id, self._workspace, self._session_folder, limits.max_chars, limits.seconds)
         try:
             tool = self._find(call)
             arguments = self._arguments(call, tool.spec)
@@ -105,18 +148,18 @@ class Toolbox:
         except Exception as problem:  # a tool may come from a third party: its fault is a result, not our end
             yield Outcome(call, ToolOutput(_fault(call, problem), status="error"), 0.0)
             return
-        judgement = self._gate.judge(call.name, demand)
+        judgement = self.gate.judge(call.name, demand)
         if judgement.verdict == "deny":
             yield ApprovalResolved(call.id, "deny", judgement.rule)
             yield Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
             return
         if judgement.verdict == "ask":
-            future = self._gate.open(call.id)
+            future = self.gate.open(call.id)
             try:
                 yield _question(call, demand)
                 answer = await future
             finally:
-                self._gate.close(call.id)
+                self.gate.close(call.id)
             for news in await self._settled(call, demand, answer):
                 yield news
             if answer.verdict == "deny":
@@ -134,15 +177,15 @@ class Toolbox:
         rule = _rule(call, demand)
         resolved = ApprovalResolved(call.id, answer.verdict, rule.text)
         try:
-            await self._gate.allow(rule, answer.verdict)
+            await self.gate.allow(rule, answer.verdict)
         except CtxchatError as problem:
             return (Notice("warning", f"The rule holds for this session only. {problem}"), resolved)
         return (resolved,)
 
     def _find(self, call: ToolCall) -> ToolPort:
-        tool = self._tools.get(call.name)
+        tool = self._tools.get(call.name) if call.name in self.names else None
         if tool is None:
-            raise ToolError(f"There is no tool {call.name!r}.", f"Available: {', '.join(self._tools)}.")
+            raise ToolError(f"There is no tool {call.name!r}.", f"Available: {', '.join(self.names) or 'none'}.")
         return tool
 
     def _arguments(self, call: ToolCall, spec: ToolSpec) -> dict[str, object]:
@@ -178,16 +221,31 @@ class Toolbox:
         output = ToolOutput(f"{job.call.name} ended without a result.", status="error")
         try:
             running = job.tool.run(job.arguments, job.context)
-            async with aclosing(cast("AsyncGenerator[ToolText | ToolOutput, None]", running)) as pieces:
+            async with aclosing(cast("AsyncGenerator[ToolPiece, None]", running)) as pieces:
                 async for piece in pieces:
-                    if isinstance(piece, ToolText):
-                        self.begun[job.call.id] = (self.begun.get(job.call.id, "") + piece.text)[-SHOWN:]
-                        news.put_nowait(ToolProgress(job.call.id, piece.text))
-                    else:
+                    if isinstance(piece, ToolOutput):
                         output = piece
+                    elif event := self._heard(job.call.id, piece):
+                        news.put_nowait(event)
         except Exception as problem:  # as above
             output = ToolOutput(_fault(job.call, problem), status="error")
+        finally:
+            self.gate.close(job.call.id)
         news.put_nowait(Outcome(job.call, output, self._clock.seconds() - start))
+
+    def _heard(self, call_id: str, piece: ToolText | ToolQuestion | ToolLeave | ToolNews) -> Event | None:
+        """What a call at work lets be known, as an event; None where there is nobody whom it could concern."""
+        match piece:
+            case ToolText(text=text):
+                self.begun[call_id] = (self.begun.get(call_id, "") + text)[-SHOWN:]
+                return ToolProgress(call_id, text)
+            case ToolQuestion(text=text, options=options):
+                return QuestionAsked(call_id, text, options) if self.gate.ask(call_id, piece) else None
+            case ToolLeave(request=request):
+                self.gate.pass_on(piece)
+                return request
+            case ToolNews(event=event):
+                return event
 
 
 def decoded(arguments: str) -> dict[str, object] | None:

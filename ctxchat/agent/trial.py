@@ -14,7 +14,7 @@ from ctxchat.core.applying import apply_plan
 from ctxchat.core.evidence import Memory, collect, line_of, render, survival
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
-from ctxchat.core.record import FactCount
+from ctxchat.core.record import Evidence, Fact, FactCount
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.view import View, problems
@@ -82,7 +82,7 @@ def tried(
     view = compiled(after)
     covered = [ledger.group(g) for edit in change.edits for g in edit.covers]
     evidence = collect(covered, None, options.memory.facts_of)
-    facts, lost = survival(evidence, view)
+    facts, lost = _kept(evidence, view, change, ledger, options.memory)
     digest = next((e.digest for e in change.edits if e.digest), None)
     return Trial(
         change=change,
@@ -94,6 +94,26 @@ def tried(
         evidence=render(digest.evidence if digest else evidence, EVIDENCE_TOKENS, options.meter.text),
         lost=tuple(line_of(fact) for fact in lost[-LOST:]),
     )
+
+
+def gains(plan: Plan, scale: float, freed: int) -> list[int]:
+    """Tokens that each step frees as the gauge counts (`scale` to a raw token). They add up to `freed`: the rest is the
+    summary's, whose length nobody knew before, or else the last step's."""
+    found = [round(s.tokens_freed * scale) for s in plan.steps]
+    unsure = next((i for i, s in enumerate(plan.steps) if s.needs_summary), len(found) - 1)
+    rest = freed - sum(found) + found[unsure]
+    return [max(0, rest) if i == unsure else gain for i, gain in enumerate(found)]
+
+
+def _kept(
+    evidence: Evidence, view: View, change: Change, ledger: Ledger, memory: Memory
+) -> tuple[FactCount, tuple[Fact, ...]]:
+    """Facts that the view holds or has one read away, and the lost ones. What only became shorter names its whole text."""
+    held, missing = survival(evidence, view)
+    shorter = [ledger.group(g) for e in change.edits if e.kind == "shrink" and e.replacement for g in e.covers]
+    near = {(fact.kind, fact.key) for group in shorter for fact in memory.facts_of(group)}
+    lost = tuple(fact for fact in missing if (fact.kind, fact.key) not in near)
+    return FactCount(held.found, held.found - len(lost), len(missing) - len(lost)), lost
 
 
 def _fresh(ledger: Ledger, groups: list[Group]) -> tuple[Group, ...]:

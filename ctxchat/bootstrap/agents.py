@@ -12,8 +12,9 @@ from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.core.access import Mode
 
 
-def in_force(settings: Settings, flags: Flags, name: str = "") -> tuple[Settings, AgentSettings]:
-    """The settings for an agent (without a name the one the settings name, or none), and what is its alone.
+def in_force(settings: Settings, flags: Flags, name: str | None = None) -> tuple[Settings, AgentSettings]:
+    """The settings for an agent (None: the one the settings name; empty: the usual one), and what is its alone. The one resolver:
+    whoever needs the settings of an agent asks here.
 
     Raises UsageError for an unknown name.
     """

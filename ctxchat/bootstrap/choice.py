@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from ctxchat.config.schema import Settings
 from ctxchat.core.budget import Window
+from ctxchat.core.figures import TokenPrice
 from ctxchat.core.ports import ModelPort
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW, OfflineAssistant
 from ctxchat.models.process import Worker
 from ctxchat.models.tokenizers import counter
+
+if TYPE_CHECKING:
+    from ctxchat.models.settings import ModelSettings
 
 
 class Overrides(msgspec.Struct, frozen=True):
@@ -29,20 +35,28 @@ def model_port(name: str, settings: Settings, overrides: Overrides, worker: Work
             counter(OFFLINE_NAME), window=Window(window, "configured") if window else OFFLINE_WINDOW
         )
     from ctxchat.models.litellm_client import LitellmModel
+
+    return LitellmModel(settings_of(name, settings, overrides), worker)
+
+
+def settings_of(name: str, settings: Settings, overrides: Overrides) -> ModelSettings:
+    """What is set for a model that litellm reaches."""
+    from ctxchat.models.discovery import usual_base
     from ctxchat.models.settings import ModelSettings
 
-    made = ModelSettings(
+    known = settings.of_model(name)
+    return ModelSettings(
         name=name,
-        api_base=overrides.api_base or known.api_base,
+        api_base=overrides.api_base or known.api_base or usual_base(name),
         api_key_env=overrides.api_key_env or known.api_key_env,
-        window=window,
+        window=overrides.window or known.window or settings.context.max_tokens,
         max_output=known.max_output,
         timeout=known.timeout,
         extra=dict(known.extra),
         fallback=known.fallback,
         keep_reasoning=known.keep_reasoning,
+        vision=known.vision,
     )
-    return LitellmModel(made, worker)
 
 
 def price(model: str, prompt: int, completion: int) -> float:
@@ -51,3 +65,12 @@ def price(model: str, prompt: int, completion: int) -> float:
 
     known = prices(model)
     return ((known.input or 0.0) * prompt + (known.output or 0.0) * completion) / 1e6
+
+
+def token_price(model: str) -> TokenPrice:
+    """What a token of a prompt costs by litellm's price list; zeros where it has no price. Reads the list the first time."""
+    from ctxchat.models.catalogue import prices
+
+    known = prices(model)
+    new = known.input or 0.0
+    return TokenPrice(new / 1e6, (new if known.cached is None else known.cached) / 1e6)

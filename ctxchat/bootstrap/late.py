@@ -14,15 +14,20 @@ from typing import TYPE_CHECKING
 
 from ctxchat.bootstrap.agents import in_force
 from ctxchat.bootstrap.flags import Flags, settings_from
-from ctxchat.bootstrap.start import notices_of, sandbox_of, workspace_of
+from ctxchat.bootstrap.start import sandbox_of, workspace_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ctxchat.agent.session import Session
     from ctxchat.bootstrap.program import Program
+    from ctxchat.config.files import Loaded
     from ctxchat.core.messages import Group
     from ctxchat.core.search import Hit, Scope
-    from ctxchat.models.discovery import FoundModel
+    from ctxchat.models.discovery import FirstLook, FoundModel
+    from ctxchat.storage.glance import Said
     from ctxchat.storage.sessions import SessionRow
+    from ctxchat.tools.mcp.server import ServerRow
 
 FIRST_KEYS = 0.08
 """Seconds the interface has to itself after its first paint, for what was typed before there was a composer to take it."""
@@ -41,18 +46,33 @@ class LateProgram:
         gc.disable()
         self._flags = flags
         self.workspace = workspace_of(flags.cwd)
-        self._loaded = settings_from(flags, self.workspace)
-        self.settings = in_force(self._loaded.settings, flags)[0]
+        self.loaded = self.load_settings()
+        self.settings = in_force(self.loaded.settings, flags)[0]
         # Tried out beside the imports that follow; it is a process that is started and waited for.
         self._sandbox = ThreadPoolExecutor(1).submit(sandbox_of, self.settings)
         self._starting = asyncio.Lock()
         self._running: Program | None = None
         self._end = AsyncExitStack()
 
+    def load_settings(self) -> Loaded:
+        """The settings as they are on disk now, with the flags on top. Raises UsageError."""
+        return settings_from(self._flags, self.workspace)
+
+    @property
+    def settings_file(self) -> Path:
+        """The file that edits of a person go to."""
+        return self.loaded.files[0]
+
+    def adopt(self, loaded: Loaded) -> None:
+        """Edited settings, for sessions opened from now on."""
+        self.loaded = loaded
+        if self._running:
+            self._running.adopt(loaded)
+
     @property
     def notices(self) -> Sequence[str]:
         """What a person should know at the start, a sentence each."""
-        return notices_of(self._loaded)
+        return self.loaded.notices
 
     @property
     def sandboxed(self) -> bool:
@@ -66,6 +86,10 @@ class LateProgram:
     async def sessions(self) -> Sequence[SessionRow]:
         """All stored sessions, the one used last first."""
         return await (await self._program()).sessions()
+
+    async def glance(self, session_id: str) -> Sequence[Said]:
+        """What you and the model said last in a stored session, in its order."""
+        return await (await self._program()).glance(session_id)
 
     async def delete(self, session_id: str) -> None:
         """Delete a session and what belongs to it."""
@@ -89,9 +113,21 @@ class LateProgram:
         """What can be used from here."""
         return await (await self._program()).models()
 
-    async def warm_up(self) -> None:
-        """Start the model process, where the model in force needs it."""
-        await (await self._program()).warm_up()
+    async def first_look(self) -> FirstLook:
+        """What to ask where no model is set, or to say."""
+        return await (await self._program()).first_look()
+
+    async def servers(self, wait: bool = False) -> Sequence[ServerRow]:
+        """The MCP servers of the settings; with `wait` when all are up or have failed."""
+        return await (await self._program()).mcp_servers(wait)
+
+    async def switch_server(self, name: str) -> ServerRow:
+        """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""
+        return await (await self._program()).servers.switch(name)
+
+    async def warm_up(self, model: str = "") -> None:
+        """Start the model process, where this model (without a name, the one in force) needs it."""
+        await (await self._program()).warm_up(model)
 
     async def close(self) -> None:
         """End what was started. A second time does nothing."""
@@ -103,7 +139,7 @@ class LateProgram:
             if self._running is None:
                 await asyncio.sleep(FIRST_KEYS)
                 kind = await asyncio.to_thread(_program_class)
-                self._running = await self._end.enter_async_context(kind.started(self._flags))
+                self._running = await self._end.enter_async_context(kind.started(self._flags, self.loaded))
             return self._running
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 
 import msgspec
 
@@ -11,34 +12,32 @@ from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
 from ctxchat.agent.hooks import Hooks
-from ctxchat.agent.prompts import prompt
 from ctxchat.agent.session import Session
-from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.agent.toolbox import Toolbox
-from ctxchat.bootstrap.agents import in_force, unknown_tools
+from ctxchat.bootstrap.arranging import Arranging, remembered
 from ctxchat.bootstrap.assumptions import StoredAssumptions
-from ctxchat.bootstrap.choice import Overrides, price
+from ctxchat.bootstrap.choice import Overrides, price, token_price
 from ctxchat.bootstrap.clock import SystemClock
 from ctxchat.bootstrap.extensions import Extensions
-from ctxchat.bootstrap.hooks import HookCommands, hooks_of
-from ctxchat.bootstrap.options import agent_options, compiler_of
+from ctxchat.bootstrap.hooks import HookCommands
 from ctxchat.bootstrap.reading import ReadOnlyJournal
 from ctxchat.bootstrap.shared import Shared
 from ctxchat.bootstrap.strategies import with_plugins
-from ctxchat.bootstrap.surroundings import WorkspaceSurroundings
+from ctxchat.bootstrap.subagents import SubAgents
 from ctxchat.bootstrap.tools import tools_for
 from ctxchat.config import paths
-from ctxchat.config.rules import add_rule, read_rules
-from ctxchat.context.standard import standard_providers
-from ctxchat.core.access import Rule, parse_rule
+from ctxchat.config.rules import add_rule
+from ctxchat.core.access import Rule
 from ctxchat.core.errors import CtxchatError, SessionBusy
 from ctxchat.core.hooks import replaces_automatic
-from ctxchat.core.journal import SessionState
-from ctxchat.core.ports import ContextProvider, JournalPort, ModelPort, Summariser
-from ctxchat.models.offline import OfflineAssistant
-from ctxchat.models.offline.summariser import OfflineSummariser
+from ctxchat.core.journal import AgentChosen, SessionState
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.ports import JournalPort, ModelPort
+from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.storage import files, loading, sessions
 from ctxchat.storage.journal import open_journal
+from ctxchat.tools.delegating import Delegate
+from ctxchat.tools.todo import Todo, TodoList
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -51,60 +50,76 @@ class Stored(msgspec.Struct, frozen=True):
 
 
 class Opening:
-    """How sessions of a program are put together. `interactive` says that somebody can be asked."""
+    """How sessions of a program are put together. `interactive` says that somebody can be asked, `gate` is what stands between
+    a sub-agent and what it does."""
 
-    def __init__(self, shared: Shared, interactive: bool) -> None:
+    def __init__(self, shared: Shared, interactive: bool, gate: Gate | None = None) -> None:
         self._shared = shared
         self._interactive = interactive
-        self._settings, self._agent = in_force(shared.loaded.settings, shared.flags, shared.agent)
         self._extensions = Extensions()
-        self._missing: list[str] = []
         self._clock = SystemClock()
-        self._memory_file = paths.config_dir() / "AGENTS.md"
-        self._gate = Gate(
-            self._settings.permissions.mode, self._rules(), interactive=interactive, store=self._keep_rule
-        )
+        self._above = gate
+        self._notices: list[str] = []
+        self._arranging = Arranging(shared, self._extensions, ahead=interactive)
 
     async def open(self, session_id: str) -> Session:
         """A new session, or a stored one. Raises UsageError and StorageError."""
         shared = self._shared
-        session = await shared.find(session_id) if session_id else ""
-        model = shared.model(shared.flags.model or (await self._model_of(session) if session else ""))
-        if not session:
-            session = await shared.database.run(sessions.create, shared.database, model=model.name)
+        if not session_id:
+            model = self._model(None)
+            return await self._put_together(
+                await shared.database.run(sessions.create, shared.database, model=model.name)
+            )
+        return await self._put_together(await shared.find(session_id))
+
+    async def _put_together(self, session: str) -> Session:
         stored = await self._stored(session)
-        toolbox = await asyncio.to_thread(self._toolbox, session)
+        try:
+            return await self._session(session, stored)
+        except BaseException:
+            await stored.journal.close()  # or it would stay locked
+            raise
+
+    async def _session(self, session: str, stored: Stored) -> Session:
+        shared, state = self._shared, stored.state
+        agent, gone = remembered(self._arranging, state.agent)
+        model = self._model(agent, state.model)
+        settings = self._arranging.settings(agent)[0]
+        mode = settings.permissions.mode
+        gate = self._above or Gate(mode, interactive=self._interactive, store=self._keep_rule)
+        toolbox = await asyncio.to_thread(self._toolbox, session, gate, state.ledger)
+        arranged = await asyncio.to_thread(self._arranging, agent, model.name)
+        gate.rules = arranged.rules
+        toolbox.offer(arranged.tools)
+        toolbox.limits = arranged.limits
         conversation = Conversation(
             stored.journal,
-            stored.state,
+            state,
             model,
-            agent_options(self._settings, model.name, shared.flags.max_rounds, ahead=self._interactive),
             self._clock,
-            system=f"{self._instructions()}\n\nThe folder: {shared.workspace}",
+            arranged,
             tools=toolbox.specs,
-            surroundings=WorkspaceSurroundings(shared.workspace, self._memory_file, self._providers()),
-            compiler=compiler_of(self._settings),
-            transforms=self._extensions.transforms(self._settings.context.transforms),
             assumptions=StoredAssumptions(shared.database),
+            price_of=token_price,
         )
-        hooks = hooks_of(self._settings.hooks)
+        if state.agent is None and settings.agents and not state.ledger.groups:
+            conversation.owe(AgentChosen(arranged.agent))
         compactor = Compactor(
             conversation,
-            summariser=self.summariser(model),
+            summariser=arranged.summariser_of(model) if arranged.summariser_of else None,
             registry=with_plugins(),
-            by_hooks=replaces_automatic(hooks),
+            by_hooks=replaces_automatic(arranged.hooks),
             prices=price,
         )
         return Session(
             conversation,
             toolbox,
-            self._gate,
             compactor,
-            open_model=shared.model,
-            summariser_of=self.summariser,
-            hooks=Hooks(hooks, conversation, compactor, HookCommands(shared.workspace, os.environ)) if hooks else None,
+            arranged,
+            arrange=self._arranging,
+            hooks=Hooks(arranged.hooks, conversation, compactor, HookCommands(shared.workspace, os.environ)),
             read_only=stored.read_only,
-            notices=(*stored.problems, *self._extensions.problems, *self._missing),
+            notices=(*stored.problems, *gone, *self._notices, *arranged.notices),
         )
 
     async def _stored(self, session: str) -> Stored:
@@ -116,53 +131,47 @@ class Opening:
             return Stored(ReadOnlyJournal(session, str(busy)), loaded.state, str(busy), loaded.problems)
         return Stored(opened.journal, opened.state, "", opened.problems)
 
-    async def _model_of(self, session: str) -> str:
-        """The model a stored session went on with, where it can still be had."""
-        row = await self._shared.database.run(sessions.row, self._shared.database, session)
+    def _model(self, agent: str | None, stored: str = "") -> ModelPort:
+        """The model to begin with: that of the flags, else the one a stored session went on with where it can still be had, else
+        the agent's. Where somebody is there to choose another one, a name nobody serves is a notice and the offline assistant
+        answers; else UsageError."""
+        shared, settings = self._shared, self._arranging.settings(agent)[0]
+        with suppress(CtxchatError):
+            if stored and not shared.flags.model:
+                return shared.model(stored, settings=settings)
         try:
-            self._shared.model(row.model)
-        except CtxchatError:
-            return ""
-        return row.model
+            return shared.model(shared.flags.model, settings=settings)
+        except CtxchatError as problem:
+            if not self._interactive:
+                raise
+            answers = "Until then the offline assistant answers; /model shows what else is there."
+            self._notices.append(f"{problem} {answers}")
+            return shared.model(OFFLINE_NAME, Overrides(), settings)
 
-    def _toolbox(self, session: str) -> Toolbox:
+    def _toolbox(self, session: str, gate: Gate, record: Ledger) -> Toolbox:
         shared = self._shared
         folder = files.session_folder(shared.database.folder, session)
-        tools = list(tools_for(shared, session, self._memory_file, None))
+        tools = list(tools_for(shared, session, paths.config_dir() / "AGENTS.md"))
+        for todo in (tool for tool in tools if isinstance(tool, Todo)):
+            todo.resume(record.groups)
+            self._arranging.own = (TodoList(todo),)
+        if self._above is None:  # a sub-agent has none of its own
+            open_below = SubAgents(shared, session, gate, self._open_below)
+            tools.append(Delegate(open_below, {n: a.description for n, a in shared.loaded.settings.agents.items()}))
         tools += self._extensions.tools([tool.spec.name for tool in tools])
-        if (wanted := self._agent.tools) is not None:
-            self._missing = unknown_tools(self._agent, [tool.spec.name for tool in tools])
-            tools = [tool for tool in tools if tool.spec.name in wanted]
-        return Toolbox(tools, self._gate, self._clock, workspace=str(shared.workspace), session_folder=str(folder))
-
-    def _instructions(self) -> str:
-        """The agent's own, else the usual ones."""
-        return prompt("system") if self._agent.prompt is None else self._agent.prompt.strip()
-
-    def _providers(self) -> list[ContextProvider]:
-        """The providers of the settings, in their order."""
-        names, workspace = self._settings.context.providers, self._shared.workspace
-        ours = {p.source_id: p for p in standard_providers(workspace, trusted=self._shared.trusted)}
-        theirs = self._extensions.providers([n for n in names if n not in ours], workspace)
-        found = ours | theirs
-        return [found[name] for name in names if name in found]
-
-    def summariser(self, model: ModelPort) -> Summariser:
-        """Who writes summaries: the model set for it, else the one of the session; without one, sentences chosen by code."""
-        chosen = self._settings.context.summary_model
-        writer = (
-            self._shared.model(chosen.name, Overrides(chosen.api_base, chosen.api_key_env, chosen.window))
-            if chosen.name
-            else model
+        toolbox = Toolbox(
+            tools,
+            gate,
+            self._clock,
+            workspace=str(shared.workspace),
+            session_folder=str(folder),
+            guests=shared.servers.tools,
         )
-        if isinstance(writer, OfflineAssistant):
-            return OfflineSummariser(writer.count)
-        return ModelSummariser(writer, self._clock)
+        self._arranging.tools = lambda: toolbox.every
+        return toolbox
 
-    def _rules(self) -> list[Rule]:
-        stored, _ = read_rules(paths.config_dir())
-        written = [parse_rule(text) for text in self._settings.permissions.rules]
-        return [*stored, *(rule for rule in written if rule)]
+    async def _open_below(self, session: str, gate: Gate) -> Session:
+        return await Opening(self._shared, self._interactive, gate).open(session)
 
     async def _keep_rule(self, rule: Rule) -> None:
         try:

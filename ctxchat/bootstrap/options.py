@@ -21,6 +21,8 @@ def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead:
         min_messages=context.min_messages,
         summary_max_tokens=context.summary_max_tokens,
         tool_result_tokens=context.tool_results.max_tokens,
+        recent_results=context.tool_results.keep_recent,
+        recent_result_tokens=context.tool_results.max_recent_tokens,
         soft_mark=context.prepare.soft_mark,
         prepare=context.prepare.enabled and ahead,
         micro_trigger=reactive.micro_trigger,
@@ -32,6 +34,7 @@ def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead:
         emergency_calls=context.emergency.max_calls,
         max_rounds=max_rounds or settings.tools.max_rounds,
         retries=settings.of_model(model).retries,
+        section_budgets={name: section.budget for name, section in context.sections.items() if section.budget},
     )
 
 

@@ -6,20 +6,31 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
+import msgspec
+
 from ctxchat.agent.session import Session
-from ctxchat.bootstrap.agents import in_force
+from ctxchat.bootstrap.choice import Overrides, settings_of
+from ctxchat.bootstrap.first import first_look
 from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.opening import Opening
 from ctxchat.bootstrap.shared import Shared
-from ctxchat.bootstrap.start import notices_of, workspace_of
+from ctxchat.bootstrap.start import workspace_of
 from ctxchat.config import paths
+from ctxchat.config.files import Loaded
+from ctxchat.core.errors import UsageError
 from ctxchat.core.messages import Group
 from ctxchat.core.search import Hit, Scope
-from ctxchat.models.discovery import FoundModel, discover
+from ctxchat.models.catalogue import prices
+from ctxchat.models.discovery import FirstLook, FoundModel, configured, discover
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
-from ctxchat.storage import archive, sessions
+from ctxchat.storage import archive, glance, sessions
 from ctxchat.storage.database import Database
+from ctxchat.storage.glance import Said
 from ctxchat.storage.sessions import SessionRow
+from ctxchat.tools.mcp.server import ServerRow
+
+SERVERS = 15.0
+"""Seconds that MCP servers have to come up where nobody sits before it."""
 
 
 class Program(Shared):
@@ -27,10 +38,11 @@ class Program(Shared):
 
     @classmethod
     @asynccontextmanager
-    async def started(cls, flags: Flags) -> AsyncGenerator[Program, None]:
-        """A program for as long as the block lasts. Raises UsageError and StorageError."""
+    async def started(cls, flags: Flags, loaded: Loaded | None = None) -> AsyncGenerator[Program, None]:
+        """A program for as long as the block lasts; `loaded` are the settings where they have been read already. Raises
+        UsageError and StorageError."""
         workspace = workspace_of(flags.cwd)
-        loaded = settings_from(flags, workspace)
+        loaded = loaded or settings_from(flags, workspace)
         program = cls(flags, loaded, workspace, await asyncio.to_thread(Database, paths.data_dir()))
         try:
             yield program
@@ -39,15 +51,15 @@ class Program(Shared):
 
     # ── values ──
 
-    def use_agent(self, name: str) -> None:
-        """Sessions opened from now on are this agent's; without a name, the one the settings name. Raises UsageError."""
-        in_force(self.loaded.settings, self.flags, name)
-        self.agent = name
+    def adopt(self, loaded: Loaded) -> None:
+        """Edited settings, for sessions opened from now on; those that are open are told by their own `setup`."""
+        self.loaded = loaded
+        self.servers.start(loaded.settings.mcp)
 
     @property
     def notices(self) -> Sequence[str]:
         """What a person should know at the start, a sentence each."""
-        return notices_of(self.loaded)
+        return self.loaded.notices
 
     @property
     def sandboxed(self) -> bool:
@@ -59,11 +71,18 @@ class Program(Shared):
     async def open(self, session_id: str = "", *, interactive: bool = True) -> Session:
         """A new session, or a stored one by a unique beginning of its id. One that is open for writing elsewhere opens
         read-only. Raises UsageError and StorageError."""
+        self.servers.start(self.settings.mcp)
+        if not interactive:  # nobody is kept waiting who could do something else meanwhile
+            await self.servers.settled(SERVERS)
         return await Opening(self, interactive).open(session_id)
 
     async def sessions(self) -> Sequence[SessionRow]:
         """All stored sessions, the one used last first."""
         return await self.database.run(sessions.rows, self.database)
+
+    async def glance(self, session_id: str) -> Sequence[Said]:
+        """What you and the model said last in a stored session, in its order. Raises StorageError."""
+        return await self.database.run(glance.glance, self.database, session_id)
 
     async def delete(self, session_id: str) -> None:
         """The session and all that belongs to it."""
@@ -91,21 +110,56 @@ class Program(Shared):
         built_in = FoundModel(
             OFFLINE_NAME, "ctxchat", True, OFFLINE_WINDOW.tokens, OFFLINE_WINDOW.source, 0.0, 0.0, "quotes your files"
         )
-        found = await discover()
+        found = await discover(keyring=True)
         known = {row.name for row in found}
-        configured = [
-            FoundModel(name, name.partition("/")[0], True, each.window, "configured", note="in your settings")
-            for name, each in self.settings.models.items()
-            if name not in known
-        ]
-        return (built_in, *configured, *found)
+        named = [name for name in self.settings.models if name not in known and not name.startswith("offline/")]
+        mine = await asyncio.gather(*(self._configured(name) for name in named))
+        return await self._with_given((built_in, *mine, *found))
 
-    async def warm_up(self) -> None:
-        """Start the model process, where the model in force needs it."""
-        if not (self.settings.model or OFFLINE_NAME).startswith("offline/"):
+    async def _configured(self, name: str) -> FoundModel:
+        try:
+            return await configured(settings_of(name, self.settings, Overrides()))
+        except UsageError as problem:
+            return FoundModel(name, name.partition("/")[0], False, 0, "configured", note=str(problem))
+
+    async def _with_given(self, rows: Sequence[FoundModel]) -> Sequence[FoundModel]:
+        """The rows with the model in force among them as the command line has it: one that nobody else names comes first."""
+        try:
+            model = self.model()
+        except UsageError:
+            return rows
+        window = await model.window()
+        if all(row.name != model.name for row in rows):
+            costs = await asyncio.to_thread(prices, model.name)
+            name, source = model.name, window.source
+            provider = name.partition("/")[0]
+            return (
+                FoundModel(name, provider, True, window.tokens, source, costs.input, costs.output, "in force"),
+                *rows,
+            )
+        given = msgspec.structs.replace
+        return [
+            given(row, window=window.tokens, window_source=window.source) if row.name == model.name else row
+            for row in rows
+        ]
+
+    async def first_look(self) -> FirstLook:
+        """What to ask where no model is set, or to say. Asks the usual places on this machine, and nobody else."""
+        return await first_look(self.settings.model, self.database, discover)
+
+    async def mcp_servers(self, wait: bool = False) -> Sequence[ServerRow]:
+        """The MCP servers as they are; with `wait` when all are up or have failed."""
+        if wait:
+            await self.servers.settled(SERVERS)
+        return self.servers.rows
+
+    async def warm_up(self, model: str = "") -> None:
+        """Start the model process, where this model (without a name, the one in force) needs it."""
+        if not (model or self.settings.model or OFFLINE_NAME).startswith("offline/"):
             await self.worker.start()
 
     async def close(self) -> None:
         """End what was started. A second time does nothing."""
+        await self.servers.close()
         await self.worker.close()
         await asyncio.to_thread(self.database.close)

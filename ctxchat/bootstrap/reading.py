@@ -27,6 +27,14 @@ class ReadOnlyJournal:
         """Raises SessionBusy."""
         self._refuse()
 
+    async def attach(self, name: str, data: bytes) -> str:
+        """Raises SessionBusy."""
+        self._refuse()
+
+    async def attached(self, path: str) -> bytes:
+        """Nothing is sent from here, so nothing is read for it either. Raises SessionBusy."""
+        self._refuse()
+
     async def close(self) -> None:
         """There is nothing to give free."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from ctxchat.bootstrap.agents import in_force
 from ctxchat.bootstrap.choice import Overrides, model_port
 from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.servers import Servers
 from ctxchat.bootstrap.start import sandbox_of
 from ctxchat.config import files as settings_files
 from ctxchat.config import paths
@@ -33,13 +34,13 @@ class Shared:
         self.loaded = loaded
         self.workspace = workspace
         self.database = database
-        self.agent = ""
         self.worker = Worker(database.folder / "worker.log")
+        self.servers = Servers(workspace, database.folder / "mcp")
 
     @property
     def settings(self) -> Settings:
-        """As in force for the agent that was chosen."""
-        return in_force(self.loaded.settings, self.flags, self.agent)[0]
+        """As in force for the agent they name."""
+        return in_force(self.loaded.settings, self.flags)[0]
 
     @cached_property
     def sandbox(self) -> Sandbox:
@@ -51,13 +52,21 @@ class Shared:
         """The person trusts this folder's own settings."""
         return is_trusted(paths.config_dir(), self.workspace)
 
-    def model(self, name: str = "", overrides: Overrides | None = None) -> ModelPort:
-        """A model by name; without one that of the flags and settings, else the offline assistant. `overrides` stand in for
-        what the flags say of address, key and window. Raises UsageError."""
-        flags = self.flags
-        chosen = name or self.settings.model or OFFLINE_NAME
-        overrides = overrides or Overrides(flags.api_base, flags.api_key_env, flags.window)
-        return model_port(chosen, self.settings, overrides, self.worker)
+    @property
+    def given(self) -> Overrides:
+        """What the command line says of the model to begin with."""
+        return Overrides(self.flags.api_base, self.flags.api_key_env, self.flags.window)
+
+    def model(self, name: str = "", overrides: Overrides | None = None, settings: Settings | None = None) -> ModelPort:
+        """A model by name; without one that of the flags and settings, else the offline assistant. What the flags say of address,
+        key and window is about the model of the flags and settings only, unless `overrides` are handed in; `settings` are an
+        agent's where it has its own. Raises UsageError."""
+        settings = settings or self.settings
+        first = settings.model or OFFLINE_NAME
+        chosen = name or first
+        if overrides is None:
+            overrides = self.given if chosen == first else Overrides()
+        return model_port(chosen, settings, overrides, self.worker)
 
     async def newest(self) -> str:
         """The id of the session used last. Raises UsageError when there is none."""

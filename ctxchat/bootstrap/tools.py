@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from ctxchat.bootstrap.recollection import Recollection
@@ -11,18 +10,15 @@ from ctxchat.bootstrap.shared import Shared
 from ctxchat.core.ports import ToolPort
 from ctxchat.tools.catalogue import standard_tools
 
-Ask = Callable[[str, Sequence[str]], Awaitable[str]]
 
-
-def tools_for(shared: Shared, session: str, memory_file: Path, ask: Ask | None) -> tuple[ToolPort, ...]:
+def tools_for(shared: Shared, session: str, memory_file: Path) -> tuple[ToolPort, ...]:
     """Every tool the session offers, in the order a model is told of them."""
     recall = Recollection(shared.database, session)
     return standard_tools(
         sandbox=shared.sandbox,
         environ=os.environ,
         memory_file=memory_file,
-        ask=ask,
         search=recall.search,
         show=recall.show,
-        web=shared.settings.tools.web,
+        web=True,
     )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code (SPEC 9): 0 done, 1 failed, 2 wrong usage or configuration, 130 interrupted."""
+    """Run the command line; the exit code: 0 done, 1 failed, 2 wrong usage or configuration, 130 interrupted."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given:
         from ctxchat.cli.commands import run

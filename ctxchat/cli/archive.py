@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import click
 import msgspec
 
+from ctxchat.agent.changes import Changes
 from ctxchat.bootstrap.program import Program
-from ctxchat.cli.common import common_options, emit, flags, run_async, table
+from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table
 from ctxchat.cli.context import context_json
+from ctxchat.core.errors import UsageError
 from ctxchat.core.evidence import collect
+from ctxchat.core.figures import Figures
+from ctxchat.core.messages import Role
 from ctxchat.core.openai import recorded
 from ctxchat.core.plain import clean
+from ctxchat.core.search import Scope
+from ctxchat.core.words import count
 from ctxchat.storage import archive, exporting
 
 
@@ -39,10 +46,17 @@ def list_(session: str) -> None:
         emit(rows)
         return
     table(
-        ("id", "when", "why", "how", "before", "after", "messages"),
-        [(r.id, r.at[:16].replace("T", " "), r.reason, r.strategy, r.before, r.after, r.messages) for r in rows],
+        ("id", "session", "when", "why", "how", "before", "after", "messages"),
+        [
+            (r.id, r.session, r.at[:16].replace("T", " "), _why(r), r.strategy, r.before, r.after, r.messages)
+            for r in rows
+        ],
         empty="No compactions yet.",
     )
+
+
+def _why(row: archive.CompactionRow) -> str:
+    return f"{row.reason}, undone" if row.undone else row.reason
 
 
 @command.command("show")
@@ -65,6 +79,7 @@ def show(id: str) -> None:
         emit(
             {
                 "record": msgspec.to_builtins(record) if record else {"id": found.change.id},
+                "undone": found.undone,
                 "summary": record.summary if record else "",
                 "ledger": [{"kind": f.kind, "text": f.key, "value": f.value, "message": f"m{f.seq}"} for f in facts],
                 "messages": [recorded(message) for message in found.messages],
@@ -72,7 +87,8 @@ def show(id: str) -> None:
         )
         return
     if record:
-        click.echo(f"{record.id}  {record.at}  {record.reason}  {record.strategy}  {record.detail}")
+        undone = "  (undone)" if found.undone else ""
+        click.echo(clean(f"{record.id}  {record.at}  {record.reason}  {record.strategy}  {record.detail}{undone}"))
         click.echo(clean(f"\n{record.summary}\n\n{record.evidence}\n").rstrip() + "\n")
     for message in found.messages:
         calls = "".join(f"\n  calls {c.name} {c.arguments}" for c in message.calls)
@@ -82,21 +98,29 @@ def show(id: str) -> None:
 @command.command("search")
 @click.argument("query")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20)
+@click.option("--role", type=click.Choice(get_args(Role)), help="Only what was said by these; tool: results.")
+@click.option("--tool", default="", metavar="NAME", help="Only calls of this tool, and their results.")
+@click.option(
+    "--before", default="", metavar="ID", help="Only what was said before this compaction (last: the newest)."
+)
+@click.option("--after", default="", metavar="ID", help="Only what was said since this compaction (last: the newest).")
 @common_options
-def search(query: str, limit: int) -> None:
-    """Everything ever said in all sessions (or in --session)."""
+def search(query: str, limit: int, role: Role | None, tool: str, before: str, after: str) -> None:
+    """Everything ever said in all sessions (or in --session), with what putting it back would cost."""
 
     async def work() -> list[archive.Hit]:
         async with Program.started(flags()) as program:
-            database, session = program.database, await _session(program)
-            return await database.run(lambda: archive.search(database, query, session, limit=limit))
+            database = program.database
+            scope = Scope(await _session(program), role or "", tool, before, after)
+            return await database.run(lambda: archive.search(database, query, scope=scope, limit=limit))
 
     hits = run_async(work())
     if flags().json:
         emit(hits)
         return
     for hit in hits:
-        where = f"{hit.session} {hit.message} {hit.role}, {hit.tokens} tokens"
+        who = f"{hit.role}{f' ({hit.tool})' if hit.tool else ''}"
+        where = f"{hit.session} {hit.message} {who}, turn {hit.turn}, {hit.tokens:,} tokens"
         click.echo(clean(f"{where}{', put away by ' + hit.compaction if hit.compaction else ''}\n  {hit.snippet}"))
     if not hits:
         click.echo("Nothing found.", err=True)
@@ -105,21 +129,23 @@ def search(query: str, limit: int) -> None:
 @command.command("restore")
 @click.argument("id")
 @click.option("--message", default="", metavar="M", help="Put back only this message's group, as a marked quotation.")
+@click.option("--part", is_flag=True, help="Only the newest messages, as many as fit without another compaction.")
 @common_options
-def restore(id: str, message: str) -> None:
+def restore(id: str, message: str, part: bool) -> None:
     """Undo a compaction, or put one message of it back."""
+    if message and part:
+        raise UsageError("--message and --part exclude each other.", "Give one of them.")
 
     async def work() -> dict[str, object]:
         async with Program.started(flags()) as program:
-            database = program.database
-            found = await database.run(archive.show, database, id, await _session(program))
+            found = await program.database.run(archive.show, program.database, id, await _session(program))
+            group = _group(found, message) if message else ""
             session = await program.open(found.session, interactive=False)
             try:
-                if message:
-                    group = await database.run(archive.group_of, database, found.session, message)
-                    figures = await session.restore(group.id)
+                if group:
+                    figures = await session.changes.restore(group)
                 else:
-                    figures = await session.undo(found.change.id)
+                    figures = await _undone(session.changes, found, part)
                 return context_json(session.id, figures)
             finally:
                 await session.close()
@@ -128,19 +154,54 @@ def restore(id: str, message: str) -> None:
     if flags().json:
         emit(context)
     else:
-        click.echo(f"Put back: {context['used']} of {context['limit']} tokens are used now.")
+        click.echo(f"Put back: {context['used']:,} of {context['limit']:,} tokens are used now.")
+
+
+def _group(found: archive.Archived, message: str) -> str:
+    """The group of a message that a compaction put away. Raises UsageError where it did not."""
+    for group in found.groups:
+        if any(m.id == message for m in group.messages):
+            return group.id
+    raise UsageError(
+        f"Compaction {found.change.id} did not put away {message!r}.",
+        f"`ctxchat archive show {found.change.id}` lists its messages.",
+    )
+
+
+async def _undone(changes: Changes, found: archive.Archived, part: bool) -> Figures:
+    """Take it back, as far as is wanted. What does not fit is told. Raises UsageError where it was done before."""
+    if found.undone:
+        raise UsageError(f"Compaction {found.change.id} was undone already.", "Its messages are in the view.")
+    looked = await changes.undoing(found.change.id)
+    if part and not looked.fits:
+        if not looked.groups:
+            raise UsageError(f"No part of compaction {found.change.id} fits.", "--message puts one message back.")
+        narrate(f"Of {count(looked.messages, 'message')} the newest {looked.part_messages:,} can come back, and did.")
+        return await changes.undo(found.change.id, looked.groups)
+    figures = await changes.undo(found.change.id)
+    if figures.over:
+        narrate(
+            f"That is {figures.over:,} tokens too much for the window. `ctxchat compact {found.session}` frees up some."
+        )
+    elif not looked.fits:
+        narrate("The window is past its trigger: the next message will start a compaction.")
+    return figures
 
 
 @command.command("export")
-@click.argument("folder", type=click.Path(file_okay=False), default=".")
+@click.argument("folder", type=click.Path(file_okay=False), default=exporting.FOLDER)
 @common_options
 def export(folder: str) -> None:
-    """One JSON-lines file for each compaction (of --session, or of all) into FOLDER."""
+    """One JSON-lines file for each compaction (of --session, or of all) into FOLDER, `ctxchat-archive` here without one.
+
+    Nothing is overwritten: where another file stands, the new one gets a number.
+    """
+    target = Path(folder).absolute()
 
     async def work() -> list[Path]:
         async with Program.started(flags()) as program:
             session = await _session(program)
-            return await program.database.run(exporting.archive_export, program.database, Path(folder), session)
+            return await program.database.run(exporting.archive_export, program.database, target, session)
 
     written = run_async(work())
     if flags().json:
@@ -148,6 +209,7 @@ def export(folder: str) -> None:
     else:
         for path in written:
             click.echo(str(path))
+    narrate(f"{count(len(written), 'file')} in {target}" if written else "No compactions yet: nothing was written.")
 
 
 async def _session(program: Program) -> str:

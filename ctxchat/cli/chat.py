@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ctxchat.cli.ending import ended
-from ctxchat.tui.first_frame import FirstFrame
+from ctxchat.tui.first_frame import FirstFrame, in_browser
 
 if TYPE_CHECKING:
     from ctxchat.bootstrap.flags import Flags
@@ -23,7 +23,7 @@ NO_TERMINAL = (
 
 def open_chat(flags: Flags | None = None) -> int:
     """Open the interface until it is left; the exit code."""
-    if why := _no_terminal():
+    if not in_browser() and (why := _no_terminal()):
         print(NO_TERMINAL.format(why=why), file=sys.stderr)
         return 2
     return ended(lambda: _painted(flags))

@@ -15,6 +15,7 @@ from ctxchat.cli.common import common_options, emit, flags, narrate, run_async
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionFinished, Notice
 from ctxchat.core.record import FactCount, SideFigures, StepGain
+from ctxchat.core.words import count
 
 
 class _Share(click.FloatRange):
@@ -52,16 +53,18 @@ def command(
     if flags().json:
         emit({k: v for k, v in msgspec.to_builtins(result).items() if k != "type"})
     else:
-        click.echo(f"{result.outcome}: {result.before.used:,} → {result.after.used:,} tokens. {result.detail}")
+        about = "~" if dry_run and result.steps else ""
+        outcome = "would compact" if about else result.outcome
+        click.echo(f"{outcome}: {result.before.used:,} → {about}{result.after.used:,} tokens. {result.detail}")
         for step in result.steps:
-            click.echo(f"  {step.name}  −{step.tokens_freed:,}  ({step.groups} groups)")
+            click.echo(f"  {step.name}  −{about}{step.tokens_freed:,}  ({count(step.groups, 'group')})")
     click.get_current_context().exit(0 if result.outcome in {"compacted", "noop"} else 1)
 
 
 async def _compact(
     session: Session, strategy: str, keep_recent: int | None, target: float | None, instructions: str, dry_run: bool
 ) -> CompactionFinished:
-    preview = await session.preview(instructions, keep_recent, strategy=strategy, target=target)
+    preview = await session.room.preview(instructions, keep_recent, strategy=strategy, target=target)
     used, messages = preview.before.used, len(session.view.items)
     plan = preview.plan
     planned = CompactionFinished(
@@ -71,17 +74,17 @@ async def _compact(
         strategy=plan.strategy if plan else strategy,
         steps=tuple(StepGain(s.name, s.tokens_freed, s.groups) for s in preview.steps),
         before=SideFigures(used, messages),
-        after=SideFigures(preview.after_used, messages),
-        folded_messages=0,
+        after=SideFigures(preview.after_used, preview.after_messages or messages),
+        folded_messages=preview.folded_messages,
         folded_groups=len(plan.covers) if plan else 0,
-        facts=FactCount(preview.facts, preview.facts),
+        facts=FactCount(preview.facts_found, preview.facts, preview.facts_near),
         seconds=0.0,
         cost_usd=0.0,
         detail="Dry run: nothing was changed." if plan else preview.reason,
     )
     if plan is None or dry_run:
         return planned
-    async with aclosing(session.free_up(preview, reason="offline")) as events:
+    async with aclosing(session.room.free_up(preview, reason="offline")) as events:
         async for stamped in events:
             if isinstance(stamped.event, CompactionFinished):
                 planned = stamped.event

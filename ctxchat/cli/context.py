@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 import msgspec
 
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, run_async, table
 from ctxchat.core.figures import Figures
+from ctxchat.core.triggers import fixed, overhead
 
 
 @click.command("context")
 @click.argument("session", required=False, default="")
+@click.option(
+    "--draft", default="", metavar="TEXT", help="With this message about to be sent; - reads it from standard input."
+)
 @common_options
-def command(session: str) -> None:
+def command(session: str, draft: str) -> None:
     """The gauge of a session (the one used last without an id)."""
+    message = sys.stdin.read() if draft == "-" else draft
 
     async def work() -> tuple[str, Figures]:
         async with Program.started(flags()) as program:
             opened = await program.open(await program.find(session or flags().session), interactive=False)
             try:
-                return opened.id, await opened.measure()
+                measured = await opened.measure()
+                return opened.id, opened.with_draft(message) if message else measured
             finally:
                 await opened.close()
 
@@ -29,14 +37,46 @@ def command(session: str) -> None:
         emit(context_json(found, figures))
         return
     about = "~" if figures.estimated else ""
-    click.echo(f"{about}{figures.used:,} of {figures.limit:,} tokens used ({about}{figures.pressure:.0%})")
-    click.echo(f"window {figures.window:,}, {figures.window_source}; compaction from {figures.trigger_tokens:,}")
-    rows = [(s.name, f"{'~' if s.estimated and s.tokens else ''}{s.tokens:,}") for s in figures.sections]
-    table(("section", "tokens"), rows)
+    band = f", give or take {figures.band:.1%} of it" if figures.band else ""
+    click.echo(f"{about}{figures.used:,} of {figures.limit:,} tokens used ({about}{figures.pressure:.0%}){band}")
+    believed = f" instead of {figures.claimed_window:,}" if figures.claimed_window else ""
+    click.echo(
+        f"window {figures.window:,}, {figures.window_source}{believed}; compaction from {figures.trigger_tokens:,}"
+    )
+    rows = [
+        (
+            s.name,
+            f"{'~' if s.estimated and s.tokens else ''}{s.tokens:,}",
+            f"{s.budget:,}" if s.budget else "",
+            _over(s.over),
+        )
+        for s in figures.sections
+    ]
+    if any(s.budget for s in figures.sections):
+        table(("section", "tokens", "budget", ""), rows)
+    else:
+        table(("section", "tokens"), [row[:2] for row in rows])
+    if text := in_vain(figures):
+        click.echo(text, err=True)
+
+
+def _over(tokens: int) -> str:
+    return f"over by {tokens:,}" if tokens else ""
+
+
+def in_vain(figures: Figures) -> str:
+    """That no compaction could help, and why; empty where one could."""
+    if fixed(figures) < figures.trigger_tokens:
+        return ""
+    what = "system, tools and memory"
+    if overhead(figures) < figures.trigger_tokens:
+        what = f"pinned messages with {what}"
+    return f"No compaction can help: {what} hold {fixed(figures):,} of {figures.limit:,} tokens."
 
 
 def context_json(session: str, figures: Figures) -> dict[str, object]:
-    """The gauge as scripts read it."""
+    """The gauge as scripts read it: the fields of `Figures`, and for each section by how much it is over its own budget."""
     fields: dict[str, object] = msgspec.to_builtins(figures)
     fields.pop("type")
-    return {"session": session} | fields
+    sections = [msgspec.to_builtins(s) | {"over": s.over} for s in figures.sections]
+    return {"session": session} | fields | {"sections": sections, "saved_usd": round(figures.saved, 6)}

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import click
 import msgspec
 
+from ctxchat.bootstrap.checkup import answers_after
+from ctxchat.bootstrap.choice import Overrides
 from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.program import Program
 from ctxchat.bootstrap.start import workspace_of
@@ -17,6 +19,8 @@ from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.plain import clean
+from ctxchat.core.words import count
+from ctxchat.models.offline import OFFLINE_NAME
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -31,7 +35,10 @@ class Check(msgspec.Struct, frozen=True):
 @click.command("doctor")
 @common_options
 def command() -> None:
-    """Check settings, themes, store, tokenizer, model and sandbox; exit code 1 when something does not work."""
+    """Check settings, themes, store, tokenizer, sandbox and models; exit code 1 when something does not work.
+
+    Each model in use is asked for one word, which costs some twenty tokens.
+    """
     checks = run_async(_checks())
     ok = all(check.ok for check in checks)
     if flags().json:
@@ -50,13 +57,29 @@ async def _checks() -> list[Check]:
         async with Program.started(flags()) as program:
             checks.append(await _store(program))
             checks.append(await _sandbox(program))
-            checks.append(await _model(program))
+            checks += await _models(program)
+            checks += await _servers(program)
     except CtxchatError as problem:
         checks.append(Check("store", False, problem.text, problem.hint))
     checks.append(
         Check("terminal", True, "a terminal" if sys.stdout.isatty() else "no terminal here: use `ctxchat run`")
     )
     return checks
+
+
+async def _servers(program: Program) -> list[Check]:
+    """Each MCP server of the settings, started for this."""
+    program.servers.start(program.settings.mcp)
+    rows = await program.mcp_servers(wait=True)
+    return [
+        Check(
+            f"mcp {row.name}",
+            row.state != "failed",
+            row.trouble or (f"{len(row.tools)} tools" if row.state == "ready" else row.state),
+            f"See [mcp.{row.name}] in the settings: {row.where}" if row.state == "failed" else "",
+        )
+        for row in rows
+    ]
 
 
 def _settings() -> Iterator[Check]:
@@ -92,7 +115,7 @@ async def _store(program: Program) -> Check:
         return Check("store", False, "; ".join(problems), f"Backups lie in {program.database.folder / 'backups'}.")
     rows = await program.sessions()
     search = "full-text search" if program.database.fts else "search without an index (this SQLite has no FTS5)"
-    return Check("store", True, f"{program.database.path}, {len(rows)} sessions, {search}")
+    return Check("store", True, f"{program.database.path}, {count(len(rows), 'session')}, {search}")
 
 
 async def _sandbox(program: Program) -> Check:
@@ -102,11 +125,26 @@ async def _sandbox(program: Program) -> Check:
     return Check("sandbox", True, "none: shell commands run as you", "On Linux install bubblewrap to shut them in.")
 
 
-async def _model(program: Program) -> Check:
+async def _models(program: Program) -> list[Check]:
+    """The model to chat with, who answers when it fails, and who writes summaries: each is asked for a word."""
+    settings = program.settings
+    chosen, writer = settings.model or OFFLINE_NAME, settings.context.summary_model
+    written = Overrides(writer.api_base, writer.api_key_env, writer.window)
+    roles = (
+        ("model", chosen, None),
+        ("fallback model", settings.of_model(chosen).fallback, None),
+        ("summary model", writer.name, written),
+    )
+    return list(await asyncio.gather(*(_model(program, role, name, by) for role, name, by in roles if name)))
+
+
+async def _model(program: Program, role: str, name: str, overrides: Overrides | None) -> Check:
     try:
-        model = program.model()
+        model = program.model(name, overrides)
+        seconds = await answers_after(model)
         window = await model.window()
     except CtxchatError as problem:
-        return Check("model", False, problem.text, problem.hint)
+        return Check(role, False, f"{name}: {problem.text}", problem.hint)
     assumed = "Set `window` for this model, or --window." if window.source == "assumed" else ""
-    return Check("model", True, f"{model.name}, window {window.tokens:,} ({window.source})", assumed)
+    detail = f"{model.name} answered after {seconds:.1f} s, window {window.tokens:,} ({window.source})"
+    return Check(role, True, detail, assumed)

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code (SPEC 9) and, where it went wrong, one sentence for a person on standard error."""
+"""How a command ends: its exit code and, where it went wrong, one sentence for a person on standard error."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.first_frame import FirstFrame
-from ctxchat.tui.pasting import make_pastes_safe
+from ctxchat.tui.unsent.pasting import make_pastes_safe
 
 PATIENCE = 5.0
 """Seconds an orderly end may take once the terminal is gone."""
@@ -27,10 +27,14 @@ def run(program: LateProgram, session: str, first: FirstFrame) -> int:
         program.settings,
         themes.themes,
         session_id=session,
+        loaded=program.loaded,
+        load_settings=program.load_settings,
+        settings_file=program.settings_file,
         history_file=paths.data_dir() / "history.txt",
+        data_folder=paths.data_dir(),
         notices=[p.text for p in themes.problems],
     )
-    make_pastes_safe()
+    make_pastes_safe(first.early)
     first.hand_over()
     asyncio.run(_until_left(app, program.settings.interface.mouse))
     return app.return_code or 0

@@ -34,14 +34,15 @@ def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on:
     text = _message(prompt)
     chosen = msgspec.structs.replace(flags(), permissions=permissions or "", max_rounds=max_rounds or 0, cwd=cwd or "")
     from ctxchat.bootstrap.program import Program
-    from ctxchat.headless import run
+    from ctxchat.headless import along, run
 
     async def work() -> int:
         async with Program.started(chosen) as program:
             session_id = chosen.session or (await program.newest() if go_on else "")
             session = await program.open(session_id, interactive=False)
             try:
-                return await run(session, text, as_json=chosen.json, out=sys.stdout, err=sys.stderr)
+                files = await along(session, text, program.workspace, narrate)
+                return await run(session, text, files, as_json=chosen.json, out=sys.stdout, err=sys.stderr)
             finally:
                 for notice in await session.close():
                     narrate(notice.text)

@@ -12,9 +12,13 @@ from ctxchat.agent.session import Session
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table
 from ctxchat.core import openai
+from ctxchat.core.journal import SessionState
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.messages import Group
 from ctxchat.core.plain import clean
 from ctxchat.models import dialects
 from ctxchat.storage import exporting, importing, loading, sessions
+from ctxchat.storage.database import Database
 from ctxchat.storage.files import write_private
 
 ANY_PROVIDER = dialects.Dialect(
@@ -41,8 +45,18 @@ def list_() -> None:
             emit(rows)
             return
         table(
-            ("id", "updated", "messages", "used", "passes", "title"),
-            [(r.id, r.updated[:16].replace("T", " "), r.messages, r.used, r.compactions, r.title) for r in rows],
+            ("id", "updated", "messages", "used", "compactions", "title"),
+            [
+                (
+                    r.id,
+                    r.updated[:16].replace("T", " "),
+                    r.messages,
+                    f"{'~' if r.estimated else ''}{r.used}",
+                    r.compactions,
+                    r.title,
+                )
+                for r in rows
+            ],
             empty="No sessions yet.",
         )
 
@@ -85,11 +99,12 @@ def export(session: str, view: str, form: exporting.Format, output: str | None) 
             if view == "record":
                 found = await program.find(session)
                 loaded = await program.database.run(loading.load, program.database, found)
-                return exporting.export_record(loaded.state, form)
+                state = await program.database.run(_whole, program.database, found, loaded.state)
+                return exporting.export_record(state, form)
             opened = await program.open(session, interactive=False)
             try:
                 await opened.measure()
-                return _view(opened, form)
+                return await program.database.run(_view, program.database, opened, form)
             finally:
                 await opened.close()
 
@@ -101,10 +116,20 @@ def export(session: str, view: str, form: exporting.Format, output: str | None) 
         sys.stdout.write(text)
 
 
-def _view(session: Session, form: exporting.Format) -> str:
+def _whole(database: Database, session: str, state: SessionState) -> SessionState:
+    """With its images in it."""
+    ledger = Ledger(exporting.with_images(database, session, state.ledger.groups), state.ledger.changes)
+    return msgspec.structs.replace(state, ledger=ledger)
+
+
+def _view(database: Database, session: Session, form: exporting.Format) -> str:
+    shown = [Group("", "note", (item.message,)) for item in session.view.items]
+    whole = exporting.with_images(database, session.id, shown)
+    pairs = zip(session.view.items, whole, strict=True)
+    items = [msgspec.structs.replace(item, message=group.first) for item, group in pairs]
     if form != "openai":
-        return exporting.export_view(session.state, session.view.items, form)
-    messages = dialects.shape(openai.wire(session.view.items), ANY_PROVIDER)
+        return exporting.export_view(session.state, items, form)
+    messages = dialects.shape(openai.wire(items), ANY_PROVIDER)
     return exporting.dump(exporting.redacted(messages), indent=1)
 
 

@@ -10,14 +10,14 @@ from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.core.errors import UsageError
 
 
-def for_agent(settings: Settings, name: str = "") -> tuple[Settings, AgentSettings]:
+def for_agent(settings: Settings, name: str | None = None) -> tuple[Settings, AgentSettings]:
     """The settings as this agent sees them, and what is its alone (prompt, tools; None: the usual ones).
 
-    Without a name, the agent the settings name, or none: the application's own. Raises UsageError for an unknown name.
+    None is the agent the settings name; an empty name is none, the usual one. Raises UsageError for an unknown name.
     """
-    name = name or settings.agent
+    name = settings.agent if name is None else name
     if not name:
-        return settings, AgentSettings()
+        return msgspec.structs.replace(settings, agent=""), AgentSettings()
     if name not in settings.agents:
         near = nearest(name, settings.agents)
         hint = f"Did you mean {near}?" if near else f"Agents: {', '.join(settings.agents) or 'none'}."

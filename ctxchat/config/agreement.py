@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,8 @@ import msgspec
 from ctxchat.config.problems import Fault, KeyPath, key_text, nearest, shown
 from ctxchat.config.schema import DEFAULTS, ContextSettings, Settings
 from ctxchat.config.trees import Tree, get, nested, overlay
+
+_SERVER = re.compile(r"[A-Za-z0-9_-]{1,30}")
 
 _CONTEXT: dict[str, Any] = {
     "compression_trigger": DEFAULTS.context.compression_trigger,
@@ -64,6 +67,8 @@ def contradictions(settings: Settings) -> list[Fault]:
         if model.fallback == name:
             faults.append(Fault(("models", name, "fallback"), "is the model itself", "another model"))
     for name, server in settings.mcp.items():
+        if not _SERVER.fullmatch(name):  # it is part of the names of its tools, and two must not come out as one
+            faults.append(Fault(("mcp", name), "is no name for a server", "up to 30 letters, digits, - and _"))
         if bool(server.command) == bool(server.url):
             what = "has both a command and a url" if server.url else "has neither a command nor a url"
             faults.append(Fault(("mcp", name, "url" if server.url else "command"), what, "exactly one of them"))

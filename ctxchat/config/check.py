@@ -33,7 +33,7 @@ def _table(tree: Any, table: type[Table], at: KeyPath, faults: list[Fault], know
     clean: dict[str, Any] = {}
     for name, value in tree.items():
         if name not in fields:
-            faults.append(Fault((*at, name), "is unknown", "", nearest(name, fields)))
+            faults.append(Fault((*at, name), "is unknown", "", nearest(name, fields) or _below(name, table)))
             continue
         try:
             clean[name] = _value(value, fields[name].type, (*at, name), faults, known)
@@ -44,6 +44,12 @@ def _table(tree: Any, table: type[Table], at: KeyPath, faults: list[Fault], know
     if any(field.required and n not in clean for n, field in fields.items()):
         raise _Wrong
     return clean
+
+
+def _below(name: str, table: type[Table]) -> str:
+    """Where an option of this name is, one table further down (`context.keep_recent`); empty where it is not."""
+    inner = ((field, shape(member.type)) for field, member in members(table).items())
+    return next((f"{f}.{name}" for f, kind in inner if kind.kind == "table" and name in members(kind.item)), "")
 
 
 def _value(value: Any, tp: Any, at: KeyPath, faults: list[Fault], known: KnownNames) -> Any:

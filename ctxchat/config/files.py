@@ -17,21 +17,27 @@ from ctxchat.config.agreement import build
 from ctxchat.config.atomic import write_text
 from ctxchat.config.check import KnownNames
 from ctxchat.config.layers import Layer, Origin, agreeing, environment_layer, file_layer, flags_layer
+from ctxchat.config.lines import parse_key
 from ctxchat.config.merge import leaves, merge, split_trust
 from ctxchat.config.options import find
 from ctxchat.config.problems import KeyPath, Problem, key_text
 from ctxchat.config.schema import Settings
+from ctxchat.config.trees import Tree, get
 from ctxchat.config.trust import is_trusted, trusted_folders
 
 DEFAULT = Origin("default")
+
+MOST_TOLD = 4
+"""Problems that are told at the start, one by one; there may be hundreds in a file that is something else."""
 
 
 class Loaded(msgspec.Struct, frozen=True):
     """The settings in force and where they come from.
 
     `origins` holds every dotted key that somebody set. `problems` are all there are, at once. `keys` are the keys in
-    force. `untrusted` are the keys of the project's file that do not count because its folder is not trusted. `files`
-    are the ones to watch for edits, whether they exist or not.
+    force. `untrusted` are the keys of the project's file that do not count because its folder is not trusted, and `held` their
+    values. `files` are the ones to watch for edits, whether they exist or not. `broken` are the problems that a file cannot be
+    used as it is for: the person's own then does not count, and a project's only in part.
     """
 
     settings: Settings
@@ -40,6 +46,8 @@ class Loaded(msgspec.Struct, frozen=True):
     keys: keys.KeyMap
     untrusted: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
+    held: Tree = {}
+    broken: tuple[Problem, ...] = ()
 
     def origin(self, key: str) -> Origin:
         """Who set this dotted key."""
@@ -48,11 +56,14 @@ class Loaded(msgspec.Struct, frozen=True):
     @property
     def notices(self) -> tuple[str, ...]:
         """Everything a person should be told at the start, a sentence each, with its remedy."""
-        told = [p.text for p in self.problems]
+        told = [p.brief for p in self.problems[:MOST_TOLD]]
+        if more := len(self.problems) - len(told):
+            told.append(f"And {more} more: `ctxchat config check` lists them all.")
         if any(o.layer == "last good" for o in self.origins.values()):
             told.append("Using the last good settings until the file is mended.")
         if self.untrusted:
-            told.append(f"{self.files[-1]}: not in force until you trust this folder: {', '.join(self.untrusted)}")
+            keys = ", ".join(self.untrusted)
+            told.append(f"{self.files[1]}: not in force until you trust this folder (/trust): {keys}")
         return tuple(told)
 
 
@@ -74,7 +85,7 @@ def load(
     folder = paths.config_dir(environ)
     backup = None if config else paths.data_dir(environ) / "last-good-config.toml"
     user = config or paths.user_file(folder)
-    project, untrusted = _project_layer(workspace, folder, known)
+    project, untrusted, held = _project_layer(workspace, folder, known)
     above = (project, environment_layer(environ, known), flags_layer(flags or {}, known))
     layers = [_user_layer(user, backup, known, missing_is_wrong=config is not None)]
     tree = layers[0].tree
@@ -86,10 +97,13 @@ def load(
     keymap = keys.resolve(settings.keys, settings.interface.keys)
     problems = [p for layer in layers for p in layer.problems]
     problems += [_placed(p, origins) for p in keymap.problems]
+    if no_theme := unknown_theme(settings.theme, folder):
+        problems.append(_placed(no_theme, origins))
     if trouble := trusted_folders(folder)[1]:
         problems.append(trouble)
     watched = (user,) if workspace is None else (user, paths.project_file(workspace))
-    return Loaded(settings, origins, tuple(problems), keymap, untrusted, watched)
+    broken = (*layers[0].problems, *layers[1].problems)
+    return Loaded(settings, origins, tuple(problems), keymap, untrusted, watched, held, broken)
 
 
 def changes(before: Settings, after: Settings) -> tuple[tuple[str, object, object], ...]:
@@ -133,16 +147,27 @@ def _remember(layer: Layer, backup: Path) -> None:
         write_text(backup, layer.text)
 
 
-def _project_layer(workspace: Path | None, folder: Path, known: KnownNames) -> tuple[Layer, tuple[str, ...]]:
+def _project_layer(workspace: Path | None, folder: Path, known: KnownNames) -> tuple[Layer, tuple[str, ...], Tree]:
     if workspace is None:
-        return Layer({}, (), lambda _: DEFAULT), ()
+        return Layer({}, (), lambda _: DEFAULT), (), {}
     layer = file_layer("project", paths.project_file(workspace), known)
     if not layer.tree or is_trusted(folder, workspace):
-        return layer, ()
+        return layer, (), {}
     harmless, held = split_trust(layer.tree)
-    return msgspec.structs.replace(layer, tree=harmless), held
+    return msgspec.structs.replace(layer, tree=harmless), held, {key: get(layer.tree, parse_key(key)) for key in held}
+
+
+def unknown_theme(name: str, folder: Path) -> Problem | None:
+    """What is wrong with a theme's name that nothing is called by. Reads theme files only where ours have none of that name."""
+    if name.isprintable() and not set(name) & set("/\\.") and (paths.shipped() / "themes" / f"{name}.toml").is_file():
+        return None
+    from ctxchat.config.themes import load_themes
+
+    return load_themes(folder).unknown(name)
 
 
 def _placed(problem: Problem, origins: Mapping[str, Origin]) -> Problem:
-    at = origins.get(problem.key, origins.get("interface.keys", DEFAULT))
+    at = origins.get(
+        problem.key, origins.get("interface.keys", DEFAULT) if problem.key.startswith("keys.") else DEFAULT
+    )
     return msgspec.structs.replace(problem, file=at.place, line=at.line)

@@ -17,19 +17,33 @@ ActionId = Literal[
     "archive",
     "xray",
     "free_up",
+    "compact",
     "undo_compaction",
+    "redo",
+    "reinsert",
     "search",
+    "flight",
     "sessions",
     "new_session",
+    "branch",
+    "rename",
     "models",
+    "agents",
+    "servers",
     "mode",
     "settings",
+    "trust",
     "themes",
+    "keys",
     "help",
     "palette",
     "toggle_details",
     "copy_last",
+    "export",
+    "paste_image",
     "editor",
+    "stop",
+    "continue",
     "scroll_up",
     "scroll_down",
     "quit",
@@ -37,7 +51,7 @@ ActionId = Literal[
 
 ACTION_IDS: tuple[ActionId, ...] = get_args(ActionId)
 
-Preset = Literal["standard", "no-function-keys"]
+Preset = Literal["standard", "no-function-keys", "no-alt-keys"]
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -56,19 +70,33 @@ ACTIONS: tuple[Action, ...] = (
     Action("archive", ("f3",), "Archive: every compaction, and what it put away"),
     Action("xray", ("f4",), "X-ray: every message and its price in tokens"),
     Action("free_up", ("f8",), "Free up context, with a preview first"),
-    Action("undo_compaction", ("alt+u",), "Undo the last compaction"),
+    Action("compact", ("shift+f8",), "Compact now, without the preview"),
+    Action("undo_compaction", ("alt+u",), "Undo the last compaction or change by hand"),
+    Action("redo", ("alt+z",), "Redo what was undone last, exactly as it was"),
+    Action("reinsert", ("alt+i",), "Put back the facts that the last compaction lost"),
     Action("search", ("ctrl+f",), "Search everything ever said"),
+    Action("flight", ("alt+l",), "Flight recorder: the fill over time, every pass, a report"),
     Action("sessions", ("f9",), "Sessions: open, rename, delete, branch"),
     Action("new_session", ("ctrl+n",), "A new session"),
+    Action("branch", ("alt+g",), "Branch: go on in a copy of this session"),
+    Action("rename", ("alt+r",), "Rename this session"),
     Action("models", ("f10",), "Models: choose another one"),
+    Action("agents", ("alt+a",), "Agents: go on as another one"),
+    Action("servers", ("alt+v",), "MCP servers: their tools and what they cost"),
     Action("mode", ("shift+tab",), "The next permission mode"),
     Action("settings", ("f12",), "Settings"),
+    Action("trust", ("alt+y",), "Trust the settings of this folder"),
     Action("themes", ("alt+t",), "Themes, with a preview"),
-    Action("help", ("f1",), "Help and all keys"),
+    Action("keys", ("alt+k",), "Keys: which there are, and other ones"),
+    Action("help", ("f1",), "Help: commands, keys, the gauge"),
     Action("palette", ("ctrl+p",), "All commands"),
     Action("toggle_details", ("ctrl+o",), "Fold or unfold reasoning and tool output"),
     Action("copy_last", ("alt+c",), "Copy the last answer"),
+    Action("export", ("alt+e",), "Write the conversation to a Markdown file"),
+    Action("paste_image", ("alt+p",), "Attach the image that is on the clipboard"),
     Action("editor", ("ctrl+g",), "Write the message in your own editor"),
+    Action("stop", ("alt+x",), "Stop the work under way"),
+    Action("continue", ("alt+n",), "Continue a reply or a turn that broke off"),
     Action("scroll_up", ("pageup",), "Scroll the conversation up"),
     Action("scroll_down", ("pagedown",), "Scroll the conversation down"),
     Action("quit", ("ctrl+q",), "Quit"),
@@ -77,14 +105,35 @@ ACTIONS: tuple[Action, ...] = (
 PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
     "standard": {},
     "no-function-keys": {
-        "context": ("alt+2",),
-        "archive": ("alt+3",),
-        "xray": ("alt+4",),
-        "free_up": ("alt+f",),
+        "context": ("alt+d",),
+        "archive": ("alt+j",),
+        "xray": ("alt+q",),
+        "free_up": ("alt+w",),
+        "compact": ("alt+c",),
+        "copy_last": ("alt+o",),
         "sessions": ("alt+s",),
         "models": ("alt+m",),
-        "settings": ("alt+comma",),
+        "settings": ("alt+i",),
+        "reinsert": ("ctrl+r",),
         "help": ("alt+h",),
+    },
+    "no-alt-keys": {
+        "undo_compaction": ("ctrl+r",),
+        "redo": ("shift+f11",),
+        "reinsert": ("f11",),
+        "flight": ("shift+f4",),
+        "branch": ("shift+f9",),
+        "rename": ("ctrl+b",),
+        "agents": ("shift+f10",),
+        "servers": ("shift+f7",),
+        "trust": ("shift+f12",),
+        "themes": ("ctrl+t",),
+        "keys": ("shift+f1",),
+        "copy_last": ("ctrl+l",),
+        "export": ("shift+f6",),
+        "paste_image": ("shift+f5",),
+        "stop": ("ctrl+s",),
+        "continue": ("shift+f2",),
     },
 }
 
@@ -94,13 +143,16 @@ SWALLOWED = frozenset({f"ctrl+{c}" for c in "aewdxcvukzy"} | {"f5", "f6", "f7"})
 _SAME = {"ctrl+m": "enter", "ctrl+i": "tab", "ctrl+h": "backspace", "ctrl+left_square_bracket": "escape"}
 """Keys that most terminals send as another one."""
 
+
 _MODIFIERS = frozenset({"ctrl", "shift", "alt", "super", "meta", "hyper"})
-_WORDS = """escape enter tab space backspace delete insert home end pageup pagedown up down left right comma full_stop
-slash backslash minus plus equals_sign semicolon colon question_mark exclamation_mark left_square_bracket
-right_square_bracket left_curly_bracket right_curly_bracket apostrophe quotation_mark grave_accent tilde at number_sign
-dollar_sign percent_sign circumflex_accent ampersand asterisk left_parenthesis right_parenthesis underscore vertical_line
-less_than_sign greater_than_sign"""
-_NAMED = frozenset(_WORDS.split()) | {f"f{n}" for n in range(1, 25)}
+_MOVES = "escape enter tab space backspace delete insert home end pageup pagedown up down left right"
+_SIGNS = """comma full_stop slash backslash minus plus equals_sign semicolon colon question_mark exclamation_mark
+left_square_bracket right_square_bracket left_curly_bracket right_curly_bracket apostrophe quotation_mark grave_accent tilde at
+number_sign dollar_sign percent_sign circumflex_accent ampersand asterisk left_parenthesis right_parenthesis underscore
+vertical_line less_than_sign greater_than_sign"""
+_NAMED = frozenset(_MOVES.split()) | frozenset(_SIGNS.split()) | {f"f{n}" for n in range(1, 25)}
+_READ_OTHERWISE = frozenset({f"alt+{base}" for base in (*"0123456789bf", *_SIGNS.split())} | {"shift+f3"})
+"""Keys that are read as a plain sign, as a move by words, or as a report of where the cursor is."""
 
 
 class KeyMap(msgspec.Struct, frozen=True):
@@ -159,16 +211,13 @@ def fault(key: str) -> tuple[str, str] | None:
         return f"{shown(key)} is no key", nearest(base, _NAMED)
     if key in SWALLOWED:
         return f"{key} is taken by the message editor while you type", ""
+    if key in _READ_OTHERWISE:
+        return f"{key} reaches the program as another sign or a move of the cursor", ""
     if key in _SAME:
         return f"{key} reaches the program as {_SAME[key]}", ""
     if len(base) == 1 and set(modifiers) <= {"shift"}:
         return f"{shown(key)} is a letter you type", ""
     return None
-
-
-def table() -> list[tuple[str, str, str]]:
-    """Rows for the documentation: action, standard keys, what it does."""
-    return [(a.id, ", ".join(a.keys), a.help) for a in ACTIONS]
 
 
 def _problem(action: str, key: str, what: str, near: str) -> Problem:

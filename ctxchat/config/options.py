@@ -13,6 +13,9 @@ from msgspec.structs import FieldInfo, fields
 
 from ctxchat.config.schema import OWN_NAMES, Settings, Table
 
+NOW = "at once"
+"""The usual time at which an edit comes into force."""
+
 
 class Facts(msgspec.Struct, frozen=True):
     """What the schema says about one field besides its type."""
@@ -24,6 +27,7 @@ class Facts(msgspec.Struct, frozen=True):
     append: bool = False
     names: str | None = None
     partial: type[Table] | None = None
+    counts: str = NOW
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -138,17 +142,17 @@ def allowed(tp: Any) -> str:
     return {bool: "true or false", str: "text"}.get(tp, "any value")
 
 
-def _walk(path: tuple[str, ...], table: type[Table], trust: bool) -> Iterator[Option]:
+def _walk(path: tuple[str, ...], table: type[Table], trust: bool, counts: str = NOW) -> Iterator[Option]:
     for name, field in members(table).items():
         told = facts(field.type)
-        told = msgspec.structs.replace(told, trust=told.trust or trust)
+        told = msgspec.structs.replace(told, trust=told.trust or trust, counts=told.counts if counts == NOW else counts)
         kind = shape(field.type)
         here = (*path, name)
         inner = kind.item if kind.kind in ("named", "array") else None
         if kind.kind == "table" and not told.partial and kind.item is not table:
-            yield from _walk(here, kind.item, told.trust)
+            yield from _walk(here, kind.item, told.trust, told.counts)
         elif inner is not None and shape(inner).kind == "table" and shape(inner).item is not table:
-            yield from _walk((*here, "*"), shape(inner).item, told.trust)
+            yield from _walk((*here, "*"), shape(inner).item, told.trust, told.counts)
         else:
             default = None if field.default is NODEFAULT else field.default
             if field.default_factory is not NODEFAULT:

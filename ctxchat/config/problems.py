@@ -32,6 +32,11 @@ class Problem(msgspec.Struct, frozen=True):
         tail = ", ".join(part for part in (self.what, self.allowed, nearest) if part)
         return f"{head}: {tail}" if head else tail
 
+    @property
+    def brief(self) -> str:
+        """As `text`, with a list of right words only where none of them is near."""
+        return (msgspec.structs.replace(self, allowed="") if self.nearest else self).text
+
 
 class Fault(msgspec.Struct, frozen=True):
     """What is wrong at one place of a tree. `against` is the other place of a contradiction."""

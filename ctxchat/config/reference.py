@@ -1,4 +1,5 @@
-"""The shipped `config.toml`: every option, commented out at its default. `python -m ctxchat.config.reference` writes it anew."""
+"""The shipped `config.toml`: every option, commented out at its default. `python -m ctxchat.config.reference` writes it
+anew, and the tables of the documentation."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import msgspec
 from ctxchat.config.atomic import write_text
 from ctxchat.config.keys import ACTIONS
 from ctxchat.config.literals import literal
-from ctxchat.config.options import Option, facts, members, options
+from ctxchat.config.options import NOW, Option, facts, members, options
 from ctxchat.config.schema import Settings, Table
 
 HEAD = """\
@@ -27,7 +28,7 @@ flags. `ctxchat config check` names every mistake with its line; `ctxchat config
 EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "models.*": (
         '[models."ollama_chat/qwen3:8b"]',
-        {"api_base": "http://localhost:11434", "window": 32768, "keep_reasoning": True},
+        {"api_base": "http://localhost:11434", "window": 32768, "keep_reasoning": True, "vision": True},
     ),
     "context.sections.*": ("[context.sections.tools]", {"budget": 12000}),
     "keys.*": ("[keys]", {}),
@@ -118,20 +119,23 @@ def _hook_when() -> Iterator[Option]:
 def _table_help(table: str) -> str:
     at: type[Table] = Settings
     told = ""
-    trust = False
+    trust, counts = False, NOW
     for part in (p for p in table.split(".") if p != "*"):
         field = members(at)[part]
         told, trust = facts(field.type).help, trust or facts(field.type).trust
+        counts = facts(field.type).counts
         inner = field.type.__args__[0] if hasattr(field.type, "__args__") else field.type
         at = inner if isinstance(inner, type) and issubclass(inner, Table) else at
-    return told + (" In a project's file: trusted folders only." if trust else "")
+    told += " In a project's file: trusted folders only." if trust else ""
+    return told + (f" Counts {counts}." if counts != NOW else "")
 
 
 def _limits(option: Option) -> str:
     unit = f" ({option.facts.unit})" if option.facts.unit else ""
     named = "*" in option.path or option.path[:2] == ("context", "summary_model")
     trust = "; trusted folders only" if option.facts.trust and not named else ""
-    return f"{option.allowed}{unit}; {_default(option)}{trust}"
+    counts = "" if option.facts.counts == NOW or named else f"; counts {option.facts.counts}"
+    return f"{option.allowed}{unit}; {_default(option)}{trust}{counts}"
 
 
 def _default(option: Option) -> str:
@@ -153,5 +157,9 @@ def _prose(text: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2] / "config.toml"
-    write_text(target, render(), mode=0o644)
+    from ctxchat.config import tables
+
+    root = Path(__file__).resolve().parents[2]
+    write_text(Path(sys.argv[1]) if len(sys.argv) > 1 else root / "config.toml", render(), mode=0o644)
+    if len(sys.argv) == 1:
+        tables.write(root / "docs")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ctxchat.core.applying import apply_plan, apply_step, digest_for, groups_to_summarise
     from ctxchat.core.budget import Budget, Window, make_budget
+    from ctxchat.core.calibration import Anchor, Calibration, Mix
     from ctxchat.core.compilers import (
         Compiler,
         all_sections,
@@ -43,12 +44,13 @@ if TYPE_CHECKING:
     from ctxchat.core.strategies.builtin import builtin_strategies
     from ctxchat.core.strategies.ground import PlanOptions
     from ctxchat.core.strategies.pipeline import Pipeline
-    from ctxchat.core.tokens import Anchor, Calibration, Meter, rough_count
+    from ctxchat.core.tokens import Meter, rough_count
     from ctxchat.core.view import Frame, Insert, Item, ToolSpec, View, compile, problems
 
 _HOMES = {
     "applying": "apply_plan apply_step digest_for groups_to_summarise",
     "budget": "Budget Window make_budget",
+    "calibration": "Anchor Calibration Mix",
     "compilers": "Compiler all_sections current_tool_trace injecting limited redacted selected_sections",
     "errors": "CtxchatError LedgerError UnpairedCall",
     "evidence": "collect render survival",
@@ -63,7 +65,7 @@ _HOMES = {
     "strategies.builtin": "builtin_strategies",
     "strategies.ground": "PlanOptions",
     "strategies.pipeline": "Pipeline",
-    "tokens": "Anchor Calibration Meter rough_count",
+    "tokens": "Meter rough_count",
     "view": "Frame Insert Item ToolSpec View compile problems",
 }
 """Where each public name lives. Loaded when asked for: most who import a part of the core need little of the rest."""
@@ -92,6 +94,7 @@ __all__ = [
     "LedgerError",
     "Message",
     "Meter",
+    "Mix",
     "Opaque",
     "Pipeline",
     "Plan",

@@ -13,10 +13,12 @@ SAFETY_TOKENS = 13_000
 
 
 class Window(msgspec.Struct, frozen=True):
-    """How many tokens a model can hold, and who said so."""
+    """How many tokens a model can hold, and who said so. `claimed` is what was believed before a refusal taught better, 0 where
+    nothing was corrected."""
 
     tokens: int
     source: WindowSource
+    claimed: int = 0
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -38,6 +40,11 @@ class Budget(msgspec.Struct, frozen=True):
         return used / self.limit
 
 
+def limit_of(window: int, reserved: int) -> int:
+    """What a prompt may hold where so much is to be reserved for the reply (a quarter of the window at most); in tokens."""
+    return max(1, window - min(max(0, reserved), window // 4))
+
+
 def make_budget(window: Window, reserved: int, trigger: float, target: float) -> Budget:
     """A budget that always leaves usable space.
 
@@ -48,11 +55,11 @@ def make_budget(window: Window, reserved: int, trigger: float, target: float) ->
     most = tokens // 4
     kept = min(max(0, reserved), most)
     note = f"reserved output lowered from {reserved} to {kept}, a quarter of the window" if kept < reserved else ""
-    limit = max(1, tokens - kept)
+    limit = limit_of(tokens, reserved)
     start = min(int(limit * trigger), limit - min(SAFETY_TOKENS, limit // 4))
     start = max(1, start)
     return Budget(
-        window=Window(tokens, window.source),
+        window=Window(tokens, window.source, window.claimed),
         reserved=kept,
         trigger=start,
         target=min(int(limit * target), start),

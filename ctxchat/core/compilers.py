@@ -96,9 +96,9 @@ def redacted(compiler: Compiler, pattern: re.Pattern[str], mark: str = "[redacte
 
     def clean_part(part: Part) -> Part:
         match part:
-            case Text(text=text):
-                return Text(pattern.sub(mark, text))
-            case Image(url=url) if not url.startswith("data:") and pattern.search(url):
+            case Text(text=text, name=name):
+                return Text(pattern.sub(mark, text), pattern.sub(mark, name))
+            case Image(url=url, name=name) if pattern.search(name if url.startswith("data:") else f"{url} {name}"):
                 return Text(mark)
             case Opaque(json=json) if pattern.search(json):
                 return Text(mark)  # a part we cannot read can only be left out whole

@@ -1,4 +1,4 @@
-"""Everything that can happen while ctxchat works, as a closed union of frozen, JSON-ready values (SPEC 9).
+"""Everything that can happen while ctxchat works, as a closed union of frozen, JSON-ready values.
 
 Terminal, headless mode and tests read the same stream. No callback, future, class or widget is ever inside an event.
 """
@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.access import Access, Verdict
+from ctxchat.core.attachments import Attached
 from ctxchat.core.figures import Figures
 from ctxchat.core.record import FactCount, Outcome, Reason, SideFigures, StepGain
 
@@ -18,11 +19,13 @@ TurnStatus = Literal["done", "cancelled", "error", "max_rounds"]
 
 
 class TurnStarted(msgspec.Struct, frozen=True, tag="turn_started"):
-    """The user's message is in the record."""
+    """The user's message is in the record. `resumed`: there is none, the turn before goes on; `message` is where it stopped."""
 
     turn: int
     message: str
     text: str
+    resumed: bool = False
+    attachments: tuple[Attached, ...] = ()
 
 
 class TextDelta(msgspec.Struct, frozen=True, tag="text_delta"):
@@ -81,6 +84,28 @@ class ApprovalResolved(msgspec.Struct, frozen=True, tag="approval_resolved"):
     rule: str
 
 
+class QuestionAsked(msgspec.Struct, frozen=True, tag="question_asked"):
+    """A call waits for a person's word: one of the `options`, or anything where there are none. It waits until it is
+    answered or the call ends."""
+
+    call_id: str
+    text: str
+    options: tuple[str, ...] = ()
+
+
+class Delegated(msgspec.Struct, frozen=True, tag="delegated"):
+    """The gauge of a sub-agent at work for a call: tokens `used` of its `limit`. `sub_session` is where its record lies,
+    `cost_usd` what it has cost so far, in US dollars."""
+
+    call_id: str
+    agent: str
+    sub_session: str
+    model: str
+    used: int
+    limit: int
+    cost_usd: float
+
+
 class Usage(msgspec.Struct, frozen=True, tag="usage"):
     """A server's own count for one request, in tokens. `prompt` includes `cached`; `completion` includes `reasoning`.
     `estimated` is True where the server sent none and the figures are ours."""
@@ -107,7 +132,7 @@ class SummaryDelta(msgspec.Struct, frozen=True, tag="summary_delta"):
 
 
 class CompactionFinished(msgspec.Struct, frozen=True, tag="compaction_finished"):
-    """SPEC 9's `compact`. Money in US dollars, time in seconds."""
+    """What `ctxchat compact --json` prints. Money in US dollars, time in seconds."""
 
     outcome: Outcome
     id: str
@@ -175,6 +200,8 @@ Event = (
     | ToolFinished
     | ApprovalRequested
     | ApprovalResolved
+    | QuestionAsked
+    | Delegated
     | Usage
     | Figures
     | CompactionStarted

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import get_args
 
-from ctxchat.core.facts import facts_of, plain
+from ctxchat.core.facts import LISTED, facts_of, plain
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Evidence, Fact, FactCount, FactKind
 from ctxchat.core.tokens import Count
@@ -50,6 +50,10 @@ TITLES: dict[FactKind, str] = {
 }
 
 
+_PLACES: frozenset[FactKind] = frozenset({"read", "path", "identifier"})
+_PLACE = re.compile(r"[\w./~@+:-]+")
+
+
 class Memory:
     """Facts found so far, by the group's first message, so that a pass need not look again. Holds nothing else."""
 
@@ -76,36 +80,53 @@ def collect(
     kept: dict[tuple[FactKind, str], Fact] = {(f.kind, f.key): f for f in previous.facts} if previous else {}
     for group in groups:
         for fact in find(group):
-            kept.pop((fact.kind, fact.key), None)
-            kept[(fact.kind, fact.key)] = fact
+            before = kept.pop((fact.kind, fact.key), fact)
+            listed = fact.value == LISTED and before.value != LISTED  # what was said once is more than listed
+            kept[(fact.kind, fact.key)] = before if listed else fact
     facts = [f for f in kept.values() if not _said_better(f, kept)]
     over = {kind: sum(f.kind == kind for f in facts) - PER_KIND for kind in KINDS}
-    chosen: list[Fact] = []
-    for fact in facts:
+    gone: set[Fact] = set()
+    for fact in sorted(facts, key=lambda f: f.value != LISTED):  # the oldest, and of paths those that were only listed
         if over[fact.kind] > 0:
             over[fact.kind] -= 1
-            continue
-        chosen.append(fact)
-    return Evidence(tuple(chosen))
+            gone.add(fact)
+    return Evidence(tuple(f for f in facts if f not in gone))
 
 
 def fitting(evidence: Evidence, max_tokens: int, count: Count) -> Evidence:
-    """The facts that fit a cap when rendered: of each kind the newest, within its share, then what others left over."""
+    """The facts that fit a cap when rendered: of each kind the newest, within its share, then what others left over.
+
+    A path or an identifier that stands in a chosen command or path word for word takes no room of its own.
+    """
     newest: dict[FactKind, list[tuple[Fact, int]]] = {kind: [] for kind in KINDS}
-    for fact in reversed(evidence.facts):
+    facts = evidence.facts[::-1]
+    for fact in (*(f for f in facts if f.value != LISTED), *(f for f in facts if f.value == LISTED)):
         newest[fact.kind].append((fact, count(line_of(fact)) + 2))
     left = max_tokens - sum(count(TITLES[kind]) + 3 for kind in KINDS if newest[kind])
     shares = {kind: left * SHARES[kind] for kind in KINDS}
     chosen: set[Fact] = set()
+    told: set[str] = set()
     for share in (shares, None):  # each its own share first, then whoever is dearest
         for kind in KINDS:
             room = share[kind] if share else left
             for fact, tokens in newest[kind]:
-                if fact not in chosen and tokens <= min(room, left):
-                    chosen.add(fact)
-                    room -= tokens
-                    left -= tokens
+                if fact in chosen or tokens > min(room, left) or (kind in _PLACES and fact.key in told):
+                    continue
+                chosen.add(fact)
+                told.update(_places_in(fact))
+                room -= tokens
+                left -= tokens
     return Evidence(tuple(f for f in evidence.facts if f in chosen))
+
+
+def _places_in(fact: Fact) -> Iterator[str]:
+    """The words of a fact that may be paths or identifiers, and the folders that those name."""
+    if fact.kind in _PLACES or fact.kind in {"command", "changed"}:
+        for word in _PLACE.findall(fact.key):
+            yield word
+            while "/" in word.rstrip("/"):
+                word = word.rstrip("/").rsplit("/", 1)[0]
+                yield from (word, f"{word}/")
 
 
 def render(evidence: Evidence, max_tokens: int, count: Count) -> str:

@@ -9,13 +9,20 @@ import re
 from collections.abc import Iterator
 
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.plain import clean
 from ctxchat.core.record import Fact
 from ctxchat.core.tooluse import Use, exit_code, failed, refused, use_of
 
 _LONG = 240
 """Characters of a sentence, an error or a command that are kept."""
 
-_SCANNED = 4_000
+LISTED = "listed"
+"""Value of a path that a tool named and nobody else did."""
+
+PATHS = 100
+"""Paths that are taken from one result at most."""
+
+_SCANNED = 8_000
 """Characters at the head of a message that are looked through; half as many at its tail."""
 
 
@@ -35,7 +42,7 @@ _URL = re.compile(r"\b(?:https?|wss?|ftp|ssh|git|postgres(?:ql)?|mysql|redis|amq
 _UNIT = (
     r"%|‰|°C|°F|€|(?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|h|hours?|days?|weeks?|months?|years?"
     r"|[kKMGT]i?B(?:/s)?|[kMG]bit/s|[kMG]bps|bytes?|B|px|[kMG]?Hz|tokens?|rows?|records?|tests?|passed|failed|skipped"
-    r"|files?|lines?|requests?|req/s|rps|qps|users?|items?|errors?|warnings?|commits?|cores?|threads?|workers?|retries"
+    r"|files?|lines?|match(?:es)?|results?|hits?|characters?|chars?|words?|bits?|requests?|req/s|rps|qps|users?|items?|errors?|warnings?|commits?|cores?|threads?|workers?|retries"
     r"|attempts?|connections?|replicas?|pages?|points?|USD|EUR|GBP|dollars?|euros?|kg|mg|km|cm|mm|kWh|W|V|x|fps|cents?"
     r"|vCPUs?|CPUs?|GPUs?|epochs?|steps?|samples?|messages?|partitions?|shards?)(?![\w/])"
 )
@@ -49,12 +56,17 @@ _NAMED = re.compile(
 _BREAK = re.compile(r"[\n,;|]|[.!?:] ")
 _DIGIT = re.compile(r"\d")
 _ODD = re.compile(r"\d|[A-Z]_|_[A-Z]")
+_WHOLE_HEAD = re.compile(r"(?:\n[^\n]{0,200}|\S{0,200})\Z")
+_WHOLE_TAIL = re.compile(r"\A(?:[^\n]{0,200}\n|\S{0,200})")
+_LAST_WORD = re.compile(r"\S{0,120}\Z")
 _WORDS = re.compile(r"[\w/@.-]*\w")
 _TROUBLE = ("error", "exception", "panic", "fatal", "fail", "not found", "no such", "denied", "fault")
 _ERROR = re.compile(
     r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed)\b"
     r"|command not found|No such file|Permission denied|Segmentation fault"
 )
+_LISTED = re.compile(r"\s*\d+\s?[:|│\t]|\s*\d+\s{2,}|\s*(?:raise|except|throw|catch|import|from|#|//|/?\*)\b|\s*#")
+_RATE = re.compile(r"\d[\d.,]*[A-Za-z]*/\w+$")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
 _RULE = re.compile(
     r"\b(?:always|never|must(?:n't)?|do not|don't|from now on|make sure|only ever|please keep|prefer|avoid"
@@ -65,7 +77,8 @@ _RULE = re.compile(
     re.IGNORECASE,
 )
 _DECISION = re.compile(
-    r"\b(?:decided|decision|we(?:'ll| will) (?:use|go|keep|take)|let's (?:use|go|keep|take)|going with|go with|settled on"
+    r"\b(?:decided|decision|we(?:'ll| will) (?:use|go|keep|take)|I(?:'ll| will) (?:use the|go with|take the)"
+    r"|let's (?:use|go|keep|take)|going with|go with|settled on"
     r"|chose|chosen|agreed|opted for|decidi(?:mos|u|do)?|decisão|decisión|entschieden|entscheidung|décidé|décision)\b"
     r"|決定|に決め|决定",
     re.IGNORECASE,
@@ -119,11 +132,16 @@ def _result_facts(message: Message, use: Use | None) -> Iterator[Fact]:
         yield Fact("command", _clip(plain(use.target), 2 * _LONG), _outcome(message), message.seq)
         text = _TALLY.sub(" ", _EXIT_LINE.sub(" ", text))  # told with the command
     small = "" if use and use.kind in {"read", "search"} else text.lower()  # what a file says of errors is none
-    errors = [line for line in text.splitlines() if _ERROR.search(line)] if any(w in small for w in _TROUBLE) else []
+    errors = [line for line in text.splitlines() if _is_error(line)] if any(w in small for w in _TROUBLE) else []
     for line in [*errors[:3], *errors[3:][-3:]]:
         yield Fact("error", _clip(plain(line)), seq=message.seq)
     source = use.target.rsplit("/", 1)[-1] if use and use.kind == "read" else ""
-    yield from _mentions(text, message.seq, most=24, source=source)
+    yield from _mentions(text, message.seq, most=24, source=source, listed=True)
+
+
+def _is_error(line: str) -> bool:
+    """True for what a program says of its trouble; lines of source code that a listing shows are none."""
+    return bool(_ERROR.search(line)) and not _LISTED.match(line)
 
 
 def _outcome(result: Message) -> str:
@@ -136,17 +154,19 @@ def _outcome(result: Message) -> str:
     return ", ".join([*words, *tally[-4:]])
 
 
-def _mentions(text: str, seq: int, most: int, source: str = "") -> Iterator[Fact]:
-    """Addresses, paths, numbers and identifiers. Only words and lines that may hold one are looked at closely."""
+def _mentions(text: str, seq: int, most: int, source: str = "", *, listed: bool = False) -> Iterator[Fact]:
+    """Addresses, paths, numbers and identifiers. Only words and lines that may hold one are looked at closely. What is only
+    `listed` by a tool counts for less than what somebody said."""
     if "://" in text:
         for match in _some(_URL, text, most):
             yield Fact("url", match.group().rstrip(".,;:"), seq=seq)
         text = _URL.sub(" ", text)
     words = dict.fromkeys(text.split())
-    for match in _some(_PATH, " ".join(w for w in words if "/" in w or "." in w), most):
+    standing = LISTED if listed else ""
+    for match in _some(_PATH, " ".join(w for w in words if "/" in w or "." in w), PATHS if listed else most):
         path = match.group().rstrip(".")
         if _is_path(path):
-            yield Fact("path", path, seq=seq)
+            yield Fact("path", path, standing, seq)
     yield from _numbers("\n".join(line for line in text.splitlines() if _DIGIT.search(line)), seq, most, source)
     for match in _some(_IDENTIFIER, " ".join(w for w in words if _ODD.search(w)), most):
         yield Fact("identifier", match.group(), seq=seq)
@@ -172,12 +192,16 @@ def _some(pattern: re.Pattern[str], text: str, most: int) -> list[re.Match[str]]
 
 
 def _in_context(text: str, match: re.Match[str]) -> str:
-    line = _BREAK.split(text[max(0, match.start() - 60) : match.start()])[-1]
+    begin = max(0, match.start() - 60)
+    whole = _LAST_WORD.search(text, max(0, begin - 120), begin)  # the first word whole, such as a long path
+    line = _BREAK.split(text[whole.start() if whole else begin : match.start()])[-1]
     return " ".join([*_WORDS.findall(line)[-4:], plain(match.group())])
 
 
 def _is_path(text: str) -> bool:
     if "/" in text:
+        if _RATE.match(text):
+            return False
         head = text.lstrip("~./")
         return (
             len(text) > 3
@@ -189,9 +213,9 @@ def _is_path(text: str) -> bool:
 
 def _scanned(message: Message) -> str:
     text = message.text
-    if len(text) <= _SCANNED * 3 // 2:
-        return text
-    return f"{text[:_SCANNED]}\n{text[-_SCANNED // 2 :]}"
+    if len(text) > _SCANNED * 3 // 2:  # cut between words: half a path or a number would be a false one
+        text = f"{_WHOLE_HEAD.sub('', text[:_SCANNED])}\n{_WHOLE_TAIL.sub('', text[-_SCANNED // 2 :])}"
+    return clean(text) if "\x1b" in text else text
 
 
 def _clip(text: str, width: int = _LONG) -> str:

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
 
 from ctxchat.core.budget import Budget, WindowSource
+from ctxchat.core.calibration import Anchor, Calibration, Mix
 from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
-from ctxchat.core.tokens import Anchor, Calibration, apportion
+from ctxchat.core.tokens import apportion
 from ctxchat.core.view import View
 
 PACE = 12
 """Turns whose growth a forecast goes by."""
 
-LOOSE = 0.06
-"""The least band of a figure that stands on no count of a server: after a pass another mix of texts is left, and what is fixed in
-a request weighs more (`benchmarks/forecast.py`)."""
+Counted = int | Mix
+"""Raw tokens, by kind where that is known; else they are taken for words."""
+
+
+class TokenPrice(msgspec.Struct, frozen=True):
+    """US dollars a token of a prompt: new, and where the server has it cached. 0 where not known or free."""
+
+    input: float = 0.0
+    cached: float = 0.0
 
 
 class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
-    """SPEC 9's `context`. Tokens are integers, `pressure` is used / limit, `cost_usd` the sum over the session.
+    """What `ctxchat context --json` prints. Tokens are integers, `pressure` is used / limit, `cost_usd` the sum over the session.
 
     Sections sum to `window` when nothing overflows, and all but `reserved` and `free` sum to `used`. `band` is the share by
-    which `used` may be off, 0 for a server's own figure. `forecast_turns` is None while there is no trend.
+    which `used` may be off, 0 for a server's own figure. `forecast_turns` is None while there is no trend. `claimed_window`
+    is what the window was believed to be before a refusal taught better, else 0.
     """
 
     model: str
@@ -43,23 +51,43 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     sections: tuple[Section, ...]
     band: float = 0.0
     cached: int = 0
+    claimed_window: int = 0
+    price: TokenPrice = TokenPrice()
 
     @property
     def over(self) -> int:
         """Tokens by which the request is too long for its limit, 0 where it fits."""
         return max(0, self.used - self.limit)
 
+    @property
+    def over_budget(self) -> tuple[Section, ...]:
+        """The sections that hold more than they are meant to, those furthest beyond first."""
+        return tuple(sorted((s for s in self.sections if s.over), key=lambda s: -s.over))
+
+    @property
+    def saved(self) -> float:
+        """US dollars that the cache took off the last prompt's price."""
+        return min(self.cached, self.used) * max(0.0, self.price.input - self.price.cached)
+
     def tokens(self, name: str) -> int:
         """Tokens of one section."""
         return next((s.tokens for s in self.sections if s.name == name), 0)
 
 
-def used_tokens(raw: int, passes: int, calibration: Calibration, anchor: Anchor | None) -> tuple[int, bool]:
-    """Tokens in use and whether that is an estimate: the anchor plus a corrected estimate of what came after it."""
+def used_tokens(mix: Mix, passes: int, calibration: Calibration, anchor: Anchor | None) -> tuple[int, float]:
+    """Tokens in use, and by how many that may be off: the anchor plus a corrected estimate of what came after it."""
     if anchor is None or anchor.passes != passes:
-        return calibration.apply(raw), True
-    grown = raw - anchor.raw
-    return max(0, anchor.tokens + calibration.apply(grown)), grown != 0
+        return calibration.whole(mix), calibration.error(mix, whole=True)
+    grown = mix - anchor.mix
+    error = calibration.error(grown) if grown != Mix() else 0.0
+    return max(0, anchor.tokens + calibration.part(grown)), error
+
+
+def _parts(used: int, weights: Mapping[SectionName, int]) -> dict[SectionName, int]:
+    """What is in use by section, so that the parts add up to the whole."""
+    inside: list[SectionName] = [name for name in SECTIONS if name not in OUTSIDE]
+    shares = apportion(used, [weights[name] for name in inside])
+    return dict(zip(inside, shares, strict=True))
 
 
 def measure(
@@ -69,26 +97,28 @@ def measure(
     model: str,
     calibration: Calibration,
     anchor: Anchor | None = None,
-    draft: int = 0,
-    streamed: int = 0,
+    draft: Counted = 0,
+    streamed: Counted = 0,
     fills: Sequence[int] = (),
     compactions: int = 0,
     cost_usd: float = 0.0,
     cached: int = 0,
+    budgets: Mapping[str, int] | None = None,
+    price: TokenPrice | None = None,
 ) -> Figures:
     """The gauge for a view.
 
-    `draft` and `streamed` are raw tokens of what is being typed and of the reply that is arriving; `fills` are the
-    tokens used at the end of the last turns, oldest first; `cached` is what the server last said it had cached.
+    `draft` and `streamed` are raw counts of what is being typed and of the reply that is arriving; `fills` are the
+    tokens used at the end of the last turns, oldest first; `cached` is what the server last said it had cached; `budgets` are
+    those of single sections, in tokens.
     """
-    raw = view.raw + draft + streamed
-    used, estimated = used_tokens(raw, view.passes, calibration, anchor)
-    weights: dict[SectionName, int] = view.weights()
-    weights["draft"] = draft
-    weights["assistant"] += streamed
-    inside: list[SectionName] = [name for name in SECTIONS if name not in OUTSIDE]
-    shares = apportion(used, [weights[name] for name in inside])
-    parts: dict[SectionName, int] = dict(zip(inside, shares, strict=True))
+    draft, streamed = by_kind(draft), by_kind(streamed)
+    used, error = used_tokens(view.kinds + draft + streamed, view.passes, calibration, anchor)
+    estimated = error > 0
+    mixes: dict[SectionName, Mix] = view.mixes()
+    mixes["draft"] = draft
+    mixes["assistant"] += streamed
+    parts = _parts(used, {name: max(0, calibration.part(mix)) for name, mix in mixes.items()})
     used = sum(parts.values())  # 0 where there is nothing to hold tokens
     parts["reserved"] = budget.reserved
     parts["free"] = max(0, budget.window.tokens - budget.reserved - used)
@@ -106,14 +136,20 @@ def measure(
         forecast_turns=forecast(fills, used, budget.trigger),
         compactions=compactions,
         cost_usd=cost_usd,
-        sections=tuple(Section(name, parts[name], estimated=name != "reserved" and estimated) for name in SECTIONS),
-        band=_band(calibration, anchor is not None and anchor.passes == view.passes) if estimated else 0.0,
+        sections=tuple(
+            Section(name, parts[name], name != "reserved" and estimated, (budgets or {}).get(name, 0))
+            for name in SECTIONS
+        ),
+        band=round(min(0.5, error / max(1, used)), 4),
         cached=cached,
+        claimed_window=budget.window.claimed,
+        price=price or TokenPrice(),
     )
 
 
-def _band(calibration: Calibration, anchored: bool) -> float:
-    return calibration.band if anchored else max(LOOSE, calibration.band)
+def by_kind(counted: Counted) -> Mix:
+    """A count by kind; one that is not told apart as words."""
+    return counted if isinstance(counted, Mix) else Mix(counted)
 
 
 def forecast(fills: Sequence[int], used: int, trigger: int) -> int | None:

@@ -1,10 +1,22 @@
-"""How large an image is, read from the head of its data URL: tokens go by pixels, never by the length of the text."""
+"""Images by their first bytes: what they are and how large, for tokens go by pixels and never by the length of the text. And an
+image of a session's folder as a provider takes it. Reads no file."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import struct
+from collections.abc import Mapping
+
+import msgspec
+
+from ctxchat.core.messages import Image, Message, Part, Text
+
+MOST_BYTES = 3_900_000
+"""The largest file that every provider takes: Anthropic's 5 MB are counted in base64, which is a third longer."""
+
+MOST_PIXELS = 8_000
+"""The longest side that every provider takes (Anthropic's limit, the lowest)."""
 
 _HEAD = 256 * 1024
 """Base64 characters looked at: a JPEG may carry a thumbnail and a profile before it says its size."""
@@ -16,22 +28,81 @@ def size_of(url: str) -> tuple[int, int]:
     if not (head.startswith("data:image/") and head.endswith(";base64") and comma):
         return 0, 0
     try:
-        data = base64.b64decode(body[: _HEAD // 4 * 4][: len(body) // 4 * 4])
-        return _read(data)
-    except (binascii.Error, ValueError, struct.error):
+        return size_in(base64.b64decode(body[: _HEAD // 4 * 4][: len(body) // 4 * 4]))
+    except (binascii.Error, ValueError):
         return 0, 0
 
 
-def _read(data: bytes) -> tuple[int, int]:
+def size_in(data: bytes) -> tuple[int, int]:
+    """Width and height in pixels of a PNG, GIF, JPEG or WebP; (0, 0) for anything else, and for what is broken."""
+    try:
+        return _read(data)
+    except (ValueError, struct.error):
+        return 0, 0
+
+
+def kind_of(data: bytes) -> str:
+    """`png`, `gif`, `jpeg` or `webp` by the first bytes, whatever a file is called; empty for anything else."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return _pair(">II", data, 16)
+        return "png"
     if data[:6] in {b"GIF87a", b"GIF89a"}:
-        return _pair("<HH", data, 6)
+        return "gif"
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return _webp(data)
-    if data.startswith(b"\xff\xd8"):
-        return _jpeg(data)
-    return 0, 0
+        return "webp"
+    return "jpeg" if data.startswith(b"\xff\xd8\xff") else ""
+
+
+def data_url(data: bytes) -> str:
+    """The image in the form every provider takes."""
+    return f"data:image/{kind_of(data) or 'png'};base64,{base64.b64encode(data).decode()}"
+
+
+def from_data_url(url: str) -> bytes | None:
+    """The image in a data URL; None where there is none."""
+    head, comma, body = url.partition(",")
+    if not (head.startswith("data:image/") and head.endswith(";base64") and comma):
+        return None
+    try:
+        data = base64.b64decode("".join(body.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return data if kind_of(data) else None
+
+
+def stored_in(message: Message) -> tuple[str, ...]:
+    """The paths of its images that lie in the session's folder."""
+    if isinstance(message.content, str):
+        return ()
+    return tuple(part.url for part in message.content if isinstance(part, Image) and part.stored)
+
+
+def addressed(message: Message, data: Mapping[str, str], *, shown: bool = True) -> Message:
+    """The message as it can leave the machine: images of the session's folder by their data URL (`data`, by path), words in
+    place of one whose file is gone, and of every image where the model is shown none."""
+    if isinstance(message.content, str) or not any(isinstance(part, Image) for part in message.content):
+        return message
+
+    def placed(part: Part) -> Part:
+        if not isinstance(part, Image) or (shown and not part.stored):
+            return part
+        url = data.get(part.url, "") if shown else ""
+        return msgspec.structs.replace(part, url=url) if url else Text(part.words)
+
+    return msgspec.structs.replace(message, content=tuple(placed(part) for part in message.content))
+
+
+def _read(data: bytes) -> tuple[int, int]:
+    match kind_of(data):
+        case "png":
+            return _pair(">II", data, 16)
+        case "gif":
+            return _pair("<HH", data, 6)
+        case "webp":
+            return _webp(data)
+        case "jpeg":
+            return _jpeg(data)
+        case _:
+            return 0, 0
 
 
 def _webp(data: bytes) -> tuple[int, int]:

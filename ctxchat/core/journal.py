@@ -9,13 +9,13 @@ from collections.abc import Iterable
 
 import msgspec
 
+from ctxchat.core.calibration import Anchor, Calibration
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import CompactionFinished, Usage
 from ctxchat.core.hooks import Tally
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Reason
-from ctxchat.core.tokens import Anchor, Calibration
 
 
 class Sealed(msgspec.Struct, frozen=True, tag="sealed"):
@@ -95,6 +95,12 @@ class ModelChosen(msgspec.Struct, frozen=True, tag="model_chosen"):
     model: str
 
 
+class AgentChosen(msgspec.Struct, frozen=True, tag="agent_chosen"):
+    """The session goes on with this agent of the settings; empty for the usual one."""
+
+    agent: str
+
+
 class HookFired(msgspec.Struct, frozen=True, tag="hook_fired"):
     """A hook with a cooldown or a limit did something, in this turn."""
 
@@ -112,6 +118,7 @@ Record = (
     | PassEnded
     | Named
     | ModelChosen
+    | AgentChosen
     | HookFired
     | Spent
     | WindowLearned
@@ -119,11 +126,13 @@ Record = (
 
 
 class Partial(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A round that is not sealed yet, kept so that a kill loses nothing: what the model said so far, and results so far."""
+    """A round that is not sealed yet, kept so that a kill loses nothing: what the model said so far, results so far, and the
+    entries that are written down with it (what it cost)."""
 
     assistant: Message
     results: tuple[Message, ...] = ()
     turn: int = 0
+    noted: tuple[Record, ...] = ()
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -135,8 +144,8 @@ class Ending(msgspec.Struct, frozen=True):
 
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its journal says. `fills` are tokens used at the end of each turn; `skipped` are entries that could not
-    be taken, in words; `endings` belong to `passes`, one to one; `windows` what was learned of models and `hooks` how often
-    hooks with a limit did something, both by name.
+    be taken, in words; `agent` is None where none was ever chosen; `endings` belong to `passes`, one to one; `windows` what was
+    learned of models and `hooks` how often hooks with a limit did something, both by name.
     """
 
     ledger: Ledger = Ledger()
@@ -153,6 +162,8 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     skipped: tuple[str, ...] = ()
     hooks: dict[str, Tally] = {}
     endings: tuple[Ending, ...] = ()
+    undone: tuple[Change, ...] = ()
+    agent: str | None = None
 
 
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
@@ -188,9 +199,11 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case Sealed(groups=groups):
             return ledger.append(*groups), state
         case Changed(change=change):
-            return ledger.apply(change), replace(state, anchor=None)  # counted for another view
-        case Undone(change=change):
-            return ledger.undo(change), replace(state, anchor=None)
+            undone = tuple(c for c in state.undone if c.id != change.id)
+            return ledger.apply(change), replace(state, anchor=None, undone=undone)  # counted for another view
+        case Undone(change=name):
+            undone = tuple(c for c in ledger.changes if c.id == name)
+            return ledger.undo(name), replace(state, anchor=None, undone=state.undone + undone)
         case Measured():
             return ledger, replace(
                 state,
@@ -211,6 +224,8 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, title=title)
         case ModelChosen(model=model):
             return ledger, replace(state, model=model)
+        case AgentChosen(agent=agent):
+            return ledger, replace(state, agent=agent)
         case Spent(cost_usd=cost):
             return ledger, replace(state, cost_usd=state.cost_usd + cost)
         case WindowLearned(model=model):

@@ -22,18 +22,46 @@ record and shown as a quotation, so no view holds an orphan. `summary`: what sta
 """
 
 
-class Text(msgspec.Struct, frozen=True, tag="text", gc=False):
-    """A piece of text among other parts."""
+class Text(msgspec.Struct, frozen=True, tag="text", omit_defaults=True, gc=False):
+    """A piece of text among other parts. One with a `name` came along as a file or a paste; models see it between fences."""
 
     text: str
+    name: str = ""
+
+    @property
+    def words(self) -> str:
+        """As a model reads it."""
+        if not self.name:
+            return self.text
+        fence = "```"
+        while fence in self.text:
+            fence += "`"
+        return f"{fence}{' '.join(self.name.split())}\n{self.text.rstrip()}\n{fence}"
+
+
+ATTACHED = "attachments"
+"""The folder of a session where images lie."""
 
 
 class Image(msgspec.Struct, frozen=True, tag="image", omit_defaults=True, gc=False):
-    """An image by address or data URL. `width` and `height` in pixels, 0 where unknown."""
+    """An image by address, by data URL, or by its path in the session's folder (`attachments/…`). `width` and `height` in
+    pixels, 0 where unknown; `name` as a person knows it."""
 
     url: str
     width: int = 0
     height: int = 0
+    name: str = ""
+
+    @property
+    def stored(self) -> bool:
+        """It lies in the session's folder."""
+        return self.url.startswith(f"{ATTACHED}/")
+
+    @property
+    def words(self) -> str:
+        """What stands for it where it cannot be shown."""
+        size = f"{self.width}×{self.height}" if self.width and self.height else ""
+        return f"[{' '.join(['image', *self.name.split(), *size.split()])}]"
 
 
 class Opaque(msgspec.Struct, frozen=True, tag="other", gc=False):
@@ -125,9 +153,7 @@ class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 def _words(part: Part) -> str:
     match part:
-        case Text(text=text):
-            return text
-        case Image(width=width, height=height):
-            return f"[image {width}×{height}]" if width and height else "[image]"
+        case Text() | Image():
+            return part.words
         case Opaque(kind=kind):
             return f"[{kind}]"

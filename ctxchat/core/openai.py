@@ -92,6 +92,7 @@ def from_wire(wire: Mapping[str, Any], seq: int, at: str = "") -> Message:
 def wire(items: Iterable[Item]) -> list[Wire]:
     """The messages of a view in OpenAI's form: system messages as one, neighbours of one role merged, arguments valid JSON."""
     messages: list[Wire] = []
+    between = "\n\n"
     for item in items:
         message = to_wire(_without_blanks(item.message))
         message.pop("name", None)
@@ -102,9 +103,10 @@ def wire(items: Iterable[Item]) -> list[Wire]:
             if item.message.reasoning.blocks:
                 message["thinking_blocks"] = msgspec.json.decode(item.message.reasoning.blocks)
         if messages and _mergeable(messages[-1], message):
-            messages[-1] = _merged(messages[-1], message)
+            messages[-1] = _merged(messages[-1], message, between)
         else:
             messages.append(message)
+        between = "" if item.message.interrupted else "\n\n"  # a reply that was cut off goes on in the next one
     return messages
 
 
@@ -145,13 +147,19 @@ def whole_arguments(arguments: str) -> str:
 def _content(message: Message) -> str | list[Wire]:
     if isinstance(message.content, str):
         return message.content
+    if any(isinstance(part, Text) and part.name for part in message.content) and _only_texts(message.content):
+        return "\n\n".join(words for part in message.content if (words := _part(part)["text"].strip()))
     return [_part(part) for part in message.content]
+
+
+def _only_texts(parts: Iterable[Part]) -> bool:
+    return all(isinstance(part, Text) for part in parts)
 
 
 def _part(part: Part) -> Wire:
     match part:
-        case Text(text=text):
-            return {"type": "text", "text": text}
+        case Text():
+            return {"type": "text", "text": part.words}
         case Image(url=url):
             return {"type": "image_url", "image_url": {"url": url}}
         case Opaque(json=json):
@@ -213,8 +221,8 @@ def _mergeable(before: Wire, after: Wire) -> bool:
     return role == after["role"] and role != "tool" and not before.get("tool_calls") and "thinking_blocks" not in after
 
 
-def _merged(before: Wire, after: Wire) -> Wire:
-    merged = {**before, **after, "content": _joined(before["content"], after["content"])}
+def _merged(before: Wire, after: Wire, between: str) -> Wire:
+    merged = {**before, **after, "content": _joined(before["content"], after["content"], between)}
     if "reasoning_content" in before and "reasoning_content" in after:
         merged["reasoning_content"] = f"{before['reasoning_content']}\n\n{after['reasoning_content']}"
     return merged
@@ -228,11 +236,11 @@ def _without_blanks(message: Message) -> Message:
     return msgspec.structs.replace(message, content=parts)
 
 
-def _joined(before: str | list[Wire] | None, after: str | list[Wire] | None) -> str | list[Wire] | None:
+def _joined(before: str | list[Wire] | None, after: str | list[Wire] | None, between: str) -> str | list[Wire] | None:
     if not before or not after:
         return before or after
     if isinstance(before, str) and isinstance(after, str):
-        return f"{before}\n\n{after}"
+        return f"{before}{between}{after}"
     return [*_as_parts(before), *_as_parts(after)]
 
 

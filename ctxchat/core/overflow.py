@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 
 from ctxchat.core import overflow_denials, overflow_words
-from ctxchat.core.overflow_denials import denied
+from ctxchat.core.overflow_denials import denied, metered
 from ctxchat.core.overflow_evidence import Reading, readings
-from ctxchat.core.overflow_sizes import named_window, room_for_output
+from ctxchat.core.overflow_sizes import named_prompt, named_window, room_for_output
 from ctxchat.core.overflow_words import BARE, NUMBERS, SIZE, SIZE_CODE, WEAK, too_long
 
 _NEVER_STATUS = {401, 402, 403, 404, 407, 408, 429}
@@ -45,6 +45,18 @@ def stated_window(error: object) -> int:
     return named_window(_refusal(error))
 
 
+def overflow_code(code: str, words: str = "") -> bool:
+    """True where a server's own code says it. That beats words, and a 429 too, which may be a gateway's; only a rate or a quota
+    that is named beside it speaks louder.
+    """
+    return _coded([code], words)
+
+
+def stated_prompt(error: object) -> int:
+    """The prompt in tokens as the server counted it for its refusal; 0 where it says no number, or a lower bound."""
+    return named_prompt(_refusal(error))
+
+
 def output_excess(error: object, *, estimated_tokens: int | None = None) -> int:
     """The largest output in tokens that would fit, where the server says that the input fits and input and output together
     do not; 0 otherwise. Some servers tell only a lower bound of the input: then `estimated_tokens`, our count, is used.
@@ -63,14 +75,14 @@ def _refusal(error: object) -> str:
 
 def _verdict(reading: Reading, share: float | None, window: int) -> bool | None:
     """True, False, or None where this error of the chain says nothing of it."""
-    if reading.kind == "overflow" or _coded(reading.codes):
-        return True
     words = reading.words
+    if reading.kind == "overflow" or _coded(reading.codes, words):
+        return True
     if _never(reading, words):
         return False
     if window and (reading.total > window or (reading.prompt >= 0.99 * window and not reading.said)):
         return True
-    if too_long(words) or any(_OVERFLOW_NAME.search(name) for name in reading.names):
+    if too_long(words) or named_prompt(words) > named_window(words) > 0 or _named(reading.names):
         return True
     if 413 in reading.statuses or SIZE.search(words) or any(SIZE_CODE.fullmatch(code) for code in reading.codes):
         return share is None or share >= 0.5
@@ -81,8 +93,13 @@ def _verdict(reading: Reading, share: float | None, window: int) -> bool | None:
     return None
 
 
-def _coded(codes: list[str]) -> bool:
-    return any(code in NUMBERS or overflow_words.CODE.match(code.replace("-", "_")) for code in codes)
+def _named(names: set[str]) -> bool:
+    return any(_OVERFLOW_NAME.search(name) for name in names)
+
+
+def _coded(codes: list[str], words: str) -> bool:
+    said = any(code in NUMBERS or overflow_words.CODE.match(code.replace("-", "_")) for code in codes)
+    return said and not metered(codes, words)
 
 
 def _never(reading: Reading, words: str) -> bool:

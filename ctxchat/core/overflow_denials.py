@@ -24,10 +24,20 @@ _RATE = (
     r"per[ -](?:minute|hour|day)\b|\b(?:TPM|RPM|TPD|RPD|QPS|QPM|ITPM)\b|(?:daily|weekly|monthly|hourly"
     r"|usage)\b.{0,20}limit",
     r"too many tokens,? please wait|too many tokens in (?:the last|a)|in this interval|please (?:wait|slow down)",
-    r"\brequests (?:\w{1,8} )?(?:exceed|reach)|(?:call|invocation|request) (?:limit|count|volume|frequency)\b",
+    r"\brequests (?:\w{1,8} )?(?:exceed|reach)|(?<!per-)(?<!per )(?:call|invocation|request)"
+    r" (?:limit|count|volume|frequency)\b",
     r"before trying again|concurren(?:cy|t) (?:request )?limit|extra usage is required",
+    r"(?:this|the last|the next|the current|one|per) (?:minute|hour|day|month)\b|per-(?:model|user|account|key|project|team"
+    r"|organi[sz]ation) (?:rate |token )?(?:limit|quota)|tokens processed|enqueued|create a key with a higher|to increase, visit"
+    r"|(?:try again|retry) (?:later|in \d|after \d)",
+    r"(?:for|this|in) (?:the |this |your )?(?:current |billing )?(?:period|daily|hourly|weekly|monthly)\b",
     r"\bqueue|in flight|for today|(?:this|your) api key|token rate|tokens used|payment method",
-    r"频率|频繁|限流|次数|请求(?:过多|太多)|每分钟|每秒|每天|并发|速率|限速|レート制限|요청 한도",
+    r"频率|频繁|限流|次数|请求(?:过多|太多)|每分钟|每秒|每天|并发|速率|限速"
+    r"|レート制限|リクエスト(?:数|制限|が多)|요청 ?(?:한도|제한|수|이 너무 많)|일일|분당|하루|1日|1分",
+    r"лимит\w{0,3} запросов|слишком (?:много|частые) запрос|превышена частота|повторите (?:попытку )?позже|в минуту",
+    r"(?:límite|limite) de (?:solicitudes|peticiones|uso|requ[êe]tes|requisições|taxa|débit)"
+    r"|demasiadas (?:solicitudes|peticiones)|trop de requêtes|muitas (?:requisições|solicitações)"
+    r"|zu viele anfragen|(?:anfrage|raten|nutzungs)limit",
 )
 _QUOTA = (
     r"\bquota|insufficient[\s_-]?(?:funds|balance|credit|user)|credit balance|credit[- ]?limit|\bbilling\b",
@@ -35,7 +45,8 @@ _QUOTA = (
     r"|each) (?:month|week)\b",
     r"payment required|top up|your balance|(?:run|out) (?:out )?of tokens|(?:more|out of|add|purchase|available"
     r"|remaining) credits|can only afford|spend(?:ing)? limit",
-    r"budget ?(?:has been )?exceeded|free[ -](?:tier|plan|allocation)|current plan|余额|欠费|额度|配额|充值|套餐",
+    r"budget ?(?:has been )?exceeded|free[ -](?:tier|plan|allocation)|current plan|余额|欠费|额度|配额|充值|套餐|餘額|額度"
+    r"|квот|недостаточно средств|할당량|잔액|クォータ|残高|\bcuota\b|\bcota\b|\bkontingent",
 )
 _KEY = (
     r"(?:invalid|incorrect|missing|expired|wrong|no|your|bad)[\s_]{0,2}(?:\w{1,10} )?api[\s_-]?key|\bauthenticat"
@@ -58,11 +69,13 @@ _NAMES = (
     r"(?:unsupported|unknown|unrecogni[sz]ed|unexpected|deprecated|extraneous|missing required) (?:\w{1,12} )?"
     r"(?:parameter|argument|field|keyword|key|option|property|value)",
     r"extra inputs are not permitted|additional propert|field required|is not supported (?:by|with|for|on) this",
-    r"does not support (?:the )?(?:parameter|context_)|(?:context_length|n_ctx|num_ctx) must",
+    r"does not support (?:the )?(?:parameter|context_)|(?:context_length|n_ctx|num_ctx) must"
+    r"|(?:configured|requested|specified) context (?:window|length|size) (?:is (?:larger|greater)|exceeds?)",
 )
 _FORM = (
-    r"invalid '[^'\n]{1,90}': string too long|string_too_long|\w_\w{1,30}: string too long|array[\s_]too[\s_]long"
-    r"|max_tokens_per_request|max \d+ tokens per request|maxItems|/texts/\d|grammar compilation",
+    r"invalid \\{0,8}['\"][^'\"\n]{1,90}['\"]: string too long|string_too_long"
+    r"|\w_\w{1,30}: string too long|array[\s_]too[\s_]long|max_tokens_per_request"
+    r"|max \d+ tokens per request|maxItems|/texts/\d|grammar compilation",
     r"too many (?:inputs|tools|images|files|functions|stop|items|documents|texts|attachments|videos|choices|columns)",
     r"(?:number|amount|count) of (?:tools|functions|images|files|stop|documents|texts|inputs)\b"
     r".{0,40}(?:exceed|limit|max|must|more)",
@@ -76,14 +89,17 @@ _FORM = (
     r"|match)",
     r"(?:\b|_|-)(?:id|type|key|name|role|parameter)s? (?:is )?too (?:long|large)"
     r"|(?<!input )(?<!prompt )\btoken (?:is )?too long|(?:took|taking|queued|waited|waiting) too long",
+    r"per (?:submitted )?batch\b|(?:your|this|the) batch (?:has|contains|of)|(?:in|tokens_in)[ _]batch\b"
+    r"|max_num_batched_tokens \(\d+\) is",
     r"(?:at most|exceed|than) \d+ items|prompt variables|websocket message|closed: 1009|\bVRAM\b"
     r"|create (?:llama_)?context",
     r"(?:longer than|exceed\w{0,3}|took)[^\n]{0,30}\b\d+ ?(?:seconds?|minutes?|hours?|ms|s)\b|context ?(?:server"
     r"|manager|7)",
     r"(?:prompt|context) cach(?:e|ing)|cache[_ ](?:write|control|breakpoint|key)|cached tokens|limit parameter|nesting depth",
     r"too many system|sequence (?:id|number)|stop sequence|text[- ]to[- ]speech|\bTTS\b|(?:query|search) (?:string|query)",
+    r"\b(?!(?:system|user|input|full|total|max)_)[a-z]{2,20}_prompt (?:is too|must|exceed)|skills? context budget|附加提示",
     r"parameters exceed|(?:idle|time) limit|more than \d+ (?:images|files|items)",
-    r"n_ctx_train|training context|available memory|too many (?:tool|entries|calls)|safety threshold"
+    r"n_ctx_train|training (?:context|file|data|example)|available memory|too many (?:tool|entries|calls)|safety threshold"
     r"|(?:max )?retries exceeded",
 )
 _FAULT = (
@@ -92,8 +108,13 @@ _FAULT = (
     r"failed to (?:load|allocate)|when initializing the engine",
 )
 _NEVER = either(*_RATE, *_QUOTA, *_KEY, *_FILTER, *_NAMES, *_FORM, *_FAULT)
+_METER = either(
+    r"(?<!\w-)rate[\s_-]{0,2}limit|tokens? per (?:min|hour|day|sec)|per[ -](?:minute|day)\b|\b(?:TPM|RPM|TPD)\b",
+    r"too many requests|throttl|\bquota|\bbilling\b|credit balance|payment required",
+)
 _LONG_CONTENT = re.compile(
-    r"invalid '(?:messages|input|prompt)(?:\[\d{1,5}\])?(?:\.(?:content|output|text)[^'\n]{0,40})?': string too long",
+    r"invalid \\{0,8}['\"](?:messages|input|prompt)(?:\[\d{1,5}\])?(?:\.(?:content|output|text)[^'\"\n]{0,40})?\\{0,8}['\"]"
+    r": string too long",
     re.I,
 )
 """One message longer than a message may be: to be made smaller like an overflow, unlike a long name or description."""
@@ -111,24 +132,29 @@ _TOKENS = re.compile(r"\btokens?\b|context|prompt (?:is|too)|上下文", re.I)
 
 _MAX_TOKENS = r"max(?:imum)?[_ ]?(?:\w{1,12}[_ ])?tokens"
 _OUTPUT = either(
-    r"(?!max tokens of \d+ exceeded)max[\s_]?(?:completion|new|output|gen|response)?[\s_]?tokens",
+    r"(?!max tokens (?:of \d+ exceeded|allowed))max[\s_]?(?:completion|new|output|gen|response)?[\s_]?tokens",
     r"maximum (?:number of )?(?:output |completion |new )?tokens you requested|budget_tokens|reasoning[\s_]tokens"
     r"|thinking[._ ]budget|num_predict",
     r"(?:requested|max(?:imum)?) (?:completion|output)\b",
     r"(?:output|completion|response|generated|reply)[\s_](?:tokens?|length|limit|text|content|sequence)|最大输出|输出长度"
     r"|输出token",
 )
+_SENT = r"(?<![a-z])(?:prompt(?:_len)?|messages|inputs?(?! validation)|question)\b"
 _BESIDE_INPUT = either(
-    rf"\b(?:prompt|messages|inputs?(?! validation)|question)\b.{{0,160}}(?:{_MAX_TOKENS}|completion|output|prediction)",
-    rf"(?:{_MAX_TOKENS}|completion|output|prediction|answering).{{0,200}}\b(?:prompt|messages"
-    rf"|inputs?(?! validation))\b",
+    rf"{_SENT}.{{0,160}}(?:{_MAX_TOKENS}|completion|output|prediction)",
+    rf"(?:{_MAX_TOKENS}|completion|output|prediction|answering).{{0,200}}{_SENT}",
     rf"{_MAX_TOKENS}.{{0,30}}(?:would )?exceeds?.{{0,30}}context",
 )
 _MEASURED = re.compile(
-    r"context|max_model_len|max_seq_len|maximum (?:model|sequence|total|input|prompt)|total|sum|must be <=|exceed"
+    r"context|max_model_len|max_seq_len|max(?:imum)? (?:model|sequence|total|input|prompt)|total|sum|must be <=|exceed"
     r"|too long|reached|> ?\d",
     re.I,
 )
+
+
+def metered(codes: list[str], words: str) -> bool:
+    """True where a rate or a quota is named outright: then not even a code makes it an overflow."""
+    return bool(_METER.search(words) or any(_METER.search(code) for code in codes))
 
 
 def denied(words: str) -> bool:

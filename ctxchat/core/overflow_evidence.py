@@ -5,20 +5,16 @@ Reads a bounded part of it, never raises, imports no provider's library; judges 
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TypeVar, cast
+from typing import cast
 
 from ctxchat.core.errors import ModelError
+from ctxchat.core.overflow_objects import PARSED, called, fields, first, get, json_in, plain, readable, text_of
 
-_HEAD, _TAIL = 8_000, 2_000
-"""Characters read of a long text: what a server has to say stands at its beginning, or at the end of a traceback."""
 _TEXTS = 30_000
 """Characters kept of one error altogether."""
-_PARSED = 200_000
-"""Texts longer than this are not parsed as JSON, only read."""
 _NODES, _CAUSES = 400, 30
 """Values looked at in one error, and errors in one chain."""
 
@@ -31,16 +27,7 @@ _TALK = {"choices", "candidates", "delta", "output"}
 """Keys of a reply: the model's own words are no evidence of anything."""
 _ENDINGS = {"finishreason", "stopreason", "nativefinishreason"}
 _UNREAD = {
-    "input",
-    "prompt",
-    "request",
-    "headers",
-    "responseheaders",
-    "stack",
-    "failedgeneration",
-    "config",
-    "hint",
-    "url",
+    *("input", "prompt", "request", "headers", "responseheaders", "stack", "failedgeneration", "config", "hint", "url"),
     "requestid",
 }
 """Keys that echo what was sent, or say nothing of why."""
@@ -52,7 +39,7 @@ _INNER = ("original_exception", "__cause__", "__context__", "exceptions")
 _SAID = re.compile(
     r"(?:error code|status(?:[ _]?code)?|http(?:/[\d.]+)?(?: error)?|status was"
     r"|api error)[\"'\\]{0,4}[\s:=(\-]{0,4}([45]\d\d)\b"
-    r"|\A\W{0,3}(?:error\W{1,2})?([45]\d\d)\b(?!,\d|\.\d|\s*\w{0,9}\s*tokens)",
+    r"|\A\W{0,3}(?:error\W{1,12})?([45]\d\d)\b(?!,\d|\.\d|\s*\w{0,9}\s*tokens)",
     re.I,
 )
 _NAMED = re.compile(
@@ -64,10 +51,14 @@ _KEYS = re.compile(
     r"\\{0,8}[\"']\s{0,2}:",
     re.I,
 )
-_WINDOW_KEYS = {"nctx", "maxmodellen", "contextlength", "contextwindow", "maxcontextlength"}
-_ESCAPED = re.compile(r"\\{1,8}u([0-9a-fA-F]{4})")
-_decoder = json.JSONDecoder()
-_T = TypeVar("_T")
+_REQUEST_ID = re.compile(
+    r"\(?\b(?:x-)?request[ _-]?id\\{0,8}[\"']?(?: is)?[\s:=]{1,3}\\{0,8}[\"']?[\w-]{4,80}[\"']?\)?", re.I
+)
+_SIZE_KEYS: dict[str, str] = {
+    **dict.fromkeys(("nctx", "maxmodellen", "contextlength", "contextwindow", "maxcontextlength"), "n_ctx"),
+    "nprompttokens": "n_prompt_tokens",
+}
+"""Fields that hold a size, and how it is said among the words."""
 
 
 class Reading:
@@ -87,8 +78,8 @@ class Reading:
 
     @property
     def words(self) -> str:
-        """All texts, each on lines of its own, without the names of fields: «message» is no word of the server's."""
-        return _KEYS.sub(" ", "\n".join(self.texts))
+        """All texts, each on lines of its own, without the names of fields and requests: «message» is no word of the server's."""
+        return _REQUEST_ID.sub(" ", _KEYS.sub(" ", "\n".join(self.texts)))
 
     def take(self, value: object, key: str = "", depth: int = 0) -> None:
         """Adds a value found under `key`: a text, a number, a mapping, a list, or an object with an error's attributes."""
@@ -100,7 +91,7 @@ class Reading:
 
     def _take(self, value: object, key: str, depth: int) -> None:
         if isinstance(value, bytes | bytearray):
-            self.take(bytes(value[: _PARSED + 1]).decode("utf-8", "replace"), key, depth + 1)
+            self.take(bytes(value[: PARSED + 1]).decode("utf-8", "replace"), key, depth + 1)
         elif isinstance(value, str):
             self._text(value, key, depth)
         elif isinstance(value, bool):
@@ -110,7 +101,7 @@ class Reading:
         elif isinstance(value, Mapping):
             self._mapping(cast("Mapping[object, object]", value), depth)
         elif isinstance(value, Sequence | set | frozenset):
-            for part in _first(cast("Iterable[object]", value), 50):
+            for part in first(cast("Iterable[object]", value), 50):
                 self.take(part, "", depth + 1)
         elif not callable(value):
             self._object(value, depth)
@@ -124,12 +115,12 @@ class Reading:
                 self._number(int(value), key)
             if not re.search(r"\s", value.strip()):
                 return
-        parsed = _parsed(value)
+        parsed = json_in(value)
         if parsed is not None:
             self.take(parsed, "", depth + 1)
         if isinstance(parsed, Mapping) and _is_reply(cast("Mapping[object, object]", parsed)):
             return
-        shown = _ESCAPED.sub(_character, _cut(value))
+        shown = readable(value)
         if parsed is None:
             self.reasons.append(shown)
         if shown not in self.texts:
@@ -144,12 +135,12 @@ class Reading:
             self.statuses.add(value)
         elif key in _CODE_KEYS and abs(value) < 10**9:
             self.codes.append(str(value))
-        elif key in _WINDOW_KEYS:
-            self.texts.append(f"n_ctx: {value}")
+        elif key in _SIZE_KEYS:
+            self.texts.append(f"{_SIZE_KEYS[key]}: {value}")
 
     def _mapping(self, value: Mapping[object, object], depth: int) -> None:
         reply = _is_reply(value)
-        for key, part in _fields(value).items():
+        for key, part in fields(value).items():
             if key == "usage":
                 self._usage(part)
             elif key in _TALK:
@@ -159,11 +150,11 @@ class Reading:
 
     def _endings(self, value: object, depth: int) -> None:
         """Of a reply's choices only why they ended, and an error that came instead."""
-        for part in _first(cast("Iterable[object]", value), 8) if isinstance(value, list | tuple) else [value]:
+        for part in first(cast("Iterable[object]", value), 8) if isinstance(value, list | tuple) else [value]:
             for key in ("finish_reason", "stop_reason", "native_finish_reason", "error"):
-                found = cast("Mapping[str, object]", part).get(key) if isinstance(part, Mapping) else _get(part, key)
+                found = cast("Mapping[str, object]", part).get(key) if isinstance(part, Mapping) else get(part, key)
                 if isinstance(found, str | Mapping):
-                    self.take(cast("object", found), _plain(key), depth + 1)
+                    self.take(cast("object", found), plain(key), depth + 1)
 
     def _object(self, value: object, depth: int) -> None:
         if depth and isinstance(value, BaseException):
@@ -173,25 +164,25 @@ class Reading:
             for key, part in (("status", value.status), ("code", value.code), ("", value.body), ("", value.text)):
                 self.take(part, key, depth + 1)
             return
-        self._usage(_get(value, "usage"))
-        choices = _get(value, "choices")
+        self._usage(get(value, "usage"))
+        choices = get(value, "choices")
         if isinstance(choices, list | tuple):
             self._endings(cast("object", choices), depth)
             return
         for name in _ATTRIBUTES:
-            self.take(_get(value, name), _plain(name), depth + 1)
+            self.take(get(value, name), plain(name), depth + 1)
         if isinstance(value, BaseException):
             self.names |= {base.__name__ for base in type(value).__mro__}
-            self.take(_shown(value), "", depth + 1)
-        elif not _get(value, "text"):
-            self.take(_get(value, "content"), "", depth + 1)
-            self.take(_called(_get(value, "json")), "", depth + 1)
+            self.take(text_of(value), "", depth + 1)
+        elif not get(value, "text"):
+            self.take(get(value, "content"), "", depth + 1)
+            self.take(called(get(value, "json")), "", depth + 1)
 
     def _usage(self, usage: object) -> None:
         def count(*names: str) -> int:
             for name in names:
                 found = (
-                    cast("Mapping[str, object]", usage).get(name) if isinstance(usage, Mapping) else _get(usage, name)
+                    cast("Mapping[str, object]", usage).get(name) if isinstance(usage, Mapping) else get(usage, name)
                 )
                 if isinstance(found, int) and not isinstance(found, bool) and found > 0:
                     return found
@@ -225,79 +216,12 @@ def readings(error: object) -> Iterator[Reading]:
 def _behind(error: object) -> Iterator[object]:
     """The errors that one came from, wrapped, or keeps in an attribute."""
     for name in (*(_INNER if isinstance(error, BaseException) else ()), "error", "args", "body", "response"):
-        held = _get(error, name)
-        parts = _first(cast("Iterable[object]", held), _CAUSES) if isinstance(held, tuple | list) else [held]
+        held = get(error, name)
+        parts = first(cast("Iterable[object]", held), _CAUSES) if isinstance(held, tuple | list) else [held]
         yield from (part for part in parts if isinstance(part, BaseException))
-
-
-def _get(value: object, name: str) -> object:
-    try:
-        return cast("object", getattr(value, name, None))
-    except Exception:  # a property may do anything
-        return None
-
-
-def _called(method: object) -> object:
-    try:
-        result = method() if callable(method) else None
-        if isinstance(result, Coroutine):
-            result.close()
-    except Exception:
-        return None
-    return cast("object", result)
-
-
-def _shown(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return ""
-
-
-def _first(values: Iterable[_T], most: int) -> list[_T]:
-    try:
-        return [part for part, _ in zip(values, range(most), strict=False)]
-    except Exception:
-        return []
-
-
-def _fields(value: Mapping[object, object]) -> dict[str, object]:
-    return {_plain(key): part for key, part in _first(value.items(), 100)}
 
 
 def _is_reply(value: Mapping[object, object]) -> bool:
     """True for what a model said, whole or in part, rather than what a server says of a failure."""
-    keys = _fields(value).keys()
+    keys = fields(value).keys()
     return bool(_TALK & keys) or ("content" in keys and bool({"role", "stopreason"} & keys))
-
-
-def _plain(key: object) -> str:
-    return str(key)[:40].lower().replace("_", "").replace("-", "") if isinstance(key, str) else ""
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
-
-
-def _character(match: re.Match[str]) -> str:
-    return chr(int(match[1], 16))
-
-
-def _parsed(text: str) -> object:
-    """The first JSON object or list in a text: a body, a server-sent event, or one behind a library's prefix."""
-    if len(text) > _PARSED:
-        return None
-    for start in _first((found.start() for found in re.finditer(r"[{\[]", text)), 4):
-        try:
-            value = cast("object", _decoder.raw_decode(text, start)[0])
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) or (value and isinstance(value, list) and isinstance(value[0], dict)):
-            return cast("object", value)
-    stripped = text.strip()
-    if stripped[:2] == '"{' or stripped[:3] == '"\\u':
-        try:
-            return cast("object", json.loads(stripped))
-        except (ValueError, RecursionError):
-            return None
-    return None

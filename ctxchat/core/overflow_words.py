@@ -39,12 +39,13 @@ _PROMPT = either(
     r"(?<![a-z])(?:prompts?(?!_(?:cache|logprobs))|(?<!unmarshal )inputs?(?! validation|_(?:schema|text|audio|image"
     r"|json))|context|conversations?|histor(?:y|ies)"
     r"|messages|sequence|tokens|token[\s_-]?(?:count|limit|length|size|number|overflow|capacity)|tokenized"
-    r"|input_ids|n_prompt|"
+    r"|input_ids|n_prompt|n_ctx|"
     r"kv[\s_-]?cache|slot|context\w{0,20}|prompt_(?!cache|logprobs|id\b)\w{1,12}|input_(?:tokens?|length))(?![a-z])",
     r"(?:prompt|input|context)_?(?:tokens?|len|length|size)\w{0,10}|\bprefill\b|position_ids",
     r"(?:内容|文本)(?=过长|太长|超长|长度)|token限制|最大token|上下文|输入|提示词?|对话|会话|字数|消息|輸入|訊息|對話|內容長度|请求内容|文本长度|\btokens?(?=\s{0,2}(?:数|超|过))|token数",
-    r"入力|プロンプト|コンテキスト|トークン|컨텍스트|입력|프롬프트|토큰|контекст|промпт|токен|запрос|сообщени",
-    r"\b(?:contexto|contexte|kontext\w{0,8}|eingabe|entrada|mensaje|nachricht|jetons?|entrée|requête|contesto)\b",
+    r"入力|プロンプト|コンテキスト|トークン|컨텍스트|입력|프롬프트|토큰|대화|메시지|контекст|промпт|токен|запрос|сообщени",
+    r"\b(?:contexto|contexte|kontext\w{0,8}|eingabe|entrada|mensajes?|nachricht(?:en)?|jetons?|entrée|requête|contesto"
+    r"|conversación|conversa(?:ção)?|conversazione|gespräch|unterhaltung|conversation)\b",
 )
 _WORDING = either(
     r"(?<![a-z_])(?:requests?|requested|message|text|query|contents?|payload|thread|instructions?|question)(?![a-z_])"
@@ -71,7 +72,7 @@ _EXCESS = either(
     r"\b(?:is|are|was|been|context|window|limit|length) (?:now )?(?:full|exhausted|maxed out)\b|cache exhausted",
     r"\d\)?(?: tokens?)?\)? ?>=? ?(?:the )?(?:\w{1,20} ){0,2}\(?\d{2}",
     r"超过|超出|超限|过长|太长|超长|过大|大于|过多|太多|达到?上限|已满|超標|過長|超え|超過"
-    r"|長すぎ|オーバー|上限に達|초과|깁니다|너무",
+    r"|(?:長|多|大き)すぎ|オーバー|上限に達|초과|넘었|넘습|넘어|깁니다|너무",
     r"\b(?:reached|hit) (?:its |the |their |a |your )?(?:context|token|prompt|input|conversation"
     r"|length)[\s_](?:limit|window|length)",
     r"(?:not enough|no free|insufficient) kv|\bno longer fits?\b|\d\)? ?< ?(?:the )?(?:prompt|input)|troppo lung",
@@ -99,6 +100,35 @@ _MEASURED = either(
     r"|prompt_\w{1,12}|input_(?:tokens?|length))(?![a-z])"
 )
 
+_OTHER = either(
+    r"\b(?:outputs?|responses?|completions?|repl(?:y|ies)|answers?|generated|results?|budget|usage|batch(?:es)?"
+    r"|files?|documents?|images?|audio|videos?|pages?|attachments?|uploads?|names?|ids?|descriptions?|headers?|url|schema"
+    r"|request rate|rates?|accounts?|balance|keys?|number of (?!(?:\w{1,12} ){0,3}tokens?\b)\w{1,12})\b"
+)
+_OWN = either(
+    r"(?<![a-z])(?:prompts?|inputs?(?! (?:files?|documents?|images?|audio|videos?)\b)|context|conversations?|chat|histor(?:y|ies)"
+    r"|messages?|sequence|(?<!number of )requests?(?! rate)"
+    r"|prompt_\w{1,12}|input_\w{1,12}|n_prompt)(?![a-z])"
+    r"|tokenized|(?:token|tokens|total|combined|requested) (?:count|length|tokens?)|上下文|输入|提示|对话|消息"
+)
+"""Whose excess it is: before the verb stands either something of its own limits, or what is sent."""
+
+_NORM = either(
+    r"\b(?:must|should|shall|needs? to|has to|have to|ha(?:s|ve) got to|can|may|could)(?: ?n[o']t)? "
+    r"(?:be |have |contain |exceed )?(?:strictly )?(?:less|smaller|shorter|lower|fewer|below|under|within|at most"
+    r"|no (?:more|longer|larger|greater)|<)",
+    r"\b(?:reached|hits?|reaches|at|outside(?: of)?) (?:its |the |their |a |your |this )?(?:\w{1,12}['’]?s? ){0,3}"
+    r"(?:context|window|capacity|limit|maximum|max\w{0,12})\b",
+    r"(?<=[\w)] )> ?(?:the )?(?:model|context|max|limit|n_ctx)",
+)
+_WINDOW = either(
+    r"\b(?:context|prompt|input)(?: |_)?(?:window|length|limit|size|tokens?)\b|\b(?:prompt|input|context)\b"
+)
+_CAP = either(
+    r"\b(?:max\w{0,20}|limit|context|window|model(?:'s)?|tokens?|capacity|n_ctx)\b|(?<![\d.])(?:\d{1,3}[,_]\d{3}|\d{4,8})(?![\d.])"
+)
+"""«The prompt must be shorter than the model's window»: a limit that is named is one that was not kept."""
+
 _PHRASES = either(
     r"range of input length|`?inputs?`? must have less than|current length is \d[^\n]{0,40}limit"
     r"|maximum context length|token limit is",
@@ -121,10 +151,15 @@ _PHRASES = either(
     r"context_?(?:length|window|size|limit)?_?(?:exceeded|overflow)(?:error|exception)?\b(?! (?:bug|issue|message"
     r"|error)s?\b)|exceed_context_size",
     r"(?:压缩|缩短|精简|减少|縮短|壓縮)[^\n。]{0,6}(?:上下文|输入|提示|对话|内容|輸入|對話)",
+    r"tokens in (?:the |your )?(?:request|prompt|input) (?:is |are )?more than|available context size -\d"
+    r"|too many total text bytes|session(?: is)? too long"
+    r"|text (?:fields?|parts?|blocks?) (?:that are |is |are )?too (?:large|long)",
+    r"find a memory slot|max_seq_len \(\d+\) - \w{0,10}prompt_len \(\d+\)",
     r"input_?length_?error|content_length_exceeds|need \d{3,}[^\n]{0,20}have \d{3,}|max(?:imum)? length exceeded"
     r"|too much text",
-    r"(?:exceed\w{0,3}|reached) (?:the |its )?maximum (?:number of |input |prompt |context "
-    r"|conversation )(?:tokens?|length|size)",
+    r"(?:reached|hit) (?:its |the )?(?:max\w{0,5} )?(?:length|conversation|chat) limit",
+    r"(?:exceed\w{0,3}|reached) (?:the |its )?maximum (?:input |prompt |context |conversation )"
+    r"(?:tokens?|length|size)",
 )
 """What has no such form."""
 
@@ -163,17 +198,31 @@ def too_long(words: str) -> bool:
     """True where a text says that a prompt, or prompt and output together, was longer than it may be."""
     if _PHRASES.search(words):
         return True
-    for clause in _around(_EXCESS, words):
-        if _PROMPT.search(clause) or (_WORDING.search(clause) and _TOKENS.search(clause)):
+    for before, verb, after in _around(_EXCESS, words):
+        clause = before + verb + after
+        told = _PROMPT.search(clause) or (_WORDING.search(clause) and _TOKENS.search(clause))
+        if told and not _of_another(before, after):
             return True
-    return any(_MEASURED.search(clause) and _FIGURE.search(clause) for clause in _around(_LIMIT, words))
+    for before, verb, after in _around(_NORM, words):
+        if _OWN.search(before) and _CAP.search(verb + after) and not _of_another(before, after):
+            return True
+    for before, verb, after in _around(_LIMIT, words):
+        clause = before + verb + after
+        if _MEASURED.search(clause) and _FIGURE.search(clause) and not _of_another(before, after):
+            return True
+    return False
 
 
-def _around(pattern: re.Pattern[str], words: str) -> Iterator[str]:
-    """For each match the part of its sentence around it."""
+def _of_another(before: str, after: str) -> bool:
+    """True where the subject is something other than what is sent, and nothing says that it was measured against the window."""
+    return bool(_OTHER.search(before) and not _OWN.search(before) and not _WINDOW.search(after))
+
+
+def _around(pattern: re.Pattern[str], words: str) -> Iterator[tuple[str, str, str]]:
+    """For each match what stands before it in its sentence, itself, and what stands after it."""
     for match in islice(pattern.finditer(words), _MOST):
         before = words[max(0, match.start() - _BEFORE) : match.start()]
         after = words[match.end() : match.end() + _AFTER]
         start = max((end.end() for end in _END.finditer(before)), default=0)
         stop = _END.search(after)
-        yield before[start:] + match[0] + (after[: stop.start()] if stop else after)
+        yield before[start:], match[0], (after[: stop.start()] if stop else after)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
-from ctxchat.core.access import Demand
+from ctxchat.core.access import Demand, Verdict
 from ctxchat.core.budget import Window
-from ctxchat.core.events import Notice, ToolStatus, Usage
+from ctxchat.core.calibration import Calibration
+from ctxchat.core.events import ApprovalRequested, ApprovalResolved, Delegated, Notice, ToolStatus, Usage
 from ctxchat.core.journal import Partial, Record
 from ctxchat.core.messages import Group, ToolCall
 from ctxchat.core.view import ToolSpec, View
@@ -18,10 +19,12 @@ from ctxchat.core.view import ToolSpec, View
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """One model call. `max_output` in tokens, 0 for the model's own."""
+    """One model call. `max_output` in tokens, 0 for the model's own. `images` are those of the view that lie in the session's
+    folder: data URLs by path."""
 
     view: View
     max_output: int = 0
+    images: Mapping[str, str] = {}
 
 
 class TextPiece(msgspec.Struct, frozen=True, tag="text"):
@@ -73,22 +76,38 @@ class ModelPort(Protocol):
         """The window the server really has, as far as it can be learned."""
         ...
 
+    async def sampled(self) -> Calibration:
+        """How its server counts, as far as it tells before any reply; the usual assumption where it does not."""
+        ...
+
     def count(self, text: str) -> int:
         """Tokens of a text by the model's family; never raises."""
+        ...
+
+    def count_image(self, width: int, height: int) -> int:
+        """Tokens of an image of so many pixels (0 × 0: unknown); 0 where the model is shown none, but words in its place."""
         ...
 
 
 # ── tools ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class ToolLimits(msgspec.Struct, frozen=True):
+    """What any call may take: output in characters, and seconds where the call itself does not say."""
+
+    max_chars: int = 400_000
+    seconds: float = 120.0
+
+
 class ToolContext(msgspec.Struct, frozen=True):
     """What a call is told: its id, the workspace's resolved root, the session's own folder (where `tool-results/…` lies;
-    empty for none), the cap for its output in characters."""
+    empty for none), the cap for its output in characters, how long a command runs where the call does not say."""
 
     call_id: str
     workspace: str
     session_folder: str = ""
     max_chars: int = 400_000
+    seconds: float = 120.0
 
 
 class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -104,6 +123,31 @@ class ToolText(msgspec.Struct, frozen=True):
     """Output while a call is still at work."""
 
     text: str
+
+
+class ToolQuestion(msgspec.Struct, frozen=True):
+    """The call waits for a person's word: a choice of `options`, or anything where there are none. `answered` takes it; an
+    empty one means that nobody answered."""
+
+    text: str
+    options: tuple[str, ...]
+    answered: Callable[[str], None]
+
+
+class ToolLeave(msgspec.Struct, frozen=True):
+    """A call of the call's own needs a person's leave. `answered` takes the verdict, and the reason where there is one."""
+
+    request: ApprovalRequested
+    answered: Callable[[Verdict, str], None]
+
+
+class ToolNews(msgspec.Struct, frozen=True):
+    """What came about in a conversation of the call's own that those who watch this one want to know."""
+
+    event: ApprovalResolved | Delegated
+
+
+ToolPiece = ToolText | ToolQuestion | ToolLeave | ToolNews | ToolOutput
 
 
 class ToolPort(Protocol):
@@ -123,8 +167,8 @@ class ToolPort(Protocol):
         """What the call would do. Paths are resolved first. Raises ToolError for arguments it cannot use."""
         ...
 
-    def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolText | ToolOutput]:
-        """Texts while it works, then one ToolOutput. Raises ToolError. Closing the iterator ends what it started."""
+    def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
+        """Pieces while it works, then one ToolOutput. Raises ToolError. Closing it ends what it started."""
         ...
 
 
@@ -149,6 +193,14 @@ class JournalPort(Protocol):
 
     async def spill(self, name: str, text: str) -> str:
         """Save a text too large for the view in the session's folder; its path. Names are made safe."""
+        ...
+
+    async def attach(self, name: str, data: bytes) -> str:
+        """Save an image in the session's folder; its path there, `attachments/…`. Raises StorageError."""
+        ...
+
+    async def attached(self, path: str) -> bytes:
+        """An image by the path `attach` gave. Raises StorageError where it is gone."""
         ...
 
     async def close(self) -> None:

@@ -61,15 +61,17 @@ class Digest(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: Evidence = Evidence()
 
 
-class FactCount(msgspec.Struct, frozen=True):
-    """Facts found in what was folded, and how many of them the view still holds."""
+class FactCount(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Facts found in what a pass touched, and how many were kept: the view holds them, or, for `near` of those, names the
+    place where they can be read (the saved text of a result that became a line)."""
 
     found: int
     kept: int
+    near: int = 0
 
 
 class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The record of one pass (SPEC 2.14). Tokens are integers, `seconds` wall time, `cost_usd` US dollars.
+    """The record of one pass. Tokens are integers, `seconds` wall time, `cost_usd` US dollars.
 
     `steps` are what was done in order. `folded` are the ids of the groups that left the view. `detail` is one sentence for
     people. `evidence` is the ledger of facts as text, `lost` are the facts that the view no longer held after the pass, a

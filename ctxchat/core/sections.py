@@ -32,11 +32,18 @@ OUTSIDE: frozenset[SectionName] = frozenset({"reserved", "free"})
 
 
 class Section(msgspec.Struct, frozen=True):
-    """One part of the window and its tokens. `estimated` is False only where a server counted it."""
+    """One part of the window and its tokens. `estimated` is False only where a server counted it; `budget` is the most it is
+    meant to hold, in tokens, 0 for no such limit."""
 
     name: SectionName
     tokens: int
     estimated: bool = True
+    budget: int = 0
+
+    @property
+    def over(self) -> int:
+        """Tokens beyond its own budget, 0 where it keeps to it or has none."""
+        return max(0, self.tokens - self.budget) if self.budget else 0
 
 
 def section_of(message: Message, entry: Entry) -> SectionName:

@@ -1,4 +1,4 @@
-"""Counting tokens: what a message, a tool or a text weighs, and how a server's own count corrects the estimate.
+"""Counting tokens: what a message, a tool or a text weighs, in all and by kind.
 
 Knows no tokenizer: a counter is handed in (`ctxchat.models.tokenizers` has the real ones). Counts are cached per message.
 """
@@ -9,18 +9,24 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
-import msgspec
-
-from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall
+from ctxchat.core.calibration import Mix, total
+from ctxchat.core.messages import Image, Message, Opaque, Text
 
 Count = Callable[[str], int]
 """Text in, tokens out. Never raises and never stalls, whatever the text."""
+
+CountImage = Callable[[int, int], int]
+"""Width and height in pixels in, tokens out; 0 for a model that is shown none, but words in their place."""
 
 MESSAGE_OVERHEAD = 4
 """Tokens a message costs beyond its words: role and delimiters (OpenAI's cookbook says 3 to 4)."""
 
 TOOL_OVERHEAD = 8
 """Tokens a tool schema costs beyond its JSON text, from llama.cpp's and OpenAI's templates."""
+
+_BEYOND = re.compile("[\u0370-\U0010ffff]+")
+_DIGITS = b"0123456789"
+_NO_MARKS = _DIGITS + bytes(c for c in range(128) if chr(c).isalpha() or chr(c).isspace())
 
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
 
@@ -48,23 +54,32 @@ def image_tokens(width: int, height: int) -> int:
 class Meter:
     """Raw token counts with one counter, remembered per message. The only state is the memory of what was counted."""
 
-    def __init__(self, count: Count = rough_count) -> None:
+    def __init__(self, count: Count = rough_count, image: CountImage = image_tokens) -> None:
         self._count = count
-        self._messages: dict[Message, int] = {}
-        self._texts: dict[str, int] = {}
+        self._image = image
+        self._messages: dict[Message, Mix] = {}
+        self._texts: dict[str, Mix] = {}
 
     def text(self, text: str) -> int:
         """Tokens of a text that changes often; not remembered."""
         return self._count(text) if text else 0
 
+    def text_mix(self, text: str) -> Mix:
+        """As `text`, by kind."""
+        raw = self.text(text)
+        beyond = "" if text.isascii() else "".join(_BEYOND.findall(text))
+        wide = min(raw, self._count(beyond)) if beyond else 0
+        plain = text.encode("ascii", "ignore")
+        marks = len(plain.translate(None, _NO_MARKS))
+        return Mix(raw - wide, wide, digits=len(plain) - len(plain.translate(None, _DIGITS)), marks=marks)
+
     def fixed(self, text: str) -> int:
         """Tokens of a text that comes back with every request (a prompt, a schema); remembered."""
-        known = self._texts.get(text)
-        if known is None:
-            if len(self._texts) > 512:
-                self._texts.clear()
-            known = self._texts[text] = self.text(text)
-        return known
+        return self._fixed(text).raw
+
+    def knows(self, text: str) -> bool:
+        """`fixed` has counted this text before."""
+        return text in self._texts
 
     def tool(self, schema: str) -> int:
         """Tokens of one tool, from its schema as JSON text."""
@@ -72,74 +87,62 @@ class Meter:
 
     def message(self, message: Message) -> int:
         """Tokens of one message: words, call names and arguments, reasoning, images, overhead."""
+        return self.mix(message).raw
+
+    def mix(self, message: Message) -> Mix:
+        """As `message`, by kind."""
         known = self._messages.get(message)
         if known is None:
-            known = self._messages[message] = self.weigh(message)
+            known = self._messages[message] = self.draft_mix(message)
         return known
+
+    def forget_images(self) -> None:
+        """Count messages with images anew: whether the model is shown them may be known only now."""
+        for message in list(self._messages):
+            if any(isinstance(part, Image) for part in message.content):
+                self._messages.pop(message, None)
 
     def weigh(self, message: Message) -> int:
         """Tokens of a message that is not kept, such as a draft; not remembered."""
+        return self.draft_mix(message).raw
+
+    def draft_mix(self, message: Message) -> Mix:
+        """As `weigh`, by kind."""
         if message.empty and not message.reasoning:
-            return 0
-        total = MESSAGE_OVERHEAD + self.text(message.name)
+            return Mix()
+        parts = [Mix(MESSAGE_OVERHEAD * (1 + len(message.calls))), self.text_mix(message.name)]
         if isinstance(message.content, str):
-            total += self.text(message.content)
+            parts.append(self.text_mix(message.content))
         else:
-            total += sum(self._part(part) for part in message.content)
-        total += sum(self._call(call) for call in message.calls)
+            parts += map(self.part_mix, message.content)
+        for call in message.calls:
+            parts += (self.text_mix(call.name), self.text_mix(call.arguments))
         if message.reasoning:
-            total += self.text(message.reasoning.text)
-        return total
+            parts.append(self.text_mix(message.reasoning.text))
+        return total(parts)
 
-    def _part(self, part: Text | Image | Opaque) -> int:
+    def part(self, part: Text | Image | Opaque) -> int:
+        """Tokens of one part of a message. Texts that came along as files are remembered: they are counted with every key."""
+        return self.part_mix(part).raw
+
+    def part_mix(self, part: Text | Image | Opaque) -> Mix:
+        """As `part`, by kind."""
         match part:
-            case Text(text=text):
-                return self.text(text)
+            case Text(name=name):
+                return self._fixed(part.words) if name else self.text_mix(part.text)
             case Image(width=width, height=height):
-                return image_tokens(width, height)
+                tokens = self._image(width, height)
+                return Mix(images=tokens) if tokens else self.text_mix(part.words)
             case Opaque(json=json):
-                return min(self.text(json), 2000)
+                return Mix(min(self.text(json), 2000))
 
-    def _call(self, call: ToolCall) -> int:
-        return self.text(call.name) + self.text(call.arguments) + MESSAGE_OVERHEAD
-
-
-class Calibration(msgspec.Struct, frozen=True):
-    """How a model's real counts compare with the estimates. `ratio` is real / estimated, `band` the share by which a
-    single estimate may still be off, `samples` how many replies have confirmed it."""
-
-    ratio: float = 1.0
-    band: float = 0.25
-    samples: int = 0
-
-    def learn(self, *, real: int, raw: int) -> Calibration:
-        """The calibration after a server counted `real` tokens where we counted `raw`; senseless figures change nothing."""
-        if raw < 50 or not 0 < real < math.inf:
-            return self
-        seen = min(4.0, max(0.25, real / raw))
-        weight = max(0.3, 1 / (self.samples + 1))
-        ratio = self.ratio + weight * (seen - self.ratio)
-        error = abs(seen / self.ratio - 1) if self.samples else 0.1
-        band = min(0.5, max(0.01, self.band + weight * (error - self.band)))
-        return Calibration(ratio=ratio, band=band, samples=self.samples + 1)
-
-    def apply(self, raw: int) -> int:
-        """The best estimate for a raw count."""
-        return round(raw * self.ratio)
-
-
-class Anchor(msgspec.Struct, frozen=True):
-    """A count from the server that the gauge stands on.
-
-    `tokens` is what it counted (prompt with its cached part once, plus the reply), `raw` our count of the very same
-    content, `passes` how many compactions were in force: a view with another number of them ignores the anchor. `model`
-    is whose server counted: no other model stands on it.
-    """
-
-    tokens: int
-    raw: int
-    passes: int
-    model: str = ""
+    def _fixed(self, text: str) -> Mix:
+        known = self._texts.get(text)
+        if known is None:
+            if len(self._texts) > 512:
+                self._texts.clear()
+            known = self._texts[text] = self.text_mix(text)
+        return known
 
 
 def apportion(total: int, weights: Sequence[int]) -> list[int]:

@@ -5,15 +5,23 @@ from __future__ import annotations
 from typing import Literal
 
 from ctxchat.core.figures import Figures
+from ctxchat.core.sections import SectionName
 
 Due = Literal["no", "prepare", "compact", "overhead"]
 
-OVERHEAD = ("system", "tools", "memory", "injected")
+OVERHEAD: tuple[SectionName, ...] = ("system", "tools", "memory", "injected")
+FIXED: tuple[SectionName, ...] = (*OVERHEAD, "pinned")
+"""What no compaction can make smaller: the overhead, and what a person wants kept word for word."""
 
 
 def overhead(figures: Figures) -> int:
-    """Tokens that no compaction can free."""
+    """Tokens around the conversation, which are in every request."""
     return sum(figures.tokens(name) for name in OVERHEAD)
+
+
+def fixed(figures: Figures) -> int:
+    """Tokens that no compaction can free."""
+    return sum(figures.tokens(name) for name in FIXED)
 
 
 def due(figures: Figures, soft_mark: float = 0.60) -> Due:
@@ -25,4 +33,4 @@ def due(figures: Figures, soft_mark: float = 0.60) -> Due:
     used = figures.used - figures.tokens("draft")
     if used < figures.trigger_tokens:
         return "prepare" if used >= figures.limit * soft_mark else "no"
-    return "overhead" if overhead(figures) >= figures.trigger_tokens else "compact"
+    return "overhead" if fixed(figures) >= figures.trigger_tokens else "compact"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ctxchat.core.calibration import Mix, total
 from ctxchat.core.compilers import Compiler, all_sections
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import GroupKind, Message
@@ -53,8 +54,8 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
-    """One message of a view. `tokens` is our raw count; `group` and `change` say where it comes from, empty for
-    what the frame put in; `source` attributes inserts."""
+    """One message of a view. `tokens` is our raw count, `mix` the same by kind; `group` and `change` say where it comes
+    from, empty for what the frame put in; `source` attributes inserts."""
 
     message: Message
     section: SectionName
@@ -65,6 +66,12 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     change: str = ""
     source: str = ""
     pinned: bool = False
+    mix: Mix = Mix()
+
+    @property
+    def kinds(self) -> Mix:
+        """Our count by kind; all as words where a transform has weighed it anew."""
+        return self.mix if self.mix.raw == self.tokens else Mix(self.tokens)
 
 
 Transform = Callable[[tuple[Item, ...]], tuple[Item, ...]]
@@ -81,6 +88,12 @@ class View(msgspec.Struct, frozen=True):
     raw: int
     fingerprint: str
     passes: int
+    mix: Mix = Mix()
+
+    @property
+    def kinds(self) -> Mix:
+        """Our count by kind; all as words where nobody told them apart."""
+        return self.mix if self.mix.raw == self.raw else Mix(self.raw)
 
     def weights(self) -> dict[SectionName, int]:
         """Raw tokens by section; `reserved`, `free` and `draft` are 0 here."""
@@ -89,6 +102,14 @@ class View(msgspec.Struct, frozen=True):
             totals[item.section] += item.tokens
         totals["tools"] = sum(self.tool_tokens)
         return totals
+
+    def mixes(self) -> dict[SectionName, Mix]:
+        """As `weights`, by kind."""
+        found: dict[SectionName, list[Mix]] = {name: [] for name in SECTIONS}
+        for item in self.items:
+            found[item.section].append(item.kinds)
+        found["tools"].append(Mix(tools=sum(self.tool_tokens)))
+        return {name: total(mixes) for name, mixes in found.items()}
 
     @property
     def turn(self) -> int:
@@ -124,6 +145,7 @@ def compile(
         raw=sum(item.tokens for item in items) + sum(tool_tokens),
         fingerprint=_fingerprint(head, frame.tools),
         passes=len(ledger.changes),
+        mix=total(item.kinds for item in items) + Mix(tools=sum(tool_tokens)),
     )
 
 
@@ -161,11 +183,13 @@ def items_of(entry: Entry, keep_reasoning: bool, meter: Meter) -> list[Item]:
             shown = msgspec.structs.replace(shown, reasoning=None)
         if shown.empty:
             continue
+        mix = meter.mix(shown)
         items.append(
             Item(
                 message=shown,
                 section=section_of(message, entry),
-                tokens=meter.message(shown),
+                tokens=mix.raw,
+                mix=mix,
                 kind=group.kind,
                 turn=group.turn,
                 group=group.id,
@@ -197,7 +221,8 @@ def _attributed(insert: Insert) -> str:
 def _insert(text: str, section: SectionName, role: str, source: str, meter: Meter) -> Item:
     message = Message(seq=0, role="system" if role == "system" else "user", content=text)
     kind: GroupKind = "system" if role == "system" else "note"
-    return Item(message=message, section=section, tokens=meter.message(message), kind=kind, source=source)
+    mix = meter.mix(message)
+    return Item(message=message, section=section, tokens=mix.raw, kind=kind, source=source, mix=mix)
 
 
 def _fingerprint(head: Sequence[Item], tools: Sequence[ToolSpec]) -> str:
@@ -210,7 +235,7 @@ def _fingerprint(head: Sequence[Item], tools: Sequence[ToolSpec]) -> str:
 
 
 def problems(view: View) -> list[str]:
-    """What a strict provider would refuse in a view, in words; empty when it is valid (SPEC 2.2)."""
+    """What a strict provider would refuse in a view, in words; empty when it is valid."""
     found: list[str] = []
     seen_other = False
     open_calls: list[str] = []

@@ -24,6 +24,7 @@ class Entry(msgspec.Struct, frozen=True):
     input_cost_per_token: float | str | None = None
     output_cost_per_token: float | str | None = None
     cache_read_input_token_cost: float | str | None = None
+    supports_vision: bool | None = None
 
     @property
     def window(self) -> int:

@@ -46,6 +46,8 @@ MISTRAL = Dialect("mistral", id_pattern=r"[a-zA-Z0-9]+", id_length=9, user_after
 GEMINI = Dialect("gemini", keep_ids=True)  # litellm keeps thought signatures inside the ids
 DEEPSEEK = Dialect("deepseek", reasoning="reasoning_content")
 LOCAL = Dialect("local")
+OPENROUTER_CLAUDE = Dialect("openrouter-claude", user_first=False, user_last=False, markers=True)
+"""OpenAI's form with Anthropic's cache marks, which litellm moves into the parts of a message, where OpenRouter wants them."""
 
 _CLAUDE = re.compile(r"claude", re.I)
 _MISTRAL = re.compile(r"mistral|mixtral|ministral|magistral|devstral|codestral|pixtral", re.I)
@@ -57,6 +59,8 @@ def family(prefix: str, model: str, *, own_server: bool) -> Dialect:
     """The dialect of a model: by litellm's provider prefix, by the model's name on servers that use its own chat template."""
     if prefix == "anthropic" or (prefix in {"bedrock", "vertex_ai"} and _CLAUDE.search(model)):
         return ANTHROPIC
+    if prefix == "openrouter" and _CLAUDE.search(model):
+        return OPENROUTER_CLAUDE
     if prefix in {"gemini", "vertex_ai"}:
         return GEMINI
     if prefix == "mistral" or _MISTRAL.search(model):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,8 @@ import msgspec
 
 from ctxchat.core.budget import WindowSource
 from ctxchat.models import catalogue, windows
-from ctxchat.models.probes import ask
+from ctxchat.models.keys import where
+from ctxchat.models.probes import ask, listens
 from ctxchat.models.providers import PROVIDERS, Provider
 from ctxchat.models.settings import ModelSettings
 
@@ -31,12 +33,28 @@ class FoundModel(msgspec.Struct, frozen=True, omit_defaults=True):
     api_base: str = ""
 
 
+class Offer(msgspec.Struct, frozen=True):
+    """One place to have models from (a server, an account): the one proposed, and how many others there are."""
+
+    model: FoundModel
+    others: int = 0
+
+
+class FirstLook(msgspec.Struct, frozen=True):
+    """What a person is asked when no model is set: which of the `offers`; or told, where there is nothing to ask."""
+
+    offers: tuple[Offer, ...] = ()
+    note: str = ""
+
+
 class LocalServer(msgspec.Struct, frozen=True):
     """Where a server usually listens: litellm's prefix for it, and its address without a path."""
 
     prefix: str
     root: str
 
+
+_EMBEDS = re.compile(r"embed|bge-|rerank|whisper|tts", re.I)
 
 LOCAL_SERVERS = (
     LocalServer("ollama_chat", "http://127.0.0.1:11434"),
@@ -47,12 +65,13 @@ LOCAL_SERVERS = (
 
 
 async def discover(
-    servers: Sequence[LocalServer] | None = None, environment: Mapping[str, str] = os.environ
+    servers: Sequence[LocalServer] | None = None, environment: Mapping[str, str] = os.environ, *, keyring: bool = False
 ) -> tuple[FoundModel, ...]:
-    """Local models first, then those of providers with a key. Takes some three seconds at most; never raises."""
+    """Local models first, then those of providers with a key. Takes some three seconds at most; never raises. The system's
+    `keyring` may want to be unlocked, so it is asked only where a person waits for it."""
     places = local_servers(environment) if servers is None else servers
     found = await asyncio.gather(*(_served(place) for place in places))
-    hosted = await asyncio.to_thread(with_keys, environment)
+    hosted = await asyncio.to_thread(with_keys, environment, keyring=keyring)
     return (*(model for models in found for model in models), *hosted)
 
 
@@ -68,15 +87,29 @@ def local_servers(environment: Mapping[str, str]) -> tuple[LocalServer, ...]:
     return (LocalServer("ollama_chat", root), *LOCAL_SERVERS[1:])
 
 
-def with_keys(environment: Mapping[str, str]) -> list[FoundModel]:
-    """Models to propose for every provider whose key is in the environment."""
+def usual_base(name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Where Ollama listens by its own variable, for a model of it; empty where nothing says so."""
+    ours, usual = local_servers(environment)[0], LOCAL_SERVERS[0]
+    return ours.root if name.startswith(("ollama/", "ollama_chat/")) and ours != usual else ""
+
+
+def with_keys(environment: Mapping[str, str], *, keyring: bool = False) -> list[FoundModel]:
+    """Models to propose for every provider whose key is in the environment, or in the keyring."""
     return [
-        row(f"{provider.prefix}/{offer}", provider, note=f"key in {variable}")
+        row(f"{provider.prefix}/{offer}", provider, note=place)
         for provider in PROVIDERS.values()
-        for variable in [next((name for name in provider.keys if environment.get(name, "").strip()), "")]
-        if variable
+        if provider.offers and (place := where(provider.keys, environment, keyring=keyring))
         for offer in provider.offers
     ]
+
+
+def offers(found: Sequence[FoundModel]) -> tuple[Offer, ...]:
+    """One for each place, in the order they were found; the first model that can chat is proposed."""
+    places: dict[tuple[str, str], list[FoundModel]] = {}
+    for model in found:
+        if model.reachable and not _EMBEDS.search(model.name):
+            places.setdefault((model.provider, model.note), []).append(model)
+    return tuple(Offer(models[0], len(models) - 1) for models in places.values())
 
 
 def row(name: str, provider: Provider, *, note: str = "", reachable: bool = True) -> FoundModel:
@@ -84,6 +117,32 @@ def row(name: str, provider: Provider, *, note: str = "", reachable: bool = True
     window = windows.without_server(ModelSettings(name=name))
     costs = catalogue.prices(name)
     return FoundModel(name, provider.title, reachable, window.tokens, window.source, costs.input, costs.output, note)
+
+
+async def configured(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> FoundModel:
+    """A model of a person's settings: its server is asked for the window where it is one's own, its key is looked for."""
+    usual = () if settings.base else settings.provider.keys  # a server of one's own wants none
+    names: tuple[str, ...] = (settings.api_key_env,) if settings.api_key_env else usual
+    window, there, key = await asyncio.gather(
+        windows.detect(settings),
+        listens(settings.base) if settings.base else asyncio.sleep(0, True),
+        asyncio.to_thread(where, names, environment, keyring=True),
+    )
+    missing = bool(names) and not key
+    trouble = f"{' or '.join(names)} is not set" if missing else "" if there else f"nobody listens at {settings.base}"
+    note = "; ".join(part for part in ("in your settings", trouble) if part)
+    costs = catalogue.Prices() if settings.base else catalogue.prices(settings.name)
+    return FoundModel(
+        settings.name,
+        settings.provider.title,
+        there and not missing,
+        window.tokens,
+        window.source,
+        costs.input,
+        costs.output,
+        note,
+        settings.api_base,
+    )
 
 
 async def _served(place: LocalServer) -> list[FoundModel]:

@@ -6,28 +6,41 @@ way; does not import litellm. A refusal whose words alone hint at an overflow st
 
 from __future__ import annotations
 
-import email.utils
+import ast
 import json
 import re
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ctxchat.core.overflow import is_context_overflow, overflow_code
 from ctxchat.models.protocol import Failure
+from ctxchat.models.waiting import retry_after
 
-_OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "model_context_window_exceeded"}
 _QUOTA = re.compile(
     r"insufficient.{0,3}(quota|balance|funds|credit)|credit balance|billing|payment|out of credits", re.I
 )
 _OUTPUT = re.compile(r"max_(?:completion_|new_|output_)?tokens|in the completion", re.I)
-_FILTER = re.compile(r"content.?(filter|policy|management)|safety system|flagged", re.I)
-_AGAIN = re.compile(
-    r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?\s*(?:ms|h|m|s)[a-z]*\s*)+)|\"retryDelay\": ?\"(\d+(?:\.\d+)?s)\"",
+_KEY = re.compile(
+    r"api.?key (?:not|is) (?:valid|found|expired|invalid)|api_key_invalid"
+    r"|(?:incorrect|invalid|expired) (?:api|proxy)\b.{0,20}(?:key|token)|no_db_connection",
     re.I,
 )
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|h|m|s)", re.I)
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PREFIX = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout)\w*(?::| -)\s*)+")
+"""Refused keys that come with a 400: Gemini's, xAI's, and litellm's proxy where it has no database to look the key up in."""
+_NO_KEY = re.compile(
+    r"missing credentials|api_?key\b.{0,20}must be set|credentials were not found|unable to locate credentials", re.I
+)
+"""What clients say that find no key, before anything is sent."""
+_FILTER = re.compile(r"content.?(filter|policy|management)|safety system|flagged", re.I)
+_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)\w*(?::| -)\s*)+")
+_LOST = re.compile(
+    r"payload is not completed|TransferEncoding|reset by peer|peer closed|disconnected|incomplete.*read", re.I
+)
+
+_ODD_LINE = re.compile(r"Got unexpected response from Ollama: (\{.*\})", re.S)
+"""litellm makes a status 400 of any line of Ollama's stream that is no piece of a reply; errors come as such lines."""
+
+_NO_CONNECTION = {"ConnectError", "ClientConnectorError", "ConnectTimeout"}
+_HOST = re.compile(r"Cannot connect to host (\S+)(?: ssl:.*)? \[([^\]]*)\]")
 
 _BY_STATUS = {
     400: "bad_request",
@@ -49,7 +62,7 @@ _HINTS = {
     "connection": "Check that the server runs and that the address is right.",
     "timeout": "The server took too long; raise `timeout`, or send less.",
     "empty": "Local servers do this when the prompt does not fit: check the context size the server was started with.",
-    "interrupted": "What had arrived is kept; you can go on from there.",
+    "interrupted": "What had arrived is kept.",
 }
 
 
@@ -60,13 +73,13 @@ def failure(id: int, error: BaseException, began: bool) -> Failure:
     kind = _kind(chain, status, code, body, began)
     return Failure(
         id=id,
-        text=_words(kind, error, body),
+        text=_unreached(chain) if kind == "connection" else _words(kind, error, body),
         hint=_HINTS.get(kind, ""),
         kind=kind,
-        status=status,
+        status=0 if kind == "connection" else status,
         code=code,
         body=body,
-        retry_after=_retry_after(chain, body),
+        retry_after=retry_after(chain, body),
     )
 
 
@@ -96,15 +109,19 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _kind(chain: list[BaseException], status: int, code: str, body: str, began: bool) -> str:
     names = {base.__name__ for error in chain for base in type(error).__mro__}
-    refused = code in _OVERFLOW_CODES or "ContextWindowExceededError" in names
-    if (
-        refused and status != 429 and not _OUTPUT.search(body)
-    ):  # where the output limit is named, the core reads the words
-        return "overflow"
+    classed = "ContextWindowExceededError" in names and is_context_overflow(chain[0])
+    if classed or overflow_code(code, body):  # where the output's limit is named, the core reads the words
+        return "bad_request" if _OUTPUT.search(body) else "overflow"
     if "ContentPolicyViolationError" in names or (status in {0, 400, 403} and _FILTER.search(code)):
         return "content_filter"
+    if (status == 400 and _KEY.search(f"{code} {body}")) or (status in {0, 500} and not began and _unsaid_key(chain)):
+        return "auth"
     if status in {400, 402, 403, 429} and _QUOTA.search(f"{code} {body}"):
         return "quota"
+    if "ModuleNotFoundError" in names:
+        return "not_found"  # some providers need a package that litellm does not bring
+    if names & _NO_CONNECTION and not began:
+        return "connection"  # litellm makes a status 500 of it for some providers
     if status in _BY_STATUS and not (began and status in {408, 409, 429}):
         return _BY_STATUS[status]
     if began:
@@ -122,8 +139,14 @@ def _kind(chain: list[BaseException], status: int, code: str, body: str, began: 
     return "server" if status == 0 or status >= 500 else "bad_request"
 
 
+def _unsaid_key(chain: list[BaseException]) -> bool:
+    return any(_NO_KEY.search(str(error)) for error in chain)
+
+
 def _status(chain: list[BaseException]) -> int:
     """The status the server really sent: the deepest one with a response behind it; 0 where there was none."""
+    if _in_a_line(chain):
+        return 0
     for error in reversed(chain):
         response = getattr(error, "response", None)
         if type(error).__module__.startswith(("httpx", "openai")) and response is not None:
@@ -161,6 +184,8 @@ def _code(chain: list[BaseException]) -> str:
 
 def _body(chain: list[BaseException]) -> str:
     """The provider's own words, as JSON where they were JSON."""
+    if said := _in_a_line(chain):
+        return said
     for error in reversed(chain):
         if (body := getattr(error, "body", None)) not in (None, "", b"", {}):
             return body if isinstance(body, str) else _json(body)
@@ -172,6 +197,19 @@ def _body(chain: list[BaseException]) -> str:
             except ValueError:
                 return text
     return _first_line(chain[0])
+
+
+def _in_a_line(chain: list[BaseException]) -> str:
+    """The error in a line of Ollama's stream, as JSON; empty for anything else."""
+    for error in chain:
+        if found := _ODD_LINE.search(str(error)):
+            try:
+                line = ast.literal_eval(found[1])
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                continue
+            if isinstance(line, dict) and line.get("error"):
+                return _json({"error": line["error"]})
+    return ""
 
 
 def _json(value: object) -> str:
@@ -217,35 +255,24 @@ def _words(kind: str, error: BaseException, body: str) -> str:
         message = str(inner.get("message", inner)) if isinstance(inner, dict) else str(inner)
     except ValueError:
         pass
-    message = _PREFIX.sub("", message.strip()).split("\n", 1)[0][:500] or type(error).__name__
-    return f"The reply broke off: {message}" if kind == "interrupted" else message
+    message = _PREFIX.sub("", message.strip()).split("\n", 1)[0].partition(" Original exception:")[0][:500]
+    message = message or type(error).__name__
+    if kind != "interrupted":
+        return message
+    return (
+        "The reply broke off: the connection was lost." if _LOST.search(message) else f"The reply broke off: {message}"
+    )
+
+
+def _unreached(chain: list[BaseException]) -> str:
+    """Where there was no connection to, and why, without what only programmers read."""
+    for error in chain:
+        if found := _HOST.search(str(error)):
+            refused = found[2].startswith("Connect call failed")
+            return f"Cannot connect to {found[1]}: {'nobody listens there' if refused else found[2]}."
+    return _words("connection", chain[0], _body(chain))
 
 
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
-
-
-def _retry_after(chain: list[BaseException], body: str) -> float | None:
-    for error in chain:
-        headers = [getattr(getattr(error, "response", None), "headers", None)]
-        headers += [getattr(error, "litellm_response_headers", None), getattr(error, "headers", None)]
-        for found in headers:
-            seconds = _from_headers(found) if isinstance(found, Mapping) else None
-            if seconds is not None:
-                return seconds
-    said = _AGAIN.search(body)
-    if said is None:
-        return None
-    return sum(float(n) * _SECONDS[unit.lower()] for n, unit in _SPAN.findall(said[1] or said[2]))
-
-
-def _from_headers(headers: Mapping[Any, Any]) -> float | None:
-    values = {str(name).lower(): str(value) for name, value in headers.items()}
-    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = values.get(name, "")
-        if re.fullmatch(r"\d+(\.\d+)?", value):
-            return float(value) * scale
-        if value and name == "retry-after" and (date := email.utils.parsedate_tz(value)):
-            return max(0.0, email.utils.mktime_tz(date) - time.time())
-    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ctxchat.core.errors import ModelError
 from ctxchat.models.settings import ModelSettings
@@ -18,6 +18,13 @@ KEYRING_SERVICE = "ctxchat"
 def lookup(name: str, environment: Mapping[str, str] = os.environ) -> str:
     """A key by the name of its variable. Asking a keyring may block: call it off the event loop."""
     return environment.get(name, "").strip() or _from_keyring(name)
+
+
+def where(names: Sequence[str], environment: Mapping[str, str], *, keyring: bool) -> str:
+    """Where a key lies under one of these names, in words; empty where it lies nowhere. May block where the keyring is asked."""
+    if found := next((name for name in names if environment.get(name, "").strip()), ""):
+        return f"key in {found}"
+    return "key in the keyring" if keyring and any(_from_keyring(name) for name in names) else ""
 
 
 def key_for(settings: ModelSettings, find: Lookup = lookup) -> str:
@@ -35,7 +42,8 @@ def key_for(settings: ModelSettings, find: Lookup = lookup) -> str:
         return ""
     raise ModelError(
         f"No API key for {settings.name}: {names[0]} is not set.",
-        f"Set {' or '.join(names)} in the environment, or name another variable with api_key_env.",
+        f"Set {' or '.join(names)} in the environment, put it into the system's keyring (`keyring set {KEYRING_SERVICE} "
+        f"{names[0]}`, with the keyring package), or name another variable with api_key_env.",
         kind="auth",
     )
 

@@ -1,6 +1,7 @@
 """core.ports.ModelPort for every provider litellm reaches: shapes a request for its provider and streams it through the worker.
 
-Does not import litellm and never retries; what went wrong is told as ModelError.
+Does not import litellm and never retries; what went wrong is told as ModelError. Only a half reply that a provider refuses to
+go on with is handed to it once more, in another form.
 """
 
 from __future__ import annotations
@@ -8,14 +9,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import cached_property
+
+import msgspec
 
 from ctxchat.core.budget import Window
+from ctxchat.core.calibration import Calibration
+from ctxchat.core.errors import ModelError
+from ctxchat.core.images import addressed
 from ctxchat.core.openai import Wire, wire, wire_tools
 from ctxchat.core.ports import ModelPiece, ModelRequest
 from ctxchat.core.view import Item
-from ctxchat.models import catalogue, dialects, windows
+from ctxchat.models import catalogue, continuing, dialects, images, samples, sight, windows
 from ctxchat.models.keys import Lookup, key_for, lookup
 from ctxchat.models.process import Worker
+from ctxchat.models.remedies import remedy
 from ctxchat.models.settings import ModelSettings
 from ctxchat.models.tokenizers import counter
 
@@ -34,6 +42,8 @@ class LitellmModel:
         self._worker = worker
         self._find = find
         self._count = counter(settings.name)
+        self._takes_beginning = continuing.takes_beginning(settings, self._dialect)
+        self._told_of_sight: bool | None = None  # by its server, when it was asked for its window
         self._loaded: Window | None = None  # what Ollama was asked to load: another figure would load the model again
 
     @property
@@ -47,29 +57,68 @@ class LitellmModel:
         kept = self.settings.keep_reasoning
         return bool(self._dialect.reasoning) if kept is None else kept
 
+    @property
+    def _sees(self) -> bool:
+        return self._known_to_see if self._told_of_sight is None else self._told_of_sight
+
+    @cached_property
+    def _known_to_see(self) -> bool:
+        return images.takes_images(self.settings)
+
     def count(self, text: str) -> int:
         """Tokens of a text by the model's family; never raises."""
         return self._count(text)
 
+    def count_image(self, width: int, height: int) -> int:
+        """Tokens of an image as its provider counts them; 0 where the model takes none."""
+        return images.count(self._dialect, self.settings.model, width, height) if self._sees else 0
+
     async def window(self) -> Window:
-        """The window the server really has, as far as it can be learned; asks local servers each time."""
+        """The window the server really has, as far as it can be learned, and on the way whether its model takes images; asks
+        local servers each time."""
         if self._loaded:
             return self._loaded
-        found = await windows.detect(self.settings)
+        found, seen = await asyncio.gather(windows.detect(self.settings), sight.told(self.settings))
+        self._told_of_sight = self._told_of_sight if seen is None else seen
         if windows.sets_window(self.settings) and found.source in {"loaded", "configured"}:
             self._loaded = found
         return found
 
+    async def sampled(self) -> Calibration:
+        """How a server of one's own counts, where it says; a provider is not asked."""
+        return await samples.sampled(self.settings, self._count)
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """Pieces, then exactly one ReplyEnd. Raises ModelError. Closing it closes the connection within a second."""
-        arguments = await self._arguments(request)
-        async with aclosing(self._worker.stream(arguments, self.settings.timeout)) as pieces:
+        begun = False
+        try:
+            async with aclosing(self._once(request)) as pieces:
+                async for piece in pieces:
+                    begun = True
+                    yield piece
+            return
+        except ModelError as refused:
+            handed_in = self._takes_beginning and bool(continuing.parted(request.view.items)[1])
+            if begun or not handed_in or refused.kind != "bad_request" or not continuing.REFUSED.search(refused.body):
+                raise
+        self._takes_beginning = False
+        async with aclosing(self._once(request)) as pieces:
             async for piece in pieces:
                 yield piece
 
+    async def _once(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        arguments = await self._arguments(request)
+        try:
+            async with aclosing(self._worker.stream(arguments, self.settings.timeout)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except ModelError as problem:
+            problem.hint = remedy(self.settings, problem) or problem.hint
+            raise
+
     async def _arguments(self, request: ModelRequest) -> dict[str, object]:
         settings = self.settings
-        messages = self._messages(request.view.items)
+        messages = await asyncio.to_thread(self._messages, self._placed(request))
         arguments: dict[str, object] = {**settings.extra, "model": settings.name, "messages": messages}
         if request.view.tools:
             arguments["tools"] = wire_tools(request.view.tools)
@@ -85,15 +134,27 @@ class LitellmModel:
             arguments |= await self._ollama()
         return arguments
 
+    def _placed(self, request: ModelRequest) -> list[Item]:
+        """The view with its images as this model can be sent them."""
+        placed = [(i, addressed(i.message, request.images, shown=self._sees)) for i in request.view.items]
+        return [i if message is i.message else msgspec.structs.replace(i, message=message) for i, message in placed]
+
     def _messages(self, items: Sequence[Item]) -> list[Wire]:
-        keep = self.keeps_reasoning
+        rest, half = continuing.parted(items)
+        if half and self._takes_beginning:
+            messages = continuing.from_beginning(self._marked(rest), half, self._dialect, self.keeps_reasoning)
+            return continuing.as_prefix(messages) if self.settings.provider.prefix == "mistral" else messages
+        messages = continuing.in_words(self._marked(items)) if half else self._marked(items)
+        return dialects.shape(messages, self._dialect, keep_reasoning=self.keeps_reasoning)
+
+    def _marked(self, items: Sequence[Item]) -> list[Wire]:
+        """On the wire, with marks for the provider's cache where it takes them."""
         if not self._dialect.markers:
-            return dialects.shape(wire(items), self._dialect, keep_reasoning=keep)
+            return wire(items)
         stable = len(items)
         while stable and items[stable - 1].section == "injected" and not items[stable - 1].group:
             stable -= 1  # what changes with every request stays behind the cache mark
-        messages = [*dialects.mark(wire(items[:stable])), *wire(items[stable:])]
-        return dialects.shape(messages, self._dialect, keep_reasoning=keep)
+        return [*dialects.mark(wire(items[:stable])), *wire(items[stable:])]
 
     def _usual_output(self) -> int:
         if self._dialect is not dialects.ANTHROPIC:

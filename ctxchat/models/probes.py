@@ -38,6 +38,19 @@ async def ask(url: str, *, post: dict[str, object] | None = None, key: str = "")
         raise
 
 
+async def listens(url: str) -> bool:
+    """Whether somebody takes connections there. Takes `TIMEOUT` at most."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        async with asyncio.timeout(TIMEOUT):
+            _, writer = await asyncio.open_connection(parts.hostname, port)
+        writer.close()
+    except (OSError, TimeoutError, ValueError):
+        return False
+    return True
+
+
 async def _json(response: httpx.Response) -> Any:
     if response.status_code != 200:
         return None

@@ -13,11 +13,8 @@ import msgspec
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.ports import CallPiece, ModelPiece, ReasoningPiece, ReplyEnd
+from ctxchat.core.usage import tokens
 from ctxchat.models.thinking import ThinkSplitter
-
-_MOST_TOKENS = 10**9
-"""No reply has more: a larger figure is a server's mistake, and past 2^63 no database takes it."""
-_MOST_DOLLARS = 10**6
 
 Finish = Literal["stop", "tool_calls", "length", "content_filter"]
 
@@ -126,10 +123,10 @@ def usage_from(raw: Any, *, counted: bool, cost_usd: float = 0.0) -> Usage | Non
 
     `counted` is False where the server sent nothing and litellm made the figures up.
     """
-    prompt, completion = _tokens(getattr(raw, "prompt_tokens", None)), _tokens(getattr(raw, "completion_tokens", None))
+    prompt, completion = tokens(getattr(raw, "prompt_tokens", None)), tokens(getattr(raw, "completion_tokens", None))
     if not prompt:
         return None
-    cached = _detail(raw, "prompt_tokens_details", "cached_tokens") or _tokens(
+    cached = _detail(raw, "prompt_tokens_details", "cached_tokens") or tokens(
         getattr(raw, "cache_read_input_tokens", None)
     )
     if cached > prompt:  # a server that leaves the cached part out of its prompt
@@ -138,18 +135,5 @@ def usage_from(raw: Any, *, counted: bool, cost_usd: float = 0.0) -> Usage | Non
     return Usage(prompt, completion, cached, min(reasoning, completion), cost_usd=cost_usd, estimated=not counted)
 
 
-def dollars(value: object) -> float | None:
-    """A server's figure for what a reply cost; None where it makes no sense, as NaN, which JSON cannot even say."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_DOLLARS:
-        return None
-    return float(value)
-
-
 def _detail(raw: Any, group: str, field: str) -> int:
-    return _tokens(getattr(getattr(raw, group, None), field, None))
-
-
-def _tokens(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
-        return 0
-    return int(value)
+    return tokens(getattr(getattr(raw, group, None), field, None))

@@ -14,6 +14,7 @@ class ModelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     a key is sent only when `api_key_env` names its variable, so that no other provider's key reaches it. `window` and
     `max_output` in tokens, 0 for detect and for the model's own. `timeout` in seconds without a byte. `extra` goes to the
     provider as it is. `fallback` names the model to use when this one fails. `keep_reasoning` None: as the provider wants it.
+    `vision` None: images are sent where the server says that the model takes them, else where the catalogue knows it.
     """
 
     name: str
@@ -25,6 +26,7 @@ class ModelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     extra: dict[str, object] = {}
     fallback: str = ""
     keep_reasoning: bool | None = None
+    vision: bool | None = None
 
     @property
     def provider(self) -> Provider:

@@ -55,7 +55,7 @@ async def loaded(settings: ModelSettings) -> Window | None:
     key = await asyncio.to_thread(lookup, settings.api_key_env) if settings.api_key_env else ""
     listing = f"{base if base != root else f'{root}/v1'}/models"
     studio, props, listed, running = await asyncio.gather(
-        ask(f"{root}/api/v0/models"), ask(f"{root}/props"), ask(listing, key=key), ask(f"{root}/api/ps")
+        *(ask(page, key=key) for page in (f"{root}/api/v0/models", f"{root}/props", listing, f"{root}/api/ps"))
     )
     if isinstance(running, Mapping) and "models" in running:
         return await _ollama_openai_style(settings, root, running)

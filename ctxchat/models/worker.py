@@ -17,8 +17,10 @@ import traceback
 from typing import Any, BinaryIO
 
 from ctxchat.core.ports import ReplyEnd
+from ctxchat.core.usage import dollars
 from ctxchat.models import failures, protocol
-from ctxchat.models.reply import ReplyBuilder, dollars, usage_from
+from ctxchat.models.gemini import Listener, is_gemini
+from ctxchat.models.reply import ReplyBuilder, usage_from
 
 _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # or the import asks the network
@@ -94,9 +96,10 @@ class Worker:
 
         timeout = httpx.Timeout(call.timeout, connect=min(15.0, call.timeout))
         stream = await litellm.acompletion(**call.arguments, **_FIXED, timeout=timeout)
+        gemini = Listener(stream, call.timeout) if is_gemini(str(call.arguments["model"])) else None
         raw_usage = None
         try:
-            async for chunk in stream:
+            async for chunk in gemini.chunks() if gemini else stream:
                 self._pieces(call.id, reply.feed(chunk))
                 raw_usage = getattr(chunk, "usage", None) or raw_usage
         finally:
@@ -104,7 +107,7 @@ class Worker:
         self._pieces(call.id, reply.flush())
         if reply.empty:
             self._say(failures.nothing_came(call.id, reply.finish))
-        elif not _complete(stream):
+        elif not (gemini.ended if gemini else _complete(stream)):
             self._say(failures.cut_off(call.id))
         else:
             self._say(protocol.Piece(call.id, _end(litellm, call, stream, reply, raw_usage)))
@@ -160,7 +163,24 @@ def _import_litellm() -> Any:
     litellm.suppress_debug_info = True
     litellm.disable_hf_tokenizer_download = True
     litellm.drop_params = True
+    _ask_ollama_nothing()
     return litellm
+
+
+def _ask_ollama_nothing() -> None:
+    """After each reply litellm asks Ollama for the model's prices and waits for that without its event loop: a server that hangs
+    then would hold up every other stream for ever. They are nothing; what else it says we ask ourselves."""
+    try:
+        from litellm.llms.ollama.common_utils import OllamaModelInfo
+    except ImportError:  # not the litellm we know: a wait is better than no models
+        return
+
+    def known(self: object, model: str, api_base: str | None = None, api_key: str | None = None) -> dict[str, Any]:
+        free = {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
+        limits = dict.fromkeys(("max_tokens", "max_input_tokens", "max_output_tokens"))
+        return {"key": model, "litellm_provider": "ollama", "mode": "chat", **free, **limits}
+
+    OllamaModelInfo.get_runtime_model_info = known
 
 
 async def _warm(litellm: Any) -> None:

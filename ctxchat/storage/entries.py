@@ -112,7 +112,7 @@ class _Writer:
             case Undone(change=change):
                 self._undo(change)
             case Measured(used=used, model=model):
-                self._set("used = ?, model = iif(model = '', ?, model)", used, whole_text(model))
+                self._set("used = ?, estimated = 0, model = iif(model = '', ?, model)", used, whole_text(model))
             case Named(title=title):
                 self._set("title = ?", whole_text(title))
             case ModelChosen(model=model):
@@ -179,14 +179,24 @@ class _Writer:
             record.seconds if record else 0.0,
             record.cost_usd if record else 0.0,
         )
+        known = "SELECT 1 FROM compactions WHERE session = ? AND id = ?"
+        again = self._connection.execute(known, (self._session, change.id)).fetchone()  # what was undone is redone
         marks = ", ".join("?" * len(row))
         self._connection.execute(f"INSERT OR REPLACE INTO compactions VALUES ({marks}, 0)", row)
         spans = [(self._session, change.id, first, first + many - 1) for edit in covers for first, many in _pairs(edit)]
         self._connection.executemany("INSERT INTO covers VALUES (?, ?, ?, ?)", spans)
+        if record and again:
+            self._set("used = max(0, used - ?), estimated = 1", record.before.used - record.after.used)
+        elif record:
+            self._set("used = ?, estimated = 1", record.after.used)
         self._count_compactions()
 
     def _undo(self, change: str) -> None:
         self._flush()
+        of = "FROM compactions WHERE session = ? AND id = ? AND NOT undone"
+        freed = self._connection.execute(f"SELECT before - after {of}", (self._session, change)).fetchone()
+        if freed:
+            self._set("used = used + ?, estimated = 1", freed[0])
         self._connection.execute(
             "UPDATE compactions SET undone = 1 WHERE session = ? AND id = ?", (self._session, change)
         )

@@ -1,4 +1,4 @@
-"""Sessions and compactions as text for other programs and for people. Values in, text out; only `archive_export`
+"""Sessions and compactions as text for other programs and for people. Values in, text out; only `write_pass`
 writes files.
 
 Secrets are taken out of everything but the record in OpenAI's form, which gives back what was imported exactly as it was.
@@ -7,13 +7,17 @@ Secrets are taken out of everything but the record in OpenAI's form, which gives
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import msgspec
 
 from ctxchat.core import openai
+from ctxchat.core.errors import StorageError
+from ctxchat.core.images import addressed, data_url, stored_in
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.redact import redact
@@ -21,8 +25,18 @@ from ctxchat.core.view import Item
 from ctxchat.storage import archive, files, markdown
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
+from ctxchat.storage.spill import read_attached
 
 Format = Literal["openai", "jsonl", "markdown"]
+
+FOLDER = "ctxchat-archive"
+"""Where compactions are written to when nobody says where: a folder of its own in the one at work in."""
+
+_PICTURE = re.compile(r"data:image/[a-z+.-]+;base64,[A-Za-z0-9+/]*={0,2}")
+"""Nobody's secret, and looked through for one it would take long, or be damaged."""
+
+BESIDE = 99
+"""Files for one compaction in a folder, where what is to be written differs each time."""
 
 
 def export_record(state: SessionState, format: Format) -> str:
@@ -48,20 +62,57 @@ def export_view(state: SessionState, items: Iterable[Item], format: Format) -> s
 
 
 def archive_export(database: Database, folder: Path, session: str = "") -> list[Path]:
-    """One JSON-lines file for each compaction of a session, or of all: first its record, then a line for each
-    message it folded.
+    """One JSON-lines file for each compaction of a session, or of all, as `write_pass` writes them. Raises StorageError."""
+    rows = archive.compactions(database, session)
+    return [write_pass(folder, _shown(database, row.id, row.session)) for row in rows]
 
-    Secrets are taken out. Files are private; one that stands there already is not overwritten. Raises StorageError.
+
+def _shown(database: Database, id: str, session: str) -> archive.Archived:
+    archived = archive.show(database, id, session)
+    return msgspec.structs.replace(archived, groups=with_images(database, archived.session, archived.groups))
+
+
+def with_images(database: Database, session: str, groups: Sequence[Group]) -> tuple[Group, ...]:
+    """The groups with the images that lie in the session's folder inside their messages, as other programs need them; words in
+    place of one whose file is gone. Reads files."""
+    return tuple(_with_images(files.session_folder(database.folder, session), group) for group in groups)
+
+
+def _with_images(folder: Path, group: Group) -> Group:
+    paths = {path for message in group.messages for path in stored_in(message)}
+    if not paths:
+        return group
+    data: dict[str, str] = {}
+    for path in paths:
+        with suppress(StorageError):
+            data[path] = data_url(read_attached(folder, path))
+    return msgspec.structs.replace(group, messages=tuple(addressed(message, data) for message in group.messages))
+
+
+def write_pass(folder: Path, archived: archive.Archived) -> Path:
+    """The file of one compaction: its record, then a line for each message it folded. Secrets are taken out.
+
+    Files are private. One that says the same is left as it is; where another stands in its place the new one gets a number.
+    Raises StorageError.
     """
-    written: list[Path] = []
-    for row in archive.compactions(database, session):
-        archived = archive.show(database, row.id, row.session)
-        path = folder / files.safe_name(f"{row.session}-{row.id}.jsonl")
-        files.private_folder(folder)
+    data = _lines(archive_lines(archived)).encode()
+    id = archived.change.id
+    stem = (id if id.startswith(archived.session) else f"{archived.session}-{id}")[:80]
+    files.private_folder(folder)
+    for number in range(1, BESIDE + 1):
+        path = folder / files.safe_name(f"{stem}.jsonl" if number == 1 else f"{stem}-{number}.jsonl")
         with faults(path):
-            files.write_private(path, _lines(archive_lines(archived)).encode())
-        written.append(path)
-    return written
+            try:
+                files.write_private(path, data)
+            except FileExistsError:
+                if not _says(path, data):
+                    continue
+            return path
+    raise StorageError(f"{folder} has {BESIDE} versions of {stem}.jsonl already.", "Choose another folder.")
+
+
+def _says(path: Path, data: bytes) -> bool:
+    return path.is_file() and not path.is_symlink() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
 def archive_lines(archived: archive.Archived) -> Iterator[dict[str, Any]]:
@@ -109,7 +160,7 @@ def redacted(value: object) -> object:
     """A JSON value with secrets taken out of its texts; its shape stays."""
     match value:
         case str():
-            return redact(value)
+            return value if _PICTURE.fullmatch(value) else redact(value)
         case list():
             return [redacted(item) for item in cast("list[object]", value)]
         case dict():

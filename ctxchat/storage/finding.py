@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ctxchat.core.errors import UsageError
 from ctxchat.core.search import NEWEST, Hit, Scope
 from ctxchat.storage import index
 from ctxchat.storage.database import Database
@@ -41,15 +42,34 @@ def search(
 
     Where none does, or only the question itself: those that hold most of them, other forms of them, and at last parts of longer
     words. `session` is short for a scope of that session. `marks` stand around what was found in a snippet, which is one line
-    without control characters. Raises StorageError.
+    without control characters. A compaction in the scope may be given by a unique beginning of its id. Raises StorageError and
+    UsageError.
     """
     wanted = parse(query)
     if not wanted.terms or limit < 1:
         return []
     within = scope or Scope()
     within = msgspec.structs.replace(within, session=session) if session else within
+    before, after = (_pass(database, name) for name in (within.before, within.after))
+    within = msgspec.structs.replace(within, before=before, after=after)
     found = (_Search(database, wanted, within, limit) if database.fts else _Scan(database, wanted, within, limit)).run()
     return [_hit(database, match, wanted, marks) for match in found[:limit]]
+
+
+def _pass(database: Database, name: str) -> str:
+    """The id of a compaction by its unique beginning."""
+    if name in {"", NEWEST}:
+        return name
+    rows = database.read("SELECT DISTINCT id FROM compactions WHERE substr(id, 1, ?) = ?", (len(name), name))
+    found = [str(id) for (id,) in rows]
+    if name in found:
+        return name
+    if len(found) != 1:
+        what = "Several compactions begin" if found else "No compaction begins"
+        raise UsageError(
+            f"{what} with {name}.", "`ctxchat archive list` shows them; `last` is the newest of each session."
+        )
+    return found[0]
 
 
 class _Scan:

@@ -5,6 +5,7 @@ The SQLite work is done in the storage thread, in the order it was asked for; no
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Partial, Record
 from ctxchat.storage import entries, files, loading, sessions
 from ctxchat.storage.database import Database
-from ctxchat.storage.spill import spill
+from ctxchat.storage.spill import attach, read_attached, spill
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -59,6 +60,14 @@ class Journal:
         """Save a text too large for the view; its path within the session's folder, `tool-results/…`. Raises
         StorageError."""
         return await self._database.run(spill, self.folder, name, text)
+
+    async def attach(self, name: str, data: bytes) -> str:
+        """Save an image of a message; its path within the session's folder, `attachments/…`. Raises StorageError."""
+        return await self._database.run(attach, self.folder, name, data)
+
+    async def attached(self, path: str) -> bytes:
+        """An image by the path `attach` gave. Raises StorageError where it is gone."""
+        return await asyncio.to_thread(read_attached, self.folder, path)
 
     async def close(self) -> None:
         """Finish what was asked for and give the session free for others. One in which nothing was written is not kept."""

@@ -134,7 +134,7 @@ def without_unknown(change: Change, known: set[str]) -> Change:
 
 
 def cut_off(database: Database, session: str, state: SessionState) -> tuple[list[Record], list[str]]:
-    """The round that a kill left open, as an entry, and a sentence about it; both empty where there is none."""
+    """The round that a kill left open, as entries, and a sentence about it; both empty where there is none."""
     rows = database.read("SELECT body FROM partials WHERE session = ?", (session,))
     if not rows:
         return [], []
@@ -144,8 +144,8 @@ def cut_off(database: Database, session: str, state: SessionState) -> tuple[list
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
         return [], [f"session {session}: the round that was cut off is damaged and left out ({error})"]
     if group is None:
-        return [], []
-    return [Sealed((group,))], [f"message {group.first.id} was cut off; what had arrived of it is kept"]
+        return list(partial.noted), []
+    return [*partial.noted, Sealed((group,))], [f"message {group.first.id} was cut off; what had arrived of it is kept"]
 
 
 def seal(partial: Partial, ledger: Ledger) -> Group | None:

@@ -69,8 +69,8 @@ def clean(text: str) -> str:
 
 
 def _rows(state: SessionState) -> Iterator[str]:
-    models = {c.id: c.record.model for c in state.ledger.compactions if c.record}
-    undone = {p.id for p in state.passes if p.outcome == "compacted"} - {c.id for c in state.ledger.compactions}
+    models = {c.id: c.record.model for c in (*state.undone, *state.ledger.changes) if c.record}
+    undone = {c.id for c in state.undone}
     times = [ending.at for ending in state.endings]
     for place, p in enumerate(state.passes):
         outcome = f"{p.outcome}, undone" if p.id in undone else p.outcome

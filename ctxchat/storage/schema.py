@@ -55,7 +55,10 @@ _FIRST: Migration = (
 # The names of the tools that a message called or is the result of, so that search can tell an answer from its echo.
 _TOOLS: Migration = ("ALTER TABLE messages ADD COLUMN tool TEXT NOT NULL DEFAULT ''",)
 
-MIGRATIONS: Sequence[Migration] = (_FIRST, _TOOLS)
+# Whether `used` is reckoned and not what a server counted; where no reply was ever counted it is 0, and reckoned when asked for.
+_ESTIMATED: Migration = ("ALTER TABLE sessions ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0",)
+
+MIGRATIONS: Sequence[Migration] = (_FIRST, _TOOLS, _ESTIMATED)
 """Step n turns version n into version n + 1. Never edited once released, only added to."""
 
 
@@ -66,11 +69,17 @@ def version(connection: sqlite3.Connection) -> int:
 
 def check_ours(connection: sqlite3.Connection, path: Path, newest: int) -> None:
     """Raises StorageError for a database that is somebody else's or made by a newer ctxchat."""
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    connection.execute("BEGIN")  # one look at all three: another start may be making the tables at this moment
+    try:
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        found = version(connection)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
     if tables and application != APPLICATION:
         raise unreadable(path, "it belongs to another program")
-    if version(connection) > newest:
+    if found > newest:
         raise StorageError(f"{path} was written by a newer ctxchat.", "Update ctxchat to open it.")
 
 

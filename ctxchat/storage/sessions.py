@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from ctxchat.core.errors import SessionBusy, StorageError, UsageError
+from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import Changed, Named, PassEnded, PassStarted, Record, Sealed, Undone, fold
 from ctxchat.storage import entries, files, index, loading
 from ctxchat.storage.database import Database
@@ -21,8 +22,8 @@ _SINCE = 1_704_067_200_000  # 2024-01-01 in milliseconds
 
 
 class SessionRow(msgspec.Struct, frozen=True):
-    """A stored session, as in `sessions list --json`. Times ISO 8601 UTC, `used` tokens at its last reply,
-    `compactions` in force."""
+    """A stored session, as in `sessions list --json`. Times ISO 8601 UTC, `used` tokens at its last reply
+    or pass (what its messages hold, where there was none), `estimated` unless a server counted them; `compactions` in force."""
 
     id: str
     title: str
@@ -33,9 +34,14 @@ class SessionRow(msgspec.Struct, frozen=True):
     used: int
     compactions: int
     parent: str
+    estimated: bool = False
 
 
-_COLUMNS = ", ".join(SessionRow.__struct_fields__)
+_RECKONED = {
+    "used": "iif(used, used, (SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = sessions.id))",
+    "estimated": "estimated OR NOT used",
+}
+_COLUMNS = ", ".join(_RECKONED.get(name, name) for name in SessionRow.__struct_fields__)
 
 
 def new_id(at: str) -> str:
@@ -73,9 +79,11 @@ def _insert(connection: sqlite3.Connection, at: str, title: str, model: str, par
 
 def rows(database: Database) -> list[SessionRow]:
     """All sessions, the one used last first."""
-    return [
-        SessionRow(*row) for row in database.read(f"SELECT {_COLUMNS} FROM sessions ORDER BY updated DESC, id DESC")
-    ]
+    return [_row(found) for found in database.read(f"SELECT {_COLUMNS} FROM sessions ORDER BY updated DESC, id DESC")]
+
+
+def _row(found: Sequence[Any]) -> SessionRow:
+    return SessionRow(*found[:-1], estimated=bool(found[-1]))
 
 
 def row(database: Database, session: str) -> SessionRow:
@@ -83,7 +91,7 @@ def row(database: Database, session: str) -> SessionRow:
     found = database.read(f"SELECT {_COLUMNS} FROM sessions WHERE id = ?", (session,))
     if not found:
         raise StorageError(f"There is no session {session!r}.", "`ctxchat sessions list` shows them.")
-    return SessionRow(*found[0])
+    return _row(found[0])
 
 
 def find(database: Database, prefix: str) -> str:
@@ -122,15 +130,6 @@ def held(database: Database, session: str) -> Iterator[None]:
 def lock_path(database: Database, session: str) -> Path:
     """The file whose lock makes one process the session's writer."""
     return files.session_folder(database.folder, session) / ".lock"
-
-
-def is_busy(database: Database, session: str) -> bool:
-    """Whether another window or command has it open for writing."""
-    try:
-        with held(database, session):
-            return False
-    except SessionBusy:
-        return True
 
 
 def rename(database: Database, session: str, title: str) -> None:

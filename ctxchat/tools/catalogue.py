@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ctxchat.core.ports import ToolPort
-from ctxchat.tools.notes import Ask, AskUser, Recall, Remember, Search, Show, Todo
+from ctxchat.tools.notes import AskUser, Recall, Remember, Search, Show
 from ctxchat.tools.reading import ReadFile
 from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tools.searching import Glob, Grep, ListFiles
 from ctxchat.tools.shell import Shell
+from ctxchat.tools.todo import Todo
 from ctxchat.tools.web import WebFetch
 from ctxchat.tools.writing import EditFile, WriteFile
 
@@ -21,7 +22,6 @@ def standard_tools(
     environ: Mapping[str, str],
     keep_environ: Sequence[str] = (),
     memory_file: Path | None = None,
-    ask: Ask | None = None,
     search: Search | None = None,
     show: Show | None = None,
     web: bool = True,
@@ -30,15 +30,13 @@ def standard_tools(
 
     `sandbox` comes from `sandbox.find_sandbox` (or is `Sandbox()` for none), `environ` is what commands may see, without
     the keys in it but for `keep_environ`. What nothing was handed in for is left out: `remember` without a memory file,
-    `ask_user` where nobody can answer, `recall` without both `search` and `show`.
+    `recall` without both `search` and `show`.
     """
     tools: list[ToolPort] = [ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile()]
     tools.append(Shell(sandbox, environ, keep_environ))
     if web:
         tools.append(WebFetch())
-    tools.append(Todo())
-    if ask:
-        tools.append(AskUser(ask))
+    tools += [Todo(), AskUser()]
     if memory_file:
         tools.append(Remember(memory_file))
     if search and show:

@@ -1,62 +1,26 @@
-"""todo, remember, recall and ask_user: tools that touch no file of the workspace. Where answers come from is handed in."""
+"""remember, recall and ask_user: tools that touch no file of the workspace. Where answers come from is handed in."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
 from ctxchat.core.access import Demand
 from ctxchat.core.errors import ToolError
-from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.core.ports import ToolContext, ToolOutput, ToolQuestion
 from ctxchat.tools.text import clip_line
 from ctxchat.tools.tool import Arguments, Pieces, Tool
-
-Ask = Callable[[str, Sequence[str]], Awaitable[str]]
-"""A question and the answers to choose from (none: free text) to what the person said; empty where they said nothing."""
 
 Search = Callable[[str], Awaitable[str]]
 """A query to what was found, ready to be read; empty for nothing."""
 
 Show = Callable[[str], Awaitable[str]]
 """The id of a message, group or compaction to its text; empty where there is none."""
-
-_MARKS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
-
-
-class TodoItem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    text: str
-    status: Literal["pending", "in_progress", "done"] = "pending"
-
-
-class TodoArguments(Arguments, frozen=True):
-    items: list[TodoItem]
-
-
-class Todo(Tool[TodoArguments]):
-    """The list as last written is `drawn`, for whoever shows it or sends it again after a compaction."""
-
-    name = "todo"
-    about = "Keep the plan of a task with several steps: give the whole list each time, one item in_progress."
-    arguments = TodoArguments
-    reads_only = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.drawn = ""
-
-    def wants(self, arguments: TodoArguments, context: ToolContext) -> Demand:
-        done = sum(item.status == "done" for item in arguments.items)
-        return Demand("none", summary=f"to-do list: {done} of {len(arguments.items)} done")
-
-    async def work(self, arguments: TodoArguments, context: ToolContext) -> Pieces:
-        lines = [f"{_MARKS[item.status]} {' '.join(item.text.split())}" for item in arguments.items]
-        self.drawn = "\n".join(lines)
-        yield ToolOutput(self.drawn or "The list is empty.")
 
 
 class AskArguments(Arguments, frozen=True):
@@ -70,17 +34,20 @@ class AskUser(Tool[AskArguments]):
     arguments = AskArguments
     reads_only = False
 
-    def __init__(self, ask: Ask) -> None:
-        super().__init__()
-        self._ask = ask
-
     def wants(self, arguments: AskArguments, context: ToolContext) -> Demand:
         if not arguments.question.strip():
             raise ToolError("The question is empty.")
         return Demand("none", summary=f"ask: {clip_line(' '.join(arguments.question.split()), 200)}")
 
     async def work(self, arguments: AskArguments, context: ToolContext) -> Pieces:
-        answer = await self._ask(arguments.question, tuple(arguments.options))
+        waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def answered(text: str) -> None:
+            if not waiting.done():  # a second answer, or one after the call was cancelled
+                waiting.set_result(text)
+
+        yield ToolQuestion(arguments.question.strip(), tuple(arguments.options), answered)
+        answer = await waiting
         said = (
             f"The user answered: {answer}" if answer.strip() else "The user gave no answer. Decide yourself and say so."
         )

@@ -1,7 +1,7 @@
 """Shutting a command in, where the system offers it: bubblewrap on Linux, seatbelt on macOS. Decides nothing about approval.
 
-Inside, the workspace can be written and the rest only read; `/tmp` is private, the folders where secrets lie are hidden and
-there is no network unless it was allowed.
+Inside, the workspace can be written and the rest only read; `/tmp` is the session's own, the folders where secrets lie are
+hidden and there is no network unless it was allowed.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ class Sandbox(msgspec.Struct, frozen=True):
     hidden: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
 
-    def wrap(self, argv: Sequence[str], workspace: str) -> list[str]:
-        """The command that runs `argv` inside, in the workspace."""
+    def wrap(self, argv: Sequence[str], workspace: str, scratch: str = "") -> list[str]:
+        """The command that runs `argv` inside, in the workspace. What it writes to `/tmp` stays in the folder `scratch`; without
+        one it is gone at the end (seatbelt knows no private one)."""
         match self.kind:
             case "bubblewrap":
-                return [*_bubblewrap(self, workspace), "--", *argv]
+                return [*_bubblewrap(self, workspace, scratch), "--", *argv]
             case "seatbelt":
                 return ["sandbox-exec", "-p", seatbelt_profile(self, workspace), *argv]
             case "":
@@ -77,12 +78,12 @@ def _works(sandbox: Sandbox) -> bool:
     return tried.returncode == 7
 
 
-def _bubblewrap(sandbox: Sandbox, workspace: str) -> list[str]:
+def _bubblewrap(sandbox: Sandbox, workspace: str, scratch: str) -> list[str]:
     argv = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     # Sockets can be spoken to through a read-only mount: the ones of Docker, the key ring and the session live in /run.
     for private in ("/tmp", "/var/tmp", "/run"):
         if Path(private).is_dir() and not Path(private).is_symlink():
-            argv += ["--tmpfs", private]
+            argv += ["--bind", scratch, private] if scratch and private == "/tmp" else ["--tmpfs", private]
     for needed in _NEEDED_FOR_NAMES:
         argv += ["--ro-bind-try", needed, needed]
     if workspace != "/":  # the root is only ever read

@@ -7,6 +7,7 @@ import codecs
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -34,9 +35,15 @@ _AFTERGLOW = 0.3
 """Seconds of listening on after the command ended while something it left behind holds its pipe."""
 
 
+LONGEST = 600.0
+"""Seconds a call may ask for, where the settings do not allow more anyway."""
+
+
 class ShellArguments(Arguments, frozen=True):
     command: str
-    timeout: Annotated[int, msgspec.Meta(description="Seconds until it is stopped, default 120, at most 600")] = 120
+    timeout: Annotated[
+        int | None, msgspec.Meta(description="Seconds until it is stopped, at most 600; usually left out")
+    ] = None
 
 
 class Shell(Tool[ShellArguments]):
@@ -45,7 +52,8 @@ class Shell(Tool[ShellArguments]):
     name = "shell"
     about = (
         "Run a command line with bash in the workspace: build, test, git, anything there is no other tool for. There is no "
-        "input; what it leaves in the background ends with the call. Long output keeps its beginning and its end."
+        "input; what it leaves in the background ends with the call. Long output keeps its beginning and its end. Files for "
+        "other tools belong into the workspace: /tmp is private to commands."
     )
     arguments = ShellArguments
     reads_only = False
@@ -74,9 +82,11 @@ class Shell(Tool[ShellArguments]):
             command = arguments.command.strip().encode()
         except UnicodeEncodeError as error:
             raise ToolError("The command holds characters that cannot be written.") from error
-        seconds = min(max(1, arguments.timeout), 600)
+        usual = context.seconds
+        seconds = usual if arguments.timeout is None else min(max(1, arguments.timeout), max(LONGEST, usual))
         shell = shutil.which("bash") or "/bin/sh"
-        argv = self._sandbox.wrap([shell, "-c", os.fsdecode(command)], context.workspace)
+        scratch = await asyncio.to_thread(_scratch, context.session_folder)
+        argv = self._sandbox.wrap([shell, "-c", os.fsdecode(command)], context.workspace, scratch)
         run = _Run(context.max_chars)
         async with child(
             argv, cwd=context.workspace, env=self._environment, stderr=asyncio.subprocess.STDOUT
@@ -88,6 +98,15 @@ class Shell(Tool[ShellArguments]):
             finally:
                 reader.cancel()
         yield run.output(process.returncode, seconds)
+
+
+def _scratch(session_folder: str) -> str:
+    """Where a session's commands have their `/tmp`, so that one finds what another wrote; empty where there is no place."""
+    if not session_folder:
+        return ""
+    folder = Path(session_folder) / "tmp"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return str(folder)
 
 
 class _Run:

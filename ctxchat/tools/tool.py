@@ -16,13 +16,13 @@ import msgspec
 
 from ctxchat.core.access import Demand
 from ctxchat.core.errors import ToolError
-from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
+from ctxchat.core.ports import ToolContext, ToolPiece
 from ctxchat.core.view import ToolSpec
 
 A = TypeVar("A", bound="Arguments")
 T = TypeVar("T")
 P = ParamSpec("P")
-Pieces = AsyncGenerator[ToolText | ToolOutput, None]
+Pieces = AsyncGenerator[ToolPiece, None]
 
 _REMEMBERED = 256
 """Demands kept for a second look; a denied call never comes to fetch its own."""
@@ -40,9 +40,10 @@ class Tool(ABC, Generic[A]):
     arguments: type[A]
     reads_only: ClassVar[bool] = True
 
-    def __init__(self) -> None:
+    def __init__(self, about: str = "") -> None:
+        """`about` where it depends on what is there."""
         self._judged: dict[str, Demand] = {}
-        self._spec = ToolSpec(self.name, self.about, schema_of(self.arguments))
+        self._spec = ToolSpec(self.name, about or self.about, schema_of(self.arguments))
 
     @property
     def spec(self) -> ToolSpec:

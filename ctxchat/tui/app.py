@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual.app import App
+from textual.filter import LineFilter, Monochrome
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
@@ -20,38 +21,40 @@ from ctxchat.config.paths import config_dir, user_file
 from ctxchat.config.schema import Settings
 from ctxchat.config.theme import Theme
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui import commands
-from ctxchat.tui.actions import ACTIONS, reinsert
-from ctxchat.tui.input_history import InputHistory
+from ctxchat.tui import commands, starting
+from ctxchat.tui.actions import ACTIONS, Action
+from ctxchat.tui.clicks import Clicks
+from ctxchat.tui.edits import EVERY, Edits
+from ctxchat.tui.in_force import FALLBACK, InForce, soft_mark
 from ctxchat.tui.palette import CommandSource, bindings
+from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.screens.panel import Panel
 from ctxchat.tui.services import ChatSession, Services
-from ctxchat.tui.text import clean, one_line
-from ctxchat.tui.theming import DEFAULTS, textual_theme
-from ctxchat.tui.widgets.banner import BranchOffer
-from ctxchat.tui.widgets.blocks import CompactionMark
+from ctxchat.tui.style import STYLE
+from ctxchat.tui.style.no_colour import NoColour
+from ctxchat.tui.style.theming import DEFAULTS, textual_theme
+from ctxchat.tui.unsent.drafts import Drafts
+from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.composer import Composer
-from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from ctxchat.tui.work import Work
 
 if TYPE_CHECKING:
-    from textual.widgets import Markdown
+    from textual.theme import Theme as TextualTheme
 
 Result = TypeVar("Result")
 
 
-class CtxchatApp(App[int]):
+class CtxchatApp(Clicks):
     """Thin: keys, themes, screens, clicks. Fulfils `host.Host`."""
 
     TITLE = "ctxchat"
-    CSS_PATH = [Path(__file__).with_name(name) for name in ("ctxchat.tcss", "panels.tcss")]
+    CSS_PATH = [STYLE / name for name in ("ctxchat.tcss", "panels.tcss")]
     COMMANDS = {CommandSource}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     PAUSE_GC_ON_SCROLL = True
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (110, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (9, "-short"), (18, "-tall")]
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (9, "-short"), (18, "-tall"), (36, "-high")]
 
     def __init__(
         self,
@@ -60,33 +63,42 @@ class CtxchatApp(App[int]):
         themes: Mapping[str, Theme],
         *,
         session_id: str = "",
-        keys: commands.Keys | None = None,
+        loaded: Loaded | None = None,
         history_file: Path | None = None,
+        data_folder: Path | None = None,
         notices: Sequence[str] = (),
         load_settings: Callable[[], Loaded] | None = None,
         settings_file: Path | None = None,
+        settings_folder: Path | None = None,
     ) -> None:
         super().__init__()
         self.services, self.settings = services, settings
-        self.keys: commands.Keys = keys if keys is not None else commands.default_keys()
+        self.keys: commands.Keys = loaded.keys.keys if loaded else commands.default_keys()
         self.load_settings = load_settings or partial(load, services.workspace)
+        self.edits = (
+            Edits(InForce(self), self.load_settings, loaded, settings_folder or config_dir()) if loaded else None
+        )
         self.settings_file = settings_file or user_file(config_dir())
         self._session_id = session_id
         self._notices = tuple(notices)
         self._opened = ""
+        self._uncoloured = NoColour(lambda: self.theme_variables["background"])
         self.chat = ChatScreen(
             services.workspace.name,
             self.keys,
             InputHistory(history_file),
             sandboxed=services.sandboxed,
             show_reasoning=settings.interface.show_reasoning,
-            soft_mark=settings.context.prepare.soft_mark if settings.context.prepare.enabled else 0.0,
+            soft_mark=soft_mark(settings),
         )
-        self.work = Work(self.chat, services, self._start_turn, self._alert)
+        self.chat.composer.workspace = services.workspace
+        self.work = Work(self.chat, services, self._start_turn, self._alert, Drafts(data_folder))
+        self._themes = list(themes)
         for theme in themes.values():
             self.register_theme(textual_theme(theme))
-        if settings.theme in themes:  # before anything is painted: setting it later parses all style sheets once more
-            self.set_reactive(App.theme, settings.theme)
+        worn = settings.theme if settings.theme in themes else FALLBACK
+        if worn in themes:  # before anything is painted: setting it later parses all style sheets once more
+            self.set_reactive(App.theme, worn)
             self.stylesheet.set_variables(self.get_css_variables())
         self._plain = self._bindings.copy()
         self._bind()
@@ -104,50 +116,52 @@ class CtxchatApp(App[int]):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return dict(DEFAULTS)
 
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's, but without colour there is none, not greys."""
+        filters = super().get_line_filters()
+        return [*(f for f in filters if not isinstance(f, Monochrome)), self._uncoloured] if self.no_color else filters
+
     def get_default_screen(self) -> Screen[Any]:
         return self.chat
 
-    def apply_settings(self, loaded: Loaded) -> None:
-        """Edited settings, without a new start: theme and keys (those of the composer wait for the next start)."""
-        self.settings, self.keys = loaded.settings, loaded.keys.keys
+    def use_keys(self, keys: commands.Keys) -> None:
+        """These from now on."""
+        self.keys = keys
         self._bind()
-        self.wear(loaded.settings.theme)
-        for text in loaded.notices:
-            self.chat.notice("warning", text)
+        self.chat.use_keys(keys)
+
+    def learn_themes(self, themes: Sequence[TextualTheme]) -> None:
+        """These themes are those there are; the one worn is put on anew."""
+        for theme in themes:
+            self.register_theme(theme)
+        self._themes = [theme.name for theme in themes]
+        self.mutate_reactive(App.theme)
 
     def wear(self, theme: str) -> None:
-        """Another theme, where there is one of that name."""
-        if theme in self.available_themes:
-            self.theme = theme
-        elif theme:
-            self.chat.announce(f"There is no theme {one_line(theme, 40)}. /theme shows those there are.")
+        """Another theme, where there is one of that name; else the usual one."""
+        self.theme = theme if theme in self._themes else FALLBACK
 
     def on_mount(self) -> None:
-        self.call_after_refresh(self.wear, self.settings.theme)
         self.call_after_refresh(self._start)
+        if self.edits:
+            self.set_interval(EVERY, self._glance)
+
+    def _glance(self) -> None:
+        if self.edits:
+            self.run_worker(self.edits.glance(), group="edits", exit_on_error=False)
 
     def _start(self) -> None:
         self.run_worker(self._open_first(), group="start", exit_on_error=False)
 
     async def _open_first(self) -> None:
         """After the first paint: the session first, then what is slow."""
-        for text in (*self._notices, *self.services.notices):
-            self.chat.announce(text)
-        try:
-            await self.work.switch(self._session_id)
-        except CtxchatError as problem:
-            self.chat.announce(str(problem))
-            if self._session_id:
-                await self.work.switch("")
-        finally:
-            self.run_worker(self._list_files, group="files", thread=True, exit_on_error=False)
-        await self.services.warm_up()
-        if session := self.session:
-            self.chat.show_figures(await session.measure())
-            self.chat.show_header()
+        opened = await starting.open_first(self, self._session_id, (*self._notices, *self.services.notices))
+        self.run_worker(self._list_files, group="files", thread=True, exit_on_error=False)
+        if opened:
+            await starting.get_ready(self)
 
     def _list_files(self) -> None:
-        from ctxchat.tui.workspace_files import examples, files_of
+        from ctxchat.tui.unsent.workspace_files import examples, files_of
 
         files = files_of(self.services.workspace)
         self.call_from_thread(self._take_files, files, examples(files))
@@ -182,12 +196,20 @@ class CtxchatApp(App[int]):
         elif said is None and self.session and self.session.read_only:
             way_out = "Nothing was sent; your message is still here. /branch goes on in a copy."
             self.chat.notice("warning", f"{self.session.read_only} {way_out}")
+        elif said is None and self.work.trouble:
+            way_out = f"Nothing was sent; your message is still here. {starting.AGAIN}"
+            self.chat.notice("warning", f"{self.work.trouble} {way_out}")
         else:
-            self.chat.composer.sent()
+            self.chat.composer.sent(keep_attached=said is not None)
             if said is None:
-                self.work.say(event.text)
+                self.work.say(event.draft)
             else:
                 self.run_command(said.command, said.argument)
+
+    def on_composer_rested(self, event: Composer.Rested) -> None:
+        """What is unsent is kept, beside the screen."""
+        event.stop()
+        self.run_worker(self.work.keep_draft(), group="draft", exit_on_error=False)
 
     def on_composer_unqueued(self, event: Composer.Unqueued) -> None:
         event.stop()
@@ -228,7 +250,11 @@ class CtxchatApp(App[int]):
     def run_command(self, command: commands.Command, argument: str = "") -> None:
         """Start a command in a worker of its own."""
         self._opened = command.name if command.screen else ""
-        self.run_worker(ACTIONS[command.name](self, argument), group="command", exit_on_error=False, name=command.name)
+        self.begin(ACTIONS[command.name], argument)
+
+    def begin(self, action: Action, argument: str) -> None:
+        """Run it in a worker of its own."""
+        self.run_worker(action(self, argument), group="command", exit_on_error=False)
 
     def action_command(self, name: str) -> None:
         """A key or the palette. Over the chat a screen's own key closes it (or agrees to it); another one takes its place."""
@@ -244,19 +270,28 @@ class CtxchatApp(App[int]):
             top.dismiss(None)
         self.run_command(commands.BY_NAME[name])
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Over the chat shift+tab goes back through a screen's fields, and never changes what is permitted. A screen
+        that asks for a key is given every one."""
+        if getattr(self.screen, "TAKES_EVERY_KEY", False):
+            return action not in {"command", "command_palette", "esc"}
+        if (action, parameters) == ("command", ("mode",)):
+            return self.screen is self.chat
+        return super().check_action(action, parameters)
+
     async def ask(self, screen: Screen[Result]) -> Result | None:
         """Open a screen over the chat; what it comes back with."""
         return await self.push_screen_wait(screen)
 
     def action_esc(self) -> None:
-        """Close the panel on top, else stop the work."""
-        if not self.chat.close_panel():
+        """Close the panel on top, else put off the question for a model, else stop the work."""
+        if not self.chat.side.close() and not self.chat.questions.put_off():
             self.work.interrupt()
 
     @property
     def theme_names(self) -> Collection[str]:
-        """The themes there are."""
-        return self.available_themes
+        """The themes there are: ours and the person's, which are checked; not those that come with Textual."""
+        return self._themes
 
     def say_briefly(self, text: str) -> None:
         """A sentence that goes by itself."""
@@ -269,39 +304,3 @@ class CtxchatApp(App[int]):
     def editor_command(self) -> str:
         """The editor of the settings; empty for the environment's."""
         return self.settings.interface.editor
-
-    # ── what is clicked ──
-
-    def on_breakdown_free_up_pressed(self) -> None:
-        self.run_command(commands.BY_NAME["free"])
-
-    def on_gauge_segment_clicked(self, event: Gauge.SegmentClicked) -> None:
-        """The messages of that part."""
-        if self.screen is self.chat:
-            self.run_command(commands.BY_NAME["xray"], event.name)
-
-    def on_compaction_mark_chosen(self, event: CompactionMark.Chosen) -> None:
-        """View, undo, branch from a compaction, or put back what it lost."""
-        event.stop()
-        change = event.change.id
-        if event.what == "re-insert":
-            self.run_worker(reinsert(self, change), group="command", exit_on_error=False)
-        else:
-            name = {"view": "archive", "undo": "undo", "branch": "branch"}[event.what]
-            self.run_command(commands.BY_NAME[name], change)
-
-    def on_branch_offer_pressed(self, event: BranchOffer.Pressed) -> None:
-        event.stop()
-        self.run_command(commands.BY_NAME["branch"])
-
-    def on_suggestion_panel_replied(self, event: SuggestionPanel.Replied) -> None:
-        event.stop()
-        self.work.agree(event.reply, event.instructions)
-
-    def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
-        """Only web addresses are opened."""
-        event.stop()
-        if event.href.startswith(("http://", "https://")):
-            self.open_url(event.href)
-        else:
-            self.notify(f"Not opened: {one_line(event.href, 80)}", markup=False)

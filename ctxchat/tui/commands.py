@@ -1,7 +1,7 @@
 """Everything a person can start, as one table of plain data: slash commands, palette, keys and help are readings of it.
 
 A line that begins with a known name, or with what looks like one, never enters the conversation. Knows no function, widget or
-app; what each command does is in `ctxchat.tui.actions`, under the same name.
+app; what each command does is in `ctxchat.tui.actions`, by subject.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ Keys = Mapping[Any, Sequence[str]]
 
 
 class Command(msgspec.Struct, frozen=True):
-    """One thing to start. `action` is its id in the key table (empty: `keys` are fixed here). `argument` names what may follow
-    the slash command. `screen` marks those that open one over the chat, which the same key closes again."""
+    """One thing to start. `action` is its id in the key table. `argument` names what may follow the slash command. `screen` marks
+    those that open one over the chat, which the same key closes again."""
 
     name: str
     title: str
-    action: str = ""
-    keys: tuple[str, ...] = ()
+    action: str
     argument: str = ""
     aliases: tuple[str, ...] = ()
     screen: bool = False
@@ -34,28 +33,35 @@ class Command(msgspec.Struct, frozen=True):
 
 COMMANDS: tuple[Command, ...] = (
     Command("free", "Free up context, with a preview first", "free_up", aliases=("freeup",), screen=True),
-    Command("compact", "Compact now, without the preview", keys=("shift+f8",), argument="[instructions]"),
+    Command("compact", "Compact now, without the preview", "compact", argument="[words]"),
     Command("undo", "Undo the last compaction or change by hand", "undo_compaction"),
-    Command("context", "Context panel: what fills the window", "context"),
+    Command("redo", "Redo what was undone last, exactly as it was", "redo"),
+    Command("reinsert", "Put back the facts that the last compaction lost", "reinsert"),
+    Command("context", "Context panel: what fills the window (read: in a sentence)", "context", argument="[read]"),
     Command("archive", "Archive: every compaction, and what it put away", "archive", screen=True),
     Command("xray", "X-ray: every message and its price in tokens", "xray", screen=True),
     Command("search", "Search everything ever said", "search", argument="[words]", screen=True),
-    Command("flight", "Flight recorder: the fill over time, every pass, a report", keys=("alt+l",), screen=True),
+    Command("flight", "Flight recorder: the fill over time, every pass, a report", "flight", screen=True),
     Command("sessions", "Sessions: open, rename, delete, branch", "sessions", screen=True),
     Command("new", "A new session", "new_session"),
-    Command("branch", "Branch: go on in a copy of this session", keys=("alt+g",)),
-    Command("rename", "Rename this session", keys=("alt+r",), argument="TITLE"),
+    Command("branch", "Branch: go on in a copy of this session", "branch"),
+    Command("rename", "Rename this session", "rename", argument="TITLE"),
     Command("model", "Models: choose another one", "models", argument="[name]", screen=True),
+    Command("agent", "Agents: go on as another one", "agents", argument="[name]", screen=True),
+    Command("mcp", "MCP servers: their tools and what they cost", "servers", screen=True),
     Command("mode", "Permission mode: ask, read-only, auto-edit, all", "mode", argument="[mode]"),
     Command("settings", "Settings", "settings", screen=True),
-    Command("trust", "Trust the settings of this folder", keys=("alt+y",), screen=True),
-    Command("theme", "Themes, with a preview", "themes", argument="[name]"),
+    Command("trust", "Trust the settings of this folder", "trust", screen=True),
+    Command("theme", "Themes, with a preview", "themes", argument="[name]", screen=True),
     Command("details", "Fold or unfold reasoning and tool output", "toggle_details"),
     Command("copy", "Copy the last answer", "copy_last"),
-    Command("export", "Write the conversation to a Markdown file", keys=("alt+e",), argument="[file]"),
+    Command("export", "Write the conversation to a Markdown file", "export", argument="[file]"),
+    Command("paste-image", "Attach the image that is on the clipboard", "paste_image"),
     Command("editor", "Write the message in your own editor", "editor"),
-    Command("stop", "Stop the work under way", keys=("alt+x",)),
-    Command("help", "Help and all keys", "help", aliases=("?",), screen=True),
+    Command("stop", "Stop the work under way", "stop"),
+    Command("continue", "Continue a reply or a turn that broke off", "continue", aliases=("resume", "retry")),
+    Command("keys", "Keys: which there are, and other ones", "keys", screen=True),
+    Command("help", "Help: commands, keys, the gauge", "help", aliases=("?",), screen=True),
     Command("quit", "Quit", "quit", aliases=("exit", "q")),
 )
 
@@ -99,7 +105,7 @@ def default_keys() -> dict[str, tuple[str, ...]]:
 
 def keys_of(command: Command, keys: Keys) -> tuple[str, ...]:
     """The keys that start a command; may be none."""
-    return tuple(keys.get(command.action, ())) if command.action else command.keys
+    return tuple(keys.get(command.action, ()))
 
 
 def shown_key(key: str) -> str:

@@ -37,6 +37,8 @@ class FirstFrame:
     def __init__(self) -> None:
         self._settings: list[object] | None = None
         self._painted = False
+        self.early = 0
+        """Bytes typed before keys were kept as they are: the terminal has made a new line of every Enter among them."""
 
     def __enter__(self) -> FirstFrame:
         if _is_terminal():
@@ -70,12 +72,31 @@ class FirstFrame:
         quiet[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON | termios.IXOFF)
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
         termios.tcsetattr(fd, termios.TCSANOW, quiet)
+        self.early = _waiting(fd)
 
     def _paint(self) -> None:
         width, height = os.get_terminal_size(sys.__stderr__.fileno())  # type: ignore[union-attr]
         if width > 0 and height > 0:
             self._painted = True
             _write(ENTER + frame(width, height))
+
+
+def _waiting(fd: int) -> int:
+    """Bytes that were typed and not read yet."""
+    import fcntl
+    import struct
+    import termios
+
+    try:
+        (count,) = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))
+    except OSError:
+        return 0
+    return int(count)
+
+
+def in_browser() -> bool:
+    """The interface is shown by textual-serve, through pipes, and there is no terminal."""
+    return os.environ.get("TEXTUAL_DRIVER", "").startswith("textual.drivers.web_driver")
 
 
 def _is_terminal() -> bool:

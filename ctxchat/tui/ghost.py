@@ -17,18 +17,18 @@ class GhostWatch:
     """`show` is called once when it stands. `soft_mark` is the share of the limit from which one is made, 0 for never."""
 
     def __init__(self, widget: Widget, soft_mark: float, show: Callable[[], None]) -> None:
-        self._widget, self._soft_mark, self._show = widget, soft_mark, show
+        self._widget, self.soft_mark, self._show = widget, soft_mark, show
         self._timer: Timer | None = None
 
     def start(self, session: ChatSession) -> None:
         """A turn is over; look from now on, where one may be in the making."""
         self.stop()
         figures = session.figures
-        if self._soft_mark and not session.ghost and figures.used >= self._soft_mark * figures.limit > 0:
+        if self.soft_mark and not session.room.ghost and figures.used >= self.soft_mark * figures.limit > 0:
             self._timer = self._widget.set_interval(GLANCE, lambda: self._glance(session), repeat=MOST)
 
     def _glance(self, session: ChatSession) -> None:
-        if session.ghost:
+        if session.room.ghost:
             self.stop()
             self._show()
 

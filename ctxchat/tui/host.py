@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from textual.screen import Screen
+from textual.theme import Theme
 
 from ctxchat.config.files import Loaded
+from ctxchat.config.schema import Settings
 from ctxchat.tui.commands import Keys
+from ctxchat.tui.edits import Edits
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.services import Services
 from ctxchat.tui.work import Work
 
 Result = TypeVar("Result")
+Severity = Literal["information", "warning", "error"]
 
 
 class Host(Protocol):
@@ -24,19 +28,31 @@ class Host(Protocol):
     chat: ChatScreen
     work: Work
     keys: Keys
+    settings: Settings
     load_settings: Callable[[], Loaded]
     settings_file: Path
+    edits: Edits | None
 
     async def ask(self, screen: Screen[Result]) -> Result | None:
         """Open a screen over the chat; what it comes back with."""
         ...
 
-    def notify(self, message: str) -> None:
+    def notify(self, message: str, *, severity: Severity = "information", timeout: float | None = None) -> None:
         """News in a corner, wherever the chat is scrolled to."""
         ...
 
-    def apply_settings(self, loaded: Loaded) -> None:
-        """Edited settings, without a new start."""
+    def clear_notifications(self) -> None: ...
+    def use_keys(self, keys: Keys) -> None:
+        """These keys from now on."""
+        ...
+
+    def learn_themes(self, themes: Sequence[Theme]) -> None:
+        """These themes are those there are."""
+        ...
+
+    @property
+    def screen_stack(self) -> Sequence[Screen[Any]]:
+        """The chat, and what lies over it."""
         ...
 
     @property
@@ -46,10 +62,6 @@ class Host(Protocol):
 
     def wear(self, theme: str) -> None:
         """Another theme."""
-        ...
-
-    def search_themes(self) -> None:
-        """Choose a theme with a preview."""
         ...
 
     def copy_to_clipboard(self, text: str) -> None: ...

@@ -8,6 +8,7 @@ from textual.widget import Widget
 
 from ctxchat.core.events import (
     CompactionStarted,
+    Delegated,
     Failed,
     ReasoningDelta,
     Retry,
@@ -18,7 +19,7 @@ from ctxchat.core.events import (
     ToolStarted,
     TurnStarted,
 )
-from ctxchat.tui.history import Shown
+from ctxchat.tui.reading.history import Shown
 from ctxchat.tui.widgets.blocks import ErrorBlock, RetryBlock, UserBlock, Waiting
 from ctxchat.tui.widgets.reply import ReplyBlock, ThinkingBlock
 from ctxchat.tui.widgets.tool_block import ToolBlock
@@ -31,6 +32,7 @@ Growing = (
     | ToolStarted
     | ToolProgress
     | ToolFinished
+    | Delegated
     | CompactionStarted
     | SummaryDelta
     | Retry
@@ -60,8 +62,10 @@ class Live:
     async def take(self, event: Growing, at: str) -> None:
         """One event of the turn, and when it came about."""
         match event:
+            case TurnStarted(resumed=True):
+                await self.wait("waiting for the model")
             case TurnStarted():
-                await self.user(event.text, at)
+                await self.user(event, at)
             case TextDelta():
                 await self.text(event.text)
             case ReasoningDelta():
@@ -72,6 +76,9 @@ class Live:
                 await self.tool_progress(event.call_id, event.text)
             case ToolFinished():
                 await self.tool_finished(event)
+            case Delegated(call_id=call_id):
+                if block := self._tools.get(call_id):
+                    await block.delegated(event)
             case CompactionStarted():
                 await self.wait(MAKING_ROOM)
             case SummaryDelta():
@@ -79,7 +86,7 @@ class Live:
             case Retry():
                 await self.retry(RetryBlock(event.attempt, event.after_seconds, event.cause))
             case Failed():
-                await self.end()
+                await self.end(interrupted=True)  # a reply that was still growing is a half one
                 await self._transcript.add(ErrorBlock(event.text, event.hint))
             case _:
                 assert_never(event)
@@ -114,10 +121,10 @@ class Live:
         self._rounds[-1].append(widget)
         await self._transcript.add(widget)
 
-    async def user(self, text: str, at: str) -> None:
+    async def user(self, event: TurnStarted, at: str) -> None:
         """The message is in the record."""
         await self._arrived()
-        self._user = [UserBlock(text, at)]
+        self._user = [UserBlock(event.text, at, attached=event.attachments)]
         await self._transcript.add(*self._user)
         await self.wait("waiting for the model")
 
@@ -197,6 +204,9 @@ class Live:
 
     async def end(self, interrupted: bool = False) -> None:
         """The turn is over, whatever came of it."""
+        if interrupted and self._retry:
+            self._retry.over(stopped=True)
+            self._retry = None
         await self._arrived()
         await self.compacted(kept=False)
         await self._end_thinking()

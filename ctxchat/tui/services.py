@@ -13,75 +13,27 @@ if TYPE_CHECKING:  # the first frame needs none of it
 
     from ctxchat.agent.consent import When
     from ctxchat.agent.preview import Preview
+    from ctxchat.agent.undoing import Undoing
+    from ctxchat.config.files import Loaded
     from ctxchat.core.access import Mode, Verdict
     from ctxchat.core.events import Stamped
     from ctxchat.core.figures import Figures
     from ctxchat.core.journal import SessionState
-    from ctxchat.core.messages import Group, Part
+    from ctxchat.core.messages import Group, Image, Part, Text
     from ctxchat.core.search import Hit, Scope
     from ctxchat.core.view import View
-    from ctxchat.models.discovery import FoundModel
+    from ctxchat.models.discovery import FirstLook, FoundModel
+    from ctxchat.storage.glance import Said
     from ctxchat.storage.sessions import SessionRow
+    from ctxchat.tools.mcp.server import ServerRow
 
 
-class ChatSession(Protocol):
-    """One conversation. Values to read at any time, verbs to act; verbs that take long yield events."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def state(self) -> SessionState:
-        """Ledger, title, fills (tokens at the end of each turn), past passes."""
-        ...
-
-    @property
-    def view(self) -> View:
-        """What the next request holds, as last compiled."""
-        ...
-
-    @property
-    def figures(self) -> Figures:
-        """The gauge, as last measured."""
-        ...
+class Room(Protocol):
+    """Making room in a conversation."""
 
     @property
     def ghost(self) -> int:
         """Tokens the window would hold after the compaction that stands prepared, 0 for none."""
-        ...
-
-    @property
-    def busy(self) -> bool:
-        """A turn or a pass is under way."""
-        ...
-
-    @property
-    def read_only(self) -> str:
-        """Why nothing can be sent (the session is open for writing elsewhere), or empty."""
-        ...
-
-    @property
-    def notices(self) -> Sequence[str]:
-        """What was damaged or cut off when it was opened, a sentence each."""
-        ...
-
-    @property
-    def mode(self) -> Mode: ...
-    def set_mode(self, mode: Mode) -> None: ...
-
-    def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
-        """One turn. Closing the generator (or cancelling the task that iterates it) interrupts it; what exists is kept."""
-        ...
-
-    def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
-        """What the person said to an ApprovalRequested."""
-        ...
-
-    def with_draft(self, text: str, attachments: Sequence[Part] = ()) -> Figures:
-        """The gauge with this unsent text in it. Quick for short texts; long ones are counted roughly until counted."""
-        ...
-
-    async def measure(self) -> Figures:
-        """Compile and measure now (after start, after a change by hand)."""
         ...
 
     async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
@@ -112,6 +64,40 @@ class ChatSession(Protocol):
         """Later: nothing by itself and no question for the rest of this turn and `turns` more."""
         ...
 
+
+class Attachments(Protocol):
+    """What goes along with messages."""
+
+    @property
+    def seen(self) -> bool:
+        """The model is shown images; else words stand in their place."""
+        ...
+
+    async def save(self, name: str, data: bytes) -> Image:
+        """Keep an image beside the session. Raises StorageError."""
+        ...
+
+    async def put_away(self, name: str, text: str) -> Text:
+        """Keep a text as a file that the agent can page through: its head and tail, and where the rest lies. Raises
+        StorageError."""
+        ...
+
+    async def carried(self, groups: Sequence[Group]) -> tuple[Group, ...]:
+        """The groups with their images inside the messages, for other programs."""
+        ...
+
+    def weigh(self, part: Part) -> int:
+        """Tokens of one part of a message. Long texts are estimated until they were counted."""
+        ...
+
+    async def count(self, parts: Sequence[Part]) -> None:
+        """Count the long texts among these, beside everything else."""
+        ...
+
+
+class Changes(Protocol):
+    """What a person changes by hand in a conversation. Raise LedgerError for what cannot be done."""
+
     def lost_facts(self, change_id: str) -> tuple[str, ...]:
         """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not in force."""
         ...
@@ -120,9 +106,17 @@ class ChatSession(Protocol):
         """Put the facts that a compaction lost back at the end, as one marked note. Undo takes it out again."""
         ...
 
-    async def undo(self, change_id: str = "") -> Figures:
-        """Take back a change (the last one without an id); `over` says by how much it no longer fits. Raises LedgerError when
-        there is none."""
+    async def undoing(self, change_id: str = "") -> Undoing:
+        """What taking back a change would do (the last one without an id), and which part of it fits the window."""
+        ...
+
+    async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
+        """Take back a change (the last one without an id), of a compaction only these groups where given; `over` says by how
+        much it no longer fits."""
+        ...
+
+    async def redo(self, change_id: str = "") -> Figures:
+        """Make a change again that was undone (the last one without an id), exactly as it was."""
         ...
 
     async def pin(self, group_id: str) -> Figures: ...
@@ -134,6 +128,100 @@ class ChatSession(Protocol):
 
     async def quote(self, group: Group, source: str) -> Figures:
         """Put a group of another session at the end, as a marked quotation. `source` is that session's title."""
+        ...
+
+
+class Setup(Protocol):
+    """What a conversation works with."""
+
+    @property
+    def agent(self) -> str:
+        """The agent's name, empty for the usual one."""
+        ...
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What is wrong with it, a sentence each."""
+        ...
+
+    async def switch_agent(self, name: str) -> Figures:
+        """Go on as another agent; empty for the usual one. Raises CtxchatError for one that cannot be had."""
+        ...
+
+    async def adapt(self) -> Figures:
+        """Go on by the settings as they are now."""
+        ...
+
+
+class ChatSession(Protocol):
+    """One conversation. Values to read at any time, verbs to act; verbs that take long yield events."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def room(self) -> Room: ...
+    @property
+    def changes(self) -> Changes: ...
+    @property
+    def setup(self) -> Setup: ...
+    @property
+    def attachments(self) -> Attachments: ...
+    @property
+    def state(self) -> SessionState:
+        """Ledger, title, fills (tokens at the end of each turn), past passes."""
+        ...
+
+    @property
+    def view(self) -> View:
+        """What the next request holds, as last compiled."""
+        ...
+
+    @property
+    def figures(self) -> Figures:
+        """The gauge, as last measured."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """A turn or a pass is under way."""
+        ...
+
+    @property
+    def read_only(self) -> str:
+        """Why nothing can be sent (the session is open for writing elsewhere), or empty."""
+        ...
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What was damaged or cut off when it was opened, a sentence each."""
+        ...
+
+    @property
+    def mode(self) -> Mode: ...
+    def set_mode(self, mode: Mode) -> None: ...
+
+    def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
+        """One turn. Closing the generator (or cancelling the task that iterates it) interrupts it; what exists is kept."""
+        ...
+
+    def resume(self) -> AsyncGenerator[Stamped, None]:
+        """The last turn goes on where it broke off: as `send`, without a message."""
+        ...
+
+    def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
+        """What the person said to an ApprovalRequested."""
+        ...
+
+    def reply(self, call_id: str, text: str) -> None:
+        """What the person said to a QuestionAsked; empty for nothing."""
+        ...
+
+    def with_draft(self, text: str, attachments: Sequence[Part] = ()) -> Figures:
+        """The gauge with this unsent text in it. Quick for short texts; long ones are counted roughly until counted."""
+        ...
+
+    async def measure(self) -> Figures:
+        """Compile and measure now (after start, after a change by hand)."""
         ...
 
     async def rename(self, title: str) -> None: ...
@@ -164,11 +252,19 @@ class Services(Protocol):
         """Shell commands run in a sandbox."""
         ...
 
+    def adopt(self, loaded: Loaded) -> None:
+        """Edited settings, for sessions opened from now on."""
+        ...
+
     async def open(self, session_id: str = "") -> ChatSession:
         """A new session, or a stored one (unique prefix enough). Raises CtxchatError."""
         ...
 
     async def sessions(self) -> Sequence[SessionRow]: ...
+    async def glance(self, session_id: str) -> Sequence[Said]:
+        """What you and the model said last in a stored session, in its order."""
+        ...
+
     async def delete(self, session_id: str) -> None: ...
     async def fork(self, session_id: str, message_id: str = "") -> str:
         """A new session with everything up to that message or compaction (all without one); its id."""
@@ -185,8 +281,20 @@ class Services(Protocol):
         ...
 
     async def models(self) -> Sequence[FoundModel]: ...
-    async def warm_up(self) -> None:
-        """Start what is slow (the model worker), after the first paint."""
+    async def first_look(self) -> FirstLook:
+        """What to ask where no model is set (once for each person), or to say."""
+        ...
+
+    async def servers(self, wait: bool = False) -> Sequence[ServerRow]:
+        """The MCP servers of the settings; with `wait` when all are up or have failed."""
+        ...
+
+    async def switch_server(self, name: str) -> ServerRow:
+        """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""
+        ...
+
+    async def warm_up(self, model: str = "") -> None:
+        """Start what is slow for this model (the one of the settings without a name), after the first paint."""
         ...
 
     async def close(self) -> None: ...

@@ -13,9 +13,14 @@ from textual.worker import Worker, WorkerError
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import ApprovalRequested, CompactionFinished, Stamped
+from ctxchat.tui.arriving import arrive
+from ctxchat.tui.feed import WAITING
 from ctxchat.tui.live import MAKING_ROOM
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.services import ChatSession, Services
+from ctxchat.tui.unsent.draft import Draft, joined
+from ctxchat.tui.unsent.drafts import Drafts
+from ctxchat.tui.unsent.outgoing import prepared
 from ctxchat.tui.widgets.suggestion import Reply
 
 PATIENCE = 5.0
@@ -24,7 +29,6 @@ PATIENCE = 5.0
 SNOOZE = 3
 """Turns for which `later` puts the question off."""
 
-WAITING = "waiting for the model"
 NOT_MADE = "Stopped. Nothing was compacted: everything is as it was."
 
 Start = Callable[[Coroutine[None, None, None]], Worker[None]]
@@ -38,12 +42,17 @@ LONG_WORK = 10.0
 class Work:
     """What the person set going. `start` runs a coroutine beside the screen, `alert` tells someone who looks elsewhere."""
 
-    def __init__(self, chat: ChatScreen, services: Services, start: Start, alert: Alert) -> None:
+    def __init__(
+        self, chat: ChatScreen, services: Services, start: Start, alert: Alert, drafts: Drafts | None = None
+    ) -> None:
         self.session: ChatSession | None = None
         self._chat, self._services = chat, services
         self._start, self._alert = start, alert
-        self._queue: list[str] = []
+        self._drafts = drafts or Drafts()
+        self._queue: list[Draft] = []
+        self._leaving: Draft | None = None  # out of the composer and not in the record yet
         self._worker: Worker[None] | None = None
+        self.trouble = ""  # why no session could be opened
 
     # ── the session ──
 
@@ -54,6 +63,8 @@ class Work:
 
     def open_session(self) -> ChatSession:
         """The session on screen. Raises CtxchatError before there is one."""
+        if self.trouble:
+            raise CtxchatError(self.trouble)
         if self.session is None:
             raise CtxchatError("The session is still being opened.", "Try again in a moment.")
         return self.session
@@ -69,42 +80,95 @@ class Work:
         if self.busy:
             raise CtxchatError("A turn is under way in this session.", "Esc stops it; then open the other one.")
         session = await self._services.open(session_id)
-        before, self.session = self.session, session
+        if self.trouble:
+            await self._chat.banner.clear()
+        before, self.session, self.trouble = self.session, session, ""
         await self._chat.show_session(session)
+        if not session.read_only:
+            left = await self._drafts.left(session.id)
+            if not left.empty:
+                self._chat.composer.put_back(left)
         if before is not None:
+            if not session.read_only:
+                await self.keep_draft()
+                await self._drafts.keep(before.id, Draft())  # it has come along
             await before.close()
+            self._chat.run_worker(arrive(self._chat, session), group="arrive", exclusive=True, exit_on_error=False)
         self.go_on()
 
+    def cannot_open(self, why: str) -> None:
+        """There is no session to write to: what waited for it goes back to where it can be seen."""
+        self.trouble = why
+        waiting, self._queue = self._queue, []
+        if waiting:
+            self._chat.composer.put_back(joined(waiting))
+        self._chat.composer.show_queue(self._queue)
+
+    async def keep_draft(self) -> None:
+        """Keep what is unsent: what waits, and what is being written."""
+        session = self.session
+        if session and not session.read_only:
+            waiting = [self._leaving] if self._leaving else []
+            await self._drafts.keep(session.id, joined([*waiting, *self._queue, self._chat.composer.whole]))
+
     async def close(self) -> None:
-        """Stop what runs, and give the session free."""
+        """Stop what runs, keep what is unsent, and give the session free. Raises nothing: whoever leaves, leaves."""
+        await self.keep_draft()
         self._queue.clear()
         self.interrupt()
         if self._worker and self.busy:
             with suppress(WorkerError, TimeoutError):  # it was cancelled, or failed: either way it is over
                 await asyncio.wait_for(self._worker.wait(), PATIENCE)
         if self.session:
-            await self.session.close()
+            if not self.session.state.ledger.groups:  # it is not kept, nor is its draft: that is in the history then
+                self._chat.composer.prompt.input_history.add(self._chat.composer.draft)
+            with suppress(
+                CtxchatError
+            ):  # a turn that will not end dies with the process; what it said is in the journal
+                await self.session.close()
 
     # ── messages ──
 
-    def say(self, text: str) -> None:
-        """A message for now, or for the end of what runs."""
-        self._queue.append(text)
+    def say(self, draft: Draft | str) -> None:
+        """A message, or just its words, for now or for the end of what runs."""
+        self._queue.append(Draft(draft) if isinstance(draft, str) else draft)
         self.go_on()
 
     def take_back(self, place: int) -> None:
         """A message that waits is not to go out."""
         if place < len(self._queue):
             del self._queue[place]
-        self._chat.show_queue(self._queue)
+        self._chat.composer.show_queue(self._queue)
 
     def go_on(self) -> None:
         """The next message that waits, when nothing runs."""
         if not self._chat.is_running or not self._chat.is_attached:
             return  # on the way out
         if self._queue and self.session and not self.busy:
-            self._worker = self._start(self._run(self.session.send(self._queue.pop(0)), WAITING))
-        self._chat.show_queue(self._queue)
+            self._worker = self._start(self._run(self._send(self.session, self._queue.pop(0)), WAITING))
+        self._chat.composer.show_queue(self._queue)
+
+    async def _send(self, session: ChatSession, draft: Draft) -> AsyncGenerator[Stamped, None]:
+        """The turn of a message. One that could not be written down goes back to where it was written."""
+        begun = False
+        self._leaving = draft
+        try:
+            parts = await prepared(draft, session, self._services.workspace)
+            async with aclosing(session.send(draft.text, parts)) as events:
+                async for stamped in events:
+                    if not begun:
+                        begun, self._leaving = True, None
+                        await self.keep_draft()
+                    yield stamped
+        finally:
+            self._leaving = None
+            if not begun:
+                self._chat.composer.put_back(draft)
+
+    def resume(self) -> None:
+        """Go on where the last turn broke off."""
+        if self.session and not self.busy:
+            self._worker = self._start(self._run(self.session.resume(), WAITING))
 
     # ── passes ──
 
@@ -117,15 +181,15 @@ class Work:
         """What a person said to the question whether to make room; beside a turn, the turn does it at the right place."""
         session = self.open_session()
         if reply == "later":
-            session.snooze(SNOOZE)
+            session.room.snooze(SNOOZE)
             self._chat.notice("info", f"Not for this turn and the next {SNOOZE}. F8 makes room whenever you like.")
         elif self.busy:
-            session.agree(reply, instructions)
+            session.room.agree(reply, instructions)
             when = "at the next place where no call is open" if reply == "now" else "when this turn has ended"
             self._chat.notice("info", f"Room is made {when}.")
         else:
-            session.agree("now", instructions)
-            self.run_pass(session.make_room())
+            session.room.agree("now", instructions)
+            self.run_pass(session.room.make_room())
 
     # ── what runs ──
 

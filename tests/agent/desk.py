@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Container, Sequence
 from contextlib import aclosing, asynccontextmanager
 
+from ctxchat.agent.arrangement import Arrangement, FallbackOf, Surroundings
 from ctxchat.agent.assumptions import Assumptions
 from ctxchat.agent.compactor import Compactor
-from ctxchat.agent.conversation import Conversation, Surroundings
+from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
 from ctxchat.agent.options import Options
 from ctxchat.agent.session import Session
@@ -30,6 +31,7 @@ class MemoryJournal:
         self.records = list(records)
         self.partial: Partial | None = None
         self.spilled: dict[str, str] = {}
+        self.images: dict[str, bytes] = {}
         self.full = False
         self.broken: Container[int] = ()
         self.calls = 0
@@ -56,6 +58,16 @@ class MemoryJournal:
             self.spilled[name] = text
         return name
 
+    async def attach(self, name: str, data: bytes) -> str:
+        async with self._call():
+            self.images[f"attachments/{name}"] = data
+        return f"attachments/{name}"
+
+    async def attached(self, path: str) -> bytes:
+        if path not in self.images:
+            raise StorageError(f"{path} is missing.")
+        return self.images[path]
+
     async def close(self) -> None:
         return None
 
@@ -73,11 +85,13 @@ class MemoryJournal:
 
 
 class StillClock:
-    """Time moves by a second a look, waiting takes none; `slept` are the waits asked for."""
+    """Time moves by a second a look, waiting takes none, unless there is something to `hold` it; `slept` are the waits asked
+    for."""
 
     def __init__(self) -> None:
         self.time = 0.0
         self.slept: list[float] = []
+        self.hold: asyncio.Event | None = None
 
     def now(self) -> str:
         return f"2026-11-21T10:00:{int(self.time) % 60:02d}.000Z"
@@ -88,6 +102,8 @@ class StillClock:
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
+        if self.hold:
+            await self.hold.wait()
         self.time += seconds
 
 
@@ -158,40 +174,41 @@ class Desk:
         mode: Mode = "ask",
         rules: Sequence[Rule] = (),
         interactive: bool = True,
+        gate: Gate | None = None,
         records: Sequence[Record] = (),
         around: Surroundings | None = None,
         summariser: Summariser | None = None,
         others: dict[str, ModelPort] | None = None,
         summariser_of: Callable[[ModelPort], Summariser] | None = None,
         assumptions: Assumptions | None = None,
+        fallback_of: FallbackOf = lambda name: None,
         system: str = "You are a test.",
         journal: MemoryJournal | None = None,
     ) -> None:
         self.journal = journal or MemoryJournal(records)
         self.clock = StillClock()
-        self.gate = Gate(mode, rules, interactive=interactive)
+        self.gate = gate or Gate(mode, rules, interactive=interactive)
         self.toolbox = Toolbox(tools, self.gate, self.clock, workspace="/")
+        models = {model.name: model, **(others or {})}
+        self.arranged = Arrangement(
+            system=system,
+            surroundings=around or Around(),
+            open_model=models.__getitem__,
+            summariser_of=summariser_of,
+            fallback_of=fallback_of,
+            options=options or Options(),
+        )
         self.conversation = Conversation(
             self.journal,
             fold(records),
             model,
-            options or Options(),
             self.clock,
-            system=system,
+            self.arranged,
             tools=self.toolbox.specs,
-            surroundings=around or Around(),
             assumptions=assumptions,
         )
         self.compactor = Compactor(self.conversation, summariser=summariser)
-        models = {model.name: model, **(others or {})}
-        self.session = Session(
-            self.conversation,
-            self.toolbox,
-            self.gate,
-            self.compactor,
-            open_model=models.__getitem__,
-            summariser_of=summariser_of,
-        )
+        self.session = Session(self.conversation, self.toolbox, self.compactor, self.arranged)
 
     @property
     def state(self) -> SessionState:
@@ -204,8 +221,8 @@ class Desk:
 
     async def free_up(self, steps: Sequence[str] | None = None, **options: object) -> list[Event]:
         """A pass by hand, as previewed; its events."""
-        preview = await self.session.preview()
-        async with aclosing(self.session.free_up(preview, steps, **options)) as stream:  # type: ignore[arg-type]
+        preview = await self.session.room.preview()
+        async with aclosing(self.session.room.free_up(preview, steps, **options)) as stream:  # type: ignore[arg-type]
             return [stamped.event async for stamped in stream]
 
     async def say(self, text: str, answers: Sequence[str] = ()) -> list[Event]:

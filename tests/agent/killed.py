@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
@@ -21,12 +22,12 @@ from ctxchat.agent.session import Session
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.budget import Window
 from ctxchat.core.journal import Partial, Record
-from ctxchat.models.scripted import ScriptedModel, calls, says
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import Journal, open_journal
 from tests.agent.desk import Around, Echo, StillClock
 from tests.agent.test_compaction import LONG, Writer
+from tests.doubles.scripted import ScriptedModel, calls, says
 
 TURNS = 3
 QUESTION = "What is left to do?"
@@ -66,6 +67,12 @@ class Deadly:
         self._reached(True)
         return path
 
+    async def attach(self, name: str, data: bytes) -> str:
+        return await self._journal.attach(name, data)
+
+    async def attached(self, path: str) -> bytes:
+        return await self._journal.attached(path)
+
     async def close(self) -> None:
         await self._journal.close()
 
@@ -73,18 +80,12 @@ class Deadly:
 def session_of(journal: Deadly, state: object, model: ScriptedModel) -> Session:
     clock, gate = StillClock(), Gate("all")
     toolbox = Toolbox([Echo()], gate, clock, workspace="/")
-    talk = Conversation(
-        journal,
-        state,  # type: ignore[arg-type]
-        model,
-        OPTIONS,
-        clock,
-        system="You are a test.",
-        tools=toolbox.specs,
-        surroundings=Around(),
+    arranged = Arrangement(
+        system="You are a test.", surroundings=Around(), open_model=lambda name: model, options=OPTIONS
     )
+    talk = Conversation(journal, state, model, clock, arranged, tools=toolbox.specs)  # type: ignore[arg-type]
     compactor = Compactor(talk, summariser=Writer("## Goal\nAnswer."))
-    return Session(talk, toolbox, gate, compactor, open_model=lambda name: model)
+    return Session(talk, toolbox, compactor, arranged)
 
 
 async def work(folder: Path, at: int, after: bool, *, begin: bool) -> int:
@@ -99,7 +100,7 @@ async def work(folder: Path, at: int, after: bool, *, begin: bool) -> int:
             for number in range(TURNS):
                 await consume(session.send(f"question {number} {LONG}"))
         else:
-            await consume(session.free_up(await session.preview()))
+            await consume(session.room.free_up(await session.room.preview()))
             await consume(session.send(QUESTION))
         await session.close()
         return journal.calls

@@ -8,15 +8,16 @@ from collections.abc import AsyncGenerator, Sequence
 import pytest
 
 from ctxchat.agent.options import Options
+from ctxchat.agent.prefetch import Prefetch, Prepared
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Notice, TurnFinished, Usage
 from ctxchat.core.messages import Group
 from ctxchat.core.summaries import earlier
 from ctxchat.core.view import problems
-from ctxchat.models.scripted import ScriptedModel, calls, says
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import of
+from tests.doubles.scripted import ScriptedModel, calls, says
 
 
 class Slow(Writer):
@@ -75,7 +76,7 @@ async def test_it_begins_when_a_turn_has_ended_and_the_swap_asks_nobody():
     writer = Writer()
     desk = desk_of(writer)
     await until_prepared(desk, writer)
-    assert desk.session.ghost and desk.session.ghost < desk.session.figures.used
+    assert desk.session.room.ghost and desk.session.room.ghost < desk.session.figures.used
     assert desk.state.ledger.changes == (), "nothing is changed ahead of time"
     swapped = None
     while swapped is None:
@@ -94,7 +95,7 @@ async def test_a_slow_one_does_not_hold_up_a_turn_and_closing_ends_it():
     await until_prepared(desk, writer)
     events = await desk.say("short")
     assert of(events, TurnFinished)[0].status == "done"
-    assert not desk.session.ghost and not of(events, CompactionFinished)
+    assert not desk.session.room.ghost and not of(events, CompactionFinished)
     await desk.session.close()
     assert writer.cancelled == 1
     await desk.session.close()
@@ -142,20 +143,20 @@ async def test_one_that_no_longer_fits_is_not_used():
     desk = desk_of(writer)
     await until_prepared(desk, writer)
     group = writer.asked[0][0][0]
-    assert desk.session.ghost
-    await desk.session.pin(group)
-    assert not desk.session.ghost, "what it covers was pinned since"
-    await desk.session.undo()
-    assert desk.session.ghost, "and now it is as it was"
-    await desk.session.drop(group)
-    assert not desk.session.ghost
+    assert desk.session.room.ghost
+    await desk.session.changes.pin(group)
+    assert not desk.session.room.ghost, "what it covers was pinned since"
+    await desk.session.changes.undo()
+    assert desk.session.room.ghost, "and now it is as it was"
+    await desk.session.changes.drop(group)
+    assert not desk.session.room.ghost
 
 
 async def test_a_pass_by_hand_folds_what_was_shown_with_what_stands_ready():
     writer = Writer()
     desk = desk_of(writer)
     await until_prepared(desk, writer)
-    preview = await desk.session.preview()
+    preview = await desk.session.room.preview()
     assert preview.plan is not None
     result = of(await desk.free_up(), CompactionFinished)[0]
     assert result.outcome == "compacted" and result.folded_groups == len(preview.plan.covers)
@@ -195,3 +196,24 @@ async def test_with_tools_and_lossless_steps_a_narrowed_swap_leaves_no_pointer_w
     assert not [n for n in of(events, Notice) if "again right after" in n.text]
     await desk.session.close()
     assert desk.folded().cost_usd == pytest.approx(0.01 * len(writer.asked))
+
+
+async def test_nothing_to_make_says_nothing_about_whether_making_works():
+    prefetch, tried = Prefetch(), []
+
+    async def broken() -> Prepared | None:
+        tried.append("broken")
+        raise ZeroDivisionError
+
+    async def nothing() -> Prepared | None:
+        tried.append("nothing")
+        return None
+
+    for make in (broken, nothing, broken, nothing, broken):
+        prefetch.start(make)
+        await prefetch.wait()
+    assert tried == ["broken", "nothing", "broken"]
+    prefetch.clear()
+    prefetch.start(nothing)
+    await prefetch.wait()
+    assert tried[-1] == "nothing", "a pass that succeeded begins anew"

@@ -22,10 +22,10 @@ from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.summaries import earlier
 from ctxchat.core.view import problems
-from ctxchat.models.scripted import ScriptedModel, fails, says
 from tests.agent.desk import Desk
 from tests.agent.test_turn import adds_up, of
 from tests.core.histories import histories, work
+from tests.doubles.scripted import ScriptedModel, fails, says
 
 NAMES = sorted(builtin_strategies(PlanOptions()))
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -54,8 +54,8 @@ def opened(history: list[Message], window: int, keep: int, pins: list[int], scri
 
 
 async def one_pass(desk: Desk, name: str, keep: int, target: float) -> list[Event]:
-    preview = await desk.session.preview("", keep, strategy=name, target=target)
-    async with aclosing(desk.session.free_up(preview)) as stream:
+    preview = await desk.session.room.preview("", keep, strategy=name, target=target)
+    async with aclosing(desk.session.room.free_up(preview)) as stream:
         return [stamped.event async for stamped in stream]
 
 
@@ -107,7 +107,7 @@ def test_passes_in_a_row_keep_every_promise(
             kept = [i.message for i in desk.session.view.items if i.group == pinned]
             assert kept == [i.message for i in first.items if i.group == pinned]
         while desk.state.ledger.compactions:
-            await desk.session.undo(desk.state.ledger.compactions[0].id)
+            await desk.session.changes.undo(desk.state.ledger.compactions[0].id)
             assert problems(desk.session.view) == []
         assert desk.session.view == first, "and all of it can be undone, the oldest first"
 

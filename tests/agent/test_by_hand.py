@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
-from ctxchat.core.messages import Image, Message, Text
-from ctxchat.models.scripted import ScriptedModel, says
+from ctxchat.core.messages import Image, Message, Text, ToolCall
 from tests.agent.desk import Desk
+from tests.doubles.scripted import ScriptedModel, says
 
 PICTURE = Image("data:image/png;base64,AAAA", 10, 10)
 
@@ -27,16 +29,35 @@ async def test_instructions_that_stay_in_every_request_cannot_be_dropped_but_shr
     desk = imported()
     before = (await desk.session.measure()).used
     with pytest.raises(LedgerError, match="instructions"):
-        await desk.session.drop("g1")
+        await desk.session.changes.drop("g1")
     assert desk.state.ledger.changes == ()
-    assert (await desk.session.shrink("g1")).used < before
+    assert (await desk.session.changes.shrink("g1")).used < before
 
 
 async def test_an_image_that_is_put_back_is_an_image():
     desk = imported()
-    await desk.session.restore("g2")
+    await desk.session.changes.restore("g2")
     note = desk.session.view.items[-1].message
     assert "look at this" in note.text and PICTURE in note.content
-    await desk.session.undo()
-    await desk.session.quote(desk.state.ledger.group("g2"), "holidays")
+    await desk.session.changes.undo()
+    await desk.session.changes.quote(desk.state.ledger.group("g2"), "holidays")
     assert PICTURE in desk.session.view.items[-1].message.content
+
+
+async def test_a_call_that_wrote_a_long_file_is_shrunk_by_hand_too():
+    arguments = json.dumps({"path": "src/app.py", "content": "x = 1\n" * 5000})
+    messages = [
+        Message(1, "user", "Write it."),
+        Message(2, "assistant", calls=(ToolCall("c", "write_file", arguments), ToolCall("d", "ls", '{"path": "."}'))),
+        Message(3, "tool", "written", call_id="c"),
+        Message(4, "tool", "src", call_id="d"),
+        Message(5, "user", "And now?"),
+    ]
+    desk = Desk(ScriptedModel([says("ok")]), records=[Sealed((group,)) for group in group_messages(messages)])
+    before = await desk.session.measure()
+    assert (await desk.session.changes.shrink("g2")).used < before.used / 10
+    [long, short] = next(item.message.calls for item in desk.session.view.items if item.message.calls)
+    told = json.loads(long.arguments)
+    assert told["path"] == "src/app.py" and told["content"].endswith("[… the whole in the archive as m2]")
+    assert short.arguments == '{"path": "."}'
+    assert (await desk.session.changes.undo()).used == before.used

@@ -11,9 +11,9 @@ import pytest
 from ctxchat.bootstrap.surroundings import WorkspaceSurroundings
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice, TextDelta, TurnFinished
-from ctxchat.models.scripted import ScriptedModel, hangs, says
 from tests.agent.desk import Desk, MemoryJournal
 from tests.agent.test_turn import of
+from tests.doubles.scripted import ScriptedModel, hangs, says
 
 
 class Watched(MemoryJournal):

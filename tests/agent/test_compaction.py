@@ -14,9 +14,9 @@ from ctxchat.core.events import CompactionFinished, CompactionStarted, Failed, N
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Group
 from ctxchat.core.view import problems
-from ctxchat.models.scripted import ScriptedModel, fails, says
 from tests.agent.desk import Desk
 from tests.agent.test_turn import adds_up, of
+from tests.doubles.scripted import ScriptedModel, fails, says
 
 LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 30
 
@@ -112,9 +112,9 @@ async def test_cancelling_a_pass_leaves_everything_as_it_was():
     desk = desk_of(6)
     await talk(desk, 3)
     before, view = desk.state.ledger, desk.session.view
-    preview = await desk.session.preview()
+    preview = await desk.session.room.preview()
     assert preview.plan is not None
-    async with aclosing(desk.session.free_up(preview)) as events:
+    async with aclosing(desk.session.room.free_up(preview)) as events:
         async for stamped in events:
             if isinstance(stamped.event, CompactionStarted):
                 break
@@ -128,7 +128,7 @@ async def test_preview_changes_nothing_and_a_pass_does_what_it_said():
     desk = desk_of(6)
     await talk(desk, 3)
     before = desk.state
-    preview = await desk.session.preview()
+    preview = await desk.session.room.preview()
     assert desk.state == before and preview.after_used < preview.before.used
     result = of(await desk.free_up(), CompactionFinished)[0]
     assert result.outcome == "compacted"
@@ -141,7 +141,7 @@ async def test_undo_after_later_turns_gives_back_every_word():
     assert desk.state.ledger.compactions
     await desk.say("later " + LONG)
     while desk.state.ledger.changes:
-        await desk.session.undo()
+        await desk.session.changes.undo()
     shown = {i.message.seq for i in desk.session.view.items if i.group}
     assert shown == {m.seq for m in desk.state.ledger.messages()}
     assert desk.folded() == desk.state
@@ -150,9 +150,10 @@ async def test_undo_after_later_turns_gives_back_every_word():
 async def test_nothing_to_free_is_said_calmly_and_calls_nobody():
     writer = Writer()
     desk = desk_of(2, writer=writer)
-    preview = await desk.session.preview()
+    preview = await desk.session.room.preview()
     assert preview.plan is None and "Nothing to free" in preview.reason
-    async with aclosing(desk.session.free_up(preview)) as events:
+    assert "F4" not in preview.reason  # read on the command line too
+    async with aclosing(desk.session.room.free_up(preview)) as events:
         told = [e.event async for e in events]
     assert [type(e) for e in told] == [Notice] and writer.asked == []
 
@@ -208,8 +209,8 @@ async def test_a_prepared_summary_is_swapped_in_without_a_call():
             if isinstance(event, CompactionFinished):
                 assert event.outcome == "compacted"
                 asked_at_swap.append(len(writer.asked))
-        if desk.session.ghost:
-            assert desk.session.ghost < desk.session.figures.used
+        if desk.session.room.ghost:
+            assert desk.session.room.ghost < desk.session.figures.used
     assert asked_at_swap
     assert len(writer.asked) <= len(asked_at_swap) + 1
 

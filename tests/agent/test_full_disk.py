@@ -6,9 +6,9 @@ from ctxchat.agent.options import Options
 from ctxchat.core.errors import StorageError
 from ctxchat.core.events import Failed, Notice, ToolFinished, TurnFinished
 from ctxchat.core.journal import Partial
-from ctxchat.models.scripted import ScriptedModel, calls, says
 from tests.agent.desk import Desk, Echo, MemoryJournal
 from tests.agent.test_turn import of
+from tests.doubles.scripted import ScriptedModel, calls, says
 
 
 class NoFiles(MemoryJournal):

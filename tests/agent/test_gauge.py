@@ -9,14 +9,16 @@ import pytest
 from ctxchat.agent.options import Options
 from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.core.budget import Window
+from ctxchat.core.calibration import Mix
 from ctxchat.core.events import CompactionFinished, Failed, Notice, TextDelta, TurnFinished, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.tokens import rough_count
+from ctxchat.core.triggers import fixed
 from ctxchat.core.view import Insert
-from ctxchat.models.scripted import End, ScriptedModel, calls, says
 from tests.agent.desk import Around, Desk, Echo, StillClock
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import adds_up, of
+from tests.doubles.scripted import End, ScriptedModel, calls, says
 
 LIVE = Options(stream_figures_every=0.0)
 ROOMY = Window(100_000, "loaded")
@@ -90,7 +92,7 @@ async def test_a_count_from_before_a_pass_or_its_undoing_is_not_used():
     assert after.estimated and 0 < after.used < before.used and desk.state.anchor is None
     resumed = Desk(ScriptedModel([], window=ROOMY), records=desk.journal.records)
     assert (await resumed.session.measure()).used == after.used
-    undone = await desk.session.undo()
+    undone = await desk.session.changes.undo()
     assert undone.estimated and undone.used > after.used
     await desk.say("next")
     assert not desk.session.figures.estimated
@@ -138,9 +140,13 @@ async def test_calibration_follows_the_server_and_is_kept_by_model():
     for number in range(6):
         await desk.say(f"question {number} {LONG}")
     learned = desk.state.calibrations["scripted/model"]
-    assert 1.4 < learned.ratio < 1.6 and learned.samples == 6 and learned.band < 0.1
+    assert (
+        1.4 < learned.ratio < 1.6
+        and learned.samples == 6
+        and learned.error(Mix(1_000)) < 0.1 * learned.part(Mix(1_000))
+    )
     resumed = Desk(ScriptedModel([], window=ROOMY), records=desk.journal.records)
-    assert resumed.conversation.calibration == learned
+    assert resumed.conversation.learned.calibration == learned
 
 
 async def test_a_first_estimate_that_is_only_rough_is_not_called_a_cut():
@@ -219,3 +225,28 @@ async def test_a_summary_that_failed_is_in_the_sum_and_shown():
     events = await desk.free_up()
     assert of(events, CompactionFinished)[0].outcome == "failed"
     assert of(events, Figures)[-1].cost_usd == desk.session.figures.cost_usd == desk.folded().cost_usd == 0.75
+
+
+async def test_budgets_of_sections_are_part_of_the_figures():
+    options = Options(section_budgets={"user": 50, "system": 100_000}, prepare=False)
+    desk = Desk(ScriptedModel([says("ok")], window=ROOMY), options=options)
+    await desk.session.measure()
+    assert desk.session.figures.over_budget == ()
+    events = await desk.say(LONG)
+    for figures in (*of(events, Figures)[-1:], desk.session.figures, desk.session.with_draft(LONG)):
+        assert [s.name for s in figures.over_budget] == ["user"]
+        assert figures.over_budget[0].over == figures.tokens("user") - 50
+
+
+async def test_pins_that_leave_nothing_to_compact_are_told_and_nothing_is_called():
+    writer = Writer()
+    model = ScriptedModel([says("a") for _ in range(6)], window=Window(3_000, "loaded"))
+    options = Options(keep_recent=2, min_messages=1, prepare=False, consent="off")
+    desk = Desk(model, summariser=writer, options=options)
+    for _ in range(3):
+        await desk.say(LONG)
+    for group in desk.state.ledger.groups:
+        await desk.session.changes.pin(group.id)
+    assert fixed(desk.session.figures) >= desk.session.figures.trigger_tokens
+    told = [n.text for n in of(await desk.say("and now?"), Notice) if "in vain" in n.text]
+    assert writer.asked == [] and len(told) == 1 and "pinned" in told[0] and "Unpin some" in told[0]

@@ -44,9 +44,9 @@ from ctxchat.core.hooks import (
 from ctxchat.core.messages import Group
 from ctxchat.core.ports import ModelPort, Summariser
 from ctxchat.core.view import problems
-from ctxchat.models.scripted import ScriptedModel, calls, fails, hangs, says
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import adds_up, of
+from tests.doubles.scripted import ScriptedModel, calls, fails, hangs, says
 
 LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 30
 EVENTS: tuple[HookEvent, ...] = (
@@ -83,15 +83,7 @@ class Hooked(Desk):
         super().__init__(model, summariser=summariser, **given)  # type: ignore[arg-type]
         self.compactor = Compactor(self.conversation, summariser=summariser, by_hooks=replaces_automatic(hooks))
         watching = Hooks(hooks, self.conversation, self.compactor, run or Recorded())
-        models = {model.name: model}
-        self.session = Session(
-            self.conversation,
-            self.toolbox,
-            self.gate,
-            self.compactor,
-            open_model=models.__getitem__,
-            hooks=watching,
-        )
+        self.session = Session(self.conversation, self.toolbox, self.compactor, self.arranged, hooks=watching)
 
     @property
     def notes(self) -> list[Group]:

@@ -15,10 +15,10 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelRequest, ToolContext, ToolOutput, ToolText
 from ctxchat.core.view import problems
-from ctxchat.models.scripted import Reply, ScriptedModel, calls, says
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import Writer
 from tests.agent.test_turn import adds_up, of
+from tests.doubles.scripted import Reply, ScriptedModel, calls, says
 
 ROUNDS = 40
 QUESTION = "Read all of it and report on src/billing/limits.py. The first question stays."

@@ -24,10 +24,10 @@ from ctxchat.core.events import (
 from ctxchat.core.figures import Figures
 from ctxchat.core.ports import ToolText
 from ctxchat.core.view import Insert, problems
-from ctxchat.models.scripted import ScriptedModel, calls, says
 from tests.agent.desk import Around, Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import adds_up, of
+from tests.doubles.scripted import ScriptedModel, calls, says
 
 SCRIPT = (
     calls(("echo", {"text": "one"}), ("echo", {"text": "two"}), text="Let me look at it. "),
@@ -178,9 +178,9 @@ async def test_a_pass_cancelled_at_any_write_is_made_or_not_made(done: bool):
         for number in range(3):
             await one.say(f"question {number} {LONG}")
         before, used = one.state.ledger, one.session.figures.used
-        preview = await one.session.preview()
+        preview = await one.session.room.preview()
         events: list[object] = []
-        task = asyncio.create_task(listen(one.session.free_up(preview), events))
+        task = asyncio.create_task(listen(one.session.room.free_up(preview), events))
         cancelling(one, task, at, done, times=2)
         with suppress(asyncio.CancelledError):
             await task
@@ -199,9 +199,9 @@ async def test_a_pass_cancelled_at_any_event_is_not_made():
     for number in range(3):
         await one.say(f"question {number} {LONG}")
     before, used = one.state.ledger, one.session.figures.used
-    preview = await one.session.preview()
+    preview = await one.session.room.preview()
     for stop in range(1, 6):
-        async with aclosing(one.session.free_up(preview)) as stream:
+        async with aclosing(one.session.room.free_up(preview)) as stream:
             for _ in range(stop):
                 await anext(stream)
         assert one.state.ledger == before and one.session.figures.used == used
@@ -267,9 +267,9 @@ async def test_what_is_asked_while_a_turn_is_under_way_leaves_its_view_alone():
             if isinstance(stamped.event, TextDelta):
                 view = one.session.view
                 assert await one.session.measure() == one.session.figures
-                await one.session.preview()
+                await one.session.room.preview()
                 assert one.session.view is view
-                for verb in (one.session.restore("g1"), one.session.undo(), one.session.rename("x")):
+                for verb in (one.session.changes.restore("g1"), one.session.changes.undo(), one.session.rename("x")):
                     with pytest.raises(CtxchatError):
                         await verb
     await goes_on(one)

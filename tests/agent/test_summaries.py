@@ -16,10 +16,10 @@ from ctxchat.core.events import CompactionFinished, CompactionStarted, Notice, S
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
 from ctxchat.core.tokens import rough_count
-from ctxchat.models.scripted import Reply, ScriptedModel, calls, fails, hangs, says
 from tests.agent.desk import Desk, StillClock
 from tests.agent.test_compaction import LONG
 from tests.agent.test_turn import of
+from tests.doubles.scripted import Reply, ScriptedModel, calls, fails, hangs, says
 
 GOOD = "## Goal\nKnow the gauge."
 
@@ -97,10 +97,10 @@ async def test_a_cancelled_summary_leaves_the_state_and_is_paid_for():
     for number in range(4):
         await desk.say(f"question {number} {LONG}")
     ledger, used = desk.state.ledger, desk.session.figures.used
-    preview = await desk.session.preview()
+    preview = await desk.session.room.preview()
 
     async def run() -> None:
-        async with aclosing(desk.session.free_up(preview)) as stream:
+        async with aclosing(desk.session.room.free_up(preview)) as stream:
             async for stamped in stream:
                 if isinstance(stamped.event, SummaryDelta):
                     started.set()
@@ -230,19 +230,19 @@ async def test_facts_that_were_lost_are_named_put_back_as_one_note_and_taken_out
     if not desk.state.ledger.compactions:
         await desk.free_up()
     change = desk.state.ledger.compactions[-1]
-    lost = desk.session.lost_facts(change.id)
+    lost = desk.session.changes.lost_facts(change.id)
     result = desk.state.passes[-1]
     assert lost and len(lost) <= result.facts.found - result.facts.kept
     assert f"kept {result.facts.kept} of {result.facts.found} facts" in result.detail
-    await desk.session.reinsert(change.id)
+    await desk.session.changes.reinsert(change.id)
     note = desk.session.view.items[-1]
     assert note.kind == "note" and all(fact in note.message.text for fact in lost)
     with pytest.raises(Exception, match="put back already"):
-        await desk.session.reinsert(change.id)
-    await desk.session.undo()
+        await desk.session.changes.reinsert(change.id)
+    await desk.session.changes.undo()
     assert all(i.group != note.group for i in desk.session.view.items)
     assert desk.folded() == desk.state
-    await desk.session.reinsert(change.id)
+    await desk.session.changes.reinsert(change.id)
 
 
 async def test_a_pass_started_by_itself_is_told_from_its_start_to_its_end():

@@ -22,8 +22,8 @@ from ctxchat.core.events import (
 from ctxchat.core.figures import Figures
 from ctxchat.core.ports import ToolOutput, ToolText
 from ctxchat.core.view import problems
-from ctxchat.models.scripted import ScriptedModel, calls, fails, hangs, says
 from tests.agent.desk import Desk, Echo
+from tests.doubles.scripted import ScriptedModel, calls, fails, hangs, says
 
 T = TypeVar("T")
 

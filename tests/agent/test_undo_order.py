@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ctxchat.agent.options import Options
@@ -15,9 +16,9 @@ from ctxchat.core.errors import LedgerError
 from ctxchat.core.grouping import single
 from ctxchat.core.messages import Message
 from ctxchat.core.view import Item, problems
-from ctxchat.models.scripted import ScriptedModel, calls, says
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import Writer
+from tests.doubles.scripted import ScriptedModel, calls, says
 
 TURNS = 6
 LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 12
@@ -54,15 +55,17 @@ async def done(desk: Desk, verb: str, place: int) -> str:
     try:
         match verb:
             case "compact":
-                preview = await session.preview()
+                preview = await session.room.preview()
                 if preview.plan is not None:
-                    async with aclosing(session.free_up(preview)) as events:
+                    async with aclosing(session.room.free_up(preview)) as events:
                         async for _ in events:
                             pass
             case "quote":
-                await session.quote(single("user", Message(place + 1, "user", f"elsewhere {place}"), 3), "another")
+                await session.changes.quote(
+                    single("user", Message(place + 1, "user", f"elsewhere {place}"), 3), "another"
+                )
             case _:
-                await getattr(session, verb)(group.id)
+                await getattr(session.changes, verb)(group.id)
     except LedgerError:
         return ""
     return next((c.id for c in desk.state.ledger.changes if c.id not in before), "")
@@ -76,7 +79,7 @@ async def there_and_back(wanted: list[tuple[str, int]], order: Any) -> None:
         before = shown(desk)
         if change := await done(desk, verb, place):
             made.append(change)
-            await desk.session.undo()  # the last one alone leads to the view right before it
+            await desk.session.changes.undo()  # the last one alone leads to the view right before it
             assert shown(desk) == before
             made.pop()
             if again := await done(desk, verb, place):
@@ -84,7 +87,7 @@ async def there_and_back(wanted: list[tuple[str, int]], order: Any) -> None:
         else:
             assert shown(desk) == before
     for change in order(made):
-        await desk.session.undo(change)
+        await desk.session.changes.undo(change)
     assert shown(desk) == start
     assert desk.state.ledger.changes == ()
     assert desk.state.ledger.groups[: len(record)] == record
@@ -92,6 +95,8 @@ async def there_and_back(wanted: list[tuple[str, int]], order: Any) -> None:
 
 
 @settings(max_examples=40, deadline=None)
+@example([("shrink", 3), ("drop", 3), ("compact", 0), ("pin", 9)], Random(0))
+@example([("compact", 0), ("shrink", 9), ("restore", 3), ("drop", 9)], Random(1))
 @given(steps, st.randoms(use_true_random=False))
 def test_any_order_of_undo_leads_back_to_the_exact_view(wanted: list[tuple[str, int]], chance: Any) -> None:
     asyncio.run(there_and_back(wanted, lambda made: chance.sample(made, len(made))))
@@ -105,3 +110,21 @@ def test_every_verb_was_really_done() -> None:
         return made
 
     assert all(asyncio.run(all_of_them()))
+
+
+def test_what_was_shrunk_can_be_dropped_and_either_can_be_undone_first() -> None:
+    async def both_ways() -> None:
+        for first, second in ((0, 1), (1, 0)):
+            desk = await talked()
+            start = shown(desk)
+            made = [await done(desk, verb, 3) for verb in ("shrink", "drop")]
+            assert all(made)
+            gone = desk.state.ledger.groups[3].id
+            assert gone not in {item.group for item in shown(desk)}
+            await desk.session.changes.undo(made[first])
+            between = [item for item in shown(desk) if item.group == gone]
+            assert bool(between) is (first == 1), "shortened where the drop was undone, gone where the shrinking was"
+            await desk.session.changes.undo(made[second])
+            assert shown(desk) == start
+
+    asyncio.run(both_ways())

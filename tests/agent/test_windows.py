@@ -18,10 +18,10 @@ from ctxchat.core.messages import Image
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import problems
-from ctxchat.models.scripted import Reply, ScriptedModel, fails, says
-from tests.agent.desk import Desk
+from tests.agent.desk import Desk, StillClock
 from tests.agent.test_compaction import LONG, OVERFLOW, Writer
 from tests.agent.test_turn import of
+from tests.doubles.scripted import Reply, ScriptedModel, fails, says
 
 UNSTATED = ModelError("The prompt is too long.", kind="bad_request", status=400)
 
@@ -67,6 +67,7 @@ async def test_a_window_nobody_states_is_learned_below_what_was_refused_shown_an
     assert not of(events, Failed)
     figures = desk.session.figures
     assert figures.window_source == "learned" and 1_024 <= figures.window < 5_000
+    assert figures.claimed_window > figures.window
     assert any("refused" in n.text and f"{figures.window:,}" in n.text for n in of(events, Notice))
     assert desk.folded() == desk.state
 
@@ -107,8 +108,8 @@ async def test_a_smaller_model_makes_room_first_and_its_summariser_reads_in_part
         ),
         summariser=Writer(),
         others={"small/model": small},
+        summariser_of=lambda model: ModelSummariser(model, StillClock()),
     )
-    desk.session._summariser_of = lambda model: ModelSummariser(model, desk.clock)
     await fill(desk, 14)
     figures = await desk.session.switch_model("small/model")
     assert figures.model == "small/model" and figures.over and figures.estimated
@@ -139,7 +140,7 @@ async def test_an_overflow_of_the_old_model_does_not_compact_the_new_one():
     old = model_of(100, *(says(LONG) for _ in range(3)), *(fails(OVERFLOW) for _ in range(3)), name="old/model")
     new = ScriptedModel([says("fine")], name="new/model", window=Window(100_000, "loaded"))
     desk = Desk(old, options=quiet(consent="auto"), others={"new/model": new}, summariser=Writer())
-    desk.conversation._claimed = Window(20_000, "catalogue")
+    desk.conversation.learned.claimed = Window(20_000, "catalogue")
     await fill(desk, 3)
     assert of(await desk.say("too long"), Failed)
     made = len(desk.state.ledger.changes)
@@ -259,3 +260,25 @@ async def test_a_reply_longer_than_the_window_left_room_for_is_counted_in_full()
     await desk.say(LONG)
     figures = desk.session.figures
     assert figures.used == 10_400 and figures.over > 0 and figures.pressure > 1
+
+
+async def test_recent_messages_that_fill_a_small_window_alone_are_fewer_then():
+    model = ScriptedModel((says(LONG) for _ in range(20)), window=Window(8_000, "configured"))
+    desk = Desk(model, options=Options(strategy="truncate", keep_recent=12, prepare=False))
+    passes: list[CompactionFinished] = []
+    kept: list[int] = []
+    while not passes:
+        before = desk.session.figures
+        passes = of(await desk.say(f"question {LONG}"), CompactionFinished)
+        kept.append(len(desk.state.ledger.messages()))
+    assert kept[-1] <= 13, "twelve messages had not come together yet"
+    assert passes[0].reason == "auto" and passes[0].outcome == "compacted" and before.used < before.limit
+    record = desk.state.ledger.compactions[0].record
+    assert record is not None and 4 <= record.keep_recent < 12
+
+
+async def test_with_room_left_recent_messages_stay_as_the_settings_say():
+    desk = Desk(ScriptedModel((says(LONG) for _ in range(20)), window=Window(50_000, "configured")), options=Options())
+    for number in range(3):
+        await desk.say(f"question {number} {LONG}")
+    assert (await desk.session.room.preview()).plan is None

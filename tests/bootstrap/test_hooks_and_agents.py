@@ -23,16 +23,16 @@ from ctxchat.bootstrap.program import Program
 from ctxchat.config import schema
 from ctxchat.config.files import Loaded, load
 from ctxchat.config.schema import DEFAULTS, AgentSettings, Condition, HookSettings
+from ctxchat.config.themes import make_theme, unreadable
 from ctxchat.core.budget import Window
-from ctxchat.core.errors import UsageError
 from ctxchat.core.events import Event
 from ctxchat.core.hooks import CompactContext, Hook, HookEvent, Inject, Moment, Notify, RunCommand, When, firing
 from ctxchat.core.tokens import rough_count
 from ctxchat.models.offline.summariser import OfflineSummariser
-from ctxchat.models.scripted import ScriptedModel, calls, says
 from ctxchat.storage.database import Database
 from tests.agent.desk import Echo
 from tests.agent.test_hooks import LONG, Hooked, sound, told
+from tests.doubles.scripted import ScriptedModel, calls, says
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -139,7 +139,7 @@ def test_hooks_of_a_project_wait_for_trust(tmp_path: Path):
 def test_the_settings_and_the_core_know_the_same_conditions_and_events():
     fields = {f.encode_name for f in msgspec.structs.fields(Condition)}
     assert fields == {f.encode_name for f in msgspec.structs.fields(When)}
-    assert get_args(HookEvent) == get_args(schema.HookEvent)
+    assert get_args(HookEvent) == get_args(schema.own.HookEvent)
     for event in get_args(HookEvent):
         (hook,) = hooks_of([HookSettings(event, "notify", text="x")])
         assert firing([hook], event, Moment()) == (hook,)
@@ -182,20 +182,26 @@ def test_no_tools_is_something_else_than_all_tools():
     assert "grp" in said
 
 
-async def test_a_program_opens_its_next_sessions_with_the_agent_chosen(tmp_path: Path):
+async def test_a_program_opens_its_sessions_with_the_agent_the_settings_name(tmp_path: Path):
     (text,) = examples("agents.md")
     program = Program(Flags(), loaded(tmp_path, text), tmp_path, Database(tmp_path / "data"))
     try:
-        assert program.settings.context.keep_recent == 30
-        program.use_agent("scribe")
-        assert program.settings.context.strategy == "truncate"
-        with pytest.raises(UsageError, match="Did you mean scribe"):
-            program.use_agent("scrib")
-        assert program.agent == "scribe"
-        program.use_agent("")
-        assert program.settings.agent == "reviewer"
+        assert (program.settings.agent, program.settings.context.keep_recent) == ("reviewer", 30)
     finally:
         await program.close()
+
+
+# ── keys and themes ──
+
+
+def test_the_examples_of_keys_and_themes_are_right(tmp_path: Path):
+    for text in [*examples("keys.md"), *examples("settings.md")]:
+        found = loaded(tmp_path, text)
+        assert [p.text for p in found.problems] == []
+        assert found.keys.keys["search"] == ("ctrl+f2",) and found.keys.keys["quit"] == ()
+    whole = "".join(examples("themes.md"))
+    theme = make_theme(tomllib.loads(whole), "harbour")
+    assert unreadable(theme) == () and theme.patterns["free"] == "-"
 
 
 # ── the whole program ──

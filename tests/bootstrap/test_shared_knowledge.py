@@ -8,20 +8,21 @@ import pytest
 
 from ctxchat.agent.assumptions import Known
 from ctxchat.agent.permissions import judge
+from ctxchat.bootstrap.arranging import Arranging
 from ctxchat.bootstrap.assumptions import StoredAssumptions
 from ctxchat.bootstrap.choice import price
-from ctxchat.bootstrap.opening import Opening
+from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.files import load
 from ctxchat.core.access import Demand
-from ctxchat.core.tokens import Calibration
+from ctxchat.core.calibration import level
 from ctxchat.models.offline import OfflineAssistant
 from ctxchat.models.offline.summariser import OfflineSummariser
 from ctxchat.storage.database import Database
 
 
 async def test_what_is_known_of_a_model_outlives_the_program(tmp_path: Path):
-    known = Known(calibration=Calibration(ratio=1.5, band=0.02, samples=7))
+    known = Known(calibration=level(1.5, band=0.02, samples=7))
     with Database(tmp_path) as database:
         await StoredAssumptions(database).save("openai/x", known)
     with Database(tmp_path) as database:
@@ -41,9 +42,9 @@ def program(tmp_path: Path) -> Program:
 
 async def test_summaries_are_written_by_the_model_one_talks_to(tmp_path: Path):
     made = program(tmp_path)
-    opening = Opening(made, interactive=False)
-    assert isinstance(opening.summariser(OfflineAssistant()), OfflineSummariser)
-    assert opening.summariser(made.model("openai/gpt-4o")).model == "openai/gpt-4o"
+    summariser_of = Arranging(made, Extensions(), ahead=False)(None, "").summariser_of
+    assert isinstance(summariser_of(OfflineAssistant()), OfflineSummariser)
+    assert summariser_of(made.model("openai/gpt-4o")).model == "openai/gpt-4o"
     await made.close()
 
 

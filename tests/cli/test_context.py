@@ -98,6 +98,20 @@ def test_a_dry_run_changes_nothing(cli: Cli, home: Home, session: str) -> None:
     assert cli("context", session, "--json").json == before
 
 
+@pytest.mark.parametrize("strategy", ["", "summarize", "truncate", "shrink_tool_results", "sliding_window"])
+def test_a_dry_run_says_what_will_come_of_it(cli: Cli, session: str, strategy: str) -> None:
+    chosen = ["--strategy", strategy] if strategy else []
+    planned = cli("compact", session, *chosen, "--dry-run", "--json").json
+    done = cli("compact", session, *chosen, "--json").json
+    assert planned["before"] == {k: v for k, v in done["before"].items() if k != "sections"}
+    assert planned["after"] == {k: v for k, v in done["after"].items() if k != "sections"}
+    assert sum(s["tokens_freed"] for s in planned["steps"]) == pytest.approx(
+        planned["before"]["used"] - planned["after"]["used"], abs=len(planned["steps"])
+    )
+    assert (planned["folded_messages"], planned["folded_groups"]) == (done["folded_messages"], done["folded_groups"])
+    assert planned["facts"] == done["facts"]
+
+
 def stored(home: Home) -> list[Any]:
     """The whole record."""
     connection = sqlite3.connect(home.data / "ctxchat.db")
@@ -112,7 +126,8 @@ def test_compacting_frees_and_tells(cli: Cli, session: str) -> None:
     has(result, COMPACT_FIELDS)
     assert (result["outcome"], result["reason"]) == ("compacted", "offline")
     assert result["folded_messages"] > 0
-    assert result["after"]["used"] < result["before"]["used"]
+    freed = result["before"]["used"] - result["after"]["used"]
+    assert freed == sum(step["tokens_freed"] for step in result["steps"]) > 0
     assert all(isinstance(step["tokens_freed"], int) and step["name"] and step["groups"] for step in result["steps"])
     assert result["facts"]["kept"] <= result["facts"]["found"]
     after = cli("context", session, "--json").json
@@ -184,3 +199,60 @@ def test_search_finds_nothing_and_takes_any_words(cli: Cli, session: str) -> Non
     assert cli("archive", "search", "nowhere-to-be-found", "--json").json == []
     for query in ('"', "a AND (", "*", "NEAR/3", "", "é\x00", "-"):
         assert cli("archive", "search", query, "--json").code == 0
+
+
+def test_search_is_narrowed_by_role_tool_session_and_pass(cli: Cli, home: Home, session: str) -> None:
+    def found(query: str, *options: str) -> list[dict[str, Any]]:
+        return cli("archive", "search", query, "--limit", "1000", "--json", *options).json
+
+    other = cli(
+        "sessions", "import", home.put("other.json", [{"role": "user", "content": "Cormorant-3 flies"}])
+    ).out.strip()
+    done = cli("compact", session, "--json", "--target", "0.2").json
+    everywhere = found("Cormorant")
+    assert {hit["session"] for hit in everywhere} == {session, other}
+    assert {hit["session"] for hit in found("Cormorant", "--session", other)} == {other}
+    assert {hit["role"] for hit in found("value_7", "--role", "tool")} == {"tool"}
+    assert {hit["role"] for hit in found("value_7", "--role", "assistant")} == {"assistant"}
+    by_tool = found("part_7", "--tool", "read_file")
+    assert by_tool and {hit["tool"] for hit in by_tool} == {"read_file"}
+    assert found("part_7", "--tool", "shell") == []
+    before = found("Cormorant", "--before", done["id"])
+    assert {hit["session"] for hit in before} == {session} and before == found("Cormorant", "--before", done["id"][:-1])
+    assert found("Cormorant", "--before", "last") == before
+    assert {hit["session"] for hit in found("Cormorant", "--after", "last")} == {other}, "never compacted: all is since"
+    assert all(hit["tokens"] > 0 for hit in everywhere)
+    assert f"{everywhere[0]['tokens']} tokens" in cli("archive", "search", "Cormorant").out
+
+
+@pytest.mark.parametrize("option", ["--before", "--after"])
+def test_a_pass_that_is_not_there_is_said(cli: Cli, session: str, option: str) -> None:
+    ran = cli("archive", "search", "Cormorant", option, "never")
+    assert ran.code == 2 and "No compaction begins with never." in ran.sentence
+
+
+def test_budgets_of_sections_are_in_the_figures_and_a_breach_is_told(cli: Cli, home: Home, session: str) -> None:
+    (home.settings / "config.toml").write_text(
+        "[context.sections.tools]\nbudget = 10\n[context.sections.user]\nbudget = 900000\n", encoding="utf-8"
+    )
+    context = cli("context", session, "--json").json
+    adds_up(context)
+    parts = {part["name"]: part for part in context["sections"]}
+    assert parts["tools"]["budget"] == 10 and parts["tools"]["over"] == parts["tools"]["tokens"] - 10 > 0
+    assert parts["user"]["budget"] == 900_000 and parts["user"]["over"] == 0 == parts["system"]["budget"]
+    (line,) = [line for line in cli("context", session).out.splitlines() if "over by" in line]
+    assert line.startswith("tools")
+
+
+def test_a_message_that_is_about_to_be_sent_is_in_the_figures(cli: Cli, session: str) -> None:
+    before = cli("context", session, "--json").json
+    after = cli("context", session, "--json", "--draft", "what of the gauge " * 200).json
+    adds_up(after)
+    (draft,) = [part["tokens"] for part in after["sections"] if part["name"] == "draft"]
+    assert draft > 500 and after["used"] == pytest.approx(before["used"] + draft, abs=20)
+
+
+def test_that_no_compaction_can_help_is_said(cli: Cli, session: str) -> None:
+    ran = cli("context", session, "--window", "2000")
+    assert "No compaction can help: system, tools and memory hold" in ran.err
+    assert cli("context", session).err == ""

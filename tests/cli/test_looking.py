@@ -84,6 +84,23 @@ def test_doctor_says_all_is_well(cli: Cli) -> None:
         assert isinstance(check["remedy"], str)
 
 
+def test_a_model_that_only_the_command_line_names_is_listed_with_its_window(cli: Cli) -> None:
+    rows = cli(
+        "models",
+        "--json",
+        "--model",
+        "hosted_vllm/unheard-of",
+        "--window",
+        "12345",
+        "--api-base",
+        "http://127.0.0.1:9/v1",
+    ).json
+    (mine,) = [row for row in rows if row["name"] == "hosted_vllm/unheard-of"]
+    assert (mine["window"], mine["window_source"]) == (12_345, "configured")
+    (offline,) = [row for row in cli("models", "--json", "--window", "7000").json if row["provider"] == "ctxchat"]
+    assert (offline["window"], offline["window_source"]) == (7_000, "configured")
+
+
 def test_models_have_all_fields(cli: Cli) -> None:
     rows = cli("models", "--json").json
     offline = next(row for row in rows if row["name"] == "offline/assistant")

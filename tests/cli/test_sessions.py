@@ -64,6 +64,8 @@ def test_list_has_all_fields_with_their_types(cli: Cli, home: Home) -> None:
     assert all(isinstance(row[name], str) for name in texts)
     assert all(isinstance(row[name], int) for name in ("messages", "used", "compactions"))
     assert row["created"].endswith("Z")
+    assert row["used"] > 0 and row["estimated"] is True  # nobody has answered it yet
+    assert f"~{row['used']}" in cli("sessions", "list").out
 
 
 @pytest.mark.parametrize("view", ["record", "model"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.config.keys import ACTION_IDS, ACTIONS, PRESETS, SWALLOWED, fault, resolve, split, table
+from ctxchat.config.keys import ACTION_IDS, ACTIONS, PRESETS, SWALLOWED, fault, resolve, split
 
 
 def test_the_standard_keys_and_every_preset_work_without_conflict() -> None:
@@ -19,7 +19,6 @@ def test_the_standard_keys_and_every_preset_work_without_conflict() -> None:
     assert not any(
         k.startswith("f") and k[1:].isdigit() for ks in resolve({}, "no-function-keys").keys.values() for k in ks
     )
-    assert len(table()) == len(ACTIONS)
 
 
 def test_a_wish_takes_the_key_and_the_loser_is_named() -> None:
@@ -44,6 +43,8 @@ def test_keys_that_cannot_work_are_named_and_the_action_keeps_its_own() -> None:
         keymap = resolve({"help": key})
         assert keymap.keys["help"] == ("f1",), key
         assert len(keymap.problems) == 1 and keymap.problems[0].key == "keys.help"
+    for key in ("alt+2", "alt+b", "alt+comma", "shift+f3"):
+        assert "reaches the program as another" in resolve({"help": key}).problems[0].text
     assert "message editor" in resolve({"help": "ctrl+a"}).problems[0].text
     assert resolve({"help": "ctl+r"}).problems[0].nearest == "ctrl"
     assert resolve({"help": "escap"}).problems[0].nearest == "escape"

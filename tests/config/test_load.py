@@ -102,6 +102,19 @@ args = ["x"]
     assert told[7].endswith('must be "ask", "read-only", "auto-edit" or "all", did you mean read-only?')
 
 
+def test_an_option_in_the_wrong_table_is_told_where_it_belongs(home: Home) -> None:
+    home.file.write_text(
+        "keep_recent = 3\nmicro_trigger = 0.5\n[agents.a]\ntarget = 0.4\n[context]\nmax_per_turn = 2\n"
+    )
+    ends = [p.text.partition("is unknown")[2] for p in home.load().problems]
+    assert ends == [
+        ", did you mean context.keep_recent?",
+        "",
+        ", did you mean context.target?",
+        ", did you mean reactive.max_per_turn?",
+    ]
+
+
 def test_last_good_settings_stay_in_force_and_the_notice_says_so(home: Home) -> None:
     home.file.write_text('model = "a/b"\n')
     assert home.load().problems == ()

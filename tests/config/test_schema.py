@@ -20,9 +20,11 @@ from ctxchat.config.agreement import build, contradictions
 from ctxchat.config.check import check
 from ctxchat.config.explain import as_json, in_tokens, rows
 from ctxchat.config.json_schema import json_schema
+from ctxchat.config.keys import ACTION_IDS
 from ctxchat.config.options import find, options
 from ctxchat.config.reference import docs_rows, render
 from ctxchat.config.schema import DEFAULTS, Settings
+from ctxchat.config.tables import TABLES, keys_table, page, write
 from ctxchat.config.trees import get
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.errors import UsageError
@@ -40,6 +42,19 @@ def nothing(_: str) -> tuple[str, ...]:
 def test_the_shipped_reference_is_what_the_schema_says() -> None:
     assert (ROOT / "config.toml").read_text(encoding="utf-8") == render(), "run python -m ctxchat.config.reference"
     assert paths.shipped() == ROOT
+
+
+def test_the_tables_of_the_documentation_are_what_the_program_says(tmp_path: Path) -> None:
+    for file in TABLES:
+        shutil.copy(ROOT / "docs" / file, tmp_path / file)
+    write(tmp_path)
+    for file in TABLES:
+        there = (ROOT / "docs" / file).read_text(encoding="utf-8")
+        assert (tmp_path / file).read_text(encoding="utf-8") == there, "run python -m ctxchat.config.reference"
+    keys = (tmp_path / "keys.md").read_text(encoding="utf-8")
+    assert all(f"`{action}`" in keys for action in ACTION_IDS)
+    with pytest.raises(ValueError, match="has no <!-- table: keys -->"):
+        page("# Keys\n", "keys", keys_table())
 
 
 def test_the_reference_can_be_written_anew(tmp_path: Path) -> None:

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ctxchat
 from ctxchat.config.colours import contrast, from_lch, ink_on, lch, luminance, mix, normal, readable
 from ctxchat.config.theme import PATTERNS
 from ctxchat.config.themes import FALLBACK, load_themes, make_theme, one_theme, read_theme, unreadable
 from ctxchat.core.sections import SECTIONS
 
 SHIPPED = load_themes()
+TUI = Path(ctxchat.__file__).parent / "tui"
 COLOUR = re.compile(r"#[0-9a-f]{6}")
 HEX = st.integers(0, 0xFFFFFF).map(lambda n: f"#{n:06x}")
 
@@ -153,3 +155,20 @@ def test_no_bytes_raise(tmp_path_factory: pytest.TempPathFactory, data: bytes) -
     file.write_bytes(data)
     theme, problems = read_theme(file)
     assert (theme is None) == bool(problems)
+
+
+DIM = re.compile(r"color: \$foreground (\d+)%|\"\$foreground (\d+)%")
+
+
+def test_no_style_dims_text_below_what_can_be_read() -> None:
+    """What is quiet is `$text-muted`, which every theme has readable; a share of the text's own colour must be readable, too."""
+    shares: set[int] = set()
+    for file in [*TUI.rglob("*.tcss"), *TUI.rglob("*.py")]:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if "border" not in line:
+                shares |= {int(a or b) for a, b in DIM.findall(line)}
+    assert shares, "the pattern finds nothing"
+    for theme in SHIPPED.themes.values():
+        for ground in (theme.background, theme.surface, theme.panel):
+            for share in shares:
+                assert contrast(mix(ground, theme.foreground, share / 100), ground) >= 4.5, (theme.name, share)

@@ -140,6 +140,7 @@ def test_the_same_value_writes_nothing(home: Home) -> None:
         ("context.reactive.full_trigger", 0.5, "is not below reactive.full_trigger"),
         ("not a key", 1, "is no key"),
         ("mcp.x.args", ["a"], "has neither a command nor a url"),
+        (f"mcp.{'x' * 31}.url", "http://127.0.0.1:9", "is no name for a server"),
         ("context", {"keep_recent": 0}, "must be a whole number"),
     ],
 )

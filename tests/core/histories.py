@@ -22,6 +22,8 @@ WORDS = (
 ARGUMENTS = (
     "{}", "", '{"path": "src/app/db.py"}', '{"path":"src/app/db.py"}', '{"command": "pytest -q"}', "{broken", "[1]", "null",
     '{"path": 5}', '{"url": "https://example.org"}', '{"command": ["ls", "-l"]}',
+    '{"path": "src/app/big.py", "content": "' + "naïve line\\n" * 400 + '"}', '{"edits": [' + "7, " * 900 + "[[[[[[[1]]]]]]]]}",
+    '{"cut off": "' + "x" * 4000,
 )  # fmt: skip
 
 texts = st.sampled_from(WORDS) | st.text(max_size=30)

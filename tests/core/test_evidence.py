@@ -86,7 +86,7 @@ def test_versions_dates_and_prose_are_no_paths() -> None:
     assert found == {}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(histories, st.integers(0, 400))
 def test_what_is_rendered_fits_and_nothing_is_said_twice(history: list[Message], cap: int) -> None:
     evidence = collect(group_messages(history))
@@ -149,3 +149,54 @@ def test_awkward_text_gives_few_facts(text: str) -> None:
     """And gives them at once: a pattern gone quadratic would hang here."""
     assert len(facts_of(said(text))) < 200
     assert len(facts_of(ran("shell", '{"command": "x"}', text + " error"))) < 200
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "88: raise self.refused('empty') from problem",
+        "    raise ValueError(message)",
+        "36 | except KeyError:",
+        "# Error codes",
+    ],
+)
+def test_source_code_in_a_listing_is_no_error(line: str) -> None:
+    shown = ran("bash", '{"command": "open shapes.py"}', f"[File: shapes.py]\n{line}\nValueError: bad")
+    assert list(by_kind(collect([shown]), "error")) == ["ValueError: bad"]
+
+
+def test_the_cut_in_a_long_result_makes_no_half_facts() -> None:
+    words = " ".join(f"/srv/data/part_{n:04d}/table.csv" for n in range(600))
+    paths = by_kind(collect([ran("bash", '{"command": "ls"}', words)]), "path")
+    assert paths and all(len(path) == len("/srv/data/part_0000/table.csv") for path in paths)
+
+
+def test_speeds_are_no_paths_and_a_number_keeps_the_whole_word_before_it() -> None:
+    long = "/srv/" + "deep/" * 20 + "table.csv"
+    evidence = collect([said(f"It ran at 51234.5it/s and {long} has 76 lines.")])
+    assert list(by_kind(evidence, "path")) == [long]
+    assert any(key.endswith("table.csv has 76 lines") and "deep/deep" in key for key in by_kind(evidence, "number"))
+
+
+def test_what_a_command_says_takes_no_room_again() -> None:
+    facts = (
+        Fact("path", "src/app"),
+        Fact("path", "db.py"),
+        Fact("path", "src/app/db.py"),
+        Fact("command", "python src/app/db.py --check", "exit 0"),
+    )
+    text = render(Evidence(facts), 1000, rough_count)
+    assert text == "Commands run: `python src/app/db.py --check` → exit 0\nPaths mentioned: db.py"
+
+
+def test_what_a_tool_only_listed_gives_way_to_what_somebody_said() -> None:
+    listing = ran("bash", '{"command": "ls src"}', "\n".join(f"src/part_{n}/table.csv" for n in range(60)), seq=3)
+    evidence = collect(
+        [said("Mind src/billing/rates.csv please."), listing, ran("grep", "{}", "src/billing/rates.csv", 7)]
+    )
+    assert len(by_kind(evidence, "path")) == 61
+    assert by_kind(evidence, "path")["src/billing/rates.csv"] == "", (
+        "naming it again in a listing takes nothing from it"
+    )
+    text = render(evidence, 120, rough_count)
+    assert "src/billing/rates.csv" in text and "part_59" in text and "part_0/" not in text

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxchat.core.errors import ModelError
-from ctxchat.core.overflow import is_context_overflow, output_excess, stated_window
+from ctxchat.core.overflow import is_context_overflow, output_excess, overflow_code, stated_prompt, stated_window
 
 HERE = Path(__file__).parent
 Said = tuple[str, int, str, str]
@@ -66,7 +66,7 @@ def wrappings(said: Said) -> Iterator[tuple[str, object]]:
     yield "stream", f"event: error\ndata: {json.dumps(body)}\n\n"
 
 
-@pytest.mark.parametrize("name", ["messages", "held_out"])
+@pytest.mark.parametrize("name", ["messages", "held_out", "gathered"])
 @pytest.mark.parametrize(("part", "expected"), [("overflows", True), ("others", False)])
 def test_what_servers_said(name: str, part: str, expected: bool) -> None:
     wrong = [
@@ -89,6 +89,14 @@ def test_other_ways_to_say_it(name: str, part: str, expected: bool) -> None:
     ]
     wrong += [("text", row[3]) for row in said if is_context_overflow(row[3]) is not expected]
     assert not wrong, f"{len(wrong)} wrong: {wrong[:5]}"
+
+
+def test_what_was_gathered_last_tells_what_to_expect() -> None:
+    """Nothing was mended for these: they may be missed now and then, where the others may not."""
+    found = [is_context_overflow(error) for said in data("unseen", "overflows") for _, error in wrappings(said)]
+    taken = [is_context_overflow(error) for said in data("unseen", "others") for _, error in wrappings(said)]
+    assert sum(found) >= 0.95 * len(found)
+    assert sum(found) >= 0.99 * (sum(found) + sum(taken))
 
 
 def test_what_was_made_up_to_mislead() -> None:
@@ -198,6 +206,45 @@ def test_a_code_beats_what_stands_beside_it() -> None:
     assert is_context_overflow({"error": {"code": 1261, "message": "参数错误"}})
 
 
+@pytest.mark.parametrize(
+    ("code", "words", "expected"),
+    [
+        ("context_length_exceeded", "slow down", True),
+        ("context_length_exceeded", "Too many tokens in the prompt", True),
+        ("context_length_exceeded", "Rate limit reached for gpt-4 on tokens per min (TPM): Limit 30000", False),
+        ("context_length_exceeded", "You exceeded your current quota", False),
+        ("exceed_context_size_error", "", True),
+        ("1261", "Prompt exceeds max length", True),
+        ("rate_limit_exceeded", "the context length is exceeded", False),
+        ("invalid_request_error", "context_length_exceeded", False),
+    ],
+)
+def test_one_decision_on_a_code_whatever_the_status(code: str, words: str, expected: bool) -> None:
+    assert overflow_code(code, words) is expected
+    for status in (400, 429):
+        if expected or status == 429:
+            assert is_context_overflow(ApiError(words, status, {"code": code, "message": words})) is expected
+
+
+def test_more_than_the_window_that_is_named_is_too_much_in_any_words() -> None:
+    assert is_context_overflow("Prompt tokens: 9001; context window: 8192.")
+    assert not is_context_overflow("Prompt tokens: 5001; context window: 8192.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<html><body><h1>400 Bad Request</h1><p>prompt&nbsp;is too <b>long</b>: 9001 tokens &gt; 8192 maximum</p></body></html>",
+        "\x1b[31mError:\x1b[0m prompt \x1b[1mis too long\x1b[0m: 9001 tokens > 8192 maximum",
+        "prompt is too long: 9001 tokens > 8192 maximum (request id: 20250429413401429)",
+        "PROMPT IS TOO LONG: 9001 TOKENS > 8192 MAXIMUM",
+        json.dumps(json.dumps({"error": json.dumps({"message": "prompt is too long"})})),
+    ],
+)
+def test_dressing_is_looked_through(text: str) -> None:
+    assert is_context_overflow(text)
+
+
 def test_words_do_not_beat_a_denial() -> None:
     said = "The prompt is too long: 9001 tokens > 8192 maximum"
     assert is_context_overflow(ApiError(said, 400))
@@ -266,7 +313,9 @@ errors = st.builds(ApiError, texts, st.integers(-1, 700), anything) | st.builds(
 @settings(max_examples=300, deadline=None)
 def test_it_never_raises(value: object, tokens: int | None, window: int | None) -> None:
     assert is_context_overflow(value, estimated_tokens=tokens, window=window) in (True, False)
-    assert stated_window(value) >= 0 and output_excess(value, estimated_tokens=tokens) >= 0
+    assert (
+        stated_window(value) >= 0 and stated_prompt(value) >= 0 and output_excess(value, estimated_tokens=tokens) >= 0
+    )
 
 
 @given(st.lists(errors, min_size=1, max_size=6), st.data())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from ctxchat.core.errors import ModelError
-from ctxchat.core.overflow import output_excess, stated_window
+from ctxchat.core.overflow import output_excess, stated_prompt, stated_window
+from ctxchat.core.overflow_sizes import named_prompt, named_window
 
 WINDOWS = [
     ("This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.", 8192),
@@ -64,6 +66,43 @@ def test_a_window_in_a_field_of_its_own() -> None:
     assert stated_window(ModelError("too long", kind="overflow", status=400, body=json.dumps(body))) == 8192
 
 
+def test_what_refusals_name_in_the_file() -> None:
+    sizes: list[tuple[str, int, int]] = json.loads((Path(__file__).parent / "overflow_sizes.json").read_text())["sizes"]
+    wrong = [row for row in sizes if (named_window(row[0]), named_prompt(row[0])) != (row[1], row[2])]
+    assert not wrong, f"{len(wrong)} wrong: {wrong[:5]}"
+
+
+PROMPTS = [
+    ("prompt is too long: 213462 tokens > 200000 maximum", 213_462),
+    ("maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.", 9001),
+    ("input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000", 188_240),
+    (
+        "maximum context length is 8192 tokens. You requested 9000 tokens (7000 in the messages, 192 in the functions, and "
+        "1808 in the completion).",
+        7192,
+    ),
+    (
+        "maximum context length is 262144 tokens. However, you requested 128000 output tokens and your prompt contains at least "
+        "134145 input tokens, for a total of at least 262145 tokens.",
+        0,
+    ),
+    ("Your input exceeds the context window of this model.", 0),
+    ("Rate limit reached: 30000 tokens per min, prompt is too long: 40000 tokens > 30000", 0),
+]
+
+
+@pytest.mark.parametrize(("text", "prompt"), PROMPTS)
+def test_the_prompt_as_the_server_counted_it(text: str, prompt: int) -> None:
+    assert stated_prompt(text) == prompt
+
+
+def test_a_prompt_in_a_field_of_its_own() -> None:
+    body = {
+        "error": {"code": "exceed_context_size_error", "message": "too long", "n_prompt_tokens": 9001, "n_ctx": 8192}
+    }
+    assert (stated_prompt(body), stated_window(body)) == (9001, 8192)
+
+
 ROOM = [
     (
         "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length",
@@ -98,6 +137,20 @@ ROOM = [
         "'max_tokens' or 'max_completion_tokens' is too large: 100000. This model's maximum context length is 32768 tokens and "
         "your request has 2000 input tokens (100000 > 32768 - 2000).",
         30_768,
+    ),
+    (
+        "The input token count (11) plus the requested output count (9000) exceeds the model's maximum context length (8192)",
+        8181,
+    ),
+    ("prompt tokens (3021) plus max completion tokens (1500) exceed the context window (4096)", 1075),
+    (
+        "You passed 5000 input tokens and requested 4096 output tokens. However, the model's context length is only 8192 tokens, "
+        "resulting in a maximum input length of 4096 tokens.",
+        3192,
+    ),
+    (
+        "You passed 8193 input tokens and requested 0 output tokens. However, the model's context length is only 8192 tokens.",
+        0,
     ),
     (
         "maximum context length is 65536. You requested 69648 tokens (69648 in the messages, 0 in the completion).",

@@ -244,3 +244,17 @@ def test_forty_rounds_in_one_turn_never_outgrow_the_window(window: int) -> None:
         assert view.items[-1].message.call_id == f"c{number}"
         assert f"src/file{max(0, number - 1)}.py" in "".join(c.arguments for i in view.items for c in i.message.calls)
     assert len(ledger.messages()) == 81
+
+
+def test_the_newest_results_stay_whole_as_far_as_their_cap_goes():
+    history = [m for n in range(5) for m in turn(4 * n + 1, f"result {n}. " * 200)]
+
+    def shrunk(**told: int) -> set[str]:
+        _, _, after = planned(history, "shrink_tool_results", keep_recent=1, **told)
+        return {text[:8] for text in texts(after) if "full text" in text}
+
+    size = Meter().message(history[2])
+    assert len(shrunk()) == 5
+    assert shrunk(recent_results=2) == {"result 0", "result 1", "result 2"}
+    assert len(shrunk(recent_results=4, recent_result_tokens=size + size // 2)) == 4
+    assert shrunk(recent_results=9) == set()

@@ -91,7 +91,7 @@ def test_the_summarisers_input_is_data_with_names_arguments_and_placeholders() -
     assert "base64" not in text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(histories, st.integers(40, 600))
 def test_chunks_hold_every_group_and_fit(history: list[Message], size: int) -> None:
     groups = group_messages(history)
@@ -102,7 +102,7 @@ def test_chunks_hold_every_group_and_fit(history: list[Message], size: int) -> N
         assert f'id="{group.first.id}"' in text or size < 100
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=600), st.integers(30, 300))
 def test_clipping_fits_and_keeps_both_ends(text: str, most: int) -> None:
     short = clip(text, most, rough_count)
@@ -122,7 +122,7 @@ def test_a_cut_parts_no_character() -> None:
     assert safe_cut("e\u0301x", 2) == 2
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(histories, st.integers(0, 300))
 def test_a_recap_fits(history: list[Message], most: int) -> None:
     assert rough_count(recap(group_messages(history), most, rough_count)) <= most

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,13 +39,23 @@ class Seen:
 
 
 class ModelDouble:
-    """The server. `pages` are further GET (or POST) paths with the JSON they answer, such as `/props` or `/api/ps`."""
+    """The server. `pages` are further GET (or POST) paths with the JSON they answer, such as `/props` or `/api/ps`; `tokenize`
+    makes the tokens that `/tokenize` tells, as llama.cpp does. The paths in `silent` are never answered."""
 
-    def __init__(self, script: Script = (), pages: Mapping[str, object] | None = None, model: str = "double") -> None:
+    def __init__(
+        self,
+        script: Script = (),
+        pages: Mapping[str, object] | None = None,
+        model: str = "double",
+        tokenize: Callable[[str], list[int]] | None = None,
+        silent: Collection[str] = (),
+    ) -> None:
         self.requests: list[Seen] = []
         self._answer = script if callable(script) else _in_order(script)
         self._pages = dict(pages or {})
         self._model = model
+        self._tokenize = tokenize
+        self._silent = frozenset(silent)
         self._runner: web.AppRunner | None = None
         self._arrived = asyncio.Event()
         self.port = 0
@@ -67,6 +77,8 @@ class ModelDouble:
             ("/v1/chat/completions", wire.openai),
             ("/v1/messages", wire.anthropic),
             ("/api/chat", wire.ollama),
+            ("/v2/chat", wire.openai),
+            ("/{model:.*}:streamGenerateContent", wire.gemini),
         ):
             app.router.add_post(path, self._chat(encoder))
         app.router.add_route("*", "/{page:.*}", self._page)
@@ -109,8 +121,12 @@ class ModelDouble:
         return handle
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
+        if request.path in self._silent:
+            await asyncio.sleep(3600)
         if request.path in self._pages:
             return web.json_response(self._pages[request.path])
+        if request.path == "/tokenize" and self._tokenize:
+            return web.json_response({"tokens": self._tokenize((await request.json())["content"])})
         if request.path == "/v1/models":
             return web.json_response({"object": "list", "data": [{"id": self._model, "object": "model"}]})
         return web.json_response({"error": "not found"}, status=404)
@@ -128,7 +144,7 @@ async def _play(reply: Reply, seen: Seen, request: web.Request, encoder: Encoder
         text = reply.error if isinstance(reply.error, str) else json.dumps(reply.error or {})
         kind = "application/json" if text[:1] == "{" else "text/plain"
         return web.Response(status=reply.status, text=text, headers=reply.headers, content_type=kind)
-    if not seen.body.get("stream", encoder is wire.ollama):
+    if not seen.body.get("stream", encoder in {wire.ollama, wire.gemini}):
         return web.json_response(wire.openai_whole(reply, seen.body), headers=reply.headers)
     response = web.StreamResponse(headers={"content-type": "text/event-stream", **reply.headers})
     await response.prepare(request)

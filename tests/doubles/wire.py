@@ -1,4 +1,4 @@
-"""The bytes of a scripted reply in each server's own streaming form: OpenAI, Anthropic, Ollama. Pure."""
+"""The bytes of a scripted reply in each server's own streaming form: OpenAI, Anthropic, Gemini, Ollama. Pure."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ def _event(data: Body) -> bytes:
 
 def anthropic(reply: Reply, body: Body) -> Iterator[bytes]:
     """Server-sent events of /v1/messages. `cached` tokens are told apart from the input, as Anthropic does."""
-    prompt = tokens_of([body.get("system"), body.get("messages"), body.get("tools")])
+    said = reply.usage if isinstance(reply.usage, dict) else {}
+    counted = tokens_of([body.get("system"), body.get("messages"), body.get("tools")])
+    prompt, completion = said.get("prompt_tokens", counted), said.get("completion_tokens", tokens_of(reply.text))
     usage: Body = {"input_tokens": prompt, "cache_read_input_tokens": reply.cached, "cache_creation_input_tokens": 0}
     message = {"id": "msg_double", "type": "message", "role": "assistant", "model": body.get("model"), "content": []}
     yield _named("message_start", {"message": {**message, "usage": {**usage, "output_tokens": 1}}})
@@ -104,7 +106,7 @@ def anthropic(reply: Reply, body: Body) -> Iterator[bytes]:
         yield _named("content_block_stop", {"index": index})
     if reply.fault != "cut":
         reasons = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
-        output = {"output_tokens": tokens_of(reply.text)}
+        output = {"output_tokens": completion}
         reason = reasons.get(reply.finish_reason, reply.finish_reason)
         yield _named("message_delta", {"delta": {"stop_reason": reason, "stop_sequence": None}, "usage": output})
         yield _named("message_stop", {})
@@ -149,3 +151,31 @@ def ollama(reply: Reply, body: Body) -> Iterator[bytes]:
 
 def _line(data: Body) -> bytes:
     return json.dumps(data).encode() + b"\n"
+
+
+# ── Gemini ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def gemini(reply: Reply, body: Body) -> Iterator[bytes]:
+    """Server-sent events of :streamGenerateContent. Calls come whole; usage comes with every chunk."""
+    said = reply.usage if isinstance(reply.usage, dict) else {}
+    counted = tokens_of([body.get("system_instruction"), body.get("contents"), body.get("tools")])
+    usage: Body = {"promptTokenCount": said.get("prompt_tokens", counted + reply.cached)}
+    if reply.cached:
+        usage["cachedContentTokenCount"] = reply.cached
+    parts: list[Body] = [{"text": text, "thought": True} for text in reply.texts(reply.reasoning)]
+    parts += [{"text": text} for text in reply.texts(reply.text)]
+    parts += [{"functionCall": {"name": c.name, "args": json.loads(c.arguments)}} for c in reply.calls]
+    for part in parts:
+        yield _event({"candidates": [_candidate([part])], "usageMetadata": usage, "modelVersion": "double"})
+    if reply.fault != "cut":
+        usage["candidatesTokenCount"] = said.get("completion_tokens", tokens_of(reply.text))
+        if reply.reasoning:
+            usage["thoughtsTokenCount"] = tokens_of(reply.reasoning)
+        reasons = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}
+        end = {**_candidate([]), "finishReason": reasons.get(reply.finish_reason, "STOP")}
+        yield _event({"candidates": [end], "usageMetadata": {**usage, "totalTokenCount": sum(usage.values())}})
+
+
+def _candidate(parts: list[Body]) -> Body:
+    return {"content": {"role": "model", "parts": parts}, "index": 0}

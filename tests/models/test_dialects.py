@@ -21,6 +21,7 @@ from ctxchat.models.dialects import (
     LOCAL,
     MISTRAL,
     OPENAI,
+    OPENROUTER_CLAUDE,
     Dialect,
     family,
     mark,
@@ -29,7 +30,7 @@ from ctxchat.models.dialects import (
 )
 from tests.doubles.requests import view_of
 
-ALL = [OPENAI, ANTHROPIC, MISTRAL, GEMINI, DEEPSEEK, LOCAL]
+ALL = [OPENAI, ANTHROPIC, MISTRAL, GEMINI, DEEPSEEK, LOCAL, OPENROUTER_CLAUDE]
 
 words = st.sampled_from(["hello", " ", "", "two\nlines  ", "日本"])
 ids = st.sampled_from(["call_1", "call_1", "toolu_01AbC", "weird id/§", "x" * 80, "abcdefghi", ""])
@@ -156,7 +157,8 @@ def test_thinking_goes_on_only_with_signed_thoughts() -> None:
         ("ollama_chat", "devstral", True, MISTRAL),
         ("openai", "gpt-5", False, OPENAI),
         ("openai", "qwen3", True, LOCAL),
-        ("openrouter", "anthropic/claude-sonnet-4.5", False, OPENAI),
+        ("openrouter", "anthropic/claude-sonnet-4.5", False, OPENROUTER_CLAUDE),
+        ("openrouter", "qwen/qwen3-coder", False, OPENAI),
         ("deepseek", "deepseek-reasoner", False, DEEPSEEK),
         ("openai", "kimi-k2-thinking", True, DEEPSEEK),
     ],

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
-import time
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from ctxchat.core.errors import ModelError
 from ctxchat.core.overflow import is_context_overflow
-from ctxchat.models.litellm_client import LitellmModel
 from ctxchat.models.process import Worker
-from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import OVERFLOWS, Reply, breaks, refuses, says
 from tests.doubles.requests import Heard, asks, listen
+from tests.models.served import model_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-def model_at(double: ModelDouble, worker: Worker, name: str = "openai/double", timeout: float = 5) -> LitellmModel:
-    base = double.base_url if name.startswith("openai/") else double.root
-    return LitellmModel(ModelSettings(name=name, api_base=base, timeout=timeout), worker)
 
 
 async def failure_of(
@@ -182,164 +168,6 @@ async def test_nobody_listens_there(worker: Worker) -> None:
     assert caught.value.kind == "connection" and caught.value.transient
 
 
-# ── cancelling, and the process itself ──────────────────────────────────────────────────────────────────────────────
-
-
-async def test_closing_closes_the_connection(worker: Worker) -> None:
-    async with ModelDouble([says("words " * 1000, delay=0.01)]) as double:
-        async with aclosing(model_at(double, worker).stream(asks("hi"))) as pieces:
-            async for _ in pieces:
-                break
-        seen = double.requests[0]
-        await asyncio.wait_for(seen.ended.wait(), 1)
-    assert seen.dropped
-
-
-@pytest.mark.parametrize("reply", [says("late", first_byte=60), breaks("stall")])
-async def test_cancelling_closes_the_connection_even_when_nothing_comes(worker: Worker, reply: Reply) -> None:
-    async with ModelDouble([reply]) as double:
-        task = asyncio.create_task(listen(model_at(double, worker), asks("hi")))
-        await double.asked()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await asyncio.wait_for(double.requests[0].ended.wait(), 1)
-        assert double.requests[0].dropped
-    assert worker.pid, "the process lives on"
-
-
-async def test_one_cancelled_stream_leaves_the_others_alone(worker: Worker) -> None:
-    async with ModelDouble(lambda body: says("word " * 60, delay=0.005)) as double:
-        model = model_at(double, worker)
-        other = asyncio.create_task(listen(model, asks("stay")))
-        async with aclosing(model.stream(asks("go"))) as pieces:
-            async for _ in pieces:
-                break
-        assert (await other).text == "word " * 60
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def mortal(tmp_path_factory) -> AsyncIterator[Worker]:
-    """A worker that tests may kill."""
-    worker = Worker(tmp_path_factory.mktemp("mortal") / "worker.log")
-    yield worker
-    await worker.close()
-
-
-async def test_a_worker_killed_in_mid_stream_is_an_error_and_comes_back(mortal: Worker) -> None:
-    async with ModelDouble([says("words " * 1000, delay=0.01), says("again")]) as double:
-        model = model_at(double, mortal)
-        with pytest.raises(ModelError) as caught:
-            async for _ in model.stream(asks("hi")):
-                os.kill(mortal.pid, signal.SIGKILL)
-        assert caught.value.kind == "worker" and caught.value.transient
-        assert (await listen(model, asks("hi"))).text == "again"
-
-
-async def test_a_worker_that_does_not_obey_is_ended(mortal: Worker) -> None:
-    async with ModelDouble([breaks("stall")]) as double:
-        stream = model_at(double, mortal).stream(asks("hi"))
-        await anext(stream)
-        stuck = mortal.pid
-        os.kill(stuck, signal.SIGSTOP)
-        await stream.aclose()
-        await asyncio.wait_for(double.requests[0].ended.wait(), 3)
-        assert double.requests[0].dropped
-    await mortal.start()
-    assert mortal.pid not in {0, stuck}
-
-
-async def test_a_cancel_is_obeyed_while_litellm_is_still_loading(tmp_path) -> None:
-    own = Worker(tmp_path / "worker.log")
-    try:
-        async with ModelDouble([says("hello")]) as double:
-            await own.start()
-            started = own.pid
-            task = asyncio.create_task(listen(model_at(double, own), asks("hi")))
-            await asyncio.sleep(0.2)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            await own.ready()
-            assert own.pid == started and not double.requests
-    finally:
-        await own.close()
-
-
-async def test_a_broken_litellm_is_an_error_that_names_the_log(tmp_path: Path) -> None:
-    (tmp_path / "litellm.py").write_text("raise ImportError('torn apart')")
-    log = tmp_path / "worker.log"
-    own = Worker(log, {**os.environ, "PYTHONPATH": str(tmp_path)})
-    with pytest.raises(ModelError) as caught:
-        await own.ready()
-    assert caught.value.kind == "worker" and str(log) in caught.value.hint
-    assert "torn apart" in log.read_text()
-    await own.close()
-
-
-ODD_LITELLM = """
-import asyncio, os, stat
-
-def pipes():
-    for number in range(3, 64):
-        try:
-            if stat.S_ISFIFO(os.fstat(number).st_mode):
-                yield number
-        except OSError:
-            continue
-
-async def acompletion(model, **_):
-    if model.endswith("/warm"):
-        raise RuntimeError("refused")
-    for number in pipes():
-        try:
-            os.close(number) if model == "closes" else os.write(number, model.encode() + b"\\n")
-        except OSError:
-            continue
-    await asyncio.sleep(60)
-"""
-"""Stands in for a library that breaks into what the process says: the "model" is the line."""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def odd(tmp_path_factory) -> AsyncIterator[Worker]:
-    folder = tmp_path_factory.mktemp("odd")
-    (folder / "litellm.py").write_text(ODD_LITELLM)
-    worker = Worker(None, {**os.environ, "PYTHONPATH": str(folder)})
-    yield worker
-    await worker.close()
-
-
-async def first_failure(worker: Worker, line: str) -> ModelError:
-    async with asyncio.timeout(20):
-        with pytest.raises(ModelError) as caught:
-            async for _ in worker.stream({"model": line}, timeout=5):
-                pass
-    return caught.value
-
-
-async def test_a_line_that_cannot_be_read_fails_its_own_call_only(odd: Worker) -> None:
-    await odd.ready()
-    silent = asyncio.create_task(first_failure(odd, '{"type":"done","id":0}'))
-    await asyncio.sleep(0)
-    error = await first_failure(odd, '{"type":"piece","id":2,"piece":{"type":"end","cost":null}}')
-    assert error.kind == "worker" and "cannot be read" in error.text
-    assert not silent.done()
-    everybody = await first_failure(odd, "no json \xff")
-    assert "cannot be read" in everybody.text and "cannot be read" in (await silent).text
-    assert odd.pid, "the process lives on"
-
-
-async def test_a_process_that_falls_silent_for_good_is_ended_and_replaced(odd: Worker) -> None:
-    await odd.ready()
-    deaf = odd.pid
-    error = await first_failure(odd, "closes")
-    assert error.kind == "worker" and "ended" in error.text
-    await odd.ready()
-    assert odd.pid not in {0, deaf}
-    async with asyncio.timeout(20):
-        await asyncio.to_thread(_wait_for_end, deaf)
-
-
 @pytest.mark.parametrize("figure", [float("nan"), float("inf"), -1.0])
 async def test_a_cost_that_makes_no_sense_costs_nothing(worker: Worker, figure: float) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11, "cost": figure}
@@ -347,38 +175,3 @@ async def test_a_cost_that_makes_no_sense_costs_nothing(worker: Worker, figure: 
         heard = await listen(model_at(double, worker), asks("hi"))
     assert heard.text == "hello" and heard.end is not None and heard.end.usage is not None
     assert (heard.end.usage.prompt, heard.end.usage.cost_usd) == (10, 0.0)
-
-
-async def test_the_worker_ends_with_its_parent() -> None:
-    code = (
-        "import asyncio, os\n"
-        "from ctxchat.models.process import Worker\n"
-        "async def main():\n"
-        "    worker = Worker(); await worker.start(); print(worker.pid, flush=True); os._exit(1)\n"
-        "asyncio.run(main())\n"
-    )
-    parent = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", code),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert parent.stdout is not None
-    pid = int(await parent.stdout.readline())
-    await parent.wait()
-    async with asyncio.timeout(20):
-        await asyncio.to_thread(_wait_for_end, pid)
-
-
-def _wait_for_end(pid: int) -> None:
-    while _runs(pid):
-        time.sleep(0.05)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    try:  # ended, but nobody has collected it yet
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return True

@@ -48,6 +48,19 @@ async def test_parallel_calls_are_joined_from_their_fragments(worker: Worker) ->
     assert double.requests[0].body["tools"][0]["function"]["name"] == "read_file"
 
 
+@pytest.mark.parametrize("name", ["anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-pro", "ollama_chat/llama3"])
+async def test_parallel_calls_thoughts_and_counts_in_each_familys_own_stream(worker: Worker, name: str) -> None:
+    wanted = (call("read_file", "toolu_a", path="a.txt"), call("read_file", "toolu_b", path="b.txt"))
+    async with ModelDouble([calls(*wanted, text="Looking.", reasoning="Both at once.")]) as double:
+        settings = ModelSettings(name=name, api_base=double.root, api_key_env="KEY", timeout=5, window=20_000)
+        heard = await listen(LitellmModel(settings, worker, lambda variable: "key"), asks("read both"))
+    assert (heard.text, heard.reasoning) == ("Looking.", "Both at once.")
+    assert heard.end is not None and heard.end.finish == "tool_calls"
+    assert [json.loads(c.arguments)["path"] for c in heard.end.calls] == ["a.txt", "b.txt"]
+    assert len({c.id for c in heard.end.calls}) == 2
+    assert heard.end.usage is not None and not heard.end.usage.estimated
+
+
 async def test_usage_that_no_server_counted_is_marked(worker: Worker) -> None:
     async with ModelDouble([says("Hello", usage=None)]) as double:
         heard = await listen(model_at(double, worker), asks("hi"))
@@ -174,6 +187,16 @@ async def test_anthropic_cache_marks_stand_before_what_changes(worker: Worker) -
     last = body["messages"][-1]["content"]
     assert [("cache_control" in part, part["type"]) for part in last] == [(True, "tool_result"), (False, "text")]
     assert json.dumps(body).count("cache_control") == 2
+
+
+async def test_openrouters_claude_gets_its_cache_marks_in_parts(worker: Worker) -> None:
+    async with ModelDouble([says("ok")]) as double:
+        settings = ModelSettings(name="openrouter/anthropic/claude-sonnet-4.5", api_base=double.base_url, timeout=5)
+        await listen(LitellmModel(settings, worker), after_a_call(injected="It is Monday."))
+    messages = double.requests[0].body["messages"]
+    assert not any("cache_control" in message for message in messages), "OpenRouter reads them in parts only"
+    marked = [m["role"] for m in messages if "cache_control" in json.dumps(m.get("content"))]
+    assert marked == ["system", "tool"]
 
 
 async def test_anthropic_does_not_think_in_a_round_without_signed_thoughts(worker: Worker) -> None:

@@ -25,11 +25,12 @@ NAMES = (
     "remember",
     "recall",
     "web_fetch",
+    "delegate",
 )
 
 _SPEECH = """read show run find grep list replace with in create file remember that recall what where how is the set a.py
     src/b.md "quoted text" `code` RETRY_LIMIT retryLimit Pier 7 tests lines 3-9 and it * [ ( \\ ^ ? 会议 どこ wo où é
-    https://example.org/x ``` who are you more \ud800"""
+    https://example.org/x ``` who are you more delegate: \ud800"""
 WORDS = st.sampled_from(_SPEECH.split())
 TEXTS = st.one_of(st.text(st.characters(), max_size=80), st.lists(WORDS, max_size=12).map(" ".join))
 RESULTS = st.one_of(

@@ -73,6 +73,9 @@ def test_short_words_match_at_a_start_only() -> None:
         ("ポートはどこですか", "ja"),
         ("端口在哪里设置", "zh"),
         ("xyzzy", "en"),
+        ("run `wc -l a.c | sort -n`", "en"),
+        ("wc -l src/c.c | sort -n; du -s . -d 1", "en"),
+        ("Lance `wc -l a.c` et dis-moi ce que c'est", "fr"),
     ],
 )
 def test_languages_are_told_apart(text: str, language: str) -> None:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.ports import ReasoningPiece, TextPiece
-from ctxchat.models.reply import ReplyBuilder, dollars, usage_from
+from ctxchat.core.usage import dollars
+from ctxchat.models.reply import ReplyBuilder, usage_from
 from ctxchat.models.thinking import ThinkSplitter
 
 

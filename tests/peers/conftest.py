@@ -2,74 +2,43 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 import pytest_asyncio
 
 from ctxchat.models.process import Worker
+from tests.peers.proxy import proxy_before
+from tests.peers.servers import running
 
 WINDOW = 4096
 """Tokens the server is started with."""
 
 
-def _binary() -> Path:
-    built = Path(__file__).parents[2] / "peers" / "llama-server"
-    return Path(os.environ.get("CTXCHAT_LLAMA_SERVER") or built)
-
-
 @contextmanager
-def _running(model: str, log: Path) -> Iterator[str]:
-    """The server with one of the models; its address without a path."""
-    binary = _binary()
-    needed = [binary, binary.with_name(model), binary.with_name("chat.jinja")]
-    if missing := [path.name for path in needed if not path.is_file()]:
-        pytest.skip(f"{', '.join(missing)} not built: see tests/peers/README.md")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = ["-m", needed[1], "-c", WINDOW, "-np", 1, "--jinja", "--chat-template-file", needed[2], "--no-webui"]
-    command = [str(part) for part in [binary, *options, "--host", "127.0.0.1", "--port", port]]
-    with log.open("wb") as output:
-        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-    try:
-        _wait_until_ready(f"http://127.0.0.1:{port}/health", server)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.kill()
-        server.wait()
-
-
-def _wait_until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(300):
-        assert server.poll() is None, "the server ended while it was starting"
+def _running(model: str, log: Path, window: int = WINDOW) -> Iterator[str]:
+    """The server with one of the models; its address without a path. Skips the test where it is not built."""
+    with ExitStack() as stack:
         try:
-            if httpx.get(url, trust_env=False).status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.1)
-    pytest.fail("the server did not become ready")
+            root = stack.enter_context(running(model, window, log))
+        except FileNotFoundError as missing:
+            pytest.skip(f"{missing} not built: see tests/peers/README.md")
+        yield root
 
 
 @pytest.fixture(scope="session")
 def text_server(tmp_path_factory) -> Iterator[str]:
     """Says "Hello from a scripted model."."""
-    with _running("text.gguf", tmp_path_factory.mktemp("peer") / "text.log") as root:
+    with _running("text", tmp_path_factory.mktemp("peer") / "text.log") as root:
         yield root
 
 
 @pytest.fixture(scope="session")
 def tool_server(tmp_path_factory) -> Iterator[str]:
     """Calls read_file with path a.txt."""
-    with _running("tool.gguf", tmp_path_factory.mktemp("peer") / "tool.log") as root:
+    with _running("tool", tmp_path_factory.mktemp("peer") / "tool.log") as root:
         yield root
 
 
@@ -78,3 +47,22 @@ async def worker(tmp_path_factory) -> AsyncIterator[Worker]:
     worker = Worker(tmp_path_factory.mktemp("peer") / "worker.log")
     yield worker
     await worker.close()
+
+
+@pytest.fixture(scope="session")
+def family_server(request, tmp_path_factory) -> Iterator[tuple[str, str]]:
+    """A family's name, and a server that counts as it does and always answers "Hello"."""
+    log = tmp_path_factory.mktemp("peer") / f"{request.param}.log"
+    with _running(request.param, log, 65_536) as root:
+        yield request.param, root
+
+
+@pytest.fixture(scope="session")
+def proxy(text_server: str, tmp_path_factory) -> Iterator[str]:
+    """litellm's own proxy before the server that says "Hello from a scripted model."."""
+    with ExitStack() as stack:
+        try:
+            root = stack.enter_context(proxy_before(text_server, tmp_path_factory.mktemp("proxy")))
+        except FileNotFoundError as missing:
+            pytest.skip(f"{missing} not built: see tests/peers/README.md")
+        yield root

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import Sealed, Undone
 from ctxchat.core.messages import Group, Message, Reasoning, ToolCall
-from ctxchat.storage import archive, sessions
+from ctxchat.storage import archive, loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.query import parse
 from ctxchat.storage.snippet import snippet
@@ -44,6 +44,27 @@ def test_the_list_and_what_was_folded(database: Database) -> None:
     assert (shown.nested, shown.undone, shown.problems) == (("c1",), False, ())
     assert shown.change.record and shown.change.record.evidence == "- ran make"
     assert archive.show(database, "c1").undone
+
+
+def test_what_is_redone_or_narrowed_is_listed_once_as_it_stands(database: Database) -> None:
+    whole = compaction("c1", *ids(3))
+    session = sessions.create(database, records=[*turns(4), whole, Undone("c1")])
+    assert (sessions.row(database, session).compactions, archive.show(database, "c1").undone) == (0, True)
+    assert archive.search(database, "tide", session)[0].compaction == ""
+    sessions.append(database, session, whole)
+    assert (sessions.row(database, session).compactions, archive.show(database, "c1").undone) == (1, False)
+    assert loading.load(database, session).state.undone == ()
+    part = compaction("c1", *ids(1))
+    sessions.append(database, session, Undone("c1"), part)
+    (row,) = archive.compactions(database, session)
+    assert (row.id, row.messages, row.undone) == ("c1", 3, False)
+    assert [g.id for g in archive.show(database, "c1").groups] == ids(1)
+    state = loading.load(database, session).state
+    assert (state.ledger.compactions, state.undone) == ((part.change,), ())
+    hits = {hit.message: hit.compaction for hit in archive.search(database, "tide", session, limit=50)}
+    assert hits["m3"] == "c1" and hits["m7"] == "", "what came back is no longer told as put away"
+    branch = sessions.fork(database, session, "c1")
+    assert [c.id for c in loading.load(database, branch).state.ledger.compactions] == ["c1"]
 
 
 def test_ids_are_found_by_their_beginning(database: Database) -> None:

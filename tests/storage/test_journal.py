@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ctxchat.core.calibration import Anchor, Calibration, Mix
 from ctxchat.core.errors import SessionBusy, StorageError
 from ctxchat.core.events import CompactionFinished, Usage
 from ctxchat.core.grouping import single
@@ -25,13 +26,13 @@ from ctxchat.core.journal import (
     PassStarted,
     Record,
     Sealed,
+    Spent,
     Undone,
     fold,
 )
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
-from ctxchat.core.record import FactCount, SideFigures
-from ctxchat.core.tokens import Anchor, Calibration
+from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
 from ctxchat.storage import loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
@@ -73,7 +74,9 @@ def journals(draw: st.DrawFn) -> list[Record]:
             case "measured":
                 usage = Usage(draw(st.integers(0, 10**6)), 5, cost_usd=0.25)
                 records.append(
-                    Measured("m", usage, usage.prompt, Anchor(1, 2, 3), Calibration(), turn_end=draw(st.booleans()))
+                    Measured(
+                        "m", usage, usage.prompt, Anchor(1, Mix(2), 3), Calibration(), turn_end=draw(st.booleans())
+                    )
                 )
             case "named":
                 records.append(Named(draw(words)))
@@ -92,6 +95,27 @@ def ended(id: str) -> PassEnded:
     )
 
 
+def listed(records: list[Record], database: Database, session: str) -> tuple[int, bool]:
+    """What the list shows as used, and whether that is an estimate: the last reply's count, changed by passes since; what the
+    messages hold where there was none."""
+    used, estimated = 0, False
+    freed: dict[str, int] = {}
+    for record in records:
+        match record:
+            case Measured():
+                used, estimated = record.used, False
+            case Changed(change=Change(record=CompactionRecord() as done)):
+                used, estimated = done.after.used, True
+                freed[done.id] = done.before.used - done.after.used
+            case Undone(change=name) if name in freed:
+                used, estimated = used + freed.pop(name), True
+            case _:
+                pass
+    if used:
+        return used, estimated
+    return database.read("SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = ?", (session,))[0][0], True
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(journals(), st.data())
 def test_a_session_is_the_fold_of_what_was_written(
@@ -105,7 +129,7 @@ def test_a_session_is_the_fold_of_what_was_written(
     assert loaded.repairs == ()
     row = sessions.row(database, session)
     assert row.messages == len(loaded.state.ledger.messages())
-    assert row.used == loaded.state.used
+    assert (row.used, row.estimated) == listed(records, database, session)
     assert row.compactions == len(loaded.state.ledger.compactions) or loaded.state.skipped
 
 
@@ -185,6 +209,13 @@ async def test_a_round_cut_off_is_closed(database: Database) -> None:
     (group,) = groups
     assert group.kind == "round"
     assert [(m.seq, m.content) for m in group.messages] == [(2, ""), (4, loading.INTERRUPTED), (3, "fine")]
+
+
+@pytest.mark.parametrize("said", ["half an ans", " "])
+async def test_what_a_round_that_was_cut_off_had_cost_is_counted_once(database: Database, said: str) -> None:
+    noted = (Measured("m", Usage(100, 5, cost_usd=0.25), 105), Spent("m", 0.5))
+    session, _, _ = await reopened(database, Partial(Message(2, "assistant", said), turn=1, noted=noted))
+    assert loading.load(database, session).state.cost_usd == 0.75
 
 
 async def test_a_write_forgets_the_partial_round(database: Database) -> None:
@@ -292,7 +323,6 @@ async def test_a_second_window_is_told_and_may_read(database: Database) -> None:
         for forbidden in (lambda: sessions.delete(other, session), lambda: sessions.rename(other, session, "x")):
             with pytest.raises(SessionBusy):
                 forbidden()
-        assert sessions.is_busy(other, session)
         assert len(loading.load(other, session).state.ledger.messages()) == 4
         sessions.rename(other, other_session, "mine")
         await first.close()
@@ -392,7 +422,9 @@ async def test_a_figure_that_no_column_holds_is_an_error_and_changes_nothing(dat
     opened = open_journal(database, sessions.create(database, records=turns(1)))
     precious = Sealed((user(9, "precious", 2),))
     with pytest.raises(StorageError) as problem:
-        await opened.journal.write(precious, Measured("m", Usage(figure, 1), figure, Anchor(1, 2, 3), Calibration()))
+        await opened.journal.write(
+            precious, Measured("m", Usage(figure, 1), figure, Anchor(1, Mix(2), 3), Calibration())
+        )
     assert problem.value.hint == "Nothing was changed."
     await opened.journal.write(precious)
     await opened.journal.close()

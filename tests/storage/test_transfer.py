@@ -262,7 +262,9 @@ def test_one_file_for_each_compaction(database: Database, tmp_path: Path) -> Non
     assert [line["role"] for line in lines] == ["user", "assistant", "tool", "assistant"] * 2
     if os.name == "posix":
         assert stat.S_IMODE(first.stat().st_mode) == 0o600
+    assert exporting.archive_export(database, folder, session) == [first, second], "what says the same is left alone"
     first.write_text("mine")
-    with pytest.raises(StorageError):
-        exporting.archive_export(database, folder, session)
-    assert first.read_text() == "mine"
+    beside, _ = exporting.archive_export(database, folder, session)
+    assert first.read_text() == "mine", "nothing is overwritten"
+    assert beside != first and json.loads(beside.read_text().splitlines()[0])["record"]["id"] == "c1"
+    assert sorted(folder.iterdir()) == sorted([first, second, beside])

@@ -9,36 +9,33 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.errors import ToolError
-from ctxchat.core.ports import ToolContext
+from ctxchat.core.ports import ToolContext, ToolOutput, ToolQuestion
 from ctxchat.core.tokens import rough_count
 from ctxchat.tools.catalogue import standard_tools
-from ctxchat.tools.notes import AskUser, Recall, Remember, Todo
+from ctxchat.tools.notes import AskUser, Recall, Remember
 from ctxchat.tools.sandbox import Sandbox
-
-
-async def ask(question: str, options: Sequence[str]) -> str:
-    return options[0] if options else ""
+from ctxchat.tools.todo import Todo
 
 
 async def look(words: str) -> str:
     return f"found {words}" if words != "nothing" else ""
 
 
-async def test_a_list_is_replaced_and_drawn(call: Callable) -> None:
-    todo = Todo()
-    items = [{"text": "read\nit", "status": "done"}, {"text": "write", "status": "in_progress"}, {"text": "test"}]
-    assert (await call(todo, items=items)).text == "[x] read it\n[>] write\n[ ] test"
-    assert todo.drawn.endswith("[ ] test")
-    assert (await call(todo, items=[])).text == "The list is empty."
-    with pytest.raises(ToolError, match="wrong arguments"):
-        await call(todo, items=[{"text": "x", "status": "maybe"}])
+@pytest.mark.parametrize(("said", "told"), [("red", "The user answered: red"), (" ", "no answer")])
+async def test_the_person_is_asked(context: ToolContext, said: str, told: str) -> None:
+    pieces = AskUser().run({"question": " Which? ", "options": ["red", "blue"]}, context)
+    question = await anext(pieces)
+    assert isinstance(question, ToolQuestion)
+    assert (question.text, question.options) == ("Which?", ("red", "blue"))
+    question.answered(said)
+    question.answered("too late")
+    output = await anext(pieces)
+    assert isinstance(output, ToolOutput) and told in output.text
 
 
-async def test_the_person_is_asked(call: Callable) -> None:
-    assert (await call(AskUser(ask), question="Which?", options=["red", "blue"])).text == "The user answered: red"
-    assert "no answer" in (await call(AskUser(ask), question="Which?")).text
-    with pytest.raises(ToolError):
-        await call(AskUser(ask), question=" ")
+def test_a_question_without_words_is_refused(context: ToolContext) -> None:
+    with pytest.raises(ToolError, match="empty"):
+        AskUser().demand({"question": " "}, context)
 
 
 async def test_memories_are_added_once(call: Callable, tmp_path: Path, context: ToolContext) -> None:
@@ -69,7 +66,7 @@ async def test_recall_searches_or_shows(call: Callable) -> None:
 
 
 def everything() -> Sequence:
-    return standard_tools(sandbox=Sandbox(), environ={}, memory_file=Path("m.md"), ask=ask, search=look, show=look)
+    return standard_tools(sandbox=Sandbox(), environ={}, memory_file=Path("m.md"), search=look, show=look)
 
 
 def test_the_catalogue() -> None:
@@ -82,7 +79,7 @@ def test_the_catalogue() -> None:
         "write_file", "edit_file", "shell", "todo", "ask_user", "remember",
     }  # fmt: skip
     bare = standard_tools(sandbox=Sandbox(), environ={}, web=False)
-    assert not {"web_fetch", "ask_user", "remember", "recall"} & {tool.spec.name for tool in bare}
+    assert not {"web_fetch", "remember", "recall"} & {tool.spec.name for tool in bare}
 
 
 def test_schemas_are_closed_described_and_short() -> None:

@@ -223,6 +223,15 @@ async def test_inside_there_is_no_network_and_a_private_tmp(call: Callable) -> N
 
 
 @needs_sandbox
+async def test_what_one_command_leaves_in_tmp_the_next_one_finds(call: Callable, context: ToolContext) -> None:
+    name = f"left-{time.time_ns()}"
+    await call(shut_in, command=f"echo here > /tmp/{name}")
+    assert (await call(shut_in, command=f"cat /tmp/{name}")).text == "here"
+    assert (Path(context.session_folder) / "tmp" / name).read_text() == "here\n"
+    assert (await call(bare, command=f"ls /tmp/{name}")).exit_code
+
+
+@needs_sandbox
 async def test_inside_secrets_are_hidden(call: Callable, tmp_path: Path) -> None:
     folder, file = tmp_path / ".ssh", tmp_path / ".netrc"
     folder.mkdir()

@@ -8,21 +8,25 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.agent.preview import Preview, PreviewStep
+from ctxchat.agent.undoing import Undoing, found, in_part, look, redone
 from ctxchat.core.access import Mode, Verdict
 from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.calibration import level
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionFinished, Stamped
-from ctxchat.core.figures import Figures, measure
+from ctxchat.core.figures import Figures, TokenPrice, measure
 from ctxchat.core.grouping import group_messages, single
-from ctxchat.core.journal import SessionState
+from ctxchat.core.journal import Changed, SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
-from ctxchat.core.messages import Group, Message, Part, Reasoning, ToolCall
+from ctxchat.core.messages import Group, Image, Message, Part, Reasoning, Text, ToolCall
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures, StepGain
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.tokens import Calibration, Meter
+from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, Insert, ToolSpec, View, compile
-from ctxchat.models.discovery import FoundModel
+from ctxchat.models.discovery import FirstLook, FoundModel
+from ctxchat.storage.glance import Said
 from ctxchat.storage.sessions import SessionRow
+from tests.tui.parts import OfOnePiece
 
 LOG = "\n".join(
     f"2026-11-21T0{n % 10}:{n % 60:02d}:07Z tide-gauge-7 level={2.4 + n % 9 / 10:.2f} m ok" for n in range(400)
@@ -172,12 +176,13 @@ def state(turns: int = 12, *, passes: int = 2, title: str = "harbour-logger") ->
 ROW = SessionRow("s1", "harbour-logger", at(0), at(90), 48, "claude-sonnet-4-5", 18_400, 2, "")
 
 
-class Desk:
+class Desk(OfOnePiece):
     """A ChatSession on the core alone: every verb changes the ledger as the real one does; there is no model behind it."""
 
     id = "s1"
     busy = False
     read_only = ""
+    notices: Sequence[str] = ()
 
     def __init__(self, begun: SessionState | None = None, *, window: int = 32_000, frame: Frame = FRAME) -> None:
         self.state = begun or state()
@@ -186,7 +191,9 @@ class Desk:
         self.budget = make_budget(Window(window, "catalogue"), 4_096, 0.8, 0.5)
         self.mode: Mode = "ask"
         self.asked: list[tuple[str, int | None]] = []
-        self._changes = 0
+        self.budgets: dict[str, int] = {}
+        self.price = TokenPrice()
+        self._changes = self.adapted = 0
 
     def set_mode(self, mode: Mode) -> None:
         self.mode = mode
@@ -204,16 +211,18 @@ class Desk:
             view,
             self.budget,
             model=self.state.model,
-            calibration=Calibration(ratio=1.08, band=0.04, samples=6),
+            calibration=level(1.08, band=0.04, samples=6),
             draft=draft,
             fills=self.state.fills,
             compactions=len(self.state.ledger.compactions),
             cost_usd=self.state.cost_usd,
             cached=self.state.cached,
+            budgets=self.budgets,
+            price=self.price,
         )
 
     def _apply(self, change: Change) -> Figures:
-        self.state = msgspec.structs.replace(self.state, ledger=self.state.ledger.apply(change))
+        self.state = fold([Changed(change)], self.state)
         return self.figures
 
     def _id(self) -> str:
@@ -225,6 +234,27 @@ class Desk:
 
     def with_draft(self, text: str, attachments: Sequence[Part] = ()) -> Figures:
         return self._figures(self.view, self.meter.text(text))
+
+    @property
+    def attachments(self) -> Desk:
+        return self
+
+    seen = True
+
+    def weigh(self, part: Part) -> int:
+        return self.meter.part(part)
+
+    async def carried(self, groups: Sequence[Group]) -> tuple[Group, ...]:
+        return tuple(groups)
+
+    async def count(self, parts: Sequence[Part]) -> None:
+        return None
+
+    async def put_away(self, name: str, text: str) -> Text:
+        raise CtxchatError("nothing is saved here")
+
+    async def save(self, name: str, data: bytes) -> Image:
+        raise CtxchatError("nothing is saved here")
 
     async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
         self.asked.append((instructions, keep_recent))
@@ -265,13 +295,21 @@ class Desk:
             instructions=instructions,
         )
 
-    async def undo(self, change_id: str = "") -> Figures:
-        changes = self.state.ledger.changes
-        if not changes:
-            raise CtxchatError("There is nothing to undo.")
-        ledger = self.state.ledger.undo(change_id or changes[-1].id)
-        self.state = msgspec.structs.replace(self.state, ledger=ledger)
+    def _measured(self, ledger: Ledger) -> tuple[View, Figures]:
+        view = compile(ledger, self.frame, self.meter)
+        return view, self._figures(view)
+
+    async def undoing(self, change_id: str = "") -> Undoing:
+        return look(self.state.ledger, change_id, self._measured)
+
+    async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
+        undone = found(self.state.ledger, change_id)
+        left = [Changed(in_part(self.state.ledger, undone.id, groups))] if groups else []
+        self.state = fold([Undone(undone.id), *left], self.state)
         return self.figures
+
+    async def redo(self, change_id: str = "") -> Figures:
+        return self._apply(redone(self.state.undone, self.state.ledger, change_id))
 
     async def pin(self, group_id: str) -> Figures:
         return self._apply(Change(self._id(), "pin", pins=(group_id,)))
@@ -306,6 +344,10 @@ class Desk:
         raise CtxchatError("there is no model here")
         yield
 
+    async def resume(self) -> AsyncGenerator[Stamped, None]:
+        raise CtxchatError("there is no model here")
+        yield
+
     async def free_up(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[Stamped, None]:
         raise CtxchatError("there is no model here")
         yield
@@ -325,6 +367,10 @@ class Doors:
         self.rows = list(sessions)
         self.model_rows = list(models)
         self.desks: dict[str, Desk] = {}
+        self.glanced: list[str] = []
+
+    def adopt(self, loaded: object) -> None:
+        return None
 
     async def open(self, session_id: str = "") -> Desk:
         return self.desks.setdefault(session_id, Desk(state(2, passes=0)))
@@ -332,6 +378,13 @@ class Doors:
     async def sessions(self) -> Sequence[SessionRow]:
         titled = {i: d.state.title for i, d in self.desks.items()}
         return [msgspec.structs.replace(r, title=titled.get(r.id, r.title)) for r in self.rows]
+
+    async def glance(self, session_id: str) -> Sequence[Said]:
+        self.glanced.append(session_id)
+        return [
+            Said("user", f"Where is [b]{session_id}[/]?\n\x1b[31mhere", at(0)),
+            Said("assistant", "At Pier 7.", at(1)),
+        ]
 
     async def delete(self, session_id: str) -> None:
         self.rows = [r for r in self.rows if r.id != session_id]
@@ -345,7 +398,10 @@ class Doors:
     async def models(self) -> Sequence[FoundModel]:
         return self.model_rows
 
-    async def warm_up(self) -> None:
+    async def first_look(self) -> FirstLook:
+        return FirstLook()
+
+    async def warm_up(self, model: str = "") -> None:
         return None
 
     async def close(self) -> None:

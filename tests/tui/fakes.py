@@ -12,23 +12,31 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ctxchat.agent.preview import Preview
+from ctxchat.agent.undoing import Undoing, found, look
 from ctxchat.core.access import Mode, Verdict
+from ctxchat.core.attachments import attached
 from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Event, Stamped, TextDelta, TurnFinished, TurnStarted
 from ctxchat.core.figures import Figures, measure
 from ctxchat.core.grouping import group_messages, single
-from ctxchat.core.journal import SessionState
+from ctxchat.core.images import size_in
+from ctxchat.core.journal import SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
-from ctxchat.core.messages import Group, Message, Part
+from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
 from ctxchat.core.search import Hit, Scope
-from ctxchat.core.tokens import Calibration, Meter, rough_count
+from ctxchat.core.tokens import Meter, rough_count
 from ctxchat.core.view import Frame, View, compile
+from tests.tui.parts import OfOnePiece
 
 if TYPE_CHECKING:  # a start is measured with these: what they stand for is heavy
-    from ctxchat.models.discovery import FoundModel
+    from ctxchat.config.files import Loaded
+    from ctxchat.models.discovery import FirstLook, FoundModel, Offer
+    from ctxchat.storage.glance import Said
     from ctxchat.storage.sessions import SessionRow
+    from ctxchat.tools.mcp.server import ServerRow
 
 AT = datetime(2026, 11, 21, 14, 2).astimezone().isoformat()  # two minutes past two wherever the tests run
 LATER = datetime(2026, 11, 21, 14, 5).astimezone().isoformat()
@@ -49,7 +57,7 @@ def reply(text: str) -> list[Step]:
     return [*(TextDelta(text[i : i + 12]) for i in range(0, len(text), 12)), TurnFinished("done", text, 1, 0.5)]
 
 
-class FakeSession:
+class FakeSession(OfOnePiece):
     """Follows `script` for each message: the text in, the steps out."""
 
     def __init__(
@@ -77,6 +85,11 @@ class FakeSession:
         self.mode: Mode = "ask"
         self.busy = False
         self.sent: list[str] = []
+        self.adapted = 0
+        self.sent_along: list[tuple[Part, ...]] = []
+        self.saved: dict[str, bytes] = {}
+        self.seen = True
+        self.replies: list[tuple[str, str]] = []
         self.answers: list[tuple[str, Verdict, str]] = []
         self.gates: dict[str, asyncio.Event] = {}
         self.answered = asyncio.Event()
@@ -94,8 +107,29 @@ class FakeSession:
     def figures(self) -> Figures:
         return self._measure(0)
 
+    @property
+    def attachments(self) -> FakeSession:
+        return self
+
+    def weigh(self, part: Part) -> int:
+        return self.meter.part(part)
+
+    async def carried(self, groups: Sequence[Group]) -> tuple[Group, ...]:
+        return tuple(groups)
+
+    async def save(self, name: str, data: bytes) -> Image:
+        self.saved[name] = data
+        return Image(f"attachments/{name}", *size_in(data), name)
+
+    async def put_away(self, name: str, text: str) -> Text:
+        self.saved[name] = text.encode()
+        return Text(f"{text[:100]} [full text: tool-results/{name}]", name)
+
+    async def count(self, parts: Sequence[Part]) -> None:
+        return None
+
     def with_draft(self, text: str, attachments: Sequence[Part] = ()) -> Figures:
-        return self._measure(self.meter.text(text))
+        return self._measure(self.meter.text(text) + sum(map(self.meter.part, attachments)))
 
     def _measure(self, draft: int) -> Figures:
         return measure(
@@ -142,15 +176,22 @@ class FakeSession:
         self.reinserted.append(change_id)
         return self.figures
 
+    async def resume(self) -> AsyncGenerator[Stamped, None]:
+        raise CtxchatError("nothing broke off here")
+        yield
+
     async def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
         self.sent.append(text)
+        self.sent_along.append(tuple(attachments))
         turn = self.state.ledger.turn + 1
-        message = Message(seq=self.state.ledger.next_seq, role="user", content=text, at=self.at)
+        content = (Text(text), *attachments) if attachments else text
+        message = Message(seq=self.state.ledger.next_seq, role="user", content=content, at=self.at)
+        along = attached(content, [0, *map(self.weigh, attachments)] if attachments else [])
         self.seal(single("user", message, turn))
         said = ""
         self.busy = True
         try:
-            yield self._stamp(TurnStarted(turn, message.id, text))
+            yield self._stamp(TurnStarted(turn, message.id, text, attachments=along))
             for step in self.script(text):
                 match step:
                     case Pause(name=name):
@@ -190,6 +231,10 @@ class FakeSession:
         self.answers.append((call_id, verdict, reason))
         self.gate(f"answer:{call_id}").set()
 
+    def reply(self, call_id: str, text: str) -> None:
+        self.replies.append((call_id, text))
+        self.gate(f"answer:{call_id}").set()
+
     async def measure(self) -> Figures:
         return self.figures
 
@@ -208,10 +253,12 @@ class FakeSession:
     async def make_room(self) -> AsyncGenerator[Stamped, None]:
         yield self._stamp(self.figures)
 
-    async def undo(self, change_id: str = "") -> Figures:
-        changes = self.state.ledger.changes
-        ledger = self.state.ledger.undo(change_id or (changes[-1].id if changes else "none"))
-        self.state = msgspec.structs.replace(self.state, ledger=ledger)
+    async def undoing(self, change_id: str = "") -> Undoing:
+        ledger = self.state.ledger
+        return look(ledger, change_id, lambda found: (compile(found, Frame(), self.meter), self.figures))
+
+    async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
+        self.state = fold([Undone(found(self.state.ledger, change_id).id)], self.state)
         return self.figures
 
     async def pin(self, group_id: str) -> Figures:
@@ -242,6 +289,13 @@ class FakeServices:
         self.closed = False
         self.warmed = False
         self.forks: list[tuple[str, str]] = []
+        self.offered: tuple[Offer, ...] = ()
+        self.note = ""
+        self.adopted: list[Loaded] = []
+        self.mcp: Sequence[ServerRow] = ()
+
+    def adopt(self, loaded: Loaded) -> None:
+        self.adopted.append(loaded)
 
     async def open(self, session_id: str = "") -> FakeSession:
         if not session_id:
@@ -254,6 +308,9 @@ class FakeServices:
         from ctxchat.storage.sessions import SessionRow
 
         return [SessionRow(s.id, s.state.title, AT, AT, 0, s.model, 0, 0, "") for s in self.by_id.values()]
+
+    async def glance(self, session_id: str) -> Sequence[Said]:
+        return ()
 
     async def delete(self, session_id: str) -> None:
         del self.by_id[session_id]
@@ -278,7 +335,18 @@ class FakeServices:
     async def group(self, session_id: str, message_id: str) -> Group:
         raise CtxchatError(f"There is no message {message_id}.")
 
-    async def warm_up(self) -> None:
+    async def servers(self, wait: bool = False) -> Sequence[ServerRow]:
+        return self.mcp
+
+    async def switch_server(self, name: str) -> ServerRow:
+        raise CtxchatError(f"There is no MCP server {name}.")
+
+    async def first_look(self) -> FirstLook:
+        from ctxchat.models.discovery import FirstLook
+
+        return FirstLook(self.offered, self.note)
+
+    async def warm_up(self, model: str = "") -> None:
         self.warmed = True
 
     async def close(self) -> None:

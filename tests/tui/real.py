@@ -16,10 +16,10 @@ from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Notice, Usage
 from ctxchat.core.messages import Group
-from ctxchat.core.ports import ToolPort
-from ctxchat.models.scripted import Script, ScriptedModel
+from ctxchat.core.ports import ModelPort, ToolPort
 from ctxchat.tui.app import CtxchatApp
 from tests.agent.desk import Desk
+from tests.doubles.scripted import Script, ScriptedModel
 from tests.tui.fakes import FakeServices, FakeSession
 from tests.tui.test_chat import idle, until
 
@@ -67,11 +67,12 @@ async def talking(
     window: int = 16_000,
     writer: Writer | None = None,
     tools: Sequence[ToolPort] = (),
+    fallback: ModelPort | None = None,
     **options: object,
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int], Desk]]:
     made = Options(**({"keep_recent": 2, "strategy": "summarize", "prepare": False} | options))  # type: ignore[arg-type]
     model = ScriptedModel(script, window=Window(window, "configured"))
-    desk = Desk(model, options=made, summariser=writer or Writer(), tools=tools)
+    desk = Desk(model, options=made, summariser=writer or Writer(), tools=tools, fallback_of=lambda name: fallback)
     app = CtxchatApp(Doors(tmp_path, desk.session), Settings(), load_themes(tmp_path).themes)
     async with app.run_test(size=size, notifications=True) as pilot:
         await until(pilot, lambda: app.session is not None)

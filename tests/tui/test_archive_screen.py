@@ -8,13 +8,20 @@ from typing import Any
 
 import msgspec
 import pytest
+from textual.pilot import Pilot
 from textual.widgets import Markdown, Static, TabbedContent, TextArea
 
-from ctxchat.core.journal import SessionState
+from ctxchat.agent.undoing import look
+from ctxchat.core.journal import Changed, SessionState, fold
 from ctxchat.core.messages import Message
-from ctxchat.tui.passes import archived, compared, export_lines, passes, previous
+from ctxchat.storage.archive import Archived
+from ctxchat.storage.exporting import FOLDER, write_pass
+from ctxchat.tui.reading.passes import archived, compared, passes, previous, put_away
+from ctxchat.tui.reading.text import short
 from ctxchat.tui.screens.archive import ArchiveScreen
+from ctxchat.tui.screens.panel import Heading
 from ctxchat.tui.screens.reader import SHOWN, ReaderScreen, whole
+from ctxchat.tui.screens.undoing import UndoScreen
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.desk import ROW, SUMMARY_B, Desk, Doors, digest, state
 from tests.tui.panel_app import PanelApp
@@ -39,6 +46,11 @@ class Opened(PanelApp):
         rows = self.screen.query_one(which, Rows)
         return [rows.render_line(y).text for y in range(rows.size.height)]
 
+    async def at_rest(self, pilot: Pilot[object]) -> None:
+        """What was begun has ended. Not for what waits for an answer."""
+        await self.workers.wait_for_complete()
+        await pilot.pause()
+
     def text(self, which: str) -> str:
         return str(self.screen.query_one(which, Static).render())
 
@@ -51,7 +63,7 @@ async def test_the_timeline_tells_when_why_and_what_it_freed(tmp_path: Path) -> 
     app = Opened(desk(), tmp_path)
     async with app.run_test(size=(120, 30)):
         lines = app.rows("#passes")
-        assert "auto, failed" in lines[1]
+        assert "failed, auto" in lines[1]
         assert "by hand" in lines[2] and "24.4k → 9.2k" in lines[2] and "−15.2k" in lines[2]
         assert len([line for line in lines if line.strip()]) == 4
 
@@ -62,6 +74,7 @@ async def test_the_tabs_show_summary_facts_difference_and_record(tmp_path: Path)
         await pilot.press("down")
         assert app.screen.query_one(Markdown).source == SUMMARY_B
         await pilot.press("2")
+        await app.at_rest(pilot)
         assert "reporting interval: 90 s" in app.text("#facts-text")
         await pilot.press("4")
         assert "+- Restart Cormorant at 02:00 (open)" in app.text("#diff-text")
@@ -74,6 +87,7 @@ async def test_messages_are_as_they_were_and_earlier_compactions_open_in_place(t
     app = Opened(desk(), tmp_path)
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.press("down", "3", "enter")
+        await app.at_rest(pilot)
         assert "compaction of" in app.rows("#archived")[0]
         await pilot.press("down", "down", "down", "enter")
         await pilot.pause()
@@ -85,22 +99,108 @@ async def test_messages_are_as_they_were_and_earlier_compactions_open_in_place(t
         assert screen.chosen is not None and screen.chosen.id == "k1"
 
 
-async def test_undo_brings_everything_back(tmp_path: Path) -> None:
-    app = Opened(desk(), tmp_path)
-    before = app.desk.figures.used
+def roomy() -> Desk:
+    """Where everything fits."""
+    return Desk(state(30), window=200_000)
+
+
+async def test_an_undone_pass_stays_whole_on_screen_and_can_be_redone(tmp_path: Path) -> None:
+    app = Opened(roomy(), tmp_path)
+    before, start = app.desk.figures.used, app.desk.view.items
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
-        await pilot.press("down", "u")
-        await app.screen.workers.wait_for_complete()
-        await pilot.pause()
+        await pilot.press("down")
+        line = app.rows("#passes")[2]
+        await pilot.press("u")
+        await app.at_rest(pilot)
         assert [c.id for c in app.desk.state.ledger.compactions] == ["k1"]
         assert app.desk.figures.used > before
-        assert "by hand, undone" in app.rows("#passes")[2]
+        undone = app.rows("#passes")[2]
+        assert "undone, by hand" in undone and undone.split()[0] == line.split()[0], "with the time it was made"
+        assert "1 compaction, 1 undone, 1 without effect" in app.screen.query_one(Heading).render().plain
+        assert (
+            app.screen.query_one(Markdown).source.endswith(SUMMARY_B)
+            and "Undone" in app.screen.query_one(Markdown).source
+        )
+        await pilot.press("2")
+        await app.at_rest(pilot)
+        assert "reporting interval: 90 s" in app.text("#facts-text")
+        await pilot.press("3")
+        await app.at_rest(pilot)
+        assert "How often did the gauge" in "".join(app.rows("#archived"))
+        await pilot.press("5")
+        assert "undone" in app.text("#record-text") and "claude-haiku-4-5" in app.text("#record-text")
+        await pilot.press("u")
+        await app.at_rest(pilot)
+        assert app.desk.view.items == start, "it is redone exactly"
+        assert "undone" not in app.rows("#passes")[2]
+
+
+async def test_what_was_changed_since_stands_in_the_way_of_a_redo(tmp_path: Path) -> None:
+    app = Opened(roomy(), tmp_path)
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await pilot.press("down", "u")
+        await app.at_rest(pilot)
+        await app.desk.pin("g1")
+        await pilot.press("u")
+        await app.at_rest(pilot)
+        assert [c.id for c in app.desk.state.ledger.compactions] == ["k1"]
+        assert any("Undo that first" in toast.message for toast in app._notifications)
+
+
+async def test_a_session_that_is_open_elsewhere_offers_nothing_that_would_change_it(tmp_path: Path) -> None:
+    of = roomy()
+    of.read_only = "This session is open in another window."
+    app = Opened(of, tmp_path)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.press("down", "u", "3", "enter")
+        await app.at_rest(pilot)
+        await pilot.press("down", "r")
+        await app.at_rest(pilot)
+        assert [c.id for c in of.state.ledger.changes] == ["k1", "k2"]
+        actions = {active.binding.action for active in app.screen.active_bindings.values()}
+        assert {"branch", "export"} <= actions and not {"change('undo')", "change('redo')", "restore"} & actions
+
+
+def tight() -> Desk:
+    """Where not all of it fits any more."""
+    begun = state(30, passes=0)
+    ids = [g.id for g in begun.ledger.groups][:-12]
+    return Desk(fold([Changed(digest(begun.ledger, "k2", ids, SUMMARY_B, minute=200))], begun), window=20_000)
+
+
+async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(tmp_path: Path) -> None:
+    app = Opened(tight(), tmp_path)
+    looked = look(app.desk.state.ledger, "k2", app.desk._measured)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await pilot.press("u")
+        await pilot.pause()
+        assert isinstance(app.screen, UndoScreen)
+        assert f"{short(looked.after.over)} more than the window holds" in app.text("#why")
+        assert f"newest {looked.part_messages} messages fit" in app.text("#ways")
+        await pilot.press("escape")
+        await app.at_rest(pilot)
+        assert len(app.desk.state.ledger.compactions) == 1, "esc leaves everything as it is"
+        await pilot.press("u")
+        await pilot.pause()
+        await pilot.press("enter")
+        await app.at_rest(pilot)
+        assert 0 < looked.part_messages < looked.messages
+        assert looked.part is not None and app.desk.figures.used == looked.part.used < looked.part.trigger_tokens
+        shown = {g for e in app.desk.state.ledger.live() if not e.change for g in e.covers}
+        assert shown.issuperset(looked.groups)
+        await pilot.press("u")
+        await pilot.pause()
+        await pilot.press("a")
+        await app.at_rest(pilot)
+        assert app.desk.figures.used == looked.after.used, "the rest comes back too, where somebody wants it"
 
 
 async def test_one_message_is_put_back_alone(tmp_path: Path) -> None:
     app = Opened(desk(), tmp_path)
     async with app.run_test(size=(120, 30)) as pilot:
-        await pilot.press("down", "3", "enter", "down", "r")
+        await pilot.press("down", "3", "enter")
+        await app.at_rest(pilot)
+        await pilot.press("down", "r")
         await app.screen.workers.wait_for_complete()
         note = app.desk.state.ledger.groups[-1]
         assert note.source == "restore:g1" and "day 1" in note.first.text
@@ -110,27 +210,32 @@ async def test_a_branch_begins_at_the_message(tmp_path: Path) -> None:
     app = Opened(desk(), tmp_path)
     app.doors.rows = [ROW]
     async with app.run_test(size=(120, 30)) as pilot:
-        await pilot.press("down", "3", "enter", "down", "down", "b")
+        await pilot.press("down", "3", "enter")
+        await app.at_rest(pilot)
+        await pilot.press("down", "down", "b")
         await app.screen.workers.wait_for_complete()
         await pilot.pause()
         assert app.result == "s1-m2"
 
 
 async def test_the_export_is_a_file_that_is_never_overwritten(tmp_path: Path) -> None:
-    app = Opened(desk(), tmp_path)
+    app = Opened(roomy(), tmp_path)
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await pilot.press("down", "x")
         await app.screen.workers.wait_for_complete()
-        [path] = files_in(tmp_path)
+        [path] = files_in(tmp_path / FOLDER)
         lines = [json.loads(line) for line in path.read_text().splitlines()]
-        assert lines[0]["type"] == "compaction" and lines[0]["record"]["id"] == "k2"
+        assert lines[0]["type"] == "compaction" and lines[0]["record"]["id"] == "k2" and not lines[0]["undone"]
         assert [line["id"] for line in lines[1:5]] == ["m1", "m2", "m3", "m4"]
         assert path.stat().st_mode & 0o077 == 0
-        written = path.read_text()
-        path.write_text(written + "mine")
         await pilot.press("x")
         await app.screen.workers.wait_for_complete()
-        assert path.read_text().endswith("mine")
+        assert files_in(tmp_path / FOLDER) == [path], "what says the same is not written twice"
+        await pilot.press("u", "x")
+        await app.screen.workers.wait_for_complete()
+        again = next(p for p in files_in(tmp_path / FOLDER) if p != path)
+        assert json.loads(again.read_text().splitlines()[0])["undone"], "it says that it was undone since"
+        assert not json.loads(path.read_text().splitlines()[0])["undone"]
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -173,14 +278,16 @@ def test_every_archived_message_is_listed_once_and_as_it_was() -> None:
     assert [k.nested.id for k in kept if k.nested] == ["k1"]
 
 
-def test_secrets_do_not_leave_with_an_export() -> None:
+def test_secrets_do_not_leave_with_an_export(tmp_path: Path) -> None:
     of = desk()
     ledger = of.state.ledger
     group = ledger.groups[0]
     told = msgspec.structs.replace(group.first, content="the key is sk-" + "a1B2" * 8)
     groups = (msgspec.structs.replace(group, messages=(told,)), *ledger.groups[1:])
-    ledger = type(ledger)(groups, ledger.changes)
-    text = "".join(export_lines("s1", next(p for p in passes(of.state) if p.change), ledger))
+    one = next(p for p in passes(of.state) if p.change)
+    assert one.change is not None
+    archived_ = Archived("s1", one.change, put_away(one, type(ledger)(groups, ledger.changes)))
+    text = write_pass(tmp_path, archived_).read_text()
     assert "a1B2a1B2" not in text and "redacted" in text
     assert all(json.loads(line) for line in text.splitlines())
 

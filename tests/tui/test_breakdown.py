@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from textual.app import ComposeResult
 from textual.widgets import Button, Static
 
+from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.figures import TokenPrice
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
-from ctxchat.tui.fill import MARK, Point, bar, fill_points, squeezed
+from ctxchat.tui.reading.figures_text import off_by
+from ctxchat.tui.reading.fill import MARK, Point, bar, fill_points, squeezed
 from ctxchat.tui.widgets.breakdown import Breakdown, Head, Offenders, PartTable
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.sparkline import FillLine
@@ -51,10 +54,11 @@ async def test_every_part_has_its_row_in_aligned_columns() -> None:
     async with app.run_test(size=(44, 40)):
         rows = app.table()
         assert [r[1] for r in rows] == list("STMIΣUAR~▒·")
-        assert len({r.rindex("%") for r in rows}) == 1
+        assert len({r.rindex("%") for r in rows if "reserved" not in r}) == 1
+        assert "%" not in next(r for r in rows if "reserved" in r), "it is no part of the limit"
         assert any("tool results" in r and "~" in r for r in rows)
         head = str(app.query_one(Head).render())
-        assert "of 27.9k" in head and "±6 %" in head and "window 32k, catalogue" in head
+        assert "of 27.9k" in head and f"±{off_by(app.desk.figures)} %" in head and "window 32k, catalogue" in head
 
 
 @pytest.mark.parametrize("width", [26, 20])
@@ -100,10 +104,50 @@ async def test_what_no_compaction_can_free_is_named() -> None:
 
 
 async def test_a_part_over_its_own_budget_says_so_without_colour() -> None:
-    app = PanelOnly(Desk(state(20)), budgets={"tool_results": 50, "user": 1_000_000})
+    desk = Desk(state(20))
+    desk.budgets = {"tool_results": 50, "user": 1_000_000}
+    app = PanelOnly(desk)
     async with app.run_test(size=(44, 40)):
         over = [r for r in app.table() if r.rstrip().endswith("!")]
         assert len(over) == 1 and "tool results" in over[0]
+        said = app.said("alarm")
+        assert said.startswith("! Tool results ") and "over the budget of 50." in said and "You" not in said
+
+
+async def test_what_the_cache_saves_and_what_overhead_costs_is_told_in_dollars() -> None:
+    frame = msgspec.structs.replace(FRAME, system="word " * 9_000)
+    desk = Desk(state(3, passes=0), frame=frame, window=16_000)
+    desk.price = TokenPrice(3e-6, 3e-7)
+    app = PanelOnly(desk)
+    async with app.run_test(size=(44, 50)):
+        held = desk.figures
+        assert f"cached {6_000 * 100 // held.used} %, $0.02 saved a request" in app.said("money")
+        alarm = app.said("alarm")
+        assert "They cost $0.05 a request." in alarm and "system prompt" in alarm and "($0.0" in alarm
+
+
+async def test_pins_that_leave_nothing_to_compact_are_named() -> None:
+    desk = Desk(state(12, passes=0), window=16_000)
+    app = PanelOnly(desk)
+    async with app.run_test(size=(60, 50)):
+        assert app.said("alarm") == ""
+        for group in desk.state.ledger.groups:
+            await desk.pin(group.id)
+        app.query_one(Breakdown).show(desk.figures, desk.view, desk.state)
+        alarm = app.said("alarm")
+        assert "Pinned messages" in alarm and "Unpin some" in alarm and "run journalctl" in alarm
+
+
+async def test_a_learned_limit_and_the_error_have_a_legend() -> None:
+    desk = Desk(state(12))
+    app = PanelOnly(desk)
+    async with app.run_test(size=(60, 50)):
+        assert "╷ compaction from 20.9k" in app.said("legend") and "┃" not in app.said("legend")
+        desk.budget = make_budget(Window(32_000, "learned", 128_000), 4_096, 0.8, 0.5)
+        app.query_one(Breakdown).show(desk.figures, desk.view, desk.state)
+        assert "┃ learned limit 32.0k, not 128.0k" in app.said("legend")
+        assert ": perhaps used, ±" in app.said("legend")
+        assert "window 32k, not 128k" in str(app.query_one(Head).render())
 
 
 async def test_it_scrolls_where_it_is_short() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -36,7 +37,7 @@ from ctxchat.core.record import FactCount, SideFigures
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.blocks import ErrorBlock, NoticeBlock, RetryBlock
-from ctxchat.tui.widgets.composer import Chip
+from ctxchat.tui.widgets.chips import Chip
 from ctxchat.tui.widgets.reply import Interrupted, ReplyBlock, ThinkingBlock
 from ctxchat.tui.widgets.tool_block import ToolBlock
 from tests.tui.fakes import FakeServices, FakeSession, Pause, reply
@@ -59,16 +60,15 @@ async def chatting(
 
 
 async def until(pilot: Pilot[int], holds: Callable[[], object]) -> None:
-    for _ in range(400):
-        if holds():
-            await pilot.pause()
-            return
-        await pilot.pause(0.01)
-    raise AssertionError("did not come about")
+    """Wait for it, however slow the machine; a minute is for what never comes."""
+    async with asyncio.timeout(60):
+        while not holds():
+            await pilot.pause(0.01)
+        await pilot.pause()
 
 
 async def idle(app: CtxchatApp, pilot: Pilot[int]) -> None:
-    await until(pilot, lambda: not app.has_class("-busy") and not app.chat.composer._queued)
+    await until(pilot, lambda: not app.has_class("-busy") and not app.chat.composer.queued.drafts)
 
 
 def words(app: CtxchatApp) -> str:
@@ -85,7 +85,7 @@ async def test_a_message_gets_its_answer_and_both_are_shown(tmp_path: Path) -> N
         await pilot.press(*"hello", "enter")
         await until(pilot, lambda: len(app.chat.transcript.items) == 2)
         assert session.sent == ["hello"]
-        assert app.chat.last_answer() == "You said: hello"
+        assert app.chat.feed.last_answer() == "You said: hello"
         assert app.chat.composer.draft == ""
         assert "hello" in words(app) and "You said: hello" in words(app)
 
@@ -201,7 +201,7 @@ async def test_a_fault_of_ours_ends_the_turn_and_not_the_app(tmp_path: Path) -> 
         assert "RuntimeError: [/boom]" in words(app)
         session.script = lambda text: reply("well again")
         await pilot.press("y", "enter")
-        await until(pilot, lambda: app.chat.last_answer() == "well again")
+        await until(pilot, lambda: app.chat.feed.last_answer() == "well again")
 
 
 async def test_what_is_typed_shows_while_a_reply_streams(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ async def test_nothing_to_free_is_said_calmly(tmp_path: Path) -> None:
 
 async def test_every_command_is_in_the_palette(tmp_path: Path) -> None:
     session = FakeSession()
-    async with chatting(tmp_path, session, (100, 40)) as (app, pilot):
+    async with chatting(tmp_path, session, (100, 60)) as (app, pilot):
         await pilot.press("ctrl+p")
         await until(pilot, lambda: "/quit" in words(app))
         await pilot.press(*"permission mode", "enter")
@@ -341,8 +341,10 @@ async def test_every_screen_opens_with_its_key_and_closes_with_it_or_escape(tmp_
         await pilot.press(*"draft")
         for away in (key, "escape", "escape"):
             await pilot.press(key)
-            await until(pilot, lambda: app.screen is not app.chat)
+            await until(pilot, lambda: app.screen is not app.chat and app.screen.is_running)
+            field = app.screen.focused
             await pilot.press(away)
+            await until(pilot, lambda field=field: app.screen is app.chat or app.screen.focused is not field)
             if away == "escape" and app.screen is not app.chat:
                 await pilot.press("escape")  # the first one left a field
             await until(pilot, lambda: app.screen is app.chat)
@@ -508,3 +510,16 @@ async def test_a_question_is_told_to_the_terminal_of_someone_who_is_elsewhere(tm
         app.work.say("again")
         await until(pilot, lambda: app.query(ApprovalPanel))
         assert app.told == "\x1b]9;ctxchat asks before it goes on\x07"
+
+
+async def test_news_after_the_first_message_stand_in_the_conversation_not_over_it(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(), (40, 12)) as (app, pilot):
+        app.chat.announce("before anything")
+        await pilot.pause()
+        assert "before anything" in words(app)
+        await pilot.press("x", "enter")
+        await idle(app, pilot)
+        assert "before anything" not in words(app)
+        app.chat.announce("found late")
+        await until(pilot, lambda: "found late" in words(app))
+        assert not app.chat.banner.children

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.screen import Screen
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from ctxchat.core.errors import StorageError
 from ctxchat.models.discovery import FoundModel
 from ctxchat.storage.sessions import SessionRow
+from ctxchat.tui.reading.figures_text import fit_words, percent
 from ctxchat.tui.screens.asking import AskText, Confirm
-from ctxchat.tui.screens.models import ModelsScreen, fit_words, matching, price_words
+from ctxchat.tui.screens.models import ModelsScreen, matching, price_words
 from ctxchat.tui.screens.sessions import NEW, SessionsScreen, as_tree, found
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.desk import ROW, Desk, Doors, at, state
@@ -87,6 +88,34 @@ async def test_forks_stand_below_what_they_came_from(tmp_path: Path) -> None:
         assert lines[1].startswith("●") and "30 min" in lines[1] and "18.4k" in lines[1]
         await pilot.press("down", "enter")
         assert app.result == "s2"
+
+
+async def test_what_was_said_last_is_told_of_the_one_under_the_cursor(tmp_path: Path) -> None:
+    app, doors = sessions(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for id in ("s1", "s2"):
+            await app.settle()
+            await pilot.pause()
+            said = str(app.over.query_one("#glance", Static).render())
+            assert said == f"you    Where is [b]{id}[/]? here\nanswer At Pier 7."
+            await pilot.press("down")
+        assert doors.glanced == ["s1", "s2"]
+
+
+@pytest.mark.parametrize(("window", "said"), [(32_000, "66 %"), (20_000, "2.5k over")])
+async def test_each_session_says_whether_it_would_fit_the_model_in_use(tmp_path: Path, window: int, said: str) -> None:
+    app, _ = sessions(tmp_path, Desk(window=window))
+    async with app.run_test(size=(80, 24)):
+        await app.settle()
+        assert all(f" {said}" in line for line in app.lines()[1:]), app.lines()
+
+
+async def test_what_no_server_has_counted_is_marked(tmp_path: Path) -> None:
+    doors = Doors(tmp_path, [msgspec.structs.replace(row, estimated=True) for row in SESSIONS])
+    app = Opened(SessionsScreen(doors, Desk(window=32_000), NOW))
+    async with app.run_test(size=(120, 24)):
+        await app.settle()
+        assert all("~18.4k" in line and "~66 %" in line for line in app.lines()[1:]), app.lines()
 
 
 async def test_typing_finds_and_enter_goes_on(tmp_path: Path) -> None:
@@ -208,12 +237,22 @@ async def test_each_model_says_whether_this_session_fits(tmp_path: Path) -> None
     async with app.run_test(size=(140, 24)) as pilot:
         await app.settle()
         lines = app.lines()
-        assert lines[1].startswith("●") and "fits" in lines[1] and "3.00 / 15.00" in lines[1]
-        assert "too much" in lines[2] and "free" in lines[2] and "[qwen3]" in lines[2]
+        figures = app.over._session.figures
+        assert lines[1].startswith("●") and "3.00 / 15.00" in lines[1]
+        assert f"fits, {percent(figures.pressure)}" in lines[1], "the gauge's own share"
+        assert "over" in lines[2] and "free" in lines[2] and "[qwen3]" in lines[2]
         assert "window unknown" in lines[3]
         assert "no key" in lines[4]
         await pilot.press("down", "enter")
         assert app.result == "ollama/[qwen3]:8b"
+
+
+async def test_the_model_in_use_is_listed_whoever_named_it(tmp_path: Path) -> None:
+    app = Opened(ModelsScreen(Doors(tmp_path, models=MODELS[2:]), Desk(state(20))))
+    async with app.run_test(size=(140, 24)):
+        await app.settle()
+        line = app.lines()[1]
+        assert line.startswith("● claude-sonnet-4-5") and " 32k " in line and "in use" in line
 
 
 async def test_a_model_that_cannot_be_had_says_why_instead(tmp_path: Path) -> None:
@@ -245,7 +284,7 @@ async def test_both_fit(size: tuple[int, int], tmp_path: Path) -> None:
 def test_words_for_prices_and_room() -> None:
     assert [price_words(m) for m in MODELS] == ["1.25 / 10.00", "3.00 / 15.00", "free", ""]
     assert fit_words(0, 0) == "window unknown"
-    assert fit_words(9_000, 8_000) == "1.0k too much"
+    assert fit_words(9_000, 8_000) == "1.0k over"
     assert fit_words(4_000, 8_000) == "fits, 50 %"
     assert [m.name for m in matching(MODELS, "")][-1] == "openai/gpt-5"
     assert matching(MODELS, "zzzz") == []

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from ctxchat.config.keys import ACTION_IDS, SWALLOWED, resolve
+from ctxchat.config.keys import ACTION_IDS, PRESETS, SWALLOWED, resolve
 from ctxchat.tui.commands import (
     BY_NAME,
     COMMANDS,
@@ -66,8 +66,6 @@ def test_every_alt_key_is_one_that_terminals_send_as_such():
     """Textual reads some (alt+b, alt+f) as moves of the cursor by words, so a command there could never be called."""
     from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 
-    from ctxchat.config.keys import ACTIONS
-
     taken = {sequence[1] for sequence in ANSI_SEQUENCES_KEYS if len(sequence) == 2 and sequence[0] == "\x1b"}
-    keys = [key for command in COMMANDS for key in command.keys] + [k for a in ACTIONS for k in a.keys]
+    keys = [k for preset in PRESETS for ks in resolve({}, preset).keys.values() for k in ks]
     assert [key for key in keys if key.startswith("alt+") and key.removeprefix("alt+") in taken] == []

@@ -10,16 +10,19 @@ import pytest
 from textual.events import Paste
 
 from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.figures import Figures, measure
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.tokens import Calibration, Meter
+from ctxchat.core.openai import to_wire
+from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile
-from ctxchat.tui.input_history import InputHistory
-from ctxchat.tui.outside_editor import edited
+from ctxchat.tui.unsent.input_history import InputHistory
+from ctxchat.tui.unsent.outside_editor import edited
+from ctxchat.tui.unsent.workspace_files import examples, files_of
+from ctxchat.tui.widgets.chips import Chip
 from ctxchat.tui.widgets.completion import Wanted, command_choices, file_choices, wanted
-from ctxchat.tui.widgets.composer import Chip, draft_line
-from ctxchat.tui.workspace_files import examples, files_of
+from ctxchat.tui.widgets.composer import draft_line
 from tests.tui.fakes import FakeSession
 from tests.tui.test_chat import chatting, until, words
 
@@ -29,6 +32,14 @@ async def test_enter_sends_and_ctrl_j_makes_a_line(tmp_path: Path) -> None:
     async with chatting(tmp_path, session) as (_, pilot):
         await pilot.press("a", "ctrl+j", "b", "enter")
         await until(pilot, lambda: session.sent == ["a\nb"])
+
+
+@pytest.mark.parametrize("width", [80, 40, 20])
+async def test_an_empty_editor_invites_on_one_line(tmp_path: Path, width: int) -> None:
+    async with chatting(tmp_path, FakeSession(), size=(width, 24)) as (app, pilot):
+        prompt = app.chat.composer.prompt
+        await until(pilot, lambda: len(str(prompt.placeholder)) < prompt.content_size.width)
+        assert str(prompt.placeholder).startswith("Ask")
 
 
 async def test_nothing_is_sent_when_there_is_nothing(tmp_path: Path) -> None:
@@ -144,8 +155,9 @@ async def test_a_huge_paste_is_attached_and_sent_whole(tmp_path: Path) -> None:
         assert app.chat.composer.prompt.text == "look" and "1,000 lines" in words(app)
         await pilot.press("enter")
         await until(pilot, lambda: session.sent)
-        assert session.sent[0].startswith("look\n\n````paste-1.txt\n")
-        assert all(f"line {n} ``` [/x]" in session.sent[0] for n in range(1000))
+        sent = to_wire(session.state.ledger.groups[0].first)["content"]
+        assert session.sent == ["look"] and sent.startswith("look\n\n````paste-1.txt\n")
+        assert all(f"line {n} ``` [/x]" in sent for n in range(1000))
         assert not app.query(Chip)
 
 

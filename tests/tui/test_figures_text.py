@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.figures import Figures
-from ctxchat.tui import figures_text as words
-from ctxchat.tui.text import short
+from ctxchat.tui.reading import figures_text as words
+from ctxchat.tui.reading.text import short
 from tests.tui.desk import Desk
 
 FIGURES = Desk().figures
@@ -36,6 +36,13 @@ def with_used(figures: Figures, used: int, **fields: object) -> Figures:
 )
 def test_tokens_are_short(n: int, text: str, few: str) -> None:
     assert (short(n), words.brief(n)) == (text, few)
+
+
+@pytest.mark.parametrize(
+    ("n", "text"), [(999, "999"), (2_000, "2.0k"), (99_900, "99.9k"), (118_400, "118k"), (1_000_000, "1.0M")]
+)
+def test_what_grows_keeps_its_decimal(n: int, text: str) -> None:
+    assert words.steady(n) == text
 
 
 @given(st.floats(0, 50))
@@ -78,7 +85,7 @@ def test_the_draft_is_told_with_what_it_leads_to() -> None:
     assert words.draft_words(desk.figures) == ""
     assert words.draft_words(desk.with_draft("a few words")).endswith(" %")
     assert words.draft_words(desk.with_draft("word " * 10_000)).endswith("compaction would start")
-    assert words.draft_words(desk.with_draft("word " * 40_000)).endswith("too much for the window")
+    assert words.draft_words(desk.with_draft("word " * 40_000)).endswith("over the limit by 49.4k")
 
 
 def test_time_passes_in_words() -> None:

@@ -13,7 +13,8 @@ from textual.widgets import Static
 
 from ctxchat.core.events import Usage
 from ctxchat.core.journal import Changed, Measured, PassEnded, Sealed, SessionState, Undone, fold
-from ctxchat.tui.flight import DONE, REFUSED, UNDONE, Moment, column, fitting, flown, moments
+from ctxchat.tui.reading.flight import DONE, REFUSED, UNDONE, Moment, column, fitting, moments
+from ctxchat.tui.reading.passes import passes
 from ctxchat.tui.screens.flight import FlightScreen
 from ctxchat.tui.widgets.chart import LINE, FillChart
 from ctxchat.tui.widgets.rows import Rows
@@ -82,8 +83,8 @@ def test_passes_stand_where_they_happened() -> None:
         (UNDONE, ("k3",)),
         ("", ()),
     ]
-    assert [(p.id, p.standing, p.at) for p in flown(flight())] == [
-        ("k3", "undone", at(62)),
+    assert [(p.id, p.standing, p.at) for p in passes(flight())] == [
+        ("k3", "undone", at(61)),
         ("k2", "failed", at(51)),
         ("k1", "in force", at(30)),
     ]

@@ -12,8 +12,8 @@ from textual.theme import Theme
 from ctxchat.core.budget import Window, WindowSource, make_budget
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
-from ctxchat.tui.bar import bar_text, layout_bar
-from ctxchat.tui.figures_text import PARTS
+from ctxchat.tui.reading.bar import bar_text, layout_bar
+from ctxchat.tui.reading.figures_text import PARTS, sentence
 from ctxchat.tui.widgets.gauge import Gauge, words_beside
 from tests.tui.desk import Desk, state
 from tests.tui.panel_app import PanelApp
@@ -111,6 +111,64 @@ def test_a_ghost_is_the_end_of_the_fill(figures: Figures, width: int, rest: floa
 def test_a_window_that_is_not_known_shows_no_share() -> None:
     figures = msgspec.structs.replace(Desk().figures, window=0, limit=0)
     assert bar_text(layout_bar(figures, 30)) == PARTS["free"].letter * 30
+
+
+@given(
+    any_figures(), st.integers(0, 260), st.integers(0, 9_000_000), st.floats(0, 0.5), st.sets(st.sampled_from(INSIDE))
+)
+def test_marks_change_no_scale(
+    figures: Figures, width: int, claimed: int, band: float, warned: set[SectionName]
+) -> None:
+    sections = tuple(msgspec.structs.replace(s, budget=int(s.name in warned)) for s in figures.sections)
+    marked = msgspec.structs.replace(figures, claimed_window=claimed, band=band, sections=sections)
+    cells = layout_bar(marked, width)
+    assert len(cells) == len(bar_text(cells)) == width
+    inside = [c for c in cells if not c.beyond]
+    assert len(cells) - len(inside) <= width // 4
+    assert [c.section for c in inside] == [c.section for c in layout_bar(figures, len(inside))]
+    assert all(c.section == "free" for c in cells if c.soft)
+    assert {c.section for c in cells if c.warn} <= {s.name for s in marked.over_budget}
+
+
+def test_the_error_a_budget_and_a_learned_limit_read_without_colour() -> None:
+    figures = figures_of({"tools": 4_000, "user": 9_000}, 40_000, 4_000)
+    assert (
+        bar_text(layout_bar(msgspec.structs.replace(figures, band=0.25), 40))
+        == "TTTTUUUUUUUUU:::··╎········╷········▒▒▒▒"
+    )
+    sections = tuple(msgspec.structs.replace(s, budget=3_000 * (s.name == "tools")) for s in figures.sections)
+    assert bar_text(layout_bar(msgspec.structs.replace(figures, sections=sections), 40)).startswith("TTT!UUUUUUUUU··")
+    learned = msgspec.structs.replace(figures, claimed_window=50_000)
+    assert bar_text(layout_bar(learned, 50)) == "TTTTUUUUUUUUU·····╎········╷········▒▒▒▒┃         "
+    assert bar_text(layout_bar(learned, 20)) == bar_text(layout_bar(figures, 20)), "no room for it"
+
+
+@pytest.mark.parametrize(("width", "said"), [(140, "tools over budget"), (80, "tools over"), (40, "T!"), (20, "T!")])
+def test_a_part_over_its_budget_is_told_beside_the_bar_at_every_width(width: int, said: str) -> None:
+    figures = figures_of({"tools": 4_000, "user": 9_000}, 40_000, 4_000)
+    sections = tuple(msgspec.structs.replace(s, budget=3_000 * (s.name == "tools")) for s in figures.sections)
+    text = words_beside(msgspec.structs.replace(figures, sections=sections), width)
+    assert text.strip().startswith(f"{said}  ~36 %") and len(text) < width
+    assert said not in words_beside(figures, width)
+
+
+def test_the_error_is_told_in_points_of_the_limit_where_there_is_room() -> None:
+    figures = msgspec.structs.replace(figures_of({"user": 18_000}, 40_000, 4_000), band=0.06)
+    assert words_beside(figures, 120).strip() == "~50 ±3 %  ~18.0k/36.0k"
+    assert words_beside(figures, 60).strip() == "~50 %  ~18.0k/36k"
+    sure = msgspec.structs.replace(figures, band=0.0, estimated=False)
+    assert len(words_beside(sure, 120)) == len(words_beside(figures, 120)), "the bar does not jump when a server counts"
+
+
+def test_the_reading_is_in_order_how_full_how_sure_of_what_what_is_amiss_what_next() -> None:
+    figures = figures_of({"tools": 4_000, "user": 14_000}, 40_000, 4_000, "learned")
+    sections = tuple(msgspec.structs.replace(s, budget=3_000 * (s.name == "tools")) for s in figures.sections)
+    figures = msgspec.structs.replace(figures, band=0.06, sections=sections, claimed_window=128_000, forecast_turns=6)
+    assert sentence(figures) == (
+        "The context is 50 % full, give or take 3 percent: about 18.0k of 36.0k tokens. 4.0k more are reserved for the reply, "
+        "in a window of 40.0k, learned from a rejection instead of 128.0k. Largest: you 14.0k, tools 4.0k. "
+        "Tools 4.0k: 1.0k over the budget of 3.0k. Compaction starts in 9.0k. About 6 turns left at this pace."
+    )
 
 
 def test_it_reads_without_colour() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.errors import ModelError
-from ctxchat.models.scripted import calls, fails, says
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.reply import ReplyBlock
 from tests.agent.desk import Echo
+from tests.doubles.scripted import calls, fails, says
 from tests.tui.real import say, talking
 from tests.tui.test_chat import HOSTILE, idle, until, words
 

@@ -6,14 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.calibration import Calibration, level
 from ctxchat.core.figures import measure
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.sections import OUTSIDE, SECTIONS
-from ctxchat.core.tokens import Calibration, Meter
+from ctxchat.core.tokens import Meter
 from ctxchat.core.view import compile
-from ctxchat.tui.inventory import inventory, offenders
+from ctxchat.tui.reading.inventory import inventory, offenders
 from tests.tui.desk import Desk, state
 
 
@@ -39,7 +40,7 @@ def test_a_draft_belongs_to_no_row() -> None:
 def test_a_reply_that_is_arriving_swells_no_row() -> None:
     desk = Desk()
     before = inventory(desk.view, desk.figures)
-    figures = measure(desk.view, desk.budget, model="m", calibration=Calibration(ratio=1.08), streamed=5_000)
+    figures = measure(desk.view, desk.budget, model="m", calibration=level(1.08), streamed=5_000)
     during = inventory(desk.view, figures)
     assert [r.tokens for r in during if r.section == "user"] == [r.tokens for r in before if r.section == "user"]
     grown = sum(r.tokens for r in during) - sum(r.tokens for r in before)

@@ -56,13 +56,25 @@ def app_with(folder: Path, steps: list[Step], theme: str = "dark") -> CtxchatApp
     return CtxchatApp(FakeServices(workspace, session), Settings(theme=theme), load_themes(folder).themes)
 
 
+async def still(pilot: Pilot[int]) -> None:
+    """Wait until nothing moves any more: the same picture five times in a row, with the gauge measured."""
+    app = pilot.app
+    assert isinstance(app, CtxchatApp)
+    await until(pilot, lambda: "%" in words(app))
+    shown, same = words(app), 0
+    while same < 5:
+        await pilot.pause(0.05)
+        same = same + 1 if words(app) == shown else 0
+        shown = words(app)
+
+
 async def settle_turn(pilot: Pilot[int]) -> None:
     app = pilot.app
     assert isinstance(app, CtxchatApp)
     await until(pilot, lambda: app.session is not None)
     await pilot.press(*"how often", "enter")
     await until(pilot, lambda: len(app.chat.transcript.items) == 2 and not app.has_class("-busy"))
-    await pilot.pause(0.2)
+    await still(pilot)
 
 
 async def settle_question(pilot: Pilot[int]) -> None:
@@ -71,13 +83,16 @@ async def settle_question(pilot: Pilot[int]) -> None:
     await until(pilot, lambda: app.session is not None)
     await pilot.press("x", "enter")
     await until(pilot, lambda: app.query(ApprovalPanel))
-    await pilot.pause(0.2)
+    assert app.session
+    app.chat.show_figures(app.session.figures)  # the draft's may have been told before the message stood in the record
+    await still(pilot)
 
 
 async def settle_empty(pilot: Pilot[int]) -> None:
     app = pilot.app
     assert isinstance(app, CtxchatApp)
     await until(pilot, lambda: "README.md" in words(app))
+    await still(pilot)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from itertools import repeat
 from pathlib import Path
 
+import pytest
+
 from ctxchat.core.events import CompactionSuggested
-from ctxchat.models.scripted import says
 from ctxchat.tui.screens.preview import PreviewScreen
 from ctxchat.tui.screens.summary import Draft, SummaryScreen
+from ctxchat.tui.screens.undoing import UndoScreen
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.blocks import CompactionMark
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
+from tests.doubles.scripted import says
 from tests.tui.fakes import FakeServices, FakeSession, Pause, reply
 from tests.tui.real import LONG, SUMMARY, Writer, say, talking
 from tests.tui.test_chat import ASK, chatting, until, words
@@ -31,6 +34,22 @@ async def test_the_preview_is_agreed_to_and_the_pass_leaves_its_mark(tmp_path: P
         assert desk.session.figures.used < used and len(desk.state.ledger.compactions) == 1
         assert app.chat.composer.draft == "draft"
         assert "compacted" in words(app)
+
+
+async def test_shift_tab_goes_back_through_the_preview_and_changes_no_permission(tmp_path: Path) -> None:
+    async with talking(tmp_path, ANSWERS) as (app, pilot, desk):
+        for n in range(4):
+            await say(app, pilot, f"question {n}? {LONG}")
+        mode = desk.gate.mode
+        await pilot.press("f8")
+        await until(pilot, lambda: isinstance(app.screen, PreviewScreen))
+        first = app.focused
+        await pilot.press("tab")
+        assert app.focused is not first
+        await pilot.press("shift+tab")
+        assert isinstance(app.screen, PreviewScreen) and app.focused is first and desk.gate.mode == mode
+        await pilot.press("escape", "shift+tab")
+        await until(pilot, lambda: desk.gate.mode != mode)
 
 
 async def test_shift_f8_and_compact_now_run_without_looking(tmp_path: Path) -> None:
@@ -183,14 +202,10 @@ async def test_a_prepared_compaction_is_a_ghost_on_the_bar_as_soon_as_it_stands(
             assert desk.state.ledger.turn < 20
             await say(app, pilot, f"question? {LONG}")
             await pilot.pause()
-        assert desk.session.ghost == 0 and not desk.state.ledger.compactions
+        assert desk.session.room.ghost == 0 and not desk.state.ledger.compactions
         writer.go.set()
-        await until(pilot, lambda: desk.session.ghost)
-        for _ in range(30):
-            if "u" in words(app).split("\n")[-2]:
-                break
-            await pilot.pause(0.1)
-        assert "u" in words(app).split("\n")[-2]  # small letters: what it would free
+        await until(pilot, lambda: desk.session.room.ghost)
+        await until(pilot, lambda: "u" in words(app).split("\n")[-2])  # small letters: what it would free
 
 
 async def test_what_a_compaction_lost_is_put_back_from_its_mark(tmp_path: Path) -> None:
@@ -207,6 +222,22 @@ async def test_what_a_compaction_lost_is_put_back_from_its_mark(tmp_path: Path) 
         await pilot.press("r")
         await until(pilot, lambda: session.reinserted == ["k1"])
         await until(pilot, lambda: "3 facts put back" in words(app))
+
+
+@pytest.mark.parametrize("way", ["alt+i", "/reinsert"])
+async def test_what_a_compaction_lost_is_put_back_from_the_composer(tmp_path: Path, way: str) -> None:
+    session = FakeSession()
+    async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
+        for text in ("one", "two"):
+            await pilot.press(*text, "enter")
+            await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.has_class("-busy"))
+        await pilot.press(*([way] if way == "alt+i" else [*way, "enter"]))
+        await until(pilot, lambda: any("Nothing to put back" in n.message for n in app._notifications))
+        assert session.reinserted == []
+        session.fold(lost=("exit code 137", "10.0.4.17", "/etc/tide.conf"))
+        await app.chat.refresh_session()
+        await pilot.press(*([way] if way == "alt+i" else [*way, "enter"]))
+        await until(pilot, lambda: session.reinserted == ["k1"])
 
 
 async def test_a_branch_from_a_mark_goes_up_to_that_compaction(tmp_path: Path) -> None:
@@ -248,3 +279,32 @@ async def test_a_session_that_can_only_be_read_offers_a_copy(tmp_path: Path) -> 
         await pilot.press("enter")
         fresh = app.session
         await until(pilot, lambda: fresh.sent == ["hello"])
+
+
+# ── back, and there again ──
+
+
+async def test_undo_in_the_chat_asks_where_it_would_not_fit_and_redo_is_exact(tmp_path: Path) -> None:
+    async with talking(tmp_path, ANSWERS, window=12_000, consent="off") as (app, pilot, desk):
+        while not desk.session.figures.used > 0.5 * desk.session.figures.limit:
+            await say(app, pilot, f"question? {LONG}")
+        await pilot.press(*"/compact now", "enter")
+        await until(pilot, lambda: desk.state.ledger.compactions and not app.has_class("-busy"))
+        put_away = desk.session.view.items
+        await pilot.press(*"/undo", "enter")
+        await until(pilot, lambda: desk.state.undone)
+        assert not isinstance(app.screen, UndoScreen), "it fits: nothing is asked"
+        await until(pilot, lambda: "are back in the view" in words(app))
+        await pilot.press(*"/redo", "enter")
+        await until(pilot, lambda: not desk.state.undone)
+        assert desk.session.view.items == put_away
+        while not (await desk.session.changes.undoing()).after.over:
+            await say(app, pilot, f"question? {LONG}")
+        await pilot.press(*"/undo", "enter")
+        await until(pilot, lambda: isinstance(app.screen, UndoScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
+        assert len(desk.state.ledger.compactions) == 1
+        await desk.session.changes.restore("g1")
+        await pilot.press(*"/undo", "enter")
+        await until(pilot, lambda: "what was put back is out of the view again" in words(app))

@@ -10,6 +10,7 @@ import pytest
 from textual.app import ComposeResult
 from textual.screen import Screen
 
+from ctxchat.core.budget import Window, make_budget
 from ctxchat.models.discovery import FoundModel
 from ctxchat.tui.screens.models import ModelsScreen
 from ctxchat.tui.screens.preview import PreviewScreen
@@ -20,6 +21,9 @@ from tests.tui.desk import Desk, Doors, state
 from tests.tui.panel_app import PanelApp
 
 DESK = Desk(state(20), window=24_000)
+AMISS = Desk(state(20), window=24_000)
+AMISS.budgets = {"tool_results": 500}
+AMISS.budget = make_budget(Window(24_000, "learned", 32_000), 4_096, 0.8, 0.5)
 
 
 class Panels(PanelApp):
@@ -27,10 +31,10 @@ class Panels(PanelApp):
 
     def compose(self) -> ComposeResult:
         yield Breakdown()
-        yield Gauge(DESK.figures, ghost=6_000)
+        yield Gauge(AMISS.figures, ghost=6_000)
 
     def on_mount(self) -> None:
-        self.query_one(Breakdown).show(DESK.figures, DESK.view, DESK.state, budgets={"tool_results": 500})
+        self.query_one(Breakdown).show(AMISS.figures, AMISS.view, AMISS.state)
 
 
 class Over(PanelApp):

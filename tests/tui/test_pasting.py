@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 
-from ctxchat.tui.pasting import END, START, PasteFilter, PasteSafeParser
+from ctxchat.tui.unsent.pasting import END, START, PasteFilter, PasteSafeParser, entered
 
 
 def test_a_paste_with_escape_sequences_and_controls_presses_no_key():
@@ -29,3 +29,19 @@ def test_cut_anywhere_it_is_the_same(inner: str, cuts: list[int]):
     assert "".join(out) == PasteFilter().feed(data)
     inside = "".join(out).split(START, 1)[1].rsplit(END, 1)[0]
     assert "\x1b" not in inside.replace(END, "") and "\x07" not in inside
+
+
+@given(st.text(st.sampled_from("aä\n\r😀x"), max_size=20), st.integers(0, 60), st.lists(st.integers(0, 20), max_size=3))
+def test_enter_typed_before_the_frame_stays_enter_and_later_lines_stay_lines(
+    text: str, early: int, cuts: list[int]
+) -> None:
+    whole, left = entered(text, early)
+    places = sorted({min(c, len(text)) for c in cuts})
+    pieces, rest = "", early
+    for start, end in zip([0, *places], [*places, len(text)], strict=True):
+        piece, rest = entered(text[start:end], rest)
+        pieces += piece
+    assert pieces == whole and rest == left == max(0, early - len(text.encode()))
+    assert whole.replace("\r", "\n") == text.replace("\r", "\n")
+    first = len(text.encode()[:early].decode("utf-8", "ignore"))
+    assert "\n" not in whole[:first] and whole[first:] == text[first:]

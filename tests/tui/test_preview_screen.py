@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -10,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.widgets import Input, Static
 
+from ctxchat.agent.preview import cache_lost
+from ctxchat.core.figures import TokenPrice
 from ctxchat.core.sections import OUTSIDE
-from ctxchat.tui.outcome import after
+from ctxchat.tui.reading.figures_text import gain
+from ctxchat.tui.reading.outcome import after
 from ctxchat.tui.screens.panel import Heading
 from ctxchat.tui.screens.preview import PreviewScreen, Stepper, Steps
 from ctxchat.tui.widgets.gauge import Gauge
@@ -81,6 +85,21 @@ async def test_unticking_reckons_anew() -> None:
         assert "Σ" in after_bar.render_line(0).text  # the summary that is in force stays
         await pilot.press("enter")
         assert app.result.steps == ("shrink_tool_results",)
+
+
+async def test_the_rows_add_up_to_the_heading_whatever_is_ticked() -> None:
+    of = desk()
+    preview = await of.preview()
+    preview = msgspec.structs.replace(preview, after_used=preview.after_used - 300)  # a summary shorter than it may be
+    app = Opened(of, after_used=preview.after_used)
+    async with app.run_test(size=(100, 30)) as pilot:
+        start = preview.before.used - preview.before.tokens("draft")
+        shrunk = start - preview.steps[0].tokens_freed
+        alone = after(preview, {"shrink_tool_results"}, app.desk.view, app.desk.state.ledger)
+        assert abs(alone.used - shrunk) <= 2  # what the summary does not take of its allowance is none of this step's
+        await pilot.press("space")
+        whole = start - after(preview, {"summarize"}, app.desk.view, app.desk.state.ledger).used
+        assert gain(whole) in app.steps()[1] and gain(whole) in app.text(".panel-heading")
 
 
 async def test_nothing_ticked_runs_nothing() -> None:
@@ -171,3 +190,29 @@ async def test_what_comes_after_adds_up(ticked: set[str], turns: int, keep: int)
         assert figures.used == preview.after_used
     if not ticked:
         assert figures.used == preview.before.used
+
+
+async def test_what_is_cached_and_what_losing_it_costs_follows_the_ticks() -> None:
+    asked = desk()
+    asked.price = TokenPrice(3e-6, 0.3e-6)
+    app = Opened(asked)
+    async with app.run_test(size=(100, 30)) as pilot:
+        both = app.text("#sent")
+        assert "6.0k tokens of the prompt are cached; 5." in both and "once more (≈ $0.0" in both
+        preview = await asked.preview()
+        assert preview.plan is not None
+        gone = cache_lost(preview.plan, ("shrink_tool_results", "summarize"), asked.view, preview.before)
+        assert 0 < gone < 6_000
+        await pilot.press("space", "down", "space")
+        assert "cached" not in app.text("#sent") or "stay so" in app.text("#sent")
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 40_000), st.sets(st.sampled_from(["shrink_tool_results", "summarize"])))
+def test_no_more_is_lost_than_was_cached_and_no_step_loses_nothing(cached: int, names: set[str]) -> None:
+    asked = desk()
+    asked.state = msgspec.structs.replace(asked.state, cached=cached)
+    preview = asyncio.run(asked.preview())
+    assert preview.plan is not None
+    lost = cache_lost(preview.plan, names, asked.view, preview.before)
+    assert 0 <= lost <= cached and (lost == 0 or names)

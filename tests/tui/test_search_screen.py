@@ -21,11 +21,13 @@ from ctxchat.core.search import Hit, Scope
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
 from ctxchat.tui.screens.reader import ReaderScreen
-from ctxchat.tui.screens.search import CLOSE, OPEN, SearchScreen, highlighted, passage_of
+from ctxchat.tui.screens.search import SearchScreen
+from ctxchat.tui.style.hit_text import CLOSE, OPEN, highlighted, passage_of
 from ctxchat.tui.widgets.choice import Choice
 from tests.storage.samples import compaction
 from tests.tui.desk import Desk, Doors, at, history
 from tests.tui.panel_app import PanelApp
+from tests.tui.test_chat import until
 
 UNASKED = object()
 NASTY = "The [bold]Cormorant[/] [@click=app.quit]flies[/] \x1b[2J\x1b]0;x\x07 at night"
@@ -139,6 +141,14 @@ async def test_a_hit_of_this_session_is_put_back_and_another_is_quoted(store: St
         assert app.desk.quoted == [(NASTY, "birds [/x]")]
 
 
+async def test_the_hits_have_the_room_the_passage_leaves(store: Store) -> None:
+    app = Opened(store)
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert len(await app.typed(pilot, "day")) > 3
+        hits, passage = app.over.query_one("#hits"), app.over.query_one("#passage")
+        assert hits.size.height >= 8 and passage.region.bottom == app.over.size.height - 1
+
+
 async def test_filters_by_session_speaker_and_pass(store: Store) -> None:
     app = Opened(store)
     async with app.run_test(size=(120, 30)) as pilot:
@@ -159,13 +169,28 @@ async def test_filters_by_session_speaker_and_pass(store: Store) -> None:
         assert all("result of run" in line or "result of read" in line for line in await app.settled(pilot))
 
 
+async def test_a_tool_is_a_filter_too(store: Store) -> None:
+    app = Opened(store)
+    async with app.run_test(size=(120, 30)) as pilot:
+        everything = await app.typed(pilot, "day")
+        await pilot.press("o")
+        assert app.over.query_one("#tool", Choice).value == "read" and app.over.scope.tool == "read"
+        read = await app.settled(pilot)
+        await pilot.press("o")
+        run = await app.settled(pilot)
+        assert app.over.scope.tool == "run" and len(read) + len(run) < len(everything)
+        assert all(" of read" in line for line in read) and all(" of run" in line for line in run)
+        await pilot.press("o", "o")
+        assert app.over.scope.tool == "" and await app.settled(pilot) == everything
+
+
 async def test_typing_searches_by_itself_and_an_old_answer_is_dropped(store: Store) -> None:
     app = Opened(store)
     async with app.run_test(size=(40, 20)) as pilot:
         field = app.over.query_one(Input)
-        await pilot.press(*"wait")
-        await pilot.pause(0.3)
-        assert store.asked[-1] == "wait" and app.lines == []
+        field.value = "wait"  # at once: however slowly keys come, nothing before it is searched for
+        await until(pilot, lambda: store.asked)
+        assert store.asked == ["wait"] and app.lines == []
         field.value = "cormorant"
         assert len(await app.settled(pilot)) >= 1
         store.go.set()

@@ -10,8 +10,9 @@ import pytest
 from textual.widgets import Input, Static
 
 from ctxchat.config.files import load
-from ctxchat.tui.screens.asking import AskText
+from ctxchat.tui.screens.setting import ChangeScreen
 from ctxchat.tui.screens.settings import SettingsScreen
+from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.desk import Desk
 from tests.tui.panel_app import PanelApp
@@ -24,7 +25,7 @@ class Opened(PanelApp):
     def __init__(self, file: Path) -> None:
         super().__init__()
         reader = partial(load, config=file, environ={"CTXCHAT_INTERFACE__BELL": "false"}, known=lambda _: ())
-        self.over = SettingsScreen(reader, file, Desk().figures)
+        self.over = SettingsScreen(reader, file, Desk())
         self.result: Any = UNASKED
 
     def on_mount(self) -> None:
@@ -78,7 +79,7 @@ async def test_a_number_is_typed_and_the_comments_stay(file: Path) -> None:
         await app.find(pilot, "context.keep_recent")
         await pilot.press("enter")
         await pilot.pause()
-        assert isinstance(app.screen, AskText)
+        assert isinstance(app.screen, ChangeScreen)
         app.screen.query_one(Input).value = "9"
         await pilot.press("enter")
         await app.settle(pilot)
@@ -137,3 +138,45 @@ async def test_it_fits(size: tuple[int, int], file: Path) -> None:
     async with app.run_test(size=size):
         assert app.rows.size.height > 0
         assert app.rows.render_line(1).cell_length == app.rows.size.width
+
+
+async def test_while_a_value_is_typed_it_is_told_and_the_bar_moves(file: Path) -> None:
+    app = Opened(file)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.find(pilot, "compression_trigger")
+        await pilot.press("enter")
+        await pilot.pause()
+        said, bar = app.screen.query_one("#effect", Static), app.screen.query_one(Gauge)
+        app.screen.query_one(Input).value = "0.4"
+        await pilot.pause()
+        assert str(said.render()).startswith("0.4 = at 11.2k of 27.9k")
+        low = bar.render_line(0).text.index("╷")
+        app.screen.query_one(Input).value = "0.7"
+        await pilot.pause()
+        assert bar.render_line(0).text.index("╷") > low + 5
+        app.screen.query_one(Input).value = "nonsense ["
+        await pilot.pause()
+        assert str(said.render()).strip() == ""
+        await pilot.press("escape")
+        assert written(file) == MINE
+
+
+async def test_advice_stands_above_the_options_and_leads_to_its_own(file: Path) -> None:
+    app = Opened(file)
+    desk = Desk(window=2_000)  # system and tools alone fill a third of it and more
+    app.over = SettingsScreen(partial(load, config=file, environ={}, known=lambda _: ()), file, desk)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        said = app.over.query_one("#advice", Static)
+        assert said.display and "No compaction can free" in str(said.render())
+        await pilot.press("a")
+        await pilot.pause()
+        assert app.rows.current.key == "agent"
+
+
+async def test_a_session_that_went_well_leaves_the_room_to_the_options(file: Path) -> None:
+    app = Opened(file)
+    app.over = SettingsScreen(partial(load, config=file, environ={}, known=lambda _: ()), file, Desk(window=400_000))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        assert not app.over.query_one("#advice", Static).display

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.tui.text import clean, clock, elapsed, one_line, short, visible
+from ctxchat.tui.reading.text import clean, clock, elapsed, one_line, short, visible
 
 HOSTILE = st.text(st.one_of(st.characters(), st.sampled_from("\x1b\x9b\x9d\x07\r\n\t[]0;m\u202e\u2066\x00")))
 

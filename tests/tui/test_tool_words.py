@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxchat.core.events import ToolFinished
-from ctxchat.tui.tool_words import decoded, diff_size, key_argument, outcome
+from ctxchat.tui.reading.tool_words import decoded, diff_size, key_argument, outcome
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from textual.widgets import Input
 
 from ctxchat.core.journal import SessionState
-from ctxchat.tui.inventory import inventory
+from ctxchat.tui.reading.inventory import inventory
 from ctxchat.tui.screens.panel import Heading
 from ctxchat.tui.screens.xray import XrayScreen, chosen_rows
 from ctxchat.tui.widgets.gauge import Gauge
@@ -67,6 +68,86 @@ async def test_o_and_a_click_on_a_title_sort() -> None:
         title = app.rows.render_line(0).text.index("tokens")
         await pilot.click(Rows, offset=(title + 2, 0))
         assert app.rows.items[0].tokens == max(r.tokens for r in ROWS)
+
+
+async def test_the_sum_follows_what_is_shown_as_it_is_sorted() -> None:
+    app = Opened(Desk(state(20)))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.settle()
+        for keys in ((), ("o",), ("f", "f"), ("F", "F"), ("slash", *"tide", "enter")):
+            await pilot.press(*keys)
+            rows = app.rows.items
+            assert [r.running for r in rows] == list(accumulate(r.tokens for r in rows)), keys
+        assert rows and len(rows) < len(ROWS)
+
+
+async def test_what_was_shrunk_can_be_dropped_and_comes_back_step_by_step() -> None:
+    app = Opened(Desk(state(20)))
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await app.settle()
+        await pilot.press("down", "down")
+        group, start = app.rows.current.group, app.desk.view
+        shrunk = None
+        for key in "sduu":
+            await pilot.press(key)
+            await app.settle()
+            await pilot.pause()
+            shown = {r.group for r in app.rows.items}
+            assert (group in shown) is (key != "d"), key
+            assert sum(r.tokens for r in app.rows.items) == app.desk.figures.used
+            if key == "s":
+                shrunk = app.desk.view
+            if key == "u" and shrunk:
+                assert app.desk.view == shrunk
+                shrunk = None
+        assert app.desk.view == start and not app._notifications
+
+
+async def test_p_lets_go_of_what_is_pinned() -> None:
+    app = Opened(Desk(state(20)))
+    before = app.desk.view
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.settle()
+        await pilot.press("down")
+        group = app.rows.current.group
+        for pinned in (True, False):
+            await pilot.press("p")
+            await app.settle()
+            await pilot.pause()
+            assert (group in app.desk.state.ledger.pinned) is pinned
+            assert app.rows.current.group == group and app.rows.current.pinned is pinned
+        assert app.desk.view == before
+
+
+async def test_pins_over_their_budget_and_pins_that_leave_nothing_to_compact_are_told_once() -> None:
+    desk = Desk(state(12, passes=0), window=16_000)
+    desk.budgets = {"pinned": 6_000}
+    app = Opened(desk)
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await app.settle()
+        for _ in range(60):
+            row = next((r for r in app.rows.items if r.group and not r.pinned), None)
+            if row is None:
+                break
+            app.rows.cursor = app.rows.items.index(row)
+            await pilot.press("p")
+            await app.settle()
+            await pilot.pause()
+        said = [n.message for n in app._notifications]
+        assert [m.split(":")[0].split(" ")[0] for m in said] == ["Pinned", "Pinned"], said
+        assert "over the budget of 6.0k" in said[0] and "compaction cannot help" in said[1]
+
+
+async def test_a_summary_leads_to_its_compaction_and_is_not_dropped() -> None:
+    app = Opened(Desk(state(20)))
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await app.settle()
+        app.rows.cursor = next(i for i, r in enumerate(app.rows.items) if r.section == "summary")
+        await pilot.press("d")
+        await app.settle()
+        assert "undone" in next(iter(app._notifications)).message
+        await pilot.press("enter")
+        assert app.result == "change:k2"
 
 
 async def test_a_part_of_the_gauge_filters_and_again_shows_all() -> None:

@@ -19,9 +19,11 @@ class PlanOptions(msgspec.Struct, frozen=True):
 
     `keep_recent` messages at the end stay as they are; `keep_turns` is the same for the sliding window. `summary_tokens`,
     `recap_tokens` and `evidence_tokens` cap what takes the place of folded groups (small windows get less). Results up to
-    `result_tokens` are not worth shrinking. Messages over `oversize_tokens` are clipped; 0 means a quarter of the limit.
-    `clip_current` allows even the current user message to be clipped (emergencies). `micro_batch_groups` go at a time inside
-    a long turn, and its newest `preserve_recent_rounds` stay.
+    `result_tokens` are not worth shrinking, nor arguments of a call up to `argument_tokens`; the newest `recent_results` of
+    them stay whole wherever they stand, as far as they hold no more than `recent_result_tokens` together (0 for no cap).
+    Messages over `oversize_tokens` are clipped; 0 means a quarter of the limit. `clip_current` allows even the current user
+    message to be clipped (emergencies). `micro_batch_groups` go at a time inside a long turn, and its newest
+    `preserve_recent_rounds` stay.
     """
 
     meter: Meter = msgspec.field(default_factory=Meter)
@@ -32,6 +34,9 @@ class PlanOptions(msgspec.Struct, frozen=True):
     recap_tokens: int = 800
     evidence_tokens: int = 4_000
     result_tokens: int = 80
+    argument_tokens: int = 300
+    recent_results: int = 0
+    recent_result_tokens: int = 0
     oversize_tokens: int = 0
     clip_current: bool = False
     micro_batch_groups: int = 4

@@ -10,6 +10,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.clip import clip
 from ctxchat.core.ledger import Edit, Entry, Ledger
 from ctxchat.core.messages import Message, Text
+from ctxchat.core.strategies.arguments import short_calls
 from ctxchat.core.strategies.base import Plan, Spill, Step
 from ctxchat.core.strategies.ground import Ground, PlanOptions, is_summary, one_step, replaced
 from ctxchat.core.strategies.results import spill_of
@@ -69,16 +70,28 @@ def _clippable(ground: Ground, entry: Entry) -> bool:
 def clip_message(
     message: Message, original: Message, cap: int, meter: Meter
 ) -> tuple[Message | None, tuple[Spill, ...]]:
-    """The message in at most `cap` tokens (its calls and reasoning aside) and the text to save first; None where that
-    frees nothing. Images and other parts become placeholders."""
-    if meter.message(message) <= cap:
+    """The message in at most `cap` tokens (its reasoning aside) and the texts to save first; None where that frees nothing.
+    Images and other parts become placeholders, arguments of calls keep their shape."""
+    before = meter.message(message)
+    if before <= cap:
         return None, ()
+    saved: tuple[Spill, ...] = ()
+    if message.calls:
+        message, saved = short_calls(message, original, max(LEAST, cap // (2 * len(message.calls))), meter)
+    if meter.message(message) > cap and original.text:
+        message, texts = _clip_text(message, original, cap, meter)
+        saved = (*texts, *saved)
+    return (message, saved) if meter.message(message) < before else (None, ())
+
+
+def _clip_text(message: Message, original: Message, cap: int, meter: Meter) -> tuple[Message, tuple[Spill, ...]]:
+    """Head and tail of the message's own words, where that is less than the whole."""
     whole = msgspec.structs.replace(original, reasoning=message.reasoning)
     pointer, spills = spill_of(whole, meter.message(whole))
-    rest = meter.message(msgspec.structs.replace(whole, content=""))
+    rest = meter.message(msgspec.structs.replace(message, content=""))
     room = max(LEAST // 2, cap - max(rest, MESSAGE_OVERHEAD))
     text = clip(original.text, room, meter.text, f"\n[… {{tokens}} tokens left out; {pointer}]\n")
     if isinstance(original.content, tuple) and not any(isinstance(p, Text) for p in original.content):
         text, spills = f"{text}\n[left out to make room; {message.id} in the record]", ()
     fresh = msgspec.structs.replace(message, content=text)
-    return (fresh, spills) if meter.message(fresh) < meter.message(message) else (None, ())
+    return (fresh, spills) if meter.message(fresh) < meter.message(message) else (message, ())

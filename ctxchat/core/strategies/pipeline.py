@@ -10,6 +10,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.base import Plan, Step, Strategy
 from ctxchat.core.strategies.ground import after_step
+from ctxchat.core.strategies.results import saved_as
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import View
 
@@ -55,11 +56,12 @@ def needed_spills(steps: Sequence[Step]) -> tuple[Step, ...]:
     """The steps without the texts of results that a later fold takes out of the view anyway."""
     folded = {name for step in steps for name in step.fold}
     gone = {
-        f"tool-results/{message.id}.txt"
+        name
         for step in steps
         for edit in step.edits
         if edit.replacement and folded.issuperset(edit.covers)
         for message in edit.replacement.messages
+        for name in saved_as(message)
     }
     if not gone:
         return tuple(steps)

@@ -1,22 +1,30 @@
-"""Tool results made short: which may be, what a line for one costs, and the step that puts the lines in place."""
+"""Tool results, and arguments of calls, made short: which may be, what a line for one costs, and the step that puts the lines in
+place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from ctxchat.core.ledger import Edit, Entry
 from ctxchat.core.messages import Message
+from ctxchat.core.strategies.arguments import arguments_file, short_calls
 from ctxchat.core.strategies.base import Spill, Step
 from ctxchat.core.strategies.ground import Ground, replaced
+
+LEAD = 120
+"""Characters that each long text among a call's arguments keeps."""
 
 Short = Callable[[Entry, int, Message], tuple[str, tuple[Spill, ...]] | None]
 """Entry, place of the message in its group, the result; the text to show instead and what to save first, or None to leave it."""
 
 
-def shorten(name: str, ground: Ground, entries: Iterable[Entry], short: Short) -> Step | None:
-    """A step that replaces results by shorter texts where that frees tokens; what was shortened before is left alone."""
+def shorten(
+    name: str, ground: Ground, entries: Iterable[Entry], short: Short, arguments: int | None = None
+) -> Step | None:
+    """A step that replaces results by shorter texts where that frees tokens, and with `arguments` a call's arguments that take
+    more tokens than that; what was shortened before is left alone."""
     edits: list[Edit] = []
     spills: list[Spill] = []
     freed = 0
@@ -26,6 +34,11 @@ def shorten(name: str, ground: Ground, entries: Iterable[Entry], short: Short) -
         messages = list(entry.group.messages)
         saved: list[Spill] = []
         changed = False
+        if arguments is not None and messages[0].calls:
+            original = ground.originals(entry)[messages[0].seq]
+            messages[0], texts = short_calls(messages[0], original, arguments, ground.options.meter, LEAD)
+            changed = bool(texts)
+            saved += texts
         for place, message in enumerate(messages):
             found = short(entry, place, message) if message.role == "tool" else None
             if found is None or not ground.as_it_was(entry, message):
@@ -43,6 +56,12 @@ def shorten(name: str, ground: Ground, entries: Iterable[Entry], short: Short) -
             edits.append(edit)
             spills += saved
     return Step(name, freed, len(edits), edits=tuple(edits), spills=tuple(spills)) if edits else None
+
+
+def saved_as(message: Message) -> Iterator[str]:
+    """The names under which a message's text and its calls' arguments are saved."""
+    yield f"tool-results/{message.id}.txt"
+    yield from (arguments_file(message, place) for place in range(1, len(message.calls) + 1))
 
 
 def spill_of(message: Message, tokens: int) -> tuple[str, tuple[Spill, ...]]:

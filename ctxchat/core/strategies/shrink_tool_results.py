@@ -1,4 +1,4 @@
-"""Old tool results become their first line and a pointer to the saved text; the calls stay."""
+"""Old tool results become their first line and a pointer to the saved text; calls stay, with long arguments cut the same way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ctxchat.core.view import View
 
 
 class ShrinkToolResults:
-    """Results before the cut that are longer than `result_tokens`."""
+    """Results before the cut that are longer than `result_tokens`, arguments of calls longer than `argument_tokens`. The newest
+    `recent_results` are left alone."""
 
     name = "shrink_tool_results"
 
@@ -22,7 +23,13 @@ class ShrinkToolResults:
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         ground = Ground(view, ledger, self.options)
-        return one_step(self.name, ground, shorten(self.name, ground, ground.old(), self._line))
+        kept = recent_results(view, self.options)
+
+        def line(entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
+            return None if message.seq in kept else self._line(entry, place, message)
+
+        step = shorten(self.name, ground, ground.old(), line, self.options.argument_tokens)
+        return one_step(self.name, ground, step)
 
     def _line(self, entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
         meter = self.options.meter
@@ -31,3 +38,17 @@ class ShrinkToolResults:
             return None
         pointer, spills = spill_of(message, tokens)
         return f"{first_line(message.text, 120)}\n[{pointer}]", spills
+
+
+def recent_results(view: View, options: PlanOptions) -> frozenset[int]:
+    """The places in the record of the newest results, which stay whole: so many, and within their cap."""
+    newest = [item for item in view.items if item.message.role == "tool"][::-1][: options.recent_results]
+    cap = options.recent_result_tokens
+    kept: set[int] = set()
+    held = 0
+    for item in newest:
+        held += item.tokens
+        if cap and held > cap:
+            break
+        kept.add(item.message.seq)
+    return frozenset(kept)

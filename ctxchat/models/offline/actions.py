@@ -22,6 +22,7 @@ LISTED_LINES = 80
 
 Command = (
     wish.Read | wish.List | wish.Find | wish.Grep | wish.Run | wish.Task | wish.Write | wish.Edit | wish.Remember | wish.Fetch
+    | wish.Delegate
 )  # fmt: skip
 
 _MARKERS = {
@@ -55,6 +56,8 @@ def act(command: Command, seen: Transcript, tools: Tools, language: Language) ->
             call = tools.call("edit_file", path=path, old=old, new=new)
         case wish.Remember(text=text):
             call = tools.call("remember", text=text)
+        case wish.Delegate(task=task, agent=agent):
+            call = tools.call("delegate", task=task, **({"agent": agent} if agent else {}))
         case wish.Fetch(url=url):
             call = tools.call(tools.first("web_fetch", "fetch", "fetch_url"), url=url)
     if seen.done:
@@ -72,6 +75,7 @@ def _tool_of(command: Command) -> str:
     names = {
         wish.Read: "read_file", wish.List: "list_files", wish.Find: "glob", wish.Grep: "grep", wish.Run: "shell",
         wish.Task: "shell", wish.Write: "write_file", wish.Edit: "edit_file", wish.Remember: "remember", wish.Fetch: "web_fetch",
+        wish.Delegate: "delegate",
     }  # fmt: skip
     return ref(names[type(command)])
 
@@ -178,6 +182,8 @@ def _report(command: Command, done: Sequence[Done], language: Language) -> str:
             if not found:
                 return f"No line holds {ref(wanted_text)}." + (f"\n\n{fence(head(rows, 5))}" if text else "")
             return f"{found} line{'s' * (found != 1)} with {ref(wanted_text)}:\n\n{fence(head(rows, LISTED_LINES))}"
+        case wish.Delegate():
+            return f"The sub-agent's answer:\n\n{fence(head(rows, SHOWN_LINES))}"
         case wish.Fetch():
             return fence(head(rows, SHOWN_LINES))
         case _:

@@ -74,6 +74,13 @@ class Remember(msgspec.Struct, frozen=True):
     text: str
 
 
+class Delegate(msgspec.Struct, frozen=True):
+    """A task for a sub-agent, that of the settings where one is named."""
+
+    task: str
+    agent: str = ""
+
+
 class Recall(msgspec.Struct, frozen=True):
     """Something said earlier."""
 
@@ -102,7 +109,9 @@ class Ask(msgspec.Struct, frozen=True):
     question: str
 
 
-Intent = Read | List | Find | Grep | Run | Task | Write | Edit | Remember | Recall | Fetch | Talk | Overview | Ask
+Intent = (
+    Read | List | Find | Grep | Run | Task | Write | Edit | Remember | Delegate | Recall | Fetch | Talk | Overview | Ask
+)
 
 MOST_READ = 6
 
@@ -175,6 +184,10 @@ def _remember(match: re.Match[str]) -> Intent:
     return Remember(match["text"].strip())
 
 
+def _delegate(match: re.Match[str]) -> Intent:
+    return Delegate(match["task"].strip(), match["agent"] or "")
+
+
 def _grep(match: re.Match[str]) -> Intent | None:
     if (match["d"] or "").lower() in _ARTICLES and match["verb"].lower() not in {"grep", "rg"}:
         return None  # "find the harbour" is a question
@@ -194,6 +207,7 @@ def _recall(match: re.Match[str]) -> Intent:
 
 _TALK = {"who": said.WHO, "help": said.HELP, "window": said.WINDOW, "hello": said.HELLO, "thanks": said.THANKS}
 _COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Intent | None]], ...] = (
+    (said.DELEGATE, _delegate),
     (said.FETCH, _fetch),
     (said.READ, _read),
     (said.FIND, _find),
@@ -209,7 +223,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Intent | None]
 )
 """In the order they are tried; the first that makes something of it wins."""
 
-_LONG = (said.EDIT, said.WRITE, said.REMEMBER, said.RUN)
+_LONG = (said.EDIT, said.WRITE, said.REMEMBER, said.DELEGATE, said.RUN)
 
 
 def _content(text: str) -> str:

@@ -57,7 +57,9 @@ SMALL: dict[Language, frozenset[str]] = {
 }
 """The small words of each language: no use in a search, and the best sign of which language it is."""
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"(?<![\w./\\])(?<!\s-)[^\W\d_]+(?![\w/\\])")
+"""A word, but no option of a command (`-l`) and no part of a path or a name."""
+_CODE = re.compile(r"`[^`]+`")
 _KANA = re.compile("[\u3041-\u30ff]")
 _HAN = re.compile("[\u4e00-\u9fff]")
 _ENOUGH = 4_000
@@ -72,6 +74,7 @@ def detect(*texts: str) -> Language:
 
 
 def _clear(text: str) -> Language | None:
+    text = _CODE.sub(" ", text)
     letters = len(_WORD.findall(text))
     kana, han = len(_KANA.findall(text)), len(_HAN.findall(text))
     if kana + han > letters:

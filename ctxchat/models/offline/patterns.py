@@ -96,6 +96,12 @@ REMEMBER = re.compile(
     _FLAGS | re.S,
 )
 
+DELEGATE = re.compile(
+    r"""^(?:delegate(?:\s+to\s+(?P<agent>[\w-]+))? | (?:ask|let|have)\ an?\ (?:sub-?agent|agent)(?:\s+to)?)
+    \s*[:,]?\s+(?P<task>.+)$""",
+    _FLAGS | re.S,
+)
+
 RECALL = re.compile(
     r"""^recall\s+(?P<a>.+)$
     | ^(?:what|when|which|where|how|who|did|do)\b.{0,200}?\b(?:we|i|you)\s+

@@ -144,6 +144,7 @@ HELP = """I am the built-in offline assistant. What I do well:
 - **Files**: `read src/app.py lines 10-40`, `list files`, `find files *.py`, `grep TODO`
 - **Changes**, once you allow them: `replace "A" with "B" in notes.md`, `create file todo.txt with …`
 - **Commands**, once you allow them: `run make test`, `run the tests`
+- **Sub-agents**: `delegate: where is the retry limit set?` asks one with a window of its own
 - **Memory**: `remember that we deploy on Fridays`, `recall the port we chose`
 
 F2 shows what fills the context window. `/model` chooses a language model."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import msgspec
 
 from ctxchat.core.budget import Window
+from ctxchat.core.calibration import Calibration, level
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Usage
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
@@ -56,9 +57,17 @@ class OfflineAssistant:
         """As handed in."""
         return self._window
 
+    async def sampled(self) -> Calibration:
+        """Just as we do: no server stands behind it."""
+        return level(1.0, band=0.02)
+
     def count(self, text: str) -> int:
         """Tokens by the counter that was handed in."""
         return self._count(text)
+
+    def count_image(self, width: int, height: int) -> int:
+        """It sees no images."""
+        return 0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         """The reply in small pieces. Raises ModelError (`overflow`) where the request is larger than the window, as a server

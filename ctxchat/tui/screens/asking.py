@@ -7,9 +7,10 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
-from ctxchat.tui.text import clean
+from ctxchat.tui.reading.text import clean
+from ctxchat.tui.widgets.panel_keys import PanelKeys
 
 
 class Confirm(ModalScreen[bool]):
@@ -24,7 +25,7 @@ class Confirm(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(clean(self._question)), markup=False)
-            yield Footer(compact=True, show_command_palette=False)
+            yield PanelKeys()
 
     def action_say(self, yes: bool) -> None:
         self.dismiss(yes)
@@ -43,7 +44,7 @@ class AskText(ModalScreen[str]):
         with Vertical():
             yield Static(Content(clean(self._question)), markup=False)
             yield Input(clean(self._text), compact=True)
-            yield Footer(compact=True, show_command_palette=False)
+            yield PanelKeys()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip() or None)

@@ -5,8 +5,6 @@ Knows a session's values, never how they are made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
@@ -21,29 +19,28 @@ from ctxchat.core.events import (
     CompactionSuggested,
     Event,
     Notice,
+    QuestionAsked,
     Stamped,
+    ToolFinished,
     TurnFinished,
     Usage,
 )
 from ctxchat.core.figures import Figures
 from ctxchat.tui.commands import Keys
+from ctxchat.tui.feed import Feed
 from ctxchat.tui.ghost import GhostWatch
-from ctxchat.tui.history import items, last_answer
-from ctxchat.tui.input_history import InputHistory
-from ctxchat.tui.live import Live
 from ctxchat.tui.services import ChatSession
-from ctxchat.tui.widgets.approval import ApprovalPanel
+from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.banner import Banner
-from ctxchat.tui.widgets.blocks import ErrorBlock, Level, NoticeBlock, PassLine
+from ctxchat.tui.widgets.blocks import Level
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.empty import EmptyChat, Example
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.header import Header, Heading
-from ctxchat.tui.widgets.key_line import APPROVAL_KEYS, BUSY_KEYS, IDLE_KEYS, KeyLine
+from ctxchat.tui.widgets.key_line import BUSY_KEYS, IDLE_KEYS, KeyLine
 from ctxchat.tui.widgets.prompt import Prompt
 from ctxchat.tui.widgets.questions import Questions
 from ctxchat.tui.widgets.side import Side
-from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from ctxchat.tui.widgets.transcript import Transcript
 
 
@@ -63,15 +60,15 @@ class ChatScreen(Screen[None]):
         soft_mark: float = 0.0,
     ) -> None:
         super().__init__(id="chat")
-        self._sandboxed, self._show_reasoning = sandboxed, show_reasoning
+        self._sandboxed = sandboxed
         self.header, self.gauge, self.key_line = Header(), Gauge(id="gauge"), KeyLine(keys)
         self.transcript, self.composer = Transcript(), Composer(keys, history)
         self.empty, self.banner = EmptyChat(folder), Banner()
         self.questions, self.side = Questions(), Side()
         self._ghost = GhostWatch(self, soft_mark, self._show_again)
+        self.feed = Feed(self.transcript, show_reasoning=show_reasoning)
         self._session: ChatSession | None = None
-        self._live: Live | None = None
-        self._groups = 0
+        self._begun = False
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -91,12 +88,26 @@ class ChatScreen(Screen[None]):
         self.key_line.show(IDLE_KEYS)
 
     def on_key(self, event: Key) -> None:
-        """Letters go to the composer wherever the focus is, unless they mean something there; also those typed early."""
-        free = self.focused is None or event.key not in self.active_bindings
-        if event.is_printable and event.character and free and not isinstance(self.focused, Input):
+        """Letters go to the composer wherever the focus is, unless they mean something there; typed early, so do all keys."""
+        early = self.focused in (None, self.composer.prompt)  # it was sent here while nothing had the focus
+        if early and self.composer.prompt.write(event):
             event.stop()
-            self.composer.prompt.focus()
-            self.composer.prompt.insert(event.character)
+            self.screen.set_focus(self.composer.prompt)  # at once: the next letter may be on its way
+            return
+        letter = event.character if event.is_printable else None
+        if letter and event.key not in self.active_bindings and not isinstance(self.focused, Input):
+            event.stop()
+            self.screen.set_focus(self.composer.prompt)  # at once: the next letter may be on its way
+            self.composer.prompt.insert(letter)
+
+    def use_keys(self, keys: Keys) -> None:
+        """These from now on."""
+        self.composer.prompt.use_keys(keys)
+        self.key_line.use_keys(keys)
+
+    def follow(self, *, show_reasoning: bool, soft_mark: float) -> None:
+        """What the settings say from now on."""
+        self.feed.show_reasoning, self._ghost.soft_mark = show_reasoning, soft_mark
 
     # ── the session ──
 
@@ -104,9 +115,11 @@ class ChatScreen(Screen[None]):
         """Another conversation, or this one after a change. The draft stays."""
         if self._session:
             await self.banner.clear()
-        self._session, self._live = session, None
-        await self.questions.clear()
-        await self._reload()
+        self._session, self._begun = session, False
+        self.composer.belongs_to(session.attachments)
+        await self.questions.belongs_to(session)
+        await self.feed.show(session)
+        self._show_all(session)
         for text in session.notices:
             self.announce(text)
         if session.read_only:
@@ -114,32 +127,17 @@ class ChatScreen(Screen[None]):
 
     async def refresh_session(self) -> None:
         """The record or its changes may be others than those shown."""
-        session = self._session
-        if session is None or self._live is not None:
-            return
-        await self.transcript.settle(items(session.state.ledger), self._tokens(session), {})
-        self._groups = len(session.state.ledger.groups)
+        if self._session and not self.feed.running:
+            await self.feed.settle()
+            self._show_all(self._session)
+
+    def _show_all(self, session: ChatSession) -> None:
         self._show_empty()
         self.show_header()
         self.show_figures(session.figures)
-
-    async def _reload(self) -> None:
-        session = self._session
-        if session is None:
-            return
-        shown = items(session.state.ledger)
-        self._groups = len(session.state.ledger.groups)
-        await self.transcript.show(shown, self._tokens(session))
-        self._show_empty()
-        self.show_header()
-        self.show_figures(session.figures)
-
-    @staticmethod
-    def _tokens(session: ChatSession) -> dict[int, int]:
-        return {item.message.seq: item.tokens for item in session.view.items if item.group}
 
     def _show_empty(self) -> None:
-        self.set_class(not self.transcript.items and self._live is None, "-empty")
+        self.set_class(self.feed.empty, "-empty")
 
     def show_header(self) -> None:
         """Title, model, mode as they are now."""
@@ -150,15 +148,16 @@ class ChatScreen(Screen[None]):
                 mode=session.mode,
                 sandboxed=self._sandboxed,
                 read_only=bool(session.read_only),
+                agent=session.setup.agent,
             )
             self.header.show(heading)
 
     def show_figures(self, figures: Figures) -> None:
         """The gauge and the panel; with the draft in it where there is one."""
-        session, draft = self._session, self.composer.draft
-        if session and draft:
-            figures = session.with_draft(draft)
-        self.gauge.show(figures, ghost=session.ghost if session else 0)
+        session, draft, parts = self._session, self.composer.draft, self.composer.parts
+        if session and (draft or parts):
+            figures = session.with_draft(draft, parts)
+        self.gauge.show(figures, ghost=session.room.ghost if session else 0)
         self.composer.weigh(figures)
         if session:
             self.side.show_figures(figures, session)
@@ -169,134 +168,89 @@ class ChatScreen(Screen[None]):
 
     # ── the context panel ──
 
-    async def lay_out_panel(self) -> None:
-        """Open or closed, beside the chat or over it."""
-        await self.side.lay_out(self.size.width)
-
-    def toggle_panel(self) -> None:
-        """Open or close the context panel."""
-        self.side.toggle()
-        self.call_next(self.lay_out_panel)
-
-    def close_panel(self) -> bool:
-        """Close what lies over the chat; True when there was something."""
-        closed = self.side.close()
-        if closed:
-            self.call_next(self.lay_out_panel)
-        return closed
-
     def on_side_opened(self, event: Side.Opened) -> None:
         event.stop()
         self._show_again()
 
     def on_resize(self) -> None:
-        self.call_next(self.lay_out_panel)
+        self.call_next(self.side.lay_out, self.size.width)
 
     # ── a turn ──
 
     async def begin(self, what: str) -> None:
         """Work has begun."""
-        self._live = Live(self.transcript, show_reasoning=self._show_reasoning)
-        self._show_empty()
+        self._begun = True
+        self.remove_class("-empty")
         await self.banner.clear()
+        await self.questions.choose_no_model()
         self.app.add_class("-busy")
         self.key_line.show(BUSY_KEYS)
         self._ghost.stop()
-        await self.transcript.to_end()
-        await self._live.wait(what)
+        await self.feed.begin(what)
 
     async def end(self, interrupted: bool = False) -> None:
         """Work is over."""
-        live, self._live = self._live, None
         self.app.remove_class("-busy")
         await self.questions.no_calls()
         self.remove_class("-approval")
-        if live:
-            await live.end(interrupted)
-            await self._settle(live)
+        await self.feed.end(interrupted)
         self.key_line.show(IDLE_KEYS)
-        self._show_empty()
-        self.show_header()
         if self._session:
-            self.show_figures(self._session.figures)
+            self._show_all(self._session)
             self._ghost.start(self._session)
-
-    async def _settle(self, live: Live) -> None:
-        if session := self._session:
-            shown = items(session.state.ledger)
-            known = {s.key for s in self.transcript.items}
-            await self.transcript.settle(shown, self._tokens(session), live.places(shown, known))
-            self._groups = len(session.state.ledger.groups)
 
     async def take(self, stamped: Stamped) -> None:
         """One event of the turn."""
-        live = self._live
-        if live is None:
-            return
         event: Event = stamped.event
         match event:
-            case ApprovalRequested():
+            case ApprovalRequested() | QuestionAsked():
                 await self.questions.ask(event)
             case ApprovalResolved():
                 await self.questions.answered(event.call_id)
             case Usage():
                 pass
             case Figures():
-                await self._measured(event, live)
+                self.show_figures(event)
+                self.show_header()  # another model may answer
+                self.questions.keep_up(event)
+                await self.feed.catch_up()
             case CompactionSuggested():
                 await self.questions.suggest(event)
             case CompactionFinished():
-                await self._compacted(event, live)
+                if event.outcome == "compacted":
+                    await self.questions.unsuggest()
+                await self.feed.compacted(event)
             case Notice():
                 self.notice(event.level, event.text)
             case TurnFinished():
-                await live.end(interrupted=event.status == "cancelled")
-                if event.status == "max_rounds":
-                    self.notice("warning", f"Stopped after {event.rounds} rounds. Send a message to go on.")
+                await self.feed.close_turn(interrupted=event.status == "cancelled")
             case _:
-                await live.take(event, stamped.at)
+                if isinstance(event, ToolFinished):
+                    await self.questions.answered(event.call_id)  # what it asked matters no longer
+                await self.feed.take(event, stamped.at)
 
-    async def _measured(self, figures: Figures, live: Live) -> None:
-        self.show_figures(figures)
-        if self._session and len(self._session.state.ledger.groups) != self._groups:
-            await self._settle(live)
-
-    async def _compacted(self, event: CompactionFinished, live: Live) -> None:
-        await live.compacted(kept=event.outcome == "compacted")
-        if event.outcome == "compacted":
-            await self.questions.unsuggest()
-            await self._settle(live)
+    def announce(self, text: str, level: Level = "warning") -> None:
+        """Something to know before the next message: above the conversation, until one is sent; in it, once one was."""
+        if self._begun:
+            self.notice(level, text)
         else:
-            await self.transcript.add(PassLine(event.outcome, event.detail))
-        await live.wait("waiting for the model")
-
-    def announce(self, text: str) -> None:
-        """Something to know before the first message: above the conversation, until one is sent."""
-        self.banner.say(text)
+            self.banner.say(text, level)
 
     def notice(self, level: Level, text: str) -> None:
         """A sentence at the end of the transcript."""
-        self.transcript.call_next(self.transcript.add, NoticeBlock(level, text))
         self.remove_class("-empty")
+        self.feed.notice(level, text)
 
     async def failed(self, text: str, hint: str = "") -> None:
         """Something a person asked for did not work."""
         self.remove_class("-empty")
-        await self.transcript.add(ErrorBlock(text, hint))
+        await self.feed.failed(text, hint)
 
     def changed(self, figures: Figures, text: str) -> None:
         """A change by hand is in force."""
         self.show_figures(figures)
-        self.notice("info", text)
         self.call_next(self.refresh_session)
-
-    def show_queue(self, queued: Sequence[str]) -> None:
-        """What waits for the end of the turn."""
-        self.composer.show_queue(queued)
-
-    def last_answer(self) -> str:
-        """The newest answer: on screen, else in the record."""
-        return self.transcript.last_answer() or (last_answer(self._session.state.ledger) if self._session else "")
+        self.call_next(self.notice, "info", text)  # last: a mark that comes or goes draws the transcript anew
 
     # ── what waits for a word ──
 
@@ -305,35 +259,35 @@ class ChatScreen(Screen[None]):
         panel = event.asking
         self.set_class(panel is not None, "-approval")
         if panel is None:
-            self.key_line.show(BUSY_KEYS if self._live else IDLE_KEYS)
             self.composer.prompt.focus()
-            return
-        self.key_line.show(APPROVAL_KEYS)
-        if not self.composer.prompt.text and panel.is_attached:  # never take the focus from someone who is writing
+        elif not self.composer.prompt.text and panel.is_attached:  # never take the focus from someone who is writing
             panel.focus()
+        self._show_keys()
 
-    def on_approval_panel_answered(self, event: ApprovalPanel.Answered) -> None:
-        event.stop()
-        if self._session:
-            self._session.answer(event.request.call_id, event.verdict, event.reason)
-        self.call_next(self.questions.answered, event.request.call_id)
+    def on_descendant_focus(self) -> None:
+        """The keys that work are others where a question waits."""
+        self.call_after_refresh(self._show_keys)
 
-    def on_suggestion_panel_replied(self, event: SuggestionPanel.Replied) -> None:
-        """The answer is the app's to act on; the question goes."""
-        self.composer.prompt.focus()
-        self.call_next(self.questions.unsuggest)
+    def _show_keys(self) -> None:
+        self.key_line.show(self.questions.keys or (BUSY_KEYS if self.feed.running else IDLE_KEYS))
 
     def action_tab(self) -> None:
-        """To the question that waits, else to the next thing."""
-        if not self.questions.focus_next_question():
+        """To the question that waits, else to what goes along with the message, else to the next thing."""
+        if not self.questions.focus_next_question() and not self.composer.focus_attached():
             self.focus_next()
 
     # ── the draft ──
 
     def on_composer_changed(self, event: Composer.Changed) -> None:
         event.stop()
-        if self._session:
-            self.show_figures(self._session.figures)
+        self._show_again()
+        if self._session and self.composer.parts:
+            self.run_worker(self._count(self._session), group="count", exclusive=True, exit_on_error=False)
+
+    async def _count(self, session: ChatSession) -> None:
+        """What goes along, exactly: long texts are only estimated at first."""
+        await session.attachments.count(self.composer.parts)
+        self._show_again()
 
     def on_prompt_scrolled(self, event: Prompt.Scrolled) -> None:
         event.stop()

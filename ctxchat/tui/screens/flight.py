@@ -15,13 +15,15 @@ from ctxchat import __version__
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.redact import redact
 from ctxchat.storage.markdown import flight_recorder
-from ctxchat.tui.figures_text import count, gain, money, window_words
-from ctxchat.tui.flight import DONE, REFUSED, UNDONE, flown, moments
-from ctxchat.tui.passes import REASONS, Pass
+from ctxchat.tui.reading.figures_text import count, gain, money, window_words
+from ctxchat.tui.reading.flight import DONE, REFUSED, UNDONE, moments
+from ctxchat.tui.reading.passes import REASONS, Pass, passes, tally
+from ctxchat.tui.reading.text import clean, clock, elapsed, one_line, short
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
 from ctxchat.tui.services import ChatSession, Services
-from ctxchat.tui.text import clean, clock, elapsed, one_line, short
+from ctxchat.tui.style import STYLE
 from ctxchat.tui.widgets.chart import FillChart
+from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 COLUMNS = (
@@ -43,7 +45,7 @@ KEPT = 99
 class FlightScreen(Panel[str]):
     """Comes back with the id of a compaction to be looked at in the archive, else None."""
 
-    CSS_PATH = Path(__file__).parent.parent / "search.tcss"
+    CSS_PATH = STYLE / "search.tcss"
 
     BINDINGS = [
         Binding("enter", "open", "look into it", key_display="enter"),
@@ -60,19 +62,20 @@ class FlightScreen(Panel[str]):
         yield FillChart()
         yield Rows(COLUMNS, self._cells, id="passes", empty=EMPTY)
         yield Static(id="detail-line", markup=False)
-        yield self.footer()
+        yield PanelKeys()
 
     def on_mount(self) -> None:
         state, figures = self._session.state, self._session.figures
         self.query_one(FillChart).show(moments(state), figures.limit, figures.trigger_tokens)
-        found = flown(state)
+        found = passes(state)
         self.query_one(Rows).show(found, at=0)
-        turns, passes = count(len(state.fills), "turn"), count(len(found), "compaction")
+        turns, (whole, *shorter) = count(len(state.fills), "turn"), tally(found)
         self.query_one(Heading).show(
             f"Flight recorder   {one_line(state.title, 60)}",
-            f"{turns}, {passes}, {money(state.cost_usd)}   {window_words(figures)}",
-            f"{turns}, {passes}, {money(state.cost_usd)}",
-            passes,
+            f"{turns}, {whole}, {money(state.cost_usd)}   {window_words(figures)}",
+            f"{turns}, {whole}, {money(state.cost_usd)}",
+            whole,
+            *shorter,
         )
         self.set_focus(self.home)
 
@@ -88,13 +91,13 @@ class FlightScreen(Panel[str]):
         return self.query_one(Rows).current
 
     def _cells(self, one: Pass) -> tuple[Cell, ...]:
-        style = "" if one.change else "dim"
+        style = "" if one.in_force else "dim"
         bad = one.standing in ("failed", "rejected")
         return (
             (clock(one.at) or "·", "dim"),
             (REASONS[one.reason], style),
             (f"{short(one.before)} → {short(one.after)}" if one.outcome == "compacted" else short(one.before), style),
-            (gain(one.before - one.after) if one.change else "", "good"),
+            (gain(one.before - one.after) if one.in_force else "", "good"),
             (one_line(one.strategy, 40), style),
             (one_line(one.model.rpartition("/")[2], 40) or "no model", "dim"),
             (elapsed(one.seconds), "dim"),
@@ -158,7 +161,7 @@ def _told(one: Pass) -> Content:
     steps = one.record.steps if one.record else ()
     parts = [f"{step.name} {gain(step.tokens_freed)}" for step in steps]
     if one.record and one.record.facts.found and "facts" not in one.detail:
-        parts.append(f"kept {one.record.facts.kept} of {one.record.facts.found} facts")
+        parts.append(f"kept {one.record.facts.kept} of {count(one.record.facts.found, 'fact')}")
     said = one_line(one.detail, 200)
     return Content.styled("   ".join([*([said] if said else []), *parts]) or one.standing, MUTED)
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.fuzzy import Matcher
-from textual.widget import Widget
-from textual.widgets import Input
 
-from ctxchat.tui.figures_text import brief, count, percent
-from ctxchat.tui.screens.panel import Heading, Panel
+from ctxchat.config.write import set_value
+from ctxchat.core.budget import limit_of
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.figures import Figures
+from ctxchat.tui.reading.figures_text import brief, count, fit_words
+from ctxchat.tui.reading.text import clean, one_line, short
+from ctxchat.tui.screens.listing import Listing
+from ctxchat.tui.screens.panel import Heading
 from ctxchat.tui.services import ChatSession, Services
-from ctxchat.tui.text import clean, one_line, short
+from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
@@ -31,11 +38,17 @@ COLUMNS = (
 )
 
 
-def fit_words(used: int, window: int) -> str:
-    """Whether so many tokens would fit, in a few words."""
-    if window <= 0:
-        return "window unknown"
-    return f"fits, {percent(used / window)}" if used < window else f"{short(used - window)} too much"
+def with_present(rows: Sequence[FoundModel], figures: Figures) -> Sequence[FoundModel]:
+    """The rows with the session's own model among them, first where nobody else names it, and with the window it really has."""
+    from ctxchat.models.discovery import FoundModel
+
+    if all(row.name != figures.model for row in rows):
+        provider = figures.model.partition("/")[0]
+        return (FoundModel(figures.model, provider, True, figures.window, figures.window_source, note="in use"), *rows)
+    window, source = figures.window, figures.window_source
+    return [
+        structs.replace(row, window=window, window_source=source) if row.name == figures.model else row for row in rows
+    ]
 
 
 def price_words(row: FoundModel) -> str:
@@ -54,26 +67,31 @@ def matching(rows: Sequence[FoundModel], words: str) -> list[FoundModel]:
     return [r for score, r in sorted(scored, key=lambda s: (not s[1].reachable, -s[0])) if score > 0]
 
 
-class ModelsScreen(Panel[str]):
+class ModelsScreen(Listing[str]):
     """Comes back with the name of a model, or None."""
 
     BINDINGS = [
         Binding("enter", "choose", "go on with it", key_display="enter"),
+        Binding("d", "default", "begin with it from now on"),
         Binding("r", "load", "look again"),
         Binding("slash", "find", "find", key_display="/"),
         Binding("escape", "back", "back"),
     ]
 
-    def __init__(self, services: Services, session: ChatSession) -> None:
+    def __init__(
+        self, services: Services, session: ChatSession, settings_file: Path | None = None, default: str = ""
+    ) -> None:
+        """`default` is the model sessions begin with; another one is written to `settings_file`."""
         super().__init__(name="models", classes="panel")
         self._services, self._session = services, session
+        self._file, self._default = settings_file, default
         self._all: Sequence[FoundModel] = ()
 
     def compose(self) -> ComposeResult:
         yield Heading("Models")
         yield Rows(COLUMNS, self._cells, empty="looking for models …")
-        yield Input(placeholder="part of a name", classes="find", compact=True)
-        yield self.footer()
+        yield self.field("part of a name")
+        yield PanelKeys()
 
     def on_mount(self) -> None:
         self.set_focus(self.home)
@@ -81,21 +99,17 @@ class ModelsScreen(Panel[str]):
 
     # ── what it shows ──
 
-    @property
-    def home(self) -> Widget | None:
-        return self.query_one(Rows)
-
     def action_load(self) -> None:
         """Ask which there are."""
         self.run_worker(self._load(), group="load", exclusive=True, exit_on_error=False)
 
     async def _load(self) -> None:
-        self._all = await self.attempt(self._services.models()) or ()
+        self._all = with_present(await self.attempt(self._services.models()) or (), self._session.figures)
         self._show(self._session.figures.model)
 
     def _show(self, at: str = "") -> None:
-        shown = matching(self._all, self.query_one(Input).value)
-        rows = self.query_one(Rows)
+        shown = matching(self._all, self.words)
+        rows = self.rows
         rows.retitle(COLUMNS, "Nothing found.")
         rows.show(shown, at=next((i for i, r in enumerate(shown) if r.name == at), 0))
         used = self._session.figures.used
@@ -103,36 +117,46 @@ class ModelsScreen(Panel[str]):
 
     def _cells(self, row: FoundModel) -> tuple[Cell, ...]:
         style = "" if row.reachable else "dim"
-        used = self._session.figures.used
-        fits = 0 < row.window <= used
+        figures = self._session.figures
+        limit = limit_of(row.window, figures.reserved_output) if row.window > 0 else 0
         return (
-            ("●" if row.name == self._session.figures.model else "", "good"),
+            (self._sign(row.name), "good"),
             (one_line(row.name), style),
             (brief(row.window) if row.window > 0 else "?", style),
             (one_line(row.window_source, 20), "dim"),
-            (fit_words(used, row.window), "warn" if fits else style),
+            (fit_words(figures.used, limit), "warn" if 0 < limit < figures.used else style),
             (price_words(row), style),
             (one_line(row.note) or ("" if row.reachable else "does not answer"), "dim"),
         )
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        event.input.set_class(bool(event.value), "-filled")
-        self._show()
+    def _sign(self, name: str) -> str:
+        return "●" if name == self._session.figures.model else "d" if name == self._default else ""
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.set_focus(self.home)
+    def narrowed(self) -> None:
+        self._show()
 
     # ── what is done ──
 
     def on_rows_chosen(self, event: Rows.Chosen) -> None:
         self.action_choose()
 
-    def action_find(self) -> None:
-        self.set_focus(self.query_one(Input))
+    async def action_default(self) -> None:
+        """Sessions begin with this one from now on; this session goes on as it is."""
+        row: FoundModel | None = self.rows.current
+        if row is None or self._file is None:
+            return
+        try:
+            await to_thread(set_value, self._file, "model", row.name)
+        except (CtxchatError, OSError) as problem:
+            self.notify(f"Not kept: {clean(str(problem))}", severity="error", markup=False)
+            return
+        self._default = row.name
+        self._show(row.name)
+        self.notify(f"Sessions begin with {one_line(row.name)} from now on ({self._file.name}).", markup=False)
 
     def action_choose(self) -> None:
         """This one, if it can be had."""
-        row: FoundModel | None = self.query_one(Rows).current
+        row: FoundModel | None = self.rows.current
         if row is None:
             return
         if row.reachable:

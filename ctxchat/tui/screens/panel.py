@@ -8,16 +8,17 @@ from typing import TypeVar
 from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
+from ctxchat.config.files import Loaded
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui.text import clean
+from ctxchat.tui.reading.text import clean
 from ctxchat.tui.widgets.blocks import Line, spread
 
 Result = TypeVar("Result")
 Value = TypeVar("Value")
 
-MUTED = "$foreground 60%"
+MUTED = "$text-muted"
 
 
 class Heading(Line):
@@ -44,16 +45,15 @@ class Heading(Line):
 class Panel(Screen[Result]):
     """A screen over the chat. Esc leaves a field first, then the screen."""
 
-    def footer(self) -> Footer:
-        """The keys of this screen."""
-        return Footer(compact=True, show_command_palette=False)
-
     def action_back(self) -> None:
         """Out of a field, or out of the screen with nothing chosen."""
         if isinstance(self.focused, Input) and (home := self.home):
             self.set_focus(home)
         else:
             self.dismiss(None)
+
+    def reread(self, loaded: Loaded) -> None:
+        """The settings were edited."""
 
     def again(self) -> None:
         """The key that opened this was pressed once more."""

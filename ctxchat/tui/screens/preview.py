@@ -14,14 +14,15 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Label, Static
 
-from ctxchat.agent.preview import Preview, PreviewStep
-from ctxchat.tui.figures_text import count, gain, money, tilde
-from ctxchat.tui.outcome import after
+from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
+from ctxchat.tui.reading.figures_text import count, gain, money, tilde
+from ctxchat.tui.reading.outcome import after
+from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
 from ctxchat.tui.services import ChatSession
-from ctxchat.tui.text import clean, one_line, short
 from ctxchat.tui.widgets.blocks import Line
 from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 
@@ -102,9 +103,9 @@ class PreviewScreen(Panel[Agreed]):
 
     BINDINGS = [
         Binding("enter", "apply", "apply", key_display="enter"),
-        Binding("e", "edit", "edit the summary first"),
         Binding("space", "tick", "tick", key_display="space"),
-        Binding("escape", "back", "leave everything as it is"),
+        Binding("e", "edit", "edit the summary first"),
+        Binding("escape", "back", "change nothing"),
     ]
 
     def __init__(self, session: ChatSession, preview: Preview) -> None:
@@ -112,6 +113,7 @@ class PreviewScreen(Panel[Agreed]):
         self._session, self._preview = session, preview
         self._unticked: frozenset[str] = frozenset()
         self._asked = False
+        self._freed = 0
 
     def compose(self) -> ComposeResult:
         yield Heading("Free up context")
@@ -128,7 +130,7 @@ class PreviewScreen(Panel[Agreed]):
                     yield Label(name, markup=False)
                     yield Gauge(id=name)
             yield Static(id="sent", markup=False)
-        yield self.footer()
+        yield PanelKeys()
 
     def on_mount(self) -> None:
         self._show()
@@ -149,6 +151,7 @@ class PreviewScreen(Panel[Agreed]):
         preview = self._preview
         some = preview.plan is not None and bool(preview.steps)
         figures = after(preview, self.ticked, self._session.view, self._session.state.ledger)
+        self._freed = preview.before.used - preview.before.tokens("draft") - figures.used
         self.query_one(Steps).show(preview.steps)
         self.query_one(Steps).display = some
         self._say("calm", "" if some else clean(preview.reason or "Nothing to free."))
@@ -182,10 +185,17 @@ class PreviewScreen(Panel[Agreed]):
         return (
             ("[x]" if on else "[ ]", "good" if on else "dim"),
             (one_line(step.label, 120), style),
-            (gain(step.tokens_freed), style),
+            (gain(self._gain(step)), style),
             (count(step.groups, "group") if step.groups else "", "dim"),
             (self._price(step), "dim"),
         )
+
+    def _gain(self, step: PreviewStep) -> int:
+        """What it frees; a ticked summary all that the other ticked ones leave to it, so that the rows add up."""
+        if not step.needs_model or step.name in self._unticked:
+            return step.tokens_freed
+        others = (s.tokens_freed for s in self._preview.steps if s.name in self.ticked and s.name != step.name)
+        return max(0, self._freed - sum(others))
 
     def _price(self, step: PreviewStep) -> str:
         asks = step.needs_model and self._preview.model
@@ -207,9 +217,19 @@ class PreviewScreen(Panel[Agreed]):
             words = [f"! Sent to {one_line(preview.model)}, not the provider you are using ({price})."]
         else:
             words = [f"Sent to {one_line(preview.model)}, the provider you are using ({price})."]
-        if preview.cache_lost and self.ticked:
-            words.append(f"The cache of {short(preview.cache_lost)} tokens is lost once.")
-        return "  ".join(words)
+        return "  ".join([*words, *self._cache()])
+
+    def _cache(self) -> list[str]:
+        """What the server has cached of the prompt, and what of it the next request pays in full again."""
+        preview, before = self._preview, self._preview.before
+        if not before.cached or preview.plan is None:
+            return []
+        lost = cache_lost(preview.plan, self.ticked, self._session.view, before)
+        have = f"{short(before.cached)} tokens of the prompt are cached"
+        if not lost:
+            return [f"{have}, and stay so."]
+        more = lost * (before.price.input - before.price.cached)
+        return [f"{have}; {short(lost)} of them are paid in full once more{f' (≈ {money(more)})' if more > 0 else ''}."]
 
     # ── what is done ──
 
@@ -233,7 +253,7 @@ class PreviewScreen(Panel[Agreed]):
 
     async def _ask(self, keep: int) -> None:
         await asyncio.sleep(PAUSE)
-        found = await self.attempt(self._session.preview(self.query_one(Input).value, keep))
+        found = await self.attempt(self._session.room.preview(self.query_one(Input).value, keep))
         if found is not None:
             self._asked = True
             self._preview = found

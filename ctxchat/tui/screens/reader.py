@@ -8,8 +8,9 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from ctxchat.core.messages import Message
+from ctxchat.tui.reading.text import clean, clock, one_line
 from ctxchat.tui.screens.panel import Heading, Panel
-from ctxchat.tui.text import clean, clock, one_line
+from ctxchat.tui.widgets.panel_keys import PanelKeys
 
 SHOWN = 400_000
 """Characters that are shown; what is longer says so and is whole in an export."""
@@ -39,7 +40,7 @@ class ReaderScreen(Panel[str]):
     def compose(self) -> ComposeResult:
         yield Heading()
         yield TextArea(whole(self._message), read_only=True, id="reading", show_cursor=False)
-        yield self.footer()
+        yield PanelKeys()
 
     def on_mount(self) -> None:
         message = self._message

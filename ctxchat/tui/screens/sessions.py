@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.widget import Widget
-from textual.widgets import Input
+from textual.content import Content
+from textual.widgets import Static
 
-from ctxchat.tui.figures_text import age, count
+from ctxchat.tui.reading.figures_text import age, count, percent
+from ctxchat.tui.reading.text import one_line, short
 from ctxchat.tui.screens.asking import AskText, Confirm
-from ctxchat.tui.screens.panel import Heading, Panel
+from ctxchat.tui.screens.listing import Listing
+from ctxchat.tui.screens.panel import Heading
 from ctxchat.tui.services import ChatSession, Services
-from ctxchat.tui.text import one_line, short
+from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
@@ -27,13 +31,28 @@ NEW = ""
 
 COLUMNS = (
     Column("", 1),
-    Column("title", least=36),
-    Column("last used", 11, right=True, rank=1),
-    Column("messages", 8, right=True, rank=3),
-    Column("used", 7, right=True, rank=2),
-    Column("compacted", 9, right=True, rank=5),
-    Column("model", 22, rank=4),
+    Column("title", least=22),
+    Column("last used", 11, right=True, rank=2),
+    Column("messages", 8, right=True, rank=4),
+    Column("used", 7, right=True, rank=3),
+    Column("would fit", 12, right=True, rank=1),
+    Column("compacted", 9, right=True, rank=6),
+    Column("model", 22, rank=5),
 )
+
+WHO = {"user": "you    ", "assistant": "answer "}
+
+
+REST = 0.08
+"""Seconds the cursor rests before the session under it is looked into."""
+
+
+def _fit(used: int, limit: int, estimated: bool) -> str:
+    """The share of the limit it would take, or by how much it is over; empty where there is nothing in it."""
+    if limit <= 0 or not used:
+        return ""
+    words = percent(used / limit) if used <= limit else f"{short(used - limit)} over"
+    return f"~{words}" if estimated else words
 
 
 class Branch(msgspec.Struct, frozen=True):
@@ -72,7 +91,7 @@ def found(tree: Sequence[Branch], words: str) -> list[Branch]:
     return [b for b in tree if all(w in f"{b.row.title} {b.row.id} {b.row.model}".casefold() for w in wanted)]
 
 
-class SessionsScreen(Panel[str]):
+class SessionsScreen(Listing[str]):
     """Comes back with the id of the session to go on with, `NEW` for a new one, or None."""
 
     BINDINGS = [
@@ -94,8 +113,9 @@ class SessionsScreen(Panel[str]):
     def compose(self) -> ComposeResult:
         yield Heading("Sessions")
         yield Rows(COLUMNS, self._cells, empty="looking …")
-        yield Input(placeholder="words of a title or a model", classes="find", compact=True)
-        yield self.footer()
+        yield Static(id="glance", markup=False)
+        yield self.field("words of a title or a model")
+        yield PanelKeys()
 
     def on_mount(self) -> None:
         self.set_focus(self.home)
@@ -104,13 +124,9 @@ class SessionsScreen(Panel[str]):
     # ── what it shows ──
 
     @property
-    def home(self) -> Widget | None:
-        return self.query_one(Rows)
-
-    @property
     def chosen(self) -> SessionRow | None:
         """The session under the cursor."""
-        branch = self.query_one(Rows).current
+        branch = self.rows.current
         return branch.row if branch else None
 
     async def _load(self, at: str = "") -> None:
@@ -119,41 +135,49 @@ class SessionsScreen(Panel[str]):
         self._show(at)
 
     def _show(self, at: str = "") -> None:
-        shown = found(self._tree, self.query_one(Input).value)
-        rows = self.query_one(Rows)
+        shown = found(self._tree, self.words)
+        rows = self.rows
         rows.retitle(COLUMNS, "Nothing found." if self._tree else "No session is stored yet. n begins one.")
         rows.show(shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None))
-        self.query_one(Heading).show("Sessions", count(len(shown), "session"))
+        figures = self._session.figures if self._session else None
+        of = f"would fit: into the {short(figures.limit)} of {one_line(figures.model, 40)}" if figures else ""
+        many = count(len(shown), "session")
+        self.query_one(Heading).show("Sessions", f"{many}   {of}".rstrip(), many)
 
     def _cells(self, branch: Branch) -> tuple[Cell, ...]:
         row = branch.row
         here = self._session is not None and row.id == self._session.id
         title = one_line(row.title) or "without a title"
+        limit = self._session.figures.limit if self._session else 0
+        over = 0 < limit < row.used
         return (
             ("●" if here else "", "good"),
             "  " * min(branch.depth - 1, 8) + ("└ " if branch.depth else "") + title,
             (age(row.updated, self._now), "dim"),
             (f"{row.messages:,}", ""),
-            (short(row.used), ""),
+            (("~" if row.estimated else "") + short(row.used) if row.used else "", ""),
+            (_fit(row.used, limit, row.estimated), "warn" if over else "dim"),
             (str(row.compactions) if row.compactions else "", "dim"),
             (one_line(row.model, 60).rsplit("/", 1)[-1], "dim"),
         )
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        event.input.set_class(bool(event.value), "-filled")
+    def narrowed(self) -> None:
         self._show()
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.set_focus(self.home)
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        self.run_worker(self._glance, group="glance", exclusive=True, exit_on_error=False)
+
+    async def _glance(self) -> None:
+        """What was said last in the session under the cursor, once the cursor rests."""
+        row = self.chosen
+        await asyncio.sleep(REST)
+        said = await self.attempt(self._services.glance(row.id)) if row else ()
+        lines = [f"{WHO.get(one.role, '')}{one_line(one.text, 300)}" for one in said or ()]
+        self.query_one("#glance", Static).update(Content("\n".join(lines)))
 
     # ── what is done ──
 
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        self.action_resume()
-
-    def action_find(self) -> None:
-        self.set_focus(self.query_one(Input))
-
+    @on(Rows.Chosen)
     def action_resume(self) -> None:
         if row := self.chosen:
             self.dismiss(row.id)

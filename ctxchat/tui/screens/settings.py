@@ -1,12 +1,10 @@
-"""Every option with its value, default and origin; what it does, what may stand there, and a way to change it for good.
+"""Every option with its value, default and origin; what it does here, what may stand there, and a way to change it for good.
 
 Reads and writes through `ctxchat.config`; a change is written to the person's own file and read back before it is shown.
 """
 
 from __future__ import annotations
 
-import asyncio
-import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,43 +13,39 @@ from typing import Any, Literal, get_args, get_origin
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
-from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
-from ctxchat.config.explain import Row, in_tokens, rows
+from ctxchat.config.agents import for_agent
+from ctxchat.config.explain import Row, rows
 from ctxchat.config.files import Loaded
 from ctxchat.config.literals import literal
-from ctxchat.config.options import Option, bare
+from ctxchat.config.options import NOW, bare
 from ctxchat.config.write import set_value, unset_value
-from ctxchat.core.errors import CtxchatError
-from ctxchat.core.figures import Figures
-from ctxchat.tui.figures_text import count
-from ctxchat.tui.screens.asking import AskText
-from ctxchat.tui.screens.panel import MUTED, Heading, Panel
-from ctxchat.tui.text import clean, one_line, short
+from ctxchat.core.errors import UsageError
+from ctxchat.tui.reading.advice import Advice, advice
+from ctxchat.tui.reading.effects import MARKS, effect, with_marks
+from ctxchat.tui.reading.figures_text import count
+from ctxchat.tui.reading.text import clean, one_line
+from ctxchat.tui.screens.panel import MUTED, Heading
+from ctxchat.tui.screens.setting import ChangeScreen
+from ctxchat.tui.screens.writing import Writing
+from ctxchat.tui.services import ChatSession
+from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 COLUMNS = (
-    Column("option", least=28),
-    Column("value", 24),
-    Column("default", 18, rank=2),
-    Column("from", 22, rank=1),
+    Column("option", least=26),
+    Column("value", 20),
+    Column("here", 30, rank=3),
+    Column("default", 14, rank=2),
+    Column("from", 18, rank=1),
 )
 
 
 def shown_value(value: Any) -> str:
     """A value as it would stand in the file, on one line; `–` where it is left out."""
     return "–" if value is None else one_line(literal(value), 120)
-
-
-def parsed(text: str, option: Option) -> Any:
-    """What a person typed as a plain value: as TOML reads it, else as the words they are."""
-    if bare(option.type) is str:
-        return text.strip().strip('"')
-    try:
-        return tomllib.loads(f"value = {text.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text.strip()
 
 
 def following(row: Row) -> Any:
@@ -74,55 +68,75 @@ def found(all_rows: tuple[Row, ...], words: str, changed: bool) -> list[Row]:
     ]
 
 
-class SettingsScreen(Panel[bool]):
-    """Comes back with True where something was changed, else None. `load` reads everything anew; `file` is the person's own."""
+class SettingsScreen(Writing):
+    """Comes back with True where something was changed, else None. `session` is the one effects and advice are about."""
 
     BINDINGS = [
         Binding("enter", "change", "change", key_display="enter"),
         Binding("backspace,delete", "reset", "back to the default", key_display="⌫"),
         Binding("c", "changed", "only what is set"),
+        Binding("a", "advised", "to the advice"),
         Binding("slash", "find", "find", key_display="/"),
         Binding("escape", "back", "back"),
     ]
 
-    def __init__(self, load: Callable[[], Loaded], file: Path, figures: Figures | None = None) -> None:
-        super().__init__(name="settings", classes="panel")
-        self._load, self._file, self._figures = load, file, figures
+    def __init__(self, load: Callable[[], Loaded], file: Path, session: ChatSession | None = None) -> None:
+        super().__init__(load, file, "settings")
+        self._session = session
         self._rows: tuple[Row, ...] = ()
-        self._only_changed = self._touched = False
+        self._advice: tuple[Advice, ...] = ()
+        self._only_changed = False
 
     def compose(self) -> ComposeResult:
         yield Heading("Settings")
+        yield Static(id="advice", markup=False)
         yield Rows(COLUMNS, self._cells, empty="No option has these words.")
-        yield Input(placeholder="words of an option or its help", classes="find", compact=True)
+        yield self.field("words of an option or its help")
         yield Static(id="about", markup=False)
-        yield self.footer()
+        yield Gauge(self._session.figures if self._session else None)
+        yield PanelKeys()
 
     def on_mount(self) -> None:
         self.set_focus(self.home)
-        self._take(self._load())
+        self.take(self._load())
 
     # ── what it shows ──
 
     @property
-    def home(self) -> Widget | None:
-        return self.query_one(Rows)
-
-    @property
     def chosen(self) -> Row | None:
         """The option under the cursor."""
-        return self.query_one(Rows).current
+        return self.rows.current
 
-    def _take(self, loaded: Loaded) -> None:
+    def take(self, loaded: Loaded) -> None:
         self._rows = rows(loaded)
         problems = "  ".join(clean(text) for text in loaded.notices)
         if problems:
             self.notify(problems, severity="warning", markup=False, timeout=12)
+        self._advise(loaded)
         self._show(self.chosen.key if self.chosen else "")
 
+    def _advise(self, loaded: Loaded) -> None:
+        session = self._session
+        if session is None:
+            return
+        try:
+            settings = for_agent(loaded.settings, session.setup.agent)[0]
+        except UsageError:
+            settings = loaded.settings
+        self._advice = advice(session.figures, session.state, settings.context)
+        said = self.query_one("#advice", Static)
+        said.display = bool(self._advice)
+        said.update(Content("\n").join([Content(a.text) for a in self._advice]))
+        context = settings.context
+        marks = with_marks(session.figures, compression_trigger=context.compression_trigger, target=context.target)
+        self.query_one(Gauge).show(marks)
+
+    def narrowed(self) -> None:
+        self._show()
+
     def _show(self, at: str = "") -> None:
-        shown = found(self._rows, self.query_one(Input).value, self._only_changed)
-        self.query_one(Rows).show(shown, at=next((i for i, r in enumerate(shown) if r.key == at), 0))
+        shown = found(self._rows, self.words, self._only_changed)
+        self.rows.show(shown, at=next((i for i, r in enumerate(shown) if r.key == at), 0))
         words = count(len(shown), "option")
         self.query_one(Heading).show("Settings", f"{words} of {clean(str(self._file))}", words)
 
@@ -132,49 +146,51 @@ class SettingsScreen(Panel[bool]):
         return (
             (one_line(row.key), "" if own else "dim"),
             (shown_value(row.value), "strong" if own else ""),
+            (self._effect(row, row.value), "dim"),
             (shown_value(row.default), "dim"),
             (one_line(f"{place}:{row.origin.line}" if row.origin.line else place), "dim"),
         )
+
+    def _effect(self, row: Row, value: Any) -> str:
+        session = self._session
+        return effect(row.option, row.key, value, session.figures, session.view) if session else ""
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         self.query_one("#about", Static).update(self._about(event.item) if event.item else Content(""))
 
     def _about(self, row: Row) -> Content:
         facts, unit = row.option.facts, row.option.facts.unit
-        lines = [
-            Content(clean(facts.help)),
-            Content.styled(f"{row.option.allowed}{f', {unit}' if unit else ''}", MUTED),
-        ]
-        tokens = in_tokens(row.option, row.value, self._figures) if self._figures else None
-        if tokens is not None:
-            lines.append(Content.styled(f"here: {short(tokens)} tokens", MUTED))
-        if row.origin.layer != "default":
-            lines.append(Content.styled(f"set by {clean(row.origin.text)}", MUTED))
+        lines = [Content(clean(facts.help))]
+        if here := self._effect(row, row.value):
+            lines.append(Content.styled(f"here: {here}", "$text-accent"))
         if facts.effect:
             lines.append(Content.styled(clean(facts.effect), MUTED))
+        lines.append(Content.styled(f"{row.option.allowed}{f', {unit}' if unit else ''}", MUTED))
+        notes = [f"set by {clean(row.origin.text)}"] if row.origin.layer != "default" else []
+        notes += [f"an edit counts {facts.counts}"] if facts.counts != NOW else []
+        notes += ["in a project's file: trusted folders only"] if facts.trust else []
+        if notes:
+            lines.append(Content.styled("; ".join(notes), MUTED))
         return Content("\n").join(lines)
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        event.input.set_class(bool(event.value), "-filled")
-        self._show()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.set_focus(self.home)
-
     # ── what is done ──
-
-    def action_back(self) -> None:
-        if self._touched and not isinstance(self.focused, Input):
-            self.dismiss(True)
-        else:
-            super().action_back()
-
-    def action_find(self) -> None:
-        self.set_focus(self.query_one(Input))
 
     def action_changed(self) -> None:
         self._only_changed = not self._only_changed
         self._show(self.chosen.key if self.chosen else "")
+
+    def action_advised(self) -> None:
+        """To the option the first advice is about; pressed there, to the next one's."""
+        keys = [a.key for a in self._advice]
+        if not keys:
+            self.notify("Nothing to advise: this session went well so far.", markup=False)
+            return
+        at = self.chosen.key if self.chosen else ""
+        self._only_changed = False
+        self._show(keys[(keys.index(at) + 1) % len(keys)] if at in keys else keys[0])
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return bool(self._advice) if action == "advised" else True
 
     def on_rows_chosen(self, event: Rows.Chosen) -> None:
         self.action_change()
@@ -187,27 +203,14 @@ class SettingsScreen(Panel[bool]):
     async def _change(self, row: Row) -> None:
         value = following(row)
         if value is None:
-            now = "" if row.value is None else str(row.value) if isinstance(row.value, str) else literal(row.value)
-            typed = await self.app.push_screen_wait(AskText(f"{row.key}: {row.option.allowed}", now))
-            if typed is None:
+            figures = self._session.figures if self._session and row.key in MARKS else None
+            value = await self.app.push_screen_wait(ChangeScreen(row, partial(self._effect, row), figures))
+            if value is None:
                 return
-            value = parsed(typed, row.option)
-        await self._write(partial(set_value, self._file, row.key, value))
+        await self.write(partial(set_value, self._file, row.key, value))
 
     def action_reset(self) -> None:
         if (row := self.chosen) and row.origin.layer == "user":
-            self.run_worker(self._write(partial(unset_value, self._file, row.key)), group="write", exit_on_error=False)
+            self.run_worker(self.write(partial(unset_value, self._file, row.key)), group="write", exit_on_error=False)
         elif row and row.origin.layer != "default":
             self.notify(f"Set by {clean(row.origin.text)}, not by your own file.", markup=False)
-
-    async def _write(self, work: Callable[[], None]) -> None:
-        try:
-            await asyncio.to_thread(work)
-        except CtxchatError as problem:
-            self.notify(clean(str(problem)), severity="error", markup=False)
-        except OSError as problem:
-            words = clean(f"{self._file}: {problem.strerror or problem}")
-            self.notify(words, severity="error", markup=False)
-        else:
-            self._touched = True
-            self._take(await asyncio.to_thread(self._load))

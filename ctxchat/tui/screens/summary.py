@@ -14,9 +14,10 @@ from textual.widgets import Static, TextArea
 
 from ctxchat.agent.preview import Preview
 from ctxchat.core.errors import CtxchatError
+from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.panel import Heading, Panel
-from ctxchat.tui.text import clean, one_line, short
 from ctxchat.tui.widgets.blocks import spin
+from ctxchat.tui.widgets.panel_keys import PanelKeys
 
 BEAT = 1 / 8
 """Seconds between two turns of the spinner; what came meanwhile is written then."""
@@ -47,7 +48,7 @@ class SummaryScreen(Panel[str]):
     BINDINGS = [
         Binding("enter,ctrl+s", "apply", "apply", key_display="enter"),
         Binding("ctrl+j", "line", "line"),
-        Binding("escape", "leave", "leave everything as it is", priority=True),
+        Binding("escape", "leave", "change nothing", priority=True),
     ]
 
     def __init__(self, pieces: AsyncGenerator[str, None], preview: Preview) -> None:
@@ -60,7 +61,7 @@ class SummaryScreen(Panel[str]):
         yield Heading("The summary")
         yield Static(id="progress", markup=False)
         yield Draft()
-        yield self.footer()
+        yield PanelKeys()
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one(Draft))

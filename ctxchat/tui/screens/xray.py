@@ -7,18 +7,21 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.widget import Widget
-from textual.widgets import Input
 
 from ctxchat.core.figures import Figures
+from ctxchat.core.ledger import Ledger
 from ctxchat.core.sections import SECTIONS, SectionName
-from ctxchat.tui.bar import SIGNS
-from ctxchat.tui.figures_text import PARTS, count, exact, share, tilde
-from ctxchat.tui.inventory import Row, inventory
-from ctxchat.tui.screens.panel import Heading, Panel
+from ctxchat.tui.reading.alarms import alarms
+from ctxchat.tui.reading.bar import SIGNS
+from ctxchat.tui.reading.figures_text import PARTS, count, exact, share, tilde
+from ctxchat.tui.reading.inventory import Row, inventory, summed
+from ctxchat.tui.reading.text import short
+from ctxchat.tui.screens.listing import Listing
+from ctxchat.tui.screens.panel import Heading
+from ctxchat.tui.screens.undoing import undo
 from ctxchat.tui.services import ChatSession
-from ctxchat.tui.text import short
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
+from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 COLUMNS = (
@@ -37,6 +40,7 @@ COLUMNS = (
 FOREIGN = (
     "Only messages of the conversation can be changed: the system prompt, tools and memory come from their own source."
 )
+SUMMARY = "A summary stands for what was compacted. Enter goes to its compaction, where it can be undone."
 
 
 def chosen_rows(rows: Sequence[Row], by_size: bool, section: SectionName | None, words: str) -> list[Row]:
@@ -51,8 +55,21 @@ def chosen_rows(rows: Sequence[Row], by_size: bool, section: SectionName | None,
     return sorted(found, key=lambda row: (-row.tokens, row.number)) if by_size else found
 
 
-class XrayScreen(Panel[str]):
-    """Comes back with the id of the group to go to, or None."""
+def titled(by_size: bool) -> list[Column]:
+    """The columns, the one they are sorted by marked."""
+    marked = "tokens" if by_size else "#"
+    return [
+        Column(f"{c.title} ▾" if c.title == marked else c.title, c.width, c.right, c.rank, c.least) for c in COLUMNS
+    ]
+
+
+def pin_of(ledger: Ledger, group: str) -> str:
+    """The id of the change that pinned a group."""
+    return next(c.id for c in reversed(ledger.changes) if group in c.pins)
+
+
+class XrayScreen(Listing[str]):
+    """Comes back with the key of what to go to in the chat (a group's, a compaction's), or None."""
 
     BINDINGS = [
         Binding("enter", "go", "go there", key_display="enter"),
@@ -79,9 +96,9 @@ class XrayScreen(Panel[str]):
     def compose(self) -> ComposeResult:
         yield Heading("X-ray")
         yield Rows(COLUMNS, self._cells, id="items", empty="counting …")
-        yield Input(placeholder="words to find", classes="find", compact=True)
+        yield self.field("words to find")
         yield Gauge(self._figures)
-        yield self.footer()
+        yield PanelKeys()
 
     def on_mount(self) -> None:
         self.set_focus(self.home)
@@ -90,13 +107,9 @@ class XrayScreen(Panel[str]):
     # ── what it shows ──
 
     @property
-    def home(self) -> Widget | None:
-        return self.query_one("#items", Rows)
-
-    @property
     def chosen(self) -> Row | None:
         """The row under the cursor."""
-        return self.query_one("#items", Rows).current
+        return self.rows.current
 
     async def _load(self, group: str = "") -> None:
         """Read the view anew. Thousands of messages are put into words beside the event loop."""
@@ -106,11 +119,11 @@ class XrayScreen(Panel[str]):
         self._show(group)
 
     def _show(self, group: str = "", top: bool = False) -> None:
-        found = chosen_rows(self._rows, self._by_size, self._section, self.query_one(Input).value)
+        found = summed(chosen_rows(self._rows, self._by_size, self._section, self.words))
         at = next((i for i, row in enumerate(found) if group and row.group == group), 0 if top else None)
         self._signs = signs_of(self.app)
-        rows = self.query_one("#items", Rows)
-        rows.retitle(self._titled(), empty="Nothing here." if self._rows else "The window is empty.")
+        rows = self.rows
+        rows.retitle(titled(self._by_size), empty="Nothing here." if self._rows else "The window is empty.")
         rows.show(found, at=at)
         part = PARTS[self._section].label if self._section else "all"
         held = f"{tilde(self._figures)}{short(sum(row.tokens for row in found))}"
@@ -118,13 +131,6 @@ class XrayScreen(Panel[str]):
         self.query_one(Heading).show(
             f"X-ray   {count(len(found), 'row')}   {held}", f"{part}, {order}", part if self._section else ""
         )
-
-    def _titled(self) -> list[Column]:
-        sorted_by = "tokens" if self._by_size else "#"
-        return [
-            Column(f"{c.title} ▾" if c.title == sorted_by else c.title, c.width, c.right, c.rank, c.least)
-            for c in COLUMNS
-        ]
 
     def _cells(self, row: Row) -> tuple[Cell, ...]:
         used = self._figures.used
@@ -158,15 +164,8 @@ class XrayScreen(Panel[str]):
         self._section = event.name if inside else None
         self._show(top=True)
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        event.input.set_class(bool(event.value), "-filled")
+    def narrowed(self) -> None:
         self._show(top=True)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.set_focus(self.home)
-
-    def action_find(self) -> None:
-        self.set_focus(self.query_one(Input))
 
     def action_sort(self) -> None:
         self._by_size = not self._by_size
@@ -181,31 +180,48 @@ class XrayScreen(Panel[str]):
         self._show(top=True)
 
     def action_go(self) -> None:
-        if self.chosen and self.chosen.group:
-            self.dismiss(self.chosen.group)
+        row = self.chosen
+        if row is None:
+            return
+        if row.group:
+            self.dismiss(f"change:{row.change}" if row.section == "summary" else row.group)
+        else:
+            self.notify("This stands around the conversation, not in it.", markup=False)
 
     # ── changing ──
 
     def action_change(self, verb: str) -> None:
-        """Pin, drop or shrink the row under the cursor, with its group."""
+        """Pin, drop or shrink the row under the cursor, with its group. A pinned one is let go."""
         row = self.chosen
         if row is None:
             return
-        if not row.group:
-            self.notify(FOREIGN, markup=False)
+        if not row.group or row.section == "summary":
+            self.notify(SUMMARY if row.group else FOREIGN, markup=False)
             return
-        session = self._session
-        verbs = {"pin": session.pin, "drop": session.drop, "shrink": session.shrink}
-        self._start(verbs[verb](row.group), row.group)
+        changes = self._session.changes
+        if verb == "pin" and row.pinned:
+            self._start(changes.undo(pin_of(self._session.state.ledger, row.group)), row.group)
+        else:
+            verbs = {"pin": changes.pin, "drop": changes.drop, "shrink": changes.shrink}
+            self._start(verbs[verb](row.group), row.group)
 
     def action_undo(self) -> None:
-        self._start(self._session.undo(), self.chosen.group if self.chosen else "")
+        self._start(self._undone(), self.chosen.group if self.chosen else "")
 
-    def _start(self, work: Awaitable[Figures], group: str) -> None:
+    async def _undone(self) -> Figures | None:
+        """The last change taken back; where that would fill the window too far, as much of it as is wanted."""
+        done = await undo(self._session, self.app.push_screen_wait)
+        return done.figures if done else None
+
+    def _start(self, work: Awaitable[Figures | None], group: str) -> None:
         self.run_worker(self._do(work, group), group="verb", exit_on_error=False)
 
-    async def _do(self, work: Awaitable[Figures], group: str) -> None:
+    async def _do(self, work: Awaitable[Figures | None], group: str) -> None:
+        before = alarms(self._figures, self._session.view)
         figures = await self.attempt(work)
         if figures is not None:
             self.query_one(Gauge).show(figures)
             await self._load(group)
+            for what, words in alarms(figures, self._session.view).items():
+                if what not in before:
+                    self.notify(words, severity="warning", markup=False)

@@ -5,27 +5,26 @@ A panel over the composer, not a window over everything: the draft stays where i
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import get_args
 
-from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.events import Key
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from ctxchat.core.access import Verdict
 from ctxchat.core.events import ApprovalRequested
-from ctxchat.tui.text import visible
-from ctxchat.tui.widgets.answer import Answer
+from ctxchat.tui.reading.text import visible
+from ctxchat.tui.widgets.asked import Asked, Offer
 
 SHOWN_LINES = 2_000
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
-class ApprovalPanel(Widget, can_focus=True):
+class ApprovalPanel(Asked):
     """One call that waits for an answer."""
 
     BINDINGS = [
@@ -39,6 +38,7 @@ class ApprovalPanel(Widget, can_focus=True):
         Binding("pageup", "scroll_text(-8)", show=False),
         Binding("pagedown", "scroll_text(8)", show=False),
     ]
+    PLACEHOLDER = "why not, for the model; enter denies, esc goes back"
 
     class Answered(Message):
         """What the person said."""
@@ -50,68 +50,41 @@ class ApprovalPanel(Widget, can_focus=True):
             self.reason = reason
 
     def __init__(self, request: ApprovalRequested) -> None:
-        super().__init__(id="approval", classes="asked")
+        super().__init__(id="approval")
         self.request = request
-        self._done = False
 
-    def compose(self) -> ComposeResult:
+    @property
+    def offers(self) -> Sequence[Offer]:
+        rule = (("session", "s", "session", True), ("always", "a", "always", True)) if self.request.rule else ()
+        return (("once", "y", "once", False), *rule, ("deny", "n", "deny", False), ("reason", "r", "say why", True))
+
+    def body(self) -> Iterable[Widget]:
         request = self.request
         head = Content.assemble(
             ("? ", "bold $text-warning"), (_shown(request.name, 1), "bold"), "  ", _shown(request.summary, 2)
         )
         yield Static(head, markup=False, classes="question")
         if request.preview.strip():
-            with VerticalScroll(classes="preview", can_focus=False):
-                yield Static(_preview(request.preview, request.access), markup=False)
-        with Widget(classes="answers"):
-            yield Answer("once", "y", "once")
-            if request.rule:
-                yield Answer("session", "s", "session", more=True)
-                yield Answer("always", "a", "always", more=True)
-            yield Answer("deny", "n", "deny")
-            yield Answer("reason", "r", "say why", more=True)
+            preview = Static(_preview(request.preview, request.access), markup=False)
+            yield VerticalScroll(preview, classes="preview", can_focus=False)
         if request.rule:
             rule = Content.assemble(("s and a allow  ", "$text-muted"), _shown(request.rule, 1))
             yield Static(rule, markup=False, classes="rule")
 
-    def action_answer(self, verdict: str) -> None:
+    def answer(self, what: str) -> None:
         """Say it, once."""
-        if verdict in {"session", "always"} and not self.request.rule:
-            return
-        if verdict == "reason":
-            self._ask_why()
-        elif not self._done:
-            self._done = True
-            said = VERDICTS[VERDICTS.index(verdict)] if verdict in VERDICTS else "deny"
-            self.post_message(self.Answered(self.request, said))
+        if what == "reason":
+            self.ask_in_words()
+        else:
+            self.say(self.Answered(self.request, VERDICTS[VERDICTS.index(what)] if what in VERDICTS else "deny"))
+
+    def worded(self, text: str) -> None:
+        self.say(self.Answered(self.request, "deny", text))
 
     def action_scroll_text(self, lines: int) -> None:
         """Move in a long preview."""
         for box in self.query(VerticalScroll):
             box.scroll_relative(y=lines, animate=False)
-
-    def on_answer_pressed(self, event: Answer.Pressed) -> None:
-        event.stop()
-        self.action_answer(event.what)
-
-    def _ask_why(self) -> None:
-        if not self.query(Input):
-            why = Input(placeholder="why not, for the model; enter denies, esc goes back", classes="why")
-            self.mount(why)
-            why.focus()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        if not self._done:
-            self._done = True
-            self.post_message(self.Answered(self.request, "deny", event.value.strip()))
-
-    def on_key(self, event: Key) -> None:
-        if event.key == "escape" and self.query(Input):
-            event.stop()
-            event.prevent_default()
-            self.query(Input).remove()
-            self.focus()
 
 
 def _shown(text: str, lines: int) -> str:

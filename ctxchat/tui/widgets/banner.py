@@ -8,8 +8,8 @@ from textual.events import Click
 from textual.message import Message
 from textual.widgets import Static
 
-from ctxchat.tui.text import clean
-from ctxchat.tui.widgets.blocks import NoticeBlock
+from ctxchat.tui.reading.text import clean
+from ctxchat.tui.widgets.blocks import Level, NoticeBlock
 
 
 class BranchOffer(Static, can_focus=True):
@@ -38,9 +38,9 @@ class Banner(Vertical):
     def __init__(self) -> None:
         super().__init__(id="banner")
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, level: Level = "warning") -> None:
         """One more."""
-        self.mount(NoticeBlock("warning", text))
+        self.mount(NoticeBlock(level, text))
 
     def offer(self, text: str) -> None:
         """One more, with a way out: a copy of the session."""

@@ -5,6 +5,7 @@ All text is foreign: it is cleaned and enters as `Content` only. Tool calls are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import monotonic
 from typing import Literal
 
@@ -16,12 +17,15 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
+from ctxchat.core.attachments import Attached
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Group
 from ctxchat.core.record import CompactionRecord
-from ctxchat.tui.history import folded_messages
-from ctxchat.tui.text import clean, clock, one_line, short
+from ctxchat.core.words import count
+from ctxchat.tui.reading.history import folded_messages
+from ctxchat.tui.reading.text import clean, clock, one_line, short
 
+ATTACHED_SIGN = "▪"
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 Level = Literal["info", "warning", "error"]
@@ -71,13 +75,37 @@ class UserBlock(Widget):
 
     HEAD, TAIL = 60, 20
 
-    def __init__(self, text: str, at: str = "", label: str = "You") -> None:
+    def __init__(self, text: str, at: str = "", label: str = "You", *, attached: Sequence[Attached] = ()) -> None:
         super().__init__(classes="user")
         self._text, self._at, self._label = text, at, label
+        self._attached = attached
 
     def compose(self) -> ComposeResult:
         yield UserHead(self._at, self._label)
-        yield Static(Content(excerpt(clean(self._text), self.HEAD, self.TAIL)), markup=False)
+        if self._text.strip() or not self._attached:
+            yield Static(Content(excerpt(clean(self._text), self.HEAD, self.TAIL)), markup=False)
+        for each in self._attached:
+            yield AttachedLine(each)
+
+
+class AttachedLine(Line):
+    """What went along with a message: its name, its size, its tokens."""
+
+    def __init__(self, attached: Attached) -> None:
+        super().__init__()
+        self._what = Content.assemble((f"{ATTACHED_SIGN} ", "$text-accent"), one_line(attached.name, 200))
+        self._figures = Content.styled(attached_size(attached), "$text-muted")
+
+    def line(self, width: int) -> Content:
+        return spread(self._what, self._figures, width)
+
+
+def attached_size(attached: Attached) -> str:
+    """`1280×800   1.1k`, `412 lines   3.1k`."""
+    size = f"{attached.width}×{attached.height}" if attached.width else ""
+    if attached.kind == "text":
+        size = f"{attached.lines:,} line{'' if attached.lines == 1 else 's'}"
+    return "   ".join(words for words in (size, short(attached.tokens) if attached.tokens else "") if words)
 
 
 def excerpt(text: str, head: int, tail: int, widest: int = 4000) -> str:
@@ -142,20 +170,20 @@ class RetryBlock(Line):
     def __init__(self, attempt: int, after_seconds: float, cause: str) -> None:
         super().__init__(classes="notice -warning")
         self._cause = one_line(cause, 200) or "no answer"
-        self._over = False
+        self._over = ""
         self._attempt, self._until = attempt, monotonic() + after_seconds
 
     def on_mount(self) -> None:
         self.set_interval(1 / 4, self.refresh)
 
-    def over(self) -> None:
-        """The request went out again and was answered."""
-        self._over = True
+    def over(self, *, stopped: bool = False) -> None:
+        """The request went out again and was answered, or the wait was stopped."""
+        self._over = "stopped" if stopped else "tried again"
         self.refresh()
 
     def line(self, width: int) -> Content:
         if self._over:
-            return spread(Content(f"! {self._cause}"), Content("tried again"), width)
+            return spread(Content(f"! {self._cause}"), Content(self._over), width)
         left = max(0.0, self._until - monotonic())
         when = f"again in {left:.0f} s" if left >= 0.5 else "trying again"
         words = Content(f"! {self._cause}")
@@ -197,17 +225,18 @@ class CompactionMark(Widget, can_focus=True):
         if one.cell_length + at.cell_length + 4 <= width:
             fill = Content.styled("─" * (width - one.cell_length - at.cell_length - 1) + " ", "$rule")
             return one.append(fill).append(at)
+        if rule.cell_length + facts.cell_length >= width:  # whole words rather than the beginning of one
+            facts = Content.styled("  ".join(facts.plain.split("  ")[:2]), "$text")
         head = rule.append(facts).append(" ").truncate(width, ellipsis=True)
         head = head.append(Content.styled("─" * max(0, width - head.cell_length), "$rule"))
         return head.append("\n").append(Content("     ").append(verbs).truncate(width, ellipsis=True))
 
     def _figures(self, record: CompactionRecord | None) -> str:
-        count = folded_messages(self._change, record)
-        words = f"{count} message{'' if count == 1 else 's'} compacted"
+        words = f"{count(folded_messages(self._change, record), 'message')} compacted"
         if record:
             words += f"  −{short(max(0, record.before.used - record.after.used))}"
             if record.facts.found:
-                words += f"  kept {record.facts.kept} of {record.facts.found} facts"
+                words += f"  kept {record.facts.kept} of {count(record.facts.found, 'fact')}"
         return words
 
     def _verbs(self) -> list[tuple[str, str]]:

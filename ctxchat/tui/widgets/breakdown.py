@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rich.segment import Segment
 from rich.style import Style
@@ -17,23 +17,24 @@ from textual.widgets import Button, Static
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import SessionState
-from ctxchat.core.sections import SECTIONS, Section, SectionName
-from ctxchat.core.triggers import overhead
+from ctxchat.core.sections import SECTIONS, Section
 from ctxchat.core.view import View
-from ctxchat.tui.figures_text import (
+from ctxchat.tui.reading.alarms import TALK, alarms, cached_words, legend
+from ctxchat.tui.reading.figures_text import (
     PARTS,
     count,
     forecast_words,
     known,
     money,
+    off_by,
     percent,
     share,
     tilde,
     window_words,
 )
-from ctxchat.tui.fill import fill_points
-from ctxchat.tui.inventory import Row, offenders
-from ctxchat.tui.text import short
+from ctxchat.tui.reading.fill import fill_points
+from ctxchat.tui.reading.inventory import Row, offenders
+from ctxchat.tui.reading.text import short
 from ctxchat.tui.widgets.blocks import Line, spread
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
 from ctxchat.tui.widgets.sparkline import FillLine
@@ -43,23 +44,22 @@ ALWAYS = frozenset({"user", "assistant", "tool_results", "draft", "reserved", "f
 
 OFFENDERS = 4
 
-MUTED = "$foreground 60%"
+MUTED = "$text-muted"
 
 
 class PartTable(Widget):
-    """A line for each part of the window: letter, name, tokens, share of the window. One over its own budget is told with `!`."""
+    """A line for each part of the window: letter, name, tokens, share of the limit. One over its own budget is told with `!`."""
 
     COMPONENT_CLASSES = {component(name) for name in SECTIONS} | {"parts--over", "parts--quiet"}
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._figures: Figures | None = None
-        self._budgets: Mapping[str, int] = {}
         self._rows: Sequence[Section] = ()
 
-    def show(self, figures: Figures, budgets: Mapping[str, int]) -> None:
-        """Draw these; `budgets` are tokens by section name."""
-        self._figures, self._budgets = figures, budgets
+    def show(self, figures: Figures) -> None:
+        """Draw these."""
+        self._figures = figures
         rows = [s for s in figures.sections if s.tokens or s.name in ALWAYS]
         self.refresh(layout=len(rows) != len(self._rows))
         self._rows = rows
@@ -72,11 +72,11 @@ class PartTable(Widget):
         if self._figures is None or y >= len(self._rows):
             return Strip.blank(width, plain)
         row = self._rows[y]
-        over = 0 < self._budgets.get(row.name, 0) < row.tokens
-        style = self._style("parts--over" if over else "parts--quiet" if not row.tokens else "", plain)
+        style = self._style("parts--over" if row.over else "parts--quiet" if not row.tokens else "", plain)
         tokens = f"{'~' if row.estimated and row.tokens else ''}{short(row.tokens)}"
-        of_window = share(row.tokens, self._figures.window).rjust(6) if width >= 30 and known(self._figures) else ""
-        figures = f"{tokens:>8}{of_window}{'!' if over else ' '}"
+        shown = width >= 30 and known(self._figures)
+        of_limit = ("" if row.name == "reserved" else share(row.tokens, self._figures.limit)).rjust(6) if shown else ""
+        figures = f"{tokens:>8}{of_limit}{'!' if row.over else ' '}"
         name = f" {PARTS[row.name].label}"
         room = max(0, width - 3 - len(figures))
         letter = Segment(f" {signs_of(self.app)[row.name]} ", self._style(component(row.name), plain))
@@ -117,7 +117,7 @@ class Head(Line):
             if known(figures)
             else f"{sign}{short(figures.used)}"
         )
-        band = f"±{percent(figures.band)}" if figures.band else ""
+        band = f"±{off} %" if (off := off_by(figures)) else ""
         first = spread(Content.styled(head, f"bold {style}"), Content(of), width)
         second = spread(Content.styled(band, MUTED), Content.styled(window_words(figures), MUTED), width)
         return first.append("\n").append(second)
@@ -162,13 +162,14 @@ class Breakdown(VerticalScroll):
 
     def compose(self) -> ComposeResult:
         yield Head()
+        yield Static(classes="alarm", markup=False)
         yield PartTable()
         yield FillLine()
         yield Static(classes="forecast", markup=False)
         yield Offenders()
         yield Static(classes="money", markup=False)
-        yield Static(classes="alarm", markup=False)
         yield Button(Content("Free up context  F8"), classes="free-up", compact=True)
+        yield Static(classes="legend", markup=False)
 
     def show(
         self,
@@ -176,19 +177,19 @@ class Breakdown(VerticalScroll):
         view: View,
         state: SessionState,
         *,
-        budgets: Mapping[str, int] | None = None,
         free_key: str = "F8",
     ) -> None:
-        """Draw these. `budgets` are the sections' own budgets in tokens; a view is only looked into when it is a new one."""
+        """Draw these. A view is only looked into when it is a new one, or something is amiss with it."""
         self.query_one(Head).show(figures)
-        self.query_one(PartTable).show(figures, budgets or {})
+        self.query_one(PartTable).show(figures)
         points = fill_points(state)
         line = self.query_one(FillLine)
         line.display = len(points) > 1
         line.show(points, figures.limit, figures.trigger_tokens)
         self._say("forecast", forecast_words(figures))
         self._say("money", _money(figures))
-        self._say("alarm", _alarm(figures, view))
+        self._say("alarm", "\n".join(f"! {text}" for text in alarms(figures, view).values()))
+        self._say("legend", "\n".join(legend(figures)))
         if self._view is not view:
             self.query_one(Offenders).show(offenders(view, figures, OFFENDERS, TALK))
             self._view = view
@@ -204,38 +205,11 @@ class Breakdown(VerticalScroll):
         self.post_message(self.FreeUpPressed())
 
 
-FIXED: tuple[SectionName, ...] = ("system", "tools", "memory", "injected")
-"""Parts that no compaction can make smaller."""
-
-TALK: tuple[SectionName, ...] = tuple(name for name in SECTIONS if name not in FIXED)
-
-
 def _due(figures: Figures) -> bool:
     return known(figures) and figures.used >= figures.trigger_tokens
 
 
 def _money(figures: Figures) -> str:
-    words = [f"cost {money(figures.cost_usd)}"]
-    if figures.cached and figures.used:
-        words.append(f"cached {share(min(figures.cached, figures.used), figures.used)}")
-    passes = [count(figures.compactions, "compaction")] if figures.compactions else []
-    return "\n".join(["   ".join(words), *passes])
-
-
-def _alarm(figures: Figures, view: View) -> str:
-    """Names what fills the window where compaction cannot help."""
-    held = overhead(figures)
-    if not known(figures) or held < figures.trigger_tokens:
-        return ""
-    biggest = ", ".join(f"{_named(row)} {short(row.tokens)}" for row in offenders(view, figures, 3, FIXED))
-    return (
-        f"! System, tools and memory alone hold {short(held)} of {short(figures.limit)}: compaction cannot help. "
-        f"Biggest: {biggest}."
-    )
-
-
-def _named(row: Row) -> str:
-    """A part of the overhead by name: a tool's, a file's, the system prompt."""
-    if row.section == "tools":
-        return row.what.split(":")[0]
-    return "system prompt" if row.section == "system" else row.source
+    words = [f"cost {money(figures.cost_usd)}", cached_words(figures)]
+    passes = count(figures.compactions, "compaction") if figures.compactions else ""
+    return "\n".join(filter(None, [*words, passes]))

@@ -11,8 +11,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ctxchat.tui.flight import REFUSED, Moment, column, fitting
-from ctxchat.tui.text import short
+from ctxchat.tui.reading.flight import REFUSED, Moment, column, fitting
+from ctxchat.tui.reading.text import short
 
 AXIS = 7
 """Cells at the left for the scale; none where it is narrow."""

@@ -12,8 +12,9 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from ctxchat.tools.naming import mention
 from ctxchat.tui.commands import COMMANDS
-from ctxchat.tui.text import one_line
+from ctxchat.tui.reading.text import one_line
 
 MOST = 8
 TALLEST = 8
@@ -69,7 +70,7 @@ def file_choices(typed: str, files: Sequence[str], most: int = MOST) -> list[Cho
         best = [
             f for _, f in sorted(((s, f) for s, f in scored if s > 0), key=lambda r: (-r[0], len(r[1]), r[1]))[:most]
         ]
-    return [Choice(f"@{f} ", one_line(f, 120)) for f in best]
+    return [Choice(f"{mention(f)} ", one_line(f, 120)) for f in best]
 
 
 class CompletionList(OptionList, can_focus=False):

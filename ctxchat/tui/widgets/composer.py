@@ -1,27 +1,34 @@
-"""Where a message is written: the editor, what is attached to it, what waits in the queue, and what it would do to the gauge.
+"""Where a message is written: the editor, what goes along with it, what waits in the queue, and what it would do to the gauge.
 
 A draft is never lost: not by a resize, another session, an approval or a command that is refused.
 """
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
-import msgspec
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.content import Content
-from textual.events import Click
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from ctxchat.core.figures import Figures
+from ctxchat.core.messages import Image, Part
+from ctxchat.tools.naming import LONGEST_TEXT, Named, file_name, look_all
 from ctxchat.tui.commands import Keys
-from ctxchat.tui.input_history import InputHistory
-from ctxchat.tui.outside_editor import edited
-from ctxchat.tui.text import clean, one_line, short
+from ctxchat.tui.reading.figures_text import draft_words
+from ctxchat.tui.reading.text import clean
+from ctxchat.tui.services import Attachments
+from ctxchat.tui.unsent.draft import Draft, Paste, Picture
+from ctxchat.tui.unsent.drafts import REST
+from ctxchat.tui.unsent.input_history import InputHistory
+from ctxchat.tui.unsent.outside_editor import edited
+from ctxchat.tui.widgets.chips import AttachedBox, Chip, Queued
 from ctxchat.tui.widgets.completion import CompletionList
 from ctxchat.tui.widgets.prompt import Prompt
 
@@ -29,73 +36,31 @@ DEBOUNCE = 0.1
 WORTH_SAYING = 0.02
 """Share of the limit from which a draft gets a line of its own."""
 
-
-class Attached(msgspec.Struct, frozen=True):
-    """A huge paste, kept out of the editor and sent whole with the message."""
-
-    number: int
-    text: str
-
-    @property
-    def label(self) -> str:
-        """`paste 1   412 lines   18.3 KB`."""
-        size = len(self.text.encode("utf-8", "replace"))
-        count = self.text.count("\n") + 1
-        return f"paste {self.number}   {count:,} line{'' if count == 1 else 's'}   {size / 1024:.1f} KB"
-
-    @property
-    def block(self) -> str:
-        """As it stands in the message."""
-        fence = "```"
-        while fence in self.text:
-            fence += "`"
-        return f"{fence}paste-{self.number}.txt\n{self.text.rstrip()}\n{fence}"
-
-
-class Chip(Static, can_focus=True):
-    """Something that goes with the message, or waits; delete or a click on × takes it away, Enter opens it in the editor."""
-
-    BINDINGS = [Binding("delete,backspace,x", "drop", "Remove"), Binding("enter,e", "edit", "Edit")]
-
-    class Chosen(Message):
-        """Remove it, or take it into the editor."""
-
-        def __init__(self, chip: Chip, edit: bool) -> None:
-            super().__init__()
-            self.chip, self.edit = chip, edit
-
-    def __init__(self, sign: str, label: str, value: object) -> None:
-        words = Content.assemble((f"{sign} ", "$text-accent"), one_line(label, 200), ("  ×", "$text-muted"))
-        super().__init__(words, markup=False, classes="chip")
-        self.value = value
-
-    def action_drop(self) -> None:
-        self.post_message(self.Chosen(self, edit=False))
-
-    def action_edit(self) -> None:
-        self.post_message(self.Chosen(self, edit=True))
-
-    def on_click(self, event: Click) -> None:
-        event.stop()
-        self.post_message(self.Chosen(self, edit=event.x < self.size.width - 3))
+OFFER = "tab, then f: send the paste as a file"
+UNSEEN = "This model is shown no images: their names go instead."
 
 
 class Composer(Widget):
-    """Writes, attaches, queues. Says `Submitted`, `Changed` and `Unqueued`; is told figures and the queue."""
+    """Writes, attaches, queues. Says `Submitted`, `Changed` and `Unqueued`; is told figures, the queue and whose attachments
+    these are."""
 
     class Submitted(Message):
-        """Send this (attachments are in it). The screen calls `sent` when it took it."""
+        """Send this. The app calls `sent` when it took it."""
 
-        def __init__(self, text: str) -> None:
+        def __init__(self, draft: Draft) -> None:
             super().__init__()
-            self.text = text
+            self.draft = draft
+
+        @property
+        def text(self) -> str:
+            """The words of it."""
+            return self.draft.text
 
     class Changed(Message):
         """The draft is another one, some 100 ms ago."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+    class Rested(Message):
+        """Nobody has changed the draft for a moment."""
 
     class Unqueued(Message):
         """A queued message was taken back (by its place)."""
@@ -108,43 +73,68 @@ class Composer(Widget):
         super().__init__(id="composer")
         self._completion = CompletionList()
         self.prompt = Prompt(keys, history, self._completion)
-        self._attached: list[Attached] = []
-        self._count = 0
-        self._queued: tuple[str, ...] = ()
+        self.attached, self.queued = AttachedBox(), Queued()
+        self.workspace = Path()
+        self._attachments: Attachments | None = None
+        self._figures: Figures | None = None
         self._timer: Timer | None = None
+        self._rest: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield self._completion
-        yield Widget(id="queued")
+        yield self.queued
         with Widget(id="frame"):
-            yield Widget(id="attached")
+            yield self.attached
             yield self.prompt
         yield Static(id="draft-line", markup=False)
+
+    def belongs_to(self, attachments: Attachments) -> None:
+        """What goes along goes to this session, and is weighed by its model."""
+        self._attachments = attachments
+        self.attached.weigh = attachments.weigh
+        self.attached.redraw()
 
     # ── the draft ──
 
     @property
     def draft(self) -> str:
-        """The message as it would be sent, attachments in it."""
-        return "\n\n".join([t for t in (self.prompt.text.strip(), *(a.block for a in self._attached)) if t])
+        """The words of the message."""
+        return self.prompt.text.strip()
+
+    @property
+    def whole(self) -> Draft:
+        """The message as it would be sent."""
+        return Draft(self.draft, self.attached.along)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What would go along, for the gauge."""
+        return self.attached.parts
 
     def set_draft(self, text: str) -> None:
         """Another text in the editor; attachments stay."""
         self.prompt.put(text)
         self.prompt.focus()
 
-    def sent(self) -> None:
+    def put_back(self, draft: Draft) -> None:
+        """A message that is not to go out after all: before what is being written."""
+        words = [text for text in (draft.text, self.prompt.text) if text.strip()]
+        self.prompt.put("\n\n".join(words))
+        if draft.along:
+            self.attached.add(*draft.along)
+
+    def sent(self, *, keep_attached: bool = False) -> None:
         """The draft is on its way: remember it, and start anew."""
         self.prompt.input_history.add(self.prompt.text)
         self.prompt.clear()
-        self._attached = []
-        self._show_attached()
+        if not keep_attached:
+            self.attached.clear()
         self._changed()
 
     def on_prompt_sent(self, event: Prompt.Sent) -> None:
         event.stop()
-        if self.draft.strip():
-            self.post_message(self.Submitted(self.draft))
+        if not self.whole.empty:
+            self.post_message(self.Submitted(self.whole))
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
@@ -155,71 +145,102 @@ class Composer(Widget):
         event.stop()
         self.prompt.take(event.choice)
 
+    def on_attached_box_changed(self, event: AttachedBox.Changed) -> None:
+        event.stop()
+        self._changed()
+
     def _changed(self) -> None:
         if self._timer is None:
             self._timer = self.set_timer(DEBOUNCE, self._tell)
 
     def _tell(self) -> None:
         self._timer = None
-        self.post_message(self.Changed(self.draft))
+        if "@" in self.prompt.text or self.attached.named:
+            self.run_worker(self._look(self.prompt.text), group="mentions", exclusive=True, exit_on_error=False)
+        self.post_message(self.Changed())
+        if self._rest:
+            self._rest.stop()
+        self._rest = self.set_timer(REST, lambda: self.post_message(self.Rested()))
+
+    async def _look(self, text: str) -> None:
+        """At the files it mentions, off the event loop. One whose name is still being typed is no news."""
+        limit = self._figures.limit if self._figures else LONGEST_TEXT
+        found = await to_thread(look_all, text, self.workspace, min(LONGEST_TEXT, max(2_000, limit)))
+        typing = self.prompt.typed_file
+        self.attached.mention([each for each in found if each.kind != "nothing" or each.name != typing])
 
     def weigh(self, figures: Figures) -> None:
         """Say what this message would do to the gauge, where it matters."""
-        self.query_one("#draft-line", Static).update(Content(draft_line(figures)))
-        self.set_class(bool(draft_line(figures)), "-weighs")
+        self._figures = figures
+        self.attached.redraw()
+        blind = self._attachments is not None and not self._attachments.seen
+        unseen = UNSEEN if blind and any(isinstance(part, Image) for part in self.parts) else ""
+        whole = any(isinstance(each, Paste) and not each.as_file for each in self.attached.along)
+        offer = OFFER if whole and figures.used > figures.limit else ""
+        words = "\n".join(filter(None, (unseen, draft_line(figures), offer)))
+        self.query_one("#draft-line", Static).update(Content(words))
+        self.set_class(bool(words), "-weighs")
 
-    # ── attachments ──
+    # ── what goes along ──
 
     def on_prompt_huge_paste(self, event: Prompt.HugePaste) -> None:
         event.stop()
-        self._count += 1
-        self._attached.append(Attached(self._count, event.text))
-        self._show_attached()
-        self._changed()
+        self.attached.add(Paste(0, event.text))
 
-    def _show_attached(self) -> None:
-        box = self.query_one("#attached")
-        box.remove_children()
-        box.mount(*[Chip("attached", a.label, a) for a in self._attached])
-        self.set_class(bool(self._attached), "-attached")
-
-    def on_chip_chosen(self, event: Chip.Chosen) -> None:
+    def on_prompt_images_pasted(self, event: Prompt.ImagesPasted) -> None:
         event.stop()
-        value = event.chip.value
-        if isinstance(value, Attached):
-            self._attached = [a for a in self._attached if a is not value]
-            if event.edit:
-                self.prompt.insert(value.text)
-            self._show_attached()
-            self._changed()
-        elif isinstance(value, int):
-            self._unqueue(value, event.edit)
+        self.run_worker(partial(self._attach_images, event), group="images", exit_on_error=False)
+
+    async def _attach_images(self, event: Prompt.ImagesPasted) -> None:
+        """All of them, or the paste as the text it is, and why."""
+        found = await to_thread(event.load, self.workspace)
+        if all(each.kind == "image" for each in found):
+            self.attach(*found)
+            return
+        self.prompt.replace(event.text, *self.prompt.selection, maintain_selection_offset=False)
+        for each in found:
+            if each.kind == "nothing" and each.why.startswith("not sent"):
+                self.app.notify(f"{each.name}: {each.why}.", severity="warning", markup=False)
+
+    def attach(self, *images: Named) -> None:
+        """Images that go with the message."""
+        self.attached.add(*(Picture(file_name(i.name), i.data, i.width, i.height) for i in images if i.kind == "image"))
+
+    def on_attached_box_to_text(self, event: AttachedBox.ToText) -> None:
+        event.stop()
+        self.prompt.insert(event.text)
         self.prompt.focus()
+
+    def focus_attached(self) -> bool:
+        """From the editor to what goes along; False where there is nothing, or the focus is elsewhere."""
+        if not (self.prompt.has_focus and self.attached.along):
+            return False
+        self.attached.query(Chip).first().focus()
+        return True
 
     # ── the queue ──
 
-    def show_queue(self, queued: Sequence[str]) -> None:
+    def show_queue(self, queued: Sequence[Draft]) -> None:
         """Messages that go out when the turn is over, in this order."""
-        self._queued = tuple(queued)
-        box = self.query_one("#queued")
-        box.remove_children()
-        box.mount(*[Chip("queued", clean(text[:400]), place) for place, text in enumerate(self._queued)])
-        self.set_class(bool(self._queued), "-queued")
+        self.queued.show(queued)
 
     def on_prompt_fetch_back(self, event: Prompt.FetchBack) -> None:
         event.stop()
-        if self._queued:
-            self._unqueue(len(self._queued) - 1, edit=True)
+        if self.queued.drafts:
+            self._unqueue(len(self.queued.drafts) - 1, edit=True)
         else:
             self.prompt.recall_older()
 
+    def on_queued_taken(self, event: Queued.Taken) -> None:
+        event.stop()
+        self._unqueue(event.place, event.edit)
+        self.prompt.focus()
+
     def _unqueue(self, place: int, edit: bool) -> None:
-        if place >= len(self._queued):
-            return
-        if edit:
-            draft = self.prompt.text
-            self.prompt.put(self._queued[place] + (f"\n\n{draft}" if draft.strip() else ""))
-        self.post_message(self.Unqueued(place))
+        if place < len(self.queued.drafts):
+            if edit:
+                self.put_back(self.queued.drafts[place])
+            self.post_message(self.Unqueued(place))
 
     def edit_outside(self, command: str) -> None:
         """The draft in the person's own editor. Raises CtxchatError where that cannot be."""
@@ -232,12 +253,5 @@ class Composer(Widget):
 def draft_line(figures: Figures) -> str:
     """`this message +18k → 92 %, compaction would start`; empty where it hardly matters."""
     draft = figures.tokens("draft")
-    after = figures.used
-    crosses = after - draft < figures.trigger_tokens <= after
-    over = after > figures.limit
-    if not draft or not (crosses or over or draft >= figures.limit * WORTH_SAYING):
-        return ""
-    words = f"this message +{short(draft)} → {round(figures.pressure * 100)} %"
-    if over:
-        return f"{words}, over the limit by {short(after - figures.limit)}"
-    return f"{words}, compaction would start" if crosses else words
+    crosses = figures.used - draft < figures.trigger_tokens <= figures.used
+    return draft_words(figures) if crosses or figures.over or draft >= figures.limit * WORTH_SAYING else ""

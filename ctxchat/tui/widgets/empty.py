@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
+from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Click
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ctxchat.tui.text import one_line
+from ctxchat.tui.reading.text import one_line
 
 
 class Example(Static, can_focus=True):
@@ -51,7 +52,7 @@ class EmptyChat(Widget):
             Content.assemble("Ask about the files in ", (folder, "bold"), ", or have them changed and commands run."),
             markup=False,
         )
-        yield Widget(id="examples")
+        yield Vertical(id="examples")
         gauge = (
             "The bar below is the context window: letters are what fills it, ╎ and ╷ where compaction ends and starts."
         )

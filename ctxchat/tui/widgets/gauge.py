@@ -17,8 +17,8 @@ from textual.widget import Widget
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import SECTIONS, SectionName
-from ctxchat.tui.bar import SIGNS, Cell, TickName, layout_bar
-from ctxchat.tui.figures_text import gauge_words, known, part_words, sentence
+from ctxchat.tui.reading.bar import SIGNS, Cell, layout_bar
+from ctxchat.tui.reading.figures_text import gauge_words, known, part_words, sentence
 
 GAUGE_COLOURS: dict[str, str] = {
     "gauge-system": "#5d6b89",
@@ -36,6 +36,7 @@ GAUGE_COLOURS: dict[str, str] = {
     "gauge-ghost": "#3b4252",
     "gauge-target": "auto 90%",
     "gauge-trigger": "auto 90%",
+    "gauge-learned": "auto 90%",
     **{f"gauge-ink-{name.replace('_', '-')}": "auto 62%" for name in SECTIONS},
     **{f"gauge-sign-{name.replace('_', '-')}": str(ord(sign)) for name, sign in SIGNS.items()},
     "gauge-ink-reserved": "#7d8292",
@@ -43,7 +44,7 @@ GAUGE_COLOURS: dict[str, str] = {
 }
 """Theme variables of the gauge and what they are where a theme does not say, for `App.get_theme_variable_defaults`.
 
-The colour of each part, the ink on it and its sign (as the number of its character), the two ticks, and the colour of what a
+The colour of each part, the ink on it and its sign (as the number of its character), the ticks, and the colour of what a
 prepared compaction would free.
 """
 
@@ -68,7 +69,9 @@ def words_beside(figures: Figures, width: int) -> str:
 
     As wide as it would be with a full window, so that the bar does not jump while figures grow.
     """
-    full = msgspec.structs.replace(figures, used=figures.limit, pressure=1.0, estimated=True)
+    full = msgspec.structs.replace(
+        figures, used=figures.limit, pressure=1.0, estimated=True, band=max(figures.band, 0.1)
+    )
     texts, widest = gauge_words(figures), [cell_len(t) for t in gauge_words(full)]
     level = next((i for i, columns in enumerate(widest) if columns <= width * 3 // 10), len(texts) - 1)
     text = texts[level].rjust(widest[level])
@@ -82,7 +85,9 @@ class Gauge(Widget):
         "gauge--target",
         "gauge--trigger",
         "gauge--ghost",
+        "gauge--learned",
         "gauge--over",
+        "gauge--warn",
         "gauge--words",
     }
 
@@ -134,23 +139,24 @@ class Gauge(Widget):
         return Strip(segments).adjust_cell_length(width, plain)
 
     def _bar(self, plain: Style) -> Iterator[Segment]:
-        for (section, tick, ghost, over), run in groupby(self._cells, lambda c: (c.section, c.tick, c.ghost, c.over)):
-            chars = "".join(cell.char for cell in run)
+        for cell, run in groupby(self._cells, lambda c: msgspec.structs.replace(c, char="")):
+            chars = "".join(each.char for each in run)
             if self.app.no_color:
-                yield Segment(chars, plain + Style(reverse=over))
+                yield Segment(chars, plain + Style(reverse=cell.over, bold=cell.warn))
             else:
-                yield Segment(chars, self._colours(section, tick, ghost, over))
+                yield Segment(chars, self._colours(cell, plain))
 
-    def _colours(self, section: SectionName, tick: TickName, ghost: bool, over: bool) -> Style:
+    def _colours(self, cell: Cell, plain: Style) -> Style:
         """Colours of a run of cells. What a prepared compaction would free keeps its hue in the letters only."""
-        style = self.get_component_rich_style("gauge--over" if over else component(section))
-        if ghost:
+        named = "gauge--over" if cell.over else "gauge--warn" if cell.warn else component(cell.section)
+        style = plain if cell.beyond else self.get_component_rich_style(named)
+        if cell.ghost:
             style = Style(color=style.bgcolor, bgcolor=self.get_component_rich_style("gauge--ghost").bgcolor)
-        return style + Style(color=self.get_component_rich_style(f"gauge--{tick}").color) if tick else style
+        return style + Style(color=self.get_component_rich_style(f"gauge--{cell.tick}").color) if cell.tick else style
 
     def section_at(self, x: int) -> SectionName | None:
-        """The part under a column of the bar, None beside it."""
-        return self._cells[x].section if 0 <= x < len(self._cells) else None
+        """The part under a column of the bar, None beside it and beyond the window."""
+        return self._cells[x].section if 0 <= x < len(self._cells) and not self._cells[x].beyond else None
 
     def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from textual.content import Content
 
-from ctxchat.tui.text import one_line
+from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.widgets.blocks import Line, spread
 
 
@@ -17,6 +17,7 @@ class Heading(msgspec.Struct, frozen=True):
     mode: str = ""
     sandboxed: bool = True
     read_only: bool = False
+    agent: str = ""
 
 
 def model_words(name: str, room: int) -> str:
@@ -40,21 +41,23 @@ class Header(Line):
 
     def show(self, heading: Heading) -> None:
         """From now on."""
-        self._heading = heading
-        self.refresh()
+        if heading != self._heading:
+            self._heading = heading
+            self.refresh()
 
     def line(self, width: int) -> Content:
         heading = self._heading
         model = model_words(heading.model, max(8, width // 3))
         mode = "read-only session" if heading.read_only else heading.mode
         sandbox = "sandboxed" if heading.sandboxed else "not sandboxed"
-        words: list[tuple[str, str]] = [(model, "$text"), (mode, "$text-muted")]
+        agent = one_line(heading.agent, 20) if width >= 50 else ""
+        words: list[tuple[str, str]] = [(agent, "$text-accent"), (model, "$text"), (mode, "$text-muted")]
         if width >= 70:
             words.append((sandbox, "$text-muted" if heading.sandboxed else "$text-warning"))
         elif not heading.sandboxed and width >= 44:
             words.append(("no sandbox", "$text-warning"))
         if width < 34:
-            words = words[1:]
+            words = words[2:]
         right = Content("   " if width >= 70 else "  ").join([Content.styled(w, s) for w, s in words if w])
         left = Content.styled("ctxchat", "bold $accent")
         if heading.title and width >= 56:

@@ -19,7 +19,6 @@ IDLE_KEYS = (
     ("palette", "all commands"),
 )
 BUSY_KEYS = (("interrupt", "stop"), ("send", "queue"), *IDLE_KEYS[2:])
-APPROVAL_KEYS = (("=y", "once"), ("=s", "this session"), ("=a", "always"), ("=n", "deny"), ("=tab", "to the question"))
 
 
 class KeyLine(Line):
@@ -29,6 +28,11 @@ class KeyLine(Line):
         super().__init__(id="keys")
         self._keys = keys
         self._wanted: Sequence[tuple[str, str]] = ()
+
+    def use_keys(self, keys: Keys) -> None:
+        """These from now on."""
+        self._keys = keys
+        self.refresh()
 
     def show(self, wanted: Sequence[tuple[str, str]]) -> None:
         """Pairs of an action of the key table (or a plain key after `=`) and a word or two."""

@@ -6,19 +6,24 @@ Knows text and keys only; what is sent, queued or measured is `composer`'s.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from textual.events import Key, Paste
 from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import TextArea
 
+from ctxchat.tools.naming import Named, look, pasted_data, pasted_images
 from ctxchat.tui.commands import Keys
-from ctxchat.tui.input_history import InputHistory
-from ctxchat.tui.text import clean
+from ctxchat.tui.reading.text import clean
+from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.completion import Choice, CompletionList, Wanted, command_choices, file_choices, wanted
 
 HUGE = 8_192
 """Characters from which a paste becomes an attachment instead of text in the editor."""
+
+INVITATIONS = ("Ask, or type / for commands and @ for files", "Ask, or type / or @ for more", "Ask, or type /", "Ask")
+"""What an empty editor says, the longest first."""
 
 
 class Prompt(TextArea):
@@ -33,6 +38,17 @@ class Prompt(TextArea):
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
+
+    class ImagesPasted(Message):
+        """The paste is an image, or nothing but paths to images, as when files are dropped on the terminal."""
+
+        def __init__(self, text: str, paths: Sequence[str], image: Named | None) -> None:
+            super().__init__()
+            self.text, self._paths, self._image = text, paths, image
+
+        def load(self, workspace: Path) -> list[Named]:
+            """The images. Reads files."""
+            return [self._image] if self._image else [look(path, workspace) for path in self._paths]
 
     class Scrolled(Message):
         """The conversation is to move by so many pages."""
@@ -50,20 +66,29 @@ class Prompt(TextArea):
             soft_wrap=True,
             compact=True,
             highlight_cursor_line=False,
-            placeholder="Ask, or type / for commands and @ for files",
+            placeholder=INVITATIONS[0],
         )
         self.cursor_blink = False  # calmer, and an idle screen costs nothing
+        self.use_keys(keys)
+        self._completion = completion
+        self._wanted: Wanted | None = None
+        self._recalled = ""
+        self.input_history = history
+        self.files: Sequence[str] = ()
+
+    def use_keys(self, keys: Keys) -> None:
+        """These from now on."""
         self._send_keys = set(keys.get("send", ("enter",)))
         self._line_keys = set(keys.get("newline", ("ctrl+j", "shift+enter"))) | {"shift+\r"}
         self._scroll_keys = {
             **dict.fromkeys(keys.get("scroll_up", ("pageup",)), -1),
             **dict.fromkeys(keys.get("scroll_down", ("pagedown",)), 1),
         }
-        self._completion = completion
-        self._wanted: Wanted | None = None
-        self._recalled = ""
-        self.input_history = history
-        self.files: Sequence[str] = ()
+
+    def on_resize(self) -> None:
+        """The invitation that fits on one line, as an empty editor has."""
+        width = self.content_size.width
+        self.placeholder = next((words for words in INVITATIONS if len(words) < width), INVITATIONS[-1])
 
     def render_line(self, y: int) -> Strip:
         """As Textual's, which cannot break the placeholder where there is no column for it."""
@@ -75,6 +100,18 @@ class Prompt(TextArea):
         if self._completing(event.key) or self._own(event.key):
             event.prevent_default()
             event.stop()
+
+    def write(self, event: Key) -> bool:
+        """A key that came before the focus: letters, Enter, a new line, a letter taken back. False for any other."""
+        if event.key in self._send_keys | self._line_keys:
+            return self._own(event.key)
+        if event.key == "backspace":
+            self.action_delete_left()
+        elif event.is_printable and event.character:
+            self.insert(event.character)
+        else:
+            return False
+        return True
 
     def _completing(self, key: str) -> bool:
         if not self._completion.is_open:
@@ -158,6 +195,11 @@ class Prompt(TextArea):
         else:
             self._completion.offer(file_choices(found.typed, self.files))
 
+    @property
+    def typed_file(self) -> str:
+        """The name of a file that is being typed, empty for none."""
+        return self._wanted.typed if self._wanted and self._wanted.kind == "file" else ""
+
     def take(self, choice: Choice | None) -> None:
         """Put a choice in the place of the word at the cursor."""
         if choice and self._wanted:
@@ -171,7 +213,11 @@ class Prompt(TextArea):
         text = clean(event.text.replace("\r\n", "\n").replace("\r", "\n"))
         event.prevent_default()
         event.stop()
-        if len(text) >= HUGE:
+        image = pasted_data(text)
+        paths = [] if image else pasted_images(text)
+        if image or paths:
+            self.post_message(self.ImagesPasted(text, paths, image))
+        elif len(text) >= HUGE:
             self.post_message(self.HugePaste(text))
         elif text:
             self.replace(text, *self.selection, maintain_selection_offset=False)

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 
 from textual.widget import Widget
 
+from ctxchat.core.attachments import attached, spoken
 from ctxchat.core.events import ToolFinished, ToolStatus
 from ctxchat.core.messages import Group, Message
-from ctxchat.tui.history import Shown
-from ctxchat.tui.tool_words import decoded
+from ctxchat.tui.reading.history import Shown
+from ctxchat.tui.reading.tool_words import decoded
 from ctxchat.tui.widgets.blocks import CompactionMark, QuoteBlock, UserBlock
 from ctxchat.tui.widgets.reply import ReplyBlock, ThinkingBlock
 from ctxchat.tui.widgets.tool_block import ToolBlock
 
-Tokens = Mapping[int, int]
-"""Tokens of the messages in the view, by their place in the record."""
+Tokens = Mapping[int | tuple[int, int], int]
+"""Tokens of the messages in the view, by their place in the record; of their parts, by that and their place in the message."""
 
 
 def widgets_for(shown: Shown, tokens: Tokens) -> list[Widget]:
@@ -26,7 +27,9 @@ def widgets_for(shown: Shown, tokens: Tokens) -> list[Widget]:
     if group is None:
         return []
     if group.kind == "user":
-        return [UserBlock(group.first.text, group.first.at)]
+        message = group.first
+        weights = [tokens.get((message.seq, place), 0) for place in range(len(message.content))]
+        return [UserBlock(spoken(message), message.at, attached=attached(message.content, weights))]
     if group.kind in {"reply", "round"}:
         return _round(group, tokens)
     return [QuoteBlock(group)]

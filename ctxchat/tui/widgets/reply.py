@@ -15,7 +15,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ctxchat.tui.text import clean, short
+from ctxchat.tui.reading.text import clean, short
 from ctxchat.tui.widgets.blocks import excerpt, spread
 from ctxchat.tui.widgets.fold import Fold
 
@@ -113,10 +113,17 @@ def parser() -> MarkdownIt:
 
 
 class Interrupted(Static):
-    """Marks a reply that was cut off."""
+    """Marks a reply that was cut off, and where it is the last says how to go on."""
+
+    WORDS = Content("◌ interrupted, kept as it was")
+    OFFER = WORDS.append("   ").append(Content.styled("/continue", "$text-accent")).append(" goes on from here")
 
     def __init__(self) -> None:
-        super().__init__(Content("◌ interrupted, kept as it was"), markup=False, classes="interrupted")
+        super().__init__(self.WORDS, markup=False, classes="interrupted")
+
+    def offer(self, last: bool) -> None:
+        """It is the end of the conversation, or not any more."""
+        self.update(self.OFFER if last else self.WORDS)
 
 
 class FrozenMarkdown(Static):

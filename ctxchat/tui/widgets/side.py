@@ -55,12 +55,14 @@ class Side(Vertical):
     def toggle(self) -> None:
         """Open or close it from now on."""
         self._wanted = not self.shown
+        self.call_next(self.lay_out, self._width)
 
     def close(self) -> bool:
         """As wide as it likes again; True when it lay over the chat."""
         over = self.over
         if over:
             self._wanted = None
+            self.call_next(self.lay_out, self._width)
         return over
 
     def show_figures(self, figures: Figures, session: ChatSession) -> None:

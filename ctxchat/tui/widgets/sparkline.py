@@ -9,7 +9,7 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ctxchat.tui.fill import MARK, Point, bar, squeezed
+from ctxchat.tui.reading.fill import MARK, Point, bar, squeezed
 
 
 class FillLine(Widget):

@@ -6,11 +6,12 @@ from time import monotonic
 
 from textual.content import Content
 
-from ctxchat.core.events import ToolFinished
-from ctxchat.tui.text import clean, elapsed, one_line, short
-from ctxchat.tui.tool_words import SIGNS, key_argument, lines_of, outcome
+from ctxchat.core.events import Delegated, ToolFinished
+from ctxchat.tui.reading.text import clean, elapsed, one_line, short
+from ctxchat.tui.reading.tool_words import SIGNS, key_argument, lines_of, outcome
 from ctxchat.tui.widgets.blocks import excerpt, spin, spread
-from ctxchat.tui.widgets.fold import Fold
+from ctxchat.tui.widgets.fold import Fold, FoldHead
+from ctxchat.tui.widgets.sub_gauge import SubGauge
 
 OUTCOME_AT = 34
 """The column where outcomes begin when the call itself is shorter, so that they stand under each other."""
@@ -44,6 +45,13 @@ class ToolBlock(Fold):
         """More output of a call at work."""
         self._progress = (self._progress + text)[-KEPT:]
         self.redraw_body()
+
+    async def delegated(self, figures: Delegated) -> None:
+        """The gauge of the sub-agent that works for this call."""
+        for gauge in self.query(SubGauge):
+            gauge.show(figures)
+            return
+        await self.mount(SubGauge(figures), after=self.query_one(FoldHead))
 
     def finish(self, result: ToolFinished) -> None:
         """The call is over."""

@@ -5,6 +5,7 @@ Stays at its end while text arrives, unless the reader has scrolled away. Knows 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
@@ -15,7 +16,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ctxchat.tui.history import Shown
+from ctxchat.tui.reading.history import Shown
 from ctxchat.tui.widgets.blocks import CompactionMark
 from ctxchat.tui.widgets.fold import Fold
 from ctxchat.tui.widgets.record_blocks import Tokens, widgets_for
@@ -75,6 +76,7 @@ class Transcript(VerticalScroll):
         self._tokens: Tokens = {}
         self._moving = False
         self._unfolded = False
+        self._placing = asyncio.Lock()  # the window is made anew by one at a time
 
     def compose(self) -> ComposeResult:
         yield More(older=True)
@@ -126,6 +128,22 @@ class Transcript(VerticalScroll):
             await self._trim()
         self._say()
 
+    async def weigh(self, tokens: Tokens) -> None:
+        """Draw anew with what everything costs, where that was not known; what is being read stays where it is."""
+        async with self._placing:
+            if tokens and not self._tokens and self.items:
+                await self._weigh(tokens)
+
+    async def _weigh(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        reading, y = not self._at_end, self.scroll_y
+        gone_to = next((key for key, ws in self._blocks.items() if any(w.has_class("-found") for w in ws)), "")
+        await self._window(self._start, self._stop, keep_live=True)
+        if gone_to:
+            await self._go_to(gone_to)
+        elif reading:
+            self.scroll_to(y=y, animate=False)
+
     async def _redo(self, items: Sequence[Shown], tokens: Tokens, at_end: bool) -> None:
         y = self.scroll_y
         self.items, self._tokens = list(items), tokens
@@ -160,6 +178,10 @@ class Transcript(VerticalScroll):
 
     async def go_to(self, key: str) -> None:
         """Scroll to an item of the record, made first where needed."""
+        async with self._placing:
+            await self._go_to(key)
+
+    async def _go_to(self, key: str) -> None:
         index = next((i for i, s in enumerate(self.items) if s.key == key), None)
         if index is None:
             return

@@ -1,0 +1,195 @@
+"""How true the gauge is before a request is sent, against what the server then counted.
+
+    python -m benchmarks.calibration
+
+Whole sessions of the real agent, through the real litellm, against servers on loopback that count their own way: doubles that
+count by the chat formats OpenAI and Anthropic publish, with three vocabularies, and llama.cpp's own server with the vocabularies
+of real families where `tests/peers/build.sh` has made them. No model is known at the start of a session. Each session holds one
+kind of text beside the real tools' schemas; `mixed` holds all. An error is a share of the whole request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import statistics
+import struct
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, NamedTuple
+
+import tiktoken
+
+from benchmarks.texts import KINDS, Texts
+from ctxchat.agent.options import Options
+from ctxchat.core.messages import Image
+from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd
+from ctxchat.models.catalogue import package_folder
+from ctxchat.models.litellm_client import LitellmModel
+from ctxchat.models.process import Worker
+from ctxchat.models.settings import ModelSettings
+from ctxchat.models.tokenizers import counter
+from ctxchat.tools.catalogue import standard_tools
+from ctxchat.tools.sandbox import Sandbox
+from tests.agent.desk import Desk
+from tests.doubles.counting import anthropic_prompt, openai_prompt
+from tests.doubles.http_model import ModelDouble
+from tests.doubles.replies import Reply, says
+from tests.peers.servers import VOCABULARIES, running
+
+TURNS = 8
+SIZES = (300, 900, 200, 1500, 600, 2500, 100, 1200)
+"""Tokens of what is added in each turn, by rule of thumb."""
+
+SYSTEM = (
+    "You are ctxchat, an assistant that works with a person in a terminal. Look before you answer, and say what you saw. "
+    * 6
+)
+
+Count = Callable[[str], int]
+
+
+class Sent(NamedTuple):
+    """A request: what the gauge said just before it went, by how much that might be off, and what the server counted."""
+
+    shown: int
+    band: int
+    real: int
+
+    @property
+    def error(self) -> float:
+        return abs(self.shown - self.real) / self.real
+
+
+class Watched(LitellmModel):
+    """A model whose gauge is read whenever a request goes out."""
+
+    desk: Desk
+    sent: list[Sent]
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:  # type: ignore[override]
+        figures = self.desk.session.figures
+        async with aclosing(super().stream(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, ReplyEnd) and piece.usage:
+                    self.sent.append(Sent(figures.used, round(figures.band * figures.used), piece.usage.prompt))
+                yield piece
+
+
+async def session(settings: ModelSettings, worker: Worker, kind: str, seed: int, *, images: bool = False) -> list[Sent]:
+    """One session from its first message; what was shown and counted for each request."""
+    texts, model = Texts(seed), Watched(settings, worker)
+    tools = standard_tools(sandbox=Sandbox("none"), environ={})
+    options = Options(consent="off", prepare=False)
+    model.desk, model.sent = Desk(model, tools=tools, options=options, system=SYSTEM, mode="read-only"), []
+    for turn in range(TURNS):
+        of = KINDS[(turn + seed) % len(KINDS)] if kind == "mixed" else kind
+        text = texts.take(of, SIZES[(turn + seed) % len(SIZES)])
+        shots = [
+            Image(_png(320 + 160 * (turn % 4), 240 + 200 * (turn % 3)), 320 + 160 * (turn % 4), 240 + 200 * (turn % 3))
+        ]
+        async with aclosing(model.desk.session.send(f"Look at this:\n{text}", shots if images else ())) as events:
+            async for _ in events:
+                pass
+    return model.sent
+
+
+def _png(width: int, height: int) -> str:
+    head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", width, height) + b"\x08\x02\x00\x00\x00"
+    return f"data:image/png;base64,{base64.b64encode(head).decode()}"
+
+
+# ── servers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def older() -> Count:
+    """A counter with a vocabulary that ctxchat never counts with: p50k, of 2021, from the tables inside litellm's wheel."""
+    folder = package_folder()
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder and folder / "litellm_core_utils" / "tokenizers")
+    table = tiktoken.get_encoding("p50k_base")
+    return lambda text: len(table.encode_ordinary(text))
+
+
+def answering(
+    kind: str, prompt: Callable[[dict[str, Any], Count], int], count: Count
+) -> Callable[[dict[str, Any]], Reply]:
+    """A script that answers in the conversation's language and counts as a server does."""
+    texts = Texts(99)
+
+    def reply(body: dict[str, Any]) -> Reply:
+        of = kind if kind in {"chinese", "japanese"} else "prose"
+        said = texts.take(of, 120)
+        usage = {"prompt_tokens": prompt(body, count), "completion_tokens": count(said)}
+        return says(said, usage=usage, chunk=200)
+
+    return reply
+
+
+class Server(NamedTuple):
+    """Who counts: the name in the table, the model's name for litellm, whether it is shown images."""
+
+    title: str
+    name: str
+    prompt: Callable[[dict[str, Any], Count], int]
+    count: Count
+    images: bool = False
+
+
+def doubles() -> Iterator[Server]:
+    yield Server("OpenAI's format, o200k", "openai/gpt-4o", openai_prompt, counter("gpt-4o"), images=True)
+    yield Server("OpenAI's format, cl100k", "openai/gpt-4", openai_prompt, counter("gpt-4"))
+    yield Server("OpenAI's format, p50k", "openai/other", openai_prompt, older())
+    yield Server("Anthropic's, p50k", "anthropic/claude-sonnet-4-5", anthropic_prompt, older(), images=True)
+
+
+@asynccontextmanager
+async def double(server: Server, kind: str) -> AsyncIterator[ModelSettings]:
+    """The settings of a model behind a double that counts."""
+    async with ModelDouble(answering(kind, server.prompt, server.count)) as http:
+        base = http.base_url if server.name.startswith("openai/") else http.root
+        yield ModelSettings(name=server.name, api_base=base, window=128_000, vision=server.images)
+
+
+# ── the table ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def row(title: str, kind: str, sessions: Sequence[Sequence[Sent]]) -> str:
+    """Errors of the first request, the second, and all after it."""
+    first, second = ([s[place].error for s in sessions] for place in (0, 1))
+    later = sorted(sent.error for s in sessions for sent in s[2:])
+    after_first = [sent for s in sessions for sent in s[1:]]
+    near = sum(sent.error <= 0.02 for sent in after_first) / len(after_first)
+    banded = sum(abs(s.shown - s.real) <= s.band for s in after_first) / len(after_first)
+    return (
+        f"{title:<26}{kind:<10}{statistics.median(first):>8.1%}{statistics.median(second):>9.1%}{max(second):>8.1%}"
+        f"{later[len(later) // 2]:>9.2%}{later[int(0.95 * (len(later) - 1))]:>8.1%}{near:>10.0%}{banded:>9.0%}"
+    )
+
+
+async def main(seeds: int = 6) -> None:
+    worker = Worker()
+    print(f"{'':<36}{'first':>8}{'second':>9}{'worst':>8}{'later':>9}{'p95':>8}{'within 2%':>10}{'in band':>9}")
+    try:
+        for server in doubles():
+            for kind in (*KINDS, "mixed", *(("images",) if server.images else ())):
+                found: list[list[Sent]] = []
+                for seed in range(seeds):
+                    async with double(server, kind) as settings:
+                        texts = "prose" if kind == "images" else kind
+                        found.append(await session(settings, worker, texts, seed, images=kind == "images"))
+                print(row(server.title, kind, found), flush=True)
+        for name in VOCABULARIES:
+            with contextlib.suppress(FileNotFoundError), running(name, 65_536) as root:
+                settings = ModelSettings(name=f"openai/{name}", api_base=f"{root}/v1")
+                for kind in (*KINDS, "mixed"):
+                    found = [await session(settings, worker, kind, seed) for seed in range(seeds)]
+                    print(row(f"llama.cpp, {name}", kind, found), flush=True)
+    finally:
+        await worker.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*map(int, sys.argv[1:2])))

@@ -1,0 +1,81 @@
+"""How a session is set up, as one value: whoever composes the program makes it from the settings, when a session opens and again
+whenever settings or agent change. Knows no settings file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
+
+import msgspec
+
+from ctxchat.agent.options import Options
+from ctxchat.core.access import Mode, Rule
+from ctxchat.core.compilers import Compiler, all_sections
+from ctxchat.core.hooks import Hook
+from ctxchat.core.ports import ModelPort, Summariser, ToolLimits
+from ctxchat.core.view import Insert, Transform
+
+FallbackOf = Callable[[str], ModelPort | None]
+"""The fallback of a model by its name, None where it has none. Raises CtxchatError for one that cannot be had."""
+
+
+class Surroundings(Protocol):
+    """What stands around a conversation besides the tools: made anew for each request, never stored."""
+
+    async def memory(self) -> tuple[Insert, ...]:
+        """Memory files, word for word."""
+        ...
+
+    async def injected(self) -> tuple[Insert, ...]:
+        """What the context providers say now."""
+        ...
+
+    @property
+    def troubles(self) -> Mapping[str, str]:
+        """Who was late or failed when last asked, and what came of it, as the rest of a sentence."""
+        ...
+
+    async def close(self) -> None:
+        """End whoever is still at work."""
+        ...
+
+
+class Arrangement(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that may become another while a session is open.
+
+    `agent` is its name, empty for the usual one. `model` is the one the settings name for this agent (empty for none), and
+    `own_model` says that the agent itself names it. `open_model` raises UsageError for one that cannot be had. Without
+    `summariser_of`, whoever wrote summaries before goes on to. `serving` is what models are opened with: where it differs, the
+    model in use is opened anew. `tools` are the names on offer, None for all. `notices` are sentences for the person.
+    """
+
+    system: str
+    surroundings: Surroundings
+    open_model: Callable[[str], ModelPort]
+    summariser_of: Callable[[ModelPort], Summariser] | None = None
+    fallback_of: FallbackOf = lambda name: None
+    agent: str = ""
+    options: Options = Options()
+    compiler: Compiler = all_sections
+    transforms: tuple[Transform, ...] = ()
+    tools: Collection[str] | None = None
+    limits: ToolLimits = ToolLimits()
+    hooks: tuple[Hook, ...] = ()
+    mode: Mode = "ask"
+    rules: tuple[Rule, ...] = ()
+    model: str = ""
+    own_model: bool = False
+    serving: object = None
+    notices: tuple[str, ...] = ()
+
+
+Arrange = Callable[[str | None, str], Arrangement]
+"""The arrangement for an agent (empty for the usual one, None for the one the settings name) on a model, by the settings as they
+are now. Touches the disk. Raises UsageError for an agent nobody has."""
+
+
+def next_model(before: Arrangement, after: Arrangement, current: str) -> str:
+    """The model to go on with when the agent changes: the one the new agent names; the application's where the agent before had
+    brought its own; else the one there is."""
+    return after.model if after.model and (after.own_model or before.own_model) else current

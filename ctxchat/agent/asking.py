@@ -1,0 +1,196 @@
+"""One model call of a turn, until its reply is whole: room is made, the reply heard, a refused request mended, and another
+model asked where this one fails for good. Knows no provider and no tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+from ctxchat.agent.attached import images_for
+from ctxchat.agent.calls import Draft, Tally, ask
+from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.rescue import Rescue
+from ctxchat.agent.seam import Seam
+from ctxchat.agent.standby import Standby
+from ctxchat.agent.unsealed import Unsealed
+from ctxchat.core.errors import ModelError
+from ctxchat.core.events import Event, Notice, ReasoningDelta, Retry, TextDelta, Usage
+from ctxchat.core.grouping import single
+from ctxchat.core.journal import Sealed, Spent
+from ctxchat.core.messages import Message
+from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
+
+Steps = AsyncGenerator[Event, None]
+Between = Callable[[], Steps]
+"""What hooks have to do between two requests."""
+
+
+class Asking:
+    """The model calls of one turn. What they say is in `unsealed`; `before` is the text of a reply that goes on."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        compactor: Compactor,
+        unsealed: Unsealed,
+        standby: Standby,
+        between: Between | None = None,
+        before: str = "",
+    ) -> None:
+        self._talk = conversation
+        self._compactor = compactor
+        self._open = unsealed
+        self._standby = standby
+        self._between = between
+        self._before = before
+
+    async def reply(self, rounds: int) -> Steps:
+        """One reply, sealed, or open with calls to run. `rounds` is how many there were. Raises ModelError."""
+        async with aclosing(self._ready(rounds)) as events:
+            async for event in events:
+                yield event
+        rescue = self._compactor.rescue()
+        while self._open.draft.end is None:
+            self._open.draft, asked = Draft(), self._talk.model
+            try:
+                async with aclosing(self._listen(rescue.output)) as events:
+                    async for event in events:
+                        yield event
+            except ModelError as problem:
+                async with aclosing(self._helped(problem, rescue, rounds)) as events:
+                    async for event in events:
+                        yield event
+                if self._talk.model is not asked:
+                    rescue = self._compactor.rescue()
+        self._standby.answered()
+        async with aclosing(self._heard()) as events:
+            async for event in events:
+                yield event
+        self._before = ""
+
+    async def _ready(self, rounds: int) -> Steps:
+        """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a pass."""
+        room = self._compactor.make_room(rounds)
+        for step in (self._between(), room, self._between()) if self._between else (room,):
+            async with aclosing(step) as events:
+                async for event in events:
+                    yield event
+
+    async def _helped(self, problem: ModelError, rescue: Rescue, rounds: int) -> Steps:
+        """What lets the request be made again: it is made to fit, or another model takes over. Raises the problem where that
+        is not what is wrong, or nothing helps."""
+        steps: tuple[Steps, ...]
+        if mending := rescue.mend(problem):
+            steps = (mending, self._between()) if self._between else (mending,)
+        elif not self._open.draft.begun and (said := self._standby.step_in(problem)):
+            yield Notice("warning", said)
+            steps = (self._ready(rounds),)
+        else:
+            raise problem
+        self._open.draft = Draft()  # what an overflowing call said is no answer
+        for step in steps:
+            async with aclosing(step) as events:
+                async for event in events:
+                    yield event
+
+    async def _listen(self, output: int) -> Steps:
+        """The stream of one call as events; the gauge grows with it. Raises ModelError."""
+        talk, draft = self._talk, self._open.draft
+        tally, shown = Tally(talk.meter.text_mix), talk.clock.seconds()
+        async with aclosing(self._pieces(output)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Retry):
+                    yield piece
+                    continue
+                draft.take(piece)
+                match piece:
+                    case TextPiece(text=text):
+                        yield TextDelta(text)
+                        tally.add(text)
+                    case ReasoningPiece(text=text):
+                        yield ReasoningDelta(text)
+                        tally.add(text if talk.model.keeps_reasoning else "")
+                    case CallPiece(arguments=arguments):
+                        tally.add(arguments)
+                    case ReplyEnd():
+                        pass
+                if talk.clock.seconds() - shown >= talk.options.stream_figures_every:
+                    shown = talk.clock.seconds()
+                    await talk.keep(draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True))
+                    yield talk.streaming(tally.mix)
+        if draft.end is None or not (draft.begun or draft.end.calls):
+            raise self._nothing(draft)
+
+    async def _pieces(self, output: int) -> AsyncGenerator[ModelPiece | Retry, None]:
+        """What the model says, without what it says again of a reply that goes on."""
+        talk, seam = self._talk, Seam(self._before)
+        request = ModelRequest(talk.view, output, await images_for(talk))
+        asked = ask(talk.model, request, talk.clock, self._standby.retries, self._standby.in_vain)
+        async with aclosing(asked) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, TextPiece):
+                    if text := seam.take(piece.text):
+                        yield TextPiece(text)
+                    continue
+                if isinstance(piece, CallPiece | ReplyEnd) and (text := seam.end()):
+                    yield TextPiece(text)
+                yield piece
+
+    def _nothing(self, draft: Draft) -> ModelError:
+        """Why what came is no reply."""
+        usage = draft.end.usage if draft.end else None
+        if usage and usage.cost_usd:  # no reply, but paid for
+            self._talk.note(Spent(self._talk.model.name, usage.cost_usd))
+        if draft.begun:
+            return ModelError("The reply broke off before its end.", kind="interrupted")
+        if self._before and draft.end:
+            return ModelError("The model has nothing to add to its reply.", kind="empty")
+        return ModelError(
+            "The model sent an empty reply.", "Its server may have cut the prompt: check the window.", kind="empty"
+        )
+
+    async def _heard(self) -> Steps:
+        """Take in a whole reply: seal it, or keep it open for its calls; anchor the gauge on what the server counted."""
+        talk, end = self._talk, self._open.draft.end
+        assert end is not None
+        message = self._open.draft.message(talk.ledger.next_seq, talk.clock.now())
+        self._open.heard(message)
+        usage = end.usage if end.usage and end.usage.prompt > 0 else self._own_count(message, end.usage)
+        cut = talk.learned.cut(usage, talk.view)
+        measured = talk.learned.counted(usage, talk.view, message, talk.clock.now(), turn_end=not message.calls)
+        if message.calls:
+            talk.note(measured)
+            await talk.keep(message)
+            figures = talk.streaming(talk.learned.weight(message))
+        else:
+            await talk.write(Sealed((single("reply", message, talk.ledger.turn),)), measured)
+            self._open.reply = None
+            figures = await talk.again()
+        yield usage
+        for text in remarks(end, message, cut):
+            yield Notice("warning", text)
+        yield figures
+        await talk.learned.unlearn_window(usage)
+
+    def _own_count(self, message: Message, usage: Usage | None) -> Usage:
+        """What a server that counted nothing, or nonsense, would have counted."""
+        talk = self._talk
+        cost = usage.cost_usd if usage else 0.0
+        return Usage(talk.learned.prompt_tokens(talk.view), talk.meter.message(message), cost_usd=cost, estimated=True)
+
+
+def remarks(end: ReplyEnd, message: Message, cut: int) -> list[str]:
+    """What a person should know of a reply that came, in sentences. `cut`: tokens its server left out of the prompt."""
+    said: list[str] = []
+    if cut:
+        text = f"The server cut ~{cut:,} tokens from the prompt without a word: its window is smaller than believed."
+        said.append(f"{text} Set the window it really has (--window, or `window` in config.toml).")
+    if end.finish == "length":
+        said.append("The reply was cut at the output limit. Raise context.output_reserved for longer ones.")
+    elif end.finish == "content_filter":
+        said.append("The provider's content filter ended the reply.")
+    elif not message.calls and not message.text.strip():
+        said.append("The model thought, and then said nothing.")
+    return said

@@ -1,0 +1,112 @@
+"""What goes along with messages: images saved beside the session and read again for each request, texts weighed before they are
+sent, and what a transcript says of both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ctxchat.agent.conversation import Conversation
+from ctxchat.core.calibration import Mix, total
+from ctxchat.core.clip import clip
+from ctxchat.core.errors import StorageError
+from ctxchat.core.figures import Figures
+from ctxchat.core.images import addressed, data_url, size_in, stored_in
+from ctxchat.core.messages import Group, Image, Message, Part, Text
+from ctxchat.core.tokens import Meter, rough_count
+
+ROUGH_FROM = 20_000
+"""Characters from which a text is estimated until it was counted: a tokenizer takes longer than a key may."""
+
+
+GLIMPSE = 1_000
+"""Tokens that a message holds of a paste that goes as a file."""
+
+
+class Attachments:
+    """Those of one session."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._talk = conversation
+
+    @property
+    def seen(self) -> bool:
+        """The model is shown images; else words stand in their place."""
+        return self._talk.model.count_image(0, 0) > 0
+
+    async def save(self, name: str, data: bytes) -> Image:
+        """Keep an image beside the session; the same one twice is kept once. Raises StorageError."""
+        path = await self._talk.journal.attach(name, data)
+        return Image(path, *size_in(data), name)
+
+    async def put_away(self, name: str, text: str) -> Text:
+        """Keep a text as a file that the agent can page through: its head and tail, and where the rest lies. Raises
+        StorageError."""
+        path = await self._talk.journal.spill(name, text)
+        count = self._talk.meter.text
+        tokens = await asyncio.to_thread(count, text)
+        mark = f"\n[… {{tokens}} tokens left out; full text: {path}, {tokens:,} tokens …]\n"
+        return Text(await asyncio.to_thread(clip, text, GLIMPSE, count, mark), name)
+
+    async def carried(self, groups: Sequence[Group]) -> tuple[Group, ...]:
+        """The groups with their images inside the messages, as data URLs; words in place of one whose file is gone."""
+        data = await _read(self._talk, (path for g in groups for m in g.messages for path in stored_in(m)))
+        return tuple(msgspec.structs.replace(g, messages=tuple(addressed(m, data) for m in g.messages)) for g in groups)
+
+    def weigh(self, part: Part) -> int:
+        """Tokens of a part; a long text is estimated until it was counted."""
+        return self._mix(part).raw
+
+    def _mix(self, part: Part) -> Mix:
+        meter = self._talk.meter
+        if isinstance(part, Text) and _long(part) and not meter.knows(part.words):
+            return Mix(rough_count(part.words))
+        return meter.part_mix(part)
+
+    async def count(self, parts: Sequence[Part]) -> None:
+        """Count the long texts among these, beside everything else; `weigh` is exact then."""
+        await asyncio.to_thread(_count, self._talk.meter, [p for p in parts if isinstance(p, Text) and _long(p)])
+
+    def with_draft(self, text: str, parts: Sequence[Part] = ()) -> Figures:
+        """The gauge with an unsent message in it."""
+        if not text and not parts:
+            return self._talk.measured()
+        plain = Message(seq=0, role="user", content=text or " ")
+        typed = Mix(rough_count(text)) if len(text) > ROUGH_FROM else self._talk.meter.draft_mix(plain)
+        return self._talk.measured(draft=total((typed, *map(self._mix, parts))))
+
+
+async def images_for(conversation: Conversation) -> dict[str, str]:
+    """The images of the view that lie beside the session, as data URLs by path. Those whose file is gone are left out; nothing
+    is read for a model that is shown none."""
+    if not conversation.model.count_image(0, 0):
+        return {}
+    return await _read(conversation, (path for item in conversation.view.items for path in stored_in(item.message)))
+
+
+async def _read(conversation: Conversation, paths: Iterable[str]) -> dict[str, str]:
+    """These images as data URLs by path, without those whose file is gone."""
+    found: dict[str, str] = {}
+    for path in dict.fromkeys(paths):
+        try:
+            data = await conversation.journal.attached(path)
+        except StorageError:
+            continue
+        found[path] = await asyncio.to_thread(data_url, data)
+    return found
+
+
+def weights(meter: Meter, attachments: Sequence[Part]) -> tuple[int, ...]:
+    """Tokens of the parts of a message whose first part are its words. Long texts take long."""
+    return (0, *(meter.part(part) for part in attachments)) if attachments else ()
+
+
+def _long(part: Text) -> bool:
+    return bool(part.name) and len(part.text) > ROUGH_FROM
+
+
+def _count(meter: Meter, texts: Iterable[Text]) -> None:
+    for text in texts:
+        meter.part(text)

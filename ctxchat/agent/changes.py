@@ -1,0 +1,99 @@
+"""What a person changes by hand in one session: undo, redo, pin, drop, shrink, put back. `by_hand` and `undoing` say what
+each change is.
+
+Each is one journal transaction and comes back with the gauge. Knows nothing of turns or of passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from ctxchat.agent.by_hand import dropped, lost_facts, pinned, quoted, reinserted, restored, shrunk
+from ctxchat.agent.consent import Consent
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.floor import Floor
+from ctxchat.agent.undoing import Undoing, found, in_part, look, redone
+from ctxchat.core.figures import Figures
+from ctxchat.core.journal import Changed, Record, Sealed, Undone
+from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.messages import Group
+from ctxchat.core.view import View
+
+
+class Changes:
+    """The verbs for changes by hand. All raise LedgerError for what cannot be done, and then nothing is written."""
+
+    def __init__(self, conversation: Conversation, floor: Floor, consent: Consent) -> None:
+        self._talk = conversation
+        self._floor = floor
+        self._consent = consent
+
+    async def undoing(self, change_id: str = "") -> Undoing:
+        """What taking back a change would do, the last one without an id: how full the window would be, and which part fits."""
+        if not self._floor.busy:
+            await self._talk.refresh()  # the window of a session just opened has not been asked for yet
+        return await asyncio.to_thread(look, self._talk.ledger, change_id, self._measured)
+
+    async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
+        """Take back a change, the last one without an id; of a compaction only these groups, where given. Where what comes
+        back no longer fits, `over` of the figures says by how much."""
+        ledger, at = self._talk.ledger, self._talk.clock.now()
+        undone = found(ledger, change_id)
+        left = [Changed(in_part(ledger, undone.id, groups))] if groups else []
+        if undone.kind == "compaction":
+            self._consent.stopped()
+        return await self._write(Undone(undone.id, at), *left)
+
+    async def redo(self, change_id: str = "") -> Figures:
+        """Make a change again that was undone, the one last undone without an id, exactly as it was."""
+        state = self._talk.state
+        return await self._apply(redone(state.undone, state.ledger, change_id))
+
+    async def pin(self, group_id: str) -> Figures:
+        """Keep a group word for word from now on."""
+        return await self._apply(pinned(self._talk.ledger, group_id, self._talk.clock.now()))
+
+    async def drop(self, group_id: str) -> Figures:
+        """Take a group out of the view; the record keeps it."""
+        return await self._apply(dropped(self._talk.ledger, group_id, self._talk.clock.now()))
+
+    async def shrink(self, group_id: str) -> Figures:
+        """Show a group as one line from now on."""
+        return await self._apply(shrunk(self._talk.ledger, group_id, self._talk.clock.now()))
+
+    async def restore(self, group_id: str) -> Figures:
+        """Put a group of the record back at the end, as a marked quotation."""
+        return await self._put_back(restored, group_id)
+
+    async def quote(self, group: Group, source: str) -> Figures:
+        """Put a group of another session at the end, as a marked quotation; `source` says which session, in words."""
+        return await self._put_back(lambda ledger, of, at: quoted(ledger, group, of, at), source)
+
+    async def reinsert(self, change_id: str) -> Figures:
+        """Put the facts that a compaction lost back at the end, as one marked note."""
+        return await self._put_back(reinserted, change_id)
+
+    def lost_facts(self, change_id: str) -> tuple[str, ...]:
+        """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not in force."""
+        return lost_facts(self._talk.ledger, change_id)
+
+    def _measured(self, ledger: Ledger) -> tuple[View, Figures]:
+        view = self._talk.compile(ledger)
+        return view, self._talk.expected(view, len(ledger.compactions))
+
+    async def _apply(self, change: Change) -> Figures:
+        self._talk.ledger.apply(change)  # raises before anything is written
+        return await self._write(Changed(change))
+
+    async def _put_back(self, make: Callable[[Ledger, str, str], tuple[Group, Change]], of: str) -> Figures:
+        async with self._floor.alone():
+            await self._talk.settle()
+            note, change = make(self._talk.ledger, of, self._talk.clock.now())
+            await self._talk.write(Sealed((note,)), Changed(change))
+            return await self._talk.refresh()
+
+    async def _write(self, *records: Record) -> Figures:
+        async with self._floor.alone():
+            await self._talk.write(*records)
+            return await self._talk.refresh()

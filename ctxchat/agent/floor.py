@@ -1,0 +1,72 @@
+"""Who has the session to himself: one turn, one pass or one change at a time. Knows nothing of what they do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.hooks import Hooks
+from ctxchat.core.errors import CtxchatError, SessionBusy
+from ctxchat.core.events import Event, Stamped
+
+PATIENCE = 1.0
+"""Seconds that closing waits for a change that is being made; a turn is not waited for."""
+
+
+class Floor:
+    """The right to work on one conversation. `read_only` says why nobody has it, empty where somebody may."""
+
+    def __init__(self, conversation: Conversation, hooks: Hooks | None = None, read_only: str = "") -> None:
+        self._talk = conversation
+        self._hooks = hooks
+        self._lock = asyncio.Lock()
+        self._closed = False
+        self._seq = 0
+        self.read_only = read_only
+
+    @property
+    def busy(self) -> bool:
+        """Somebody is at work."""
+        return self._lock.locked()
+
+    def alone(self) -> asyncio.Lock:
+        """To be entered for as long as the work takes. Raises at once where it is not to be had: SessionBusy for a read-only
+        session, CtxchatError for a closed one, or while somebody else is at work."""
+        if self.read_only:
+            raise SessionBusy(self.read_only)
+        if self._closed:
+            raise CtxchatError("This session is closed.", "Open it again.")
+        if self._lock.locked():
+            raise CtxchatError("A turn is under way.", "Wait for its end, or stop it with Esc.")
+        return self._lock
+
+    async def stamped(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Stamped, None]:
+        """The events with their place in the session, hooks' among them. Holds the session for itself while they run."""
+        if self._hooks:
+            events = self._hooks.around(events)
+        try:
+            async with self.alone(), aclosing(events):
+                async for event in events:
+                    self._seq += 1
+                    yield Stamped(self._talk.journal.session, self._seq, self._talk.clock.now(), event)
+        finally:
+            await events.aclose()
+
+    @asynccontextmanager
+    async def closing(self) -> AsyncGenerator[bool, None]:
+        """The last who works here; False where that was done before. Waits a little for a change. Raises CtxchatError while a
+        turn or a pass is under way: it would go on to write without the lock."""
+        if self._closed:
+            yield False
+            return
+        try:
+            await asyncio.wait_for(self._lock.acquire(), PATIENCE)
+        except TimeoutError:
+            raise CtxchatError("A turn is under way.", "Stop it with Esc, then close.") from None
+        try:
+            first, self._closed = not self._closed, True
+            yield first
+        finally:
+            self._lock.release()

@@ -1,0 +1,159 @@
+"""What is known of the model in use: the window it really has, and how its server's counts compare with ours.
+
+Taught by replies and refusals, kept in the session's journal and, for other sessions, by `Assumptions`. Knows no turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from ctxchat.agent.assumptions import Assumptions, Known
+from ctxchat.agent.books import Books
+from ctxchat.core.budget import Window
+from ctxchat.core.calibration import Anchor, Calibration, Mix
+from ctxchat.core.events import Usage
+from ctxchat.core.figures import used_tokens
+from ctxchat.core.journal import Measured, WindowLearned
+from ctxchat.core.messages import Message
+from ctxchat.core.ports import ModelPort
+from ctxchat.core.tokens import Meter
+from ctxchat.core.view import View
+
+UNKNOWN = Window(32_768, "assumed")
+"""What is believed until the model has been asked for its window."""
+
+
+class Learned:
+    """The lessons about one model. `claimed` is the window it says it has, None until it was asked."""
+
+    def __init__(self, books: Books, assumptions: Assumptions, model: ModelPort) -> None:
+        self._books = books
+        self._assumptions = assumptions
+        self._known = assumptions.load(model.name)
+        self._model = model
+        self.meter = Meter(model.count, model.count_image)
+        self.claimed: Window | None = None
+        self._sampled = Calibration()
+
+    async def asked(self) -> tuple[Window, Calibration]:
+        """What the model says of itself: its window, and how its server counts. It is asked once; see `take`."""
+        if self.claimed:
+            return self.claimed, self._sampled
+        return await asyncio.gather(self._model.window(), self._model.sampled())
+
+    def take(self, window: Window, sampled: Calibration) -> None:
+        """Go by what the model has said. With its window it may have learned whether it is shown images."""
+        if self.claimed is None:
+            self.meter.forget_images()
+        self.claimed, self._sampled = window, sampled
+
+    @property
+    def calibration(self) -> Calibration:
+        """How this model's counts compare with ours: from this session's replies, or earlier ones', or from samples."""
+        learned = self._books.state.calibrations.get(self._model.name, self._known.calibration)
+        return learned if learned.samples else self._sampled
+
+    @property
+    def anchor(self) -> Anchor | None:
+        """The newest count of this model's server, None where another model's is newer."""
+        anchor = self._books.state.anchor
+        return anchor if anchor and anchor.model in {"", self._model.name} else None
+
+    @property
+    def window(self) -> Window:
+        """What the model says it can hold, unless a rejection has corrected just that."""
+        claimed, learned = self.claimed or UNKNOWN, self._window_learned
+        if learned and 0 < learned.tokens < claimed.tokens and learned.believed in {0, claimed.tokens}:
+            return Window(learned.tokens, "learned", claimed.tokens)
+        return claimed
+
+    @property
+    def _window_learned(self) -> WindowLearned | None:
+        return self._books.state.windows.get(self._model.name, self._known.window)
+
+    # ── from replies ──
+
+    def prompt_tokens(self, view: View) -> int:
+        """What the server should count for this view."""
+        return used_tokens(view.kinds, view.passes, self.calibration, self.anchor)[0]
+
+    def weight(self, reply: Message) -> Mix:
+        """Our count of a reply as the next request holds it."""
+        shown = reply if self._model.keeps_reasoning else msgspec.structs.replace(reply, reasoning=None)
+        return self.meter.mix(shown)
+
+    def cut(self, usage: Usage, view: View) -> int:
+        """Tokens a server seems to have cut from this view in silence, 0 when it did not.
+
+        A first estimate may be far off by itself, so less is made of it.
+        """
+        expected = self.prompt_tokens(view)
+        missing = expected - usage.prompt
+        share = 0.6 if self.calibration.samples else 0.4
+        return missing if not usage.estimated and missing > 1000 and usage.prompt < share * expected else 0
+
+    def counted(self, usage: Usage, view: View, reply: Message, at: str, *, turn_end: bool) -> Measured:
+        """The journal entry for a reply to this view: what the server counted becomes the gauge's anchor.
+
+        A prompt the server seems to have cut, or figures that are not its own, teach nothing. Where it does not say how much
+        of a reply will be sent again, the anchor is the prompt alone, and the reply our own estimate.
+        """
+        calibration, anchor = self.calibration, self.anchor
+        said = self.weight(reply)
+        if not usage.estimated and not self.cut(usage, view):
+            kept = self._kept(usage, reply)
+            if 0.5 < kept / max(1, calibration.part(said)) < 2 and not reply.reasoning and not reply.calls:
+                calibration = calibration.learn(kept, said, whole=False)  # what was counted is what was said
+            calibration = self._taught(calibration, usage.prompt, view)
+            mix = view.kinds + said if kept else view.kinds
+            anchor = Anchor(usage.prompt + kept, mix, view.passes, self._model.name)
+        used, _ = used_tokens(view.kinds + said, view.passes, calibration, anchor)
+        return Measured(self._model.name, usage, used, anchor, calibration, at, turn_end)
+
+    def _taught(self, calibration: Calibration, real: int, view: View) -> Calibration:
+        """After a server counted this view: what was added since its last count teaches more than the whole."""
+        anchor = self.anchor
+        if anchor is None or anchor.passes != view.passes:
+            return calibration.learn(real, view.kinds)
+        return calibration.learn(real - anchor.tokens, view.kinds - anchor.mix, whole=False)
+
+    def _kept(self, usage: Usage, reply: Message) -> int:
+        """Tokens of a reply that the next request holds, as its server counted them; 0 where that is not known."""
+        if self._model.keeps_reasoning:
+            return usage.completion
+        thought = reply.reasoning is not None and bool(reply.reasoning.text)
+        return 0 if thought and not usage.reasoning else max(0, usage.completion - usage.reasoning)
+
+    async def unlearn_window(self, usage: Usage) -> None:
+        """A server that took more than its learned window holds that much; one that took a fifth more was misunderstood."""
+        window, taken = self.window, usage.prompt + usage.completion
+        if window.source == "learned" and taken > window.tokens and not usage.estimated:
+            await self.learn_window(taken if taken < window.tokens * 1.2 else 0)
+
+    # ── from refusals ──
+
+    def refused(self, prompt: int, view: View, at: str) -> Measured | None:
+        """The journal entry for a refusal that states what the server counted for this view: as good a count as a reply's.
+        None where it states none, or one that cannot be of this view."""
+        if not 0.25 < prompt / max(1, self.prompt_tokens(view)) < 4:
+            return None
+        calibration = self._taught(self.calibration, prompt, view)
+        anchor = Anchor(prompt, view.kinds, view.passes, self._model.name)
+        return Measured(self._model.name, Usage(prompt, 0), prompt, anchor, calibration, at)
+
+    async def learn_window(self, tokens: int) -> None:
+        """The server refused what this window was believed to hold: from now on it is `tokens`, for this claim. 0: it is not
+        so after all."""
+        believed = self.claimed.tokens if self.claimed else 0
+        self._books.note(WindowLearned(self._model.name, tokens, believed))
+        await self.remember()
+
+    async def remember(self) -> None:
+        """Keep what was learned of this model for other sessions."""
+        window = self._window_learned
+        known = Known(window if window and window.tokens else None, self.calibration)
+        if known != self._known:
+            self._known = known
+            await self._assumptions.save(self._model.name, known)

@@ -1,0 +1,106 @@
+"""Which pass is due now, before a request or between the rounds of a turn, and with what strategy. Runs none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctxchat.agent.consent import Consent
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.passes import Order
+from ctxchat.agent.planner import Planner
+from ctxchat.core.events import CompactionSuggested, Notice
+from ctxchat.core.figures import Figures
+from ctxchat.core.record import Reason
+from ctxchat.core.strategies.base import Plan
+from ctxchat.core.summaries import too_little
+from ctxchat.core.triggers import Due, due, overhead
+
+
+class Orders:
+    """Passes that start by themselves, for one conversation. `by_hooks`: hooks say when, so none starts at the beginning of a
+    turn."""
+
+    def __init__(
+        self, conversation: Conversation, planner: Planner, consent: Consent, *, by_hooks: bool = False
+    ) -> None:
+        self._talk = conversation
+        self._planner = planner
+        self._consent = consent
+        self.by_hooks = by_hooks
+        self._inside = (0, 0)  # the turn, and how many passes there were inside it
+        self._window_before = 0  # of the last request, once another model is to have the next one
+
+    def switched(self) -> None:
+        """Another model than that of the last request is to have the next one; said before the gauge is measured for it."""
+        self._window_before = self._window_before or self._talk.figures.window
+
+    def room_made(self) -> None:
+        """Room was made for the model in force: what comes now is no longer due to a switch."""
+        self._window_before = 0
+
+    def reason(self, otherwise: Reason) -> Reason:
+        """Why a pass is made now: for a model with a smaller window than the one of the last request, else `otherwise`."""
+        return "model_switch" if self._talk.figures.window < self._window_before else otherwise
+
+    def standing(self, figures: Figures, rounds: int) -> Due:
+        """What is due: between two rounds the marks for that decide, since a turn is not to be interrupted for less."""
+        options = self._talk.options
+        standing = due(figures, options.soft_mark)
+        if not rounds or standing == "overhead":
+            return standing
+        if figures.pressure >= options.micro_trigger:
+            return "compact"
+        return "prepare" if standing == "compact" else standing
+
+    async def order(self, figures: Figures, rounds: int) -> Order | None:
+        """The pass that is due now, None where nothing may or can be done."""
+        options = self._talk.options
+        if (
+            not self._consent.may_start(figures, inside=bool(rounds))
+            or len(self._talk.view.items) < options.min_messages
+        ):
+            return None
+        if self.by_hooks and not rounds:
+            return None
+        name, reason = self._inside_turn(figures) if rounds else (options.strategy, "auto")
+        plan = await (self._worth_it(name, "oversize") if rounds else self._planner.usual(name)) if name else None
+        return Order(plan, self.reason(reason)) if plan else None
+
+    async def _worth_it(self, *names: str) -> Plan | None:
+        """The first of these strategies that frees enough. Where recaps do not, what fills the window stands in the newest
+        rounds: too long a text, or a call's arguments."""
+        for name in names:
+            plan = await self._planner.plan(name)
+            if plan is not None and not too_little(plan.before, plan.after):
+                return plan
+        return None
+
+    def _inside_turn(self, figures: Figures) -> tuple[str, Reason]:
+        """Strategy and reason between two rounds; no strategy where there were enough passes."""
+        options, turn = self._talk.options, self._talk.ledger.turn
+        passes = self._inside[1] if self._inside[0] == turn else 0
+        full = figures.pressure >= options.full_trigger
+        if passes >= options.reactive_per_turn:  # past the cap, but a request that cannot fit must not go out
+            return ("reactive_full", "auto") if full else ("", "auto")
+        self._inside = (turn, passes + 1)
+        return ("reactive_full", "reactive_full") if full else ("reactive_micro", "reactive_micro")
+
+    async def suggestion(self, figures: Figures) -> CompactionSuggested | None:
+        """A question to the person, where they want to be asked and a pass would help."""
+        if due(figures) != "compact" or not self._consent.may_ask():
+            return None
+        plan = await self._planner.usual()
+        if plan is None:
+            return None
+        return CompactionSuggested(figures.used, figures.limit, figures.pressure, self._planner.after_used(plan))
+
+    def about_trigger(self, figures: Figures) -> Sequence[Notice]:
+        """What is said where the trigger is reached and nothing is done by itself."""
+        return self._consent.about_trigger(figures) if due(figures) == "compact" else ()
+
+    def too_long(self) -> bool:
+        """The conversation is longer than the whole window of a model whose window is known: in every mode it must be cut."""
+        figures = self._talk.figures
+        if figures.window_source == "assumed" or overhead(figures) >= figures.trigger_tokens:
+            return False
+        return figures.used > figures.window

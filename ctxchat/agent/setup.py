@@ -1,0 +1,154 @@
+"""What a session works with while it is open: its model, its agent, and the settings as they are now.
+
+Nothing is exchanged under a turn: what was edited meanwhile comes with the next message, the marks of the gauge at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from ctxchat.agent.arrangement import Arrange, Arrangement, next_model
+from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.floor import Floor
+from ctxchat.agent.hooks import Hooks
+from ctxchat.agent.toolbox import Toolbox
+from ctxchat.core.errors import UsageError
+from ctxchat.core.events import Event
+from ctxchat.core.figures import Figures
+from ctxchat.core.hooks import replaces_automatic
+from ctxchat.core.journal import AgentChosen, ModelChosen
+from ctxchat.core.ports import ModelPort
+
+
+class Setup:
+    """The verbs for model, agent and edited settings of one session. `arranged` is how it was opened; without `arrange` only the
+    model can be exchanged."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        floor: Floor,
+        toolbox: Toolbox,
+        compactor: Compactor,
+        hooks: Hooks | None,
+        arranged: Arrangement,
+        arrange: Arrange | None = None,
+    ) -> None:
+        self._talk = conversation
+        self._floor = floor
+        self._toolbox = toolbox
+        self._compactor = compactor
+        self._hooks = hooks
+        self._arranged = arranged
+        self._arrange = arrange
+        self._late = False  # something was edited under a turn
+
+    @property
+    def agent(self) -> str:
+        """The agent's name, empty for the usual one."""
+        return self._arranged.agent
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What is wrong with the setup as it is, a sentence each."""
+        return self._arranged.notices
+
+    async def switch_model(self, name: str) -> Figures:
+        """Go on with another model. What does not fit its window goes before the next request, or with `make_room`. Raises
+        UsageError for one that cannot be had."""
+        model = self._arranged.open_model(name)
+        after = await self._look(self.agent, model.name)
+        async with self._floor.alone():
+            await self._talk.write(ModelChosen(model.name))
+            await self._talk.learned.remember()
+            self.use(model)
+            return await self._taken(after)
+
+    async def switch_agent(self, name: str) -> Figures:
+        """Go on as another agent; empty for the usual one. Raises UsageError for one nobody has, or whose model cannot be had."""
+        before, current = self._arranged, self._talk.model.name
+        after = await self._look(name, current)
+        if after is None:
+            raise UsageError("There are no agents here.")
+        model: ModelPort | None = None
+        if (wanted := next_model(before, after, current)) != current:
+            model = after.open_model(wanted)
+            after = await self._look(name, model.name)
+        async with self._floor.alone():
+            await self._talk.write(AgentChosen(name), *([ModelChosen(model.name)] if model else []))
+            await self._take(after)
+            if model:
+                await self._talk.learned.remember()
+                self.use(model)
+            return await self._talk.refresh()
+
+    def use(self, model: ModelPort) -> None:
+        """Go on with this model, and with whoever writes summaries beside it. What does not fit goes before the next request."""
+        self._compactor.switched()
+        self._talk.use(model)
+        self._write_for(model)
+
+    def fallback(self) -> ModelPort | None:
+        """Who answers when the model in force fails, None for nobody. Raises CtxchatError for one that cannot be had."""
+        return self._arranged.fallback_of(self._talk.model.name)
+
+    async def adapt(self) -> Figures:
+        """Go on by the settings as they are now."""
+        after = await self._again()
+        if self._floor.busy:
+            self._late = True
+            self._talk.options = after.options if after else self._talk.options
+            return self._talk.remeasured()
+        if self._floor.read_only:
+            return await self._taken(after)
+        async with self._floor.alone():
+            return await self._taken(after)
+
+    async def first(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """These events of a turn, after what was edited under the one before it."""
+        async with aclosing(events):
+            if self._late:
+                await self._take(await self._again())
+            async for event in events:
+                yield event
+
+    async def _look(self, agent: str, model: str) -> Arrangement | None:
+        return await asyncio.to_thread(self._arrange, agent, model) if self._arrange else None
+
+    async def _again(self) -> Arrangement | None:
+        """As now, by the settings of now; as the usual one where they no longer have the agent."""
+        model = self._talk.model.name
+        try:
+            return await self._look(self.agent, model)
+        except UsageError:
+            return await self._look("", model)
+
+    def _write_for(self, model: ModelPort) -> None:
+        if self._arranged.summariser_of is not None:
+            self._compactor.write_with(self._arranged.summariser_of(model))
+
+    async def _taken(self, after: Arrangement | None) -> Figures:
+        await self._take(after)
+        return await self._talk.refresh()
+
+    async def _take(self, after: Arrangement | None) -> None:
+        """Exchange what differs. A mode somebody set here stays where the settings' own did not change."""
+        talk, before, gate = self._talk, self._arranged, self._toolbox.gate
+        if after is None:
+            return
+        self._late, self._arranged = False, after
+        if after.mode != before.mode:
+            gate.mode = after.mode
+        gate.rules = after.rules
+        if self._hooks is not None:
+            self._hooks.use(after.hooks)
+            self._compactor.orders.by_hooks = replaces_automatic(after.hooks)
+        if after.serving != before.serving:
+            talk.use(after.open_model(talk.model.name))
+            self._write_for(talk.model)
+        self._toolbox.offer(after.tools)
+        self._toolbox.limits = after.limits
+        await talk.arrange(after, self._toolbox.specs)

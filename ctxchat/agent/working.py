@@ -1,0 +1,89 @@
+"""The calls of a reply: run, fitted into the view, and sealed with it as one round. Knows no model and no tool by name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.repeats import Repeats
+from ctxchat.agent.toolbox import Outcome, Toolbox, finished
+from ctxchat.agent.unsealed import Unsealed
+from ctxchat.core.clip import clip
+from ctxchat.core.errors import StorageError
+from ctxchat.core.events import Delegated, Event, Notice
+from ctxchat.core.grouping import seal_round
+from ctxchat.core.journal import Sealed, Spent
+from ctxchat.core.messages import Message
+from ctxchat.core.triggers import overhead
+
+LEAST_RESULT = 200
+"""Tokens that any result may have, however small the window."""
+
+
+class Working:
+    """The rounds of one turn, as far as tools are concerned."""
+
+    def __init__(self, conversation: Conversation, toolbox: Toolbox, unsealed: Unsealed) -> None:
+        self._talk = conversation
+        self._toolbox = toolbox
+        self._open = unsealed
+        self._repeats = Repeats()
+        self._paid: dict[str, float] = {}  # US dollars, by the session of a sub-agent
+
+    async def round(self, reply: Message) -> AsyncGenerator[Event, None]:
+        """Run the calls of an open reply and seal the round. Raises Stuck, after it, where the model runs in circles."""
+        talk, results = self._talk, self._open.results
+        places = {call.id: reply.seq + 1 + place for place, call in enumerate(reply.calls)}
+        self._toolbox.begun.clear()
+        async with aclosing(self._toolbox.run(reply.calls)) as news:
+            async for item in news:
+                if not isinstance(item, Outcome):
+                    if isinstance(item, Delegated) and self._pay(item):
+                        await talk.keep(reply, tuple(results.values()))
+                    yield item
+                    continue
+                message, spilled, trouble = await self._fitted(item, places[item.call.id], len(places))
+                results[item.call.id] = message
+                if trouble:
+                    yield Notice("warning", f"The whole result of {item.call.name} could not be saved. {trouble}")
+                await talk.keep(reply, tuple(results.values()))
+                yield finished(item, message.text, talk.meter.message(message), spilled)
+        await talk.write(Sealed((seal_round(reply, list(results.values()), talk.ledger.turn),)))
+        self._open.reply = None
+        self._toolbox.begun.clear()  # a server may use an id again
+        self._repeats.check()
+
+    def _pay(self, sub: Delegated) -> bool:
+        """What a sub-agent costs is the session's, as it is spent: it may be stopped at any time. True where it is more now."""
+        more = sub.cost_usd - self._paid.get(sub.sub_session, 0.0)
+        if more > 0:
+            self._paid[sub.sub_session] = sub.cost_usd
+            self._talk.note(Spent(sub.model, more))
+        return more > 0
+
+    async def _fitted(self, outcome: Outcome, seq: int, calls: int) -> tuple[Message, str, str]:
+        """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay. With it the file,
+        and why there is none where the store refuses: the call has run, and what is known of it stays.
+
+        The cap leaves room for two rounds of so many calls beside what is always there.
+        """
+        talk = self._talk
+        text, spilled, trouble = outcome.output.text, "", ""
+        remark = self._repeats.remark(outcome.call, outcome.output.status, text)
+        room = talk.budget.limit - overhead(talk.figures)
+        cap = max(LEAST_RESULT, min(talk.options.tool_result_tokens, room // max(4, 3 * calls)))
+        tokens = await asyncio.to_thread(talk.meter.text, text)
+        if tokens > cap:
+            spilled = f"tool-results/m{seq}.txt"
+            rest = f"full text: {spilled}, {tokens:,} tokens"
+            try:
+                await talk.journal.spill(spilled, text)
+            except StorageError as problem:
+                spilled, rest, trouble = "", f"the rest of {tokens:,} tokens could not be saved", str(problem)
+            mark = f"\n[… {{tokens}} tokens left out; {rest} …]\n"
+            text = await asyncio.to_thread(clip, text, cap, talk.meter.text, mark)
+        text = "\n".join(part for part in (text, remark) if part)
+        call = outcome.call
+        return Message(seq, "tool", text, call_id=call.id, name=call.name, at=talk.clock.now()), spilled, trouble

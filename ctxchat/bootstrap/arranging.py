@@ -1,0 +1,152 @@
+"""From the settings as they are now to how one session is set up. What is costly to make is kept until its settings change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from ctxchat.agent.arrangement import Arrangement
+from ctxchat.agent.prompts import prompt
+from ctxchat.agent.summariser import ModelSummariser
+from ctxchat.bootstrap.agents import in_force, unknown_tools
+from ctxchat.bootstrap.choice import Overrides
+from ctxchat.bootstrap.clock import SystemClock
+from ctxchat.bootstrap.extensions import Extensions
+from ctxchat.bootstrap.hooks import hooks_of
+from ctxchat.bootstrap.options import agent_options, compiler_of
+from ctxchat.bootstrap.shared import Shared
+from ctxchat.bootstrap.surroundings import WorkspaceSurroundings
+from ctxchat.config import paths
+from ctxchat.config.rules import read_rules
+from ctxchat.config.schema import AgentSettings, Settings
+from ctxchat.context.standard import standard_providers
+from ctxchat.core.access import Rule, parse_rule
+from ctxchat.core.errors import CtxchatError, UsageError
+from ctxchat.core.ports import ContextProvider, ModelPort, Summariser, ToolLimits
+from ctxchat.core.view import Transform
+from ctxchat.models.offline import OfflineAssistant
+from ctxchat.models.offline.summariser import OfflineSummariser
+
+WEB = frozenset({"web_fetch"})
+"""Tools that `tools.web` switches."""
+
+
+class Arranging:
+    """For one session. `ahead`: there is time between turns in which a summary can be prepared."""
+
+    def __init__(self, shared: Shared, extensions: Extensions, *, ahead: bool) -> None:
+        self._shared = shared
+        self._extensions = extensions
+        self._ahead = ahead
+        self._around: tuple[object, WorkspaceSurroundings] | None = None
+        self._edits: tuple[tuple[str, ...], tuple[Transform, ...]] = ((), ())
+        self.tools: Callable[[], Sequence[str]] = tuple
+        """The names of all tools there are now, for what an agent may ask for."""
+        self.own: Sequence[ContextProvider] = ()
+        """What the session's tools say with each request, before the providers of the settings."""
+
+    def settings(self, agent: str | None) -> tuple[Settings, AgentSettings]:
+        """The settings for an agent. Raises UsageError for one nobody has."""
+        return in_force(self._shared.loaded.settings, self._shared.flags, agent)
+
+    def __call__(self, agent: str | None, model: str) -> Arrangement:
+        """Fulfils `agent.arrangement.Arrange`."""
+        shared = self._shared
+        settings, own = self.settings(agent)
+        return Arrangement(
+            agent=settings.agent,
+            options=agent_options(settings, model, shared.flags.max_rounds, ahead=self._ahead),
+            system=f"{_instructions(own)}\n\nThe folder: {shared.workspace}",
+            surroundings=self._surroundings(settings),
+            compiler=compiler_of(settings),
+            open_model=partial(shared.model, settings=settings),
+            summariser_of=partial(self._summariser, settings),
+            fallback_of=partial(self._fallback, settings),
+            transforms=self._transforms(settings),
+            tools=self._offered(settings, own),
+            limits=ToolLimits(settings.tools.max_output_chars, settings.tools.shell_timeout),
+            hooks=hooks_of(settings.hooks),
+            mode=settings.permissions.mode,
+            rules=_rules(settings),
+            model=settings.model,
+            own_model=own.model is not None,
+            serving=(settings.of_model(model), settings.context.max_tokens, settings.context.summary_model),
+            notices=self._notices(settings, own),
+        )
+
+    def _notices(self, settings: Settings, own: AgentSettings) -> tuple[str, ...]:
+        theirs = self._shared.servers.theirs
+        missing = unknown_tools(own, [*self.tools(), *(name for name in own.tools or () if theirs(name))])
+        return tuple(dict.fromkeys((*self._extensions.problems, *missing, *self._writer(settings)[1])))
+
+    def _fallback(self, settings: Settings, name: str) -> ModelPort | None:
+        """Who answers when that model fails."""
+        fallback = settings.of_model(name).fallback
+        return self._shared.model(fallback, settings=settings) if fallback else None
+
+    def _offered(self, settings: Settings, own: AgentSettings) -> frozenset[str]:
+        offered = frozenset(self.tools()) if own.tools is None else frozenset(own.tools)
+        return offered if settings.tools.web else offered - WEB
+
+    def _surroundings(self, settings: Settings) -> WorkspaceSurroundings:
+        """With the providers of the settings, in their order; the ones there are where nothing about them changed."""
+        about = (settings.context.providers, self._shared.trusted)
+        if self._around is None or self._around[0] != about:
+            memory = paths.config_dir() / "AGENTS.md"
+            providers = [*self.own, *self._providers(settings.context.providers)]
+            self._around = (about, WorkspaceSurroundings(self._shared.workspace, memory, providers))
+        return self._around[1]
+
+    def _providers(self, names: Sequence[str]) -> list[ContextProvider]:
+        workspace: Path = self._shared.workspace
+        ours = {p.source_id: p for p in standard_providers(workspace, trusted=self._shared.trusted)}
+        found = ours | self._extensions.providers([n for n in names if n not in ours], workspace)
+        return [found[name] for name in names if name in found]
+
+    def _transforms(self, settings: Settings) -> tuple[Transform, ...]:
+        if self._edits[0] != settings.context.transforms:
+            names = settings.context.transforms
+            self._edits = (names, tuple(self._extensions.transforms(names)))
+        return self._edits[1]
+
+    def _summariser(self, settings: Settings, model: ModelPort) -> Summariser:
+        """Who writes summaries: the model set for it, else the one of the session; without one, sentences chosen by code."""
+        writer = self._writer(settings)[0] or model
+        if isinstance(writer, OfflineAssistant):
+            return OfflineSummariser(writer.count)
+        return ModelSummariser(writer, SystemClock())
+
+    def _writer(self, settings: Settings) -> tuple[ModelPort | None, tuple[str, ...]]:
+        """The model the settings name for summaries; one that cannot be had costs a notice, and no session."""
+        chosen = settings.context.summary_model
+        if not chosen.name:
+            return None, ()
+        try:
+            return self._shared.model(
+                chosen.name, Overrides(chosen.api_base, chosen.api_key_env, chosen.window), settings
+            ), ()
+        except CtxchatError as problem:
+            return None, (
+                f"context.summary_model.name: {problem} Until then the model you chat with writes summaries.",
+            )
+
+
+def remembered(arranging: Arranging, agent: str | None) -> tuple[str | None, tuple[str, ...]]:
+    """The agent a stored session went on as, where there still is one of that name, else the settings' own; what to say of it."""
+    try:
+        arranging.settings(agent)
+    except UsageError as gone:
+        return None, (f"{gone.text} This session goes on as the usual one. /agent shows those there are.",)
+    return agent, ()
+
+
+def _instructions(own: AgentSettings) -> str:
+    """The agent's own, else the usual ones."""
+    return prompt("system") if own.prompt is None else own.prompt.strip()
+
+
+def _rules(settings: Settings) -> tuple[Rule, ...]:
+    stored, _ = read_rules(paths.config_dir())
+    written = [parse_rule(text) for text in settings.permissions.rules]
+    return (*stored, *(rule for rule in written if rule))

@@ -1,0 +1,92 @@
+"""The MCP servers of the settings, for all sessions of one start: begun when the first session is opened, exchanged when their
+settings are edited, switched on and off by a person."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.config.schema import McpSettings
+from ctxchat.core.errors import UsageError
+from ctxchat.core.ports import ToolPort
+from ctxchat.tools.mcp.connection import Address
+from ctxchat.tools.mcp.server import McpServer, ServerRow
+from ctxchat.tools.mcp.tool import name_of
+
+
+class Servers:
+    """`logs` is the folder for what their processes say. Nothing runs before `start`."""
+
+    def __init__(self, workspace: Path, logs: Path) -> None:
+        self._workspace, self._logs = workspace, logs
+        self._settings: Mapping[str, McpSettings] = {}
+        self._servers: dict[str, McpServer] = {}
+
+    def tools(self) -> Sequence[ToolPort]:
+        """What all that are up offer, by name of the server."""
+        return [tool for name in sorted(self._servers) for tool in self._servers[name].tools]
+
+    @property
+    def rows(self) -> Sequence[ServerRow]:
+        """All of the settings, by name."""
+        return [self._row(name) for name in sorted(self._servers)]
+
+    def theirs(self, tool: str) -> bool:
+        """The name is that of a tool some server may offer, be it up or not."""
+        return any(tool.startswith(name_of(name, "")) for name in self._servers)
+
+    def start(self, settings: Mapping[str, McpSettings]) -> None:
+        """Go by these settings from now on: servers that are new or others are begun, those that are gone are ended."""
+        before, self._settings = self._settings, dict(settings)
+        for name in [n for n in self._servers if settings.get(n) != before.get(n)]:
+            old = self._servers.pop(name)
+            old.dismiss()
+        for name, one in settings.items():
+            if name not in self._servers:
+                server = McpServer(
+                    name, _address(one), str(self._workspace), self._logs / f"{_file(name)}.log", one.tools
+                )
+                self._servers[name] = server
+                if one.enabled:
+                    server.start()
+
+    async def settled(self, seconds: float) -> None:
+        """Wait for those on their way, as long as that; whoever takes longer comes later."""
+        waiting = [asyncio.ensure_future(server.settled()) for server in self._servers.values()]
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=seconds)
+            for task in late:
+                task.cancel()
+
+    async def switch(self, name: str) -> ServerRow:
+        """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""
+        server = self._servers.get(name)
+        if server is None:
+            raise UsageError(
+                f"There is no MCP server {name!r}.", f"Servers: {', '.join(sorted(self._servers)) or 'none'}."
+            )
+        if server.state in {"off", "failed"}:
+            await server.stop()
+            server.start()
+            await server.settled()
+        else:
+            await server.stop()
+        return self._row(name)
+
+    async def close(self) -> None:
+        """End all of them."""
+        await asyncio.gather(*(server.stop() for server in self._servers.values()))
+
+    def _row(self, name: str) -> ServerRow:
+        return self._servers[name].row
+
+
+def _address(settings: McpSettings) -> Address:
+    return msgspec.convert(msgspec.to_builtins(settings), Address)
+
+
+def _file(name: str) -> str:
+    return name_of("mcp", name)

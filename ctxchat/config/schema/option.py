@@ -1,0 +1,59 @@
+"""How one option is described: type, range, unit, help and effect, where its words come from and where it counts."""
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+Unit = Literal[
+    "", "tokens", "messages", "share of the limit", "seconds", "turns", "rounds", "results", "groups", "calls"
+]
+Names = Literal["strategies", "providers", "transforms", "tools"]
+Counts = Literal["at once", "from the next session on", "from the next start on"]
+"""When a saved edit comes into force in a program that runs."""
+
+OWN_NAMES: dict[str, tuple[str, ...]] = {
+    "strategies": (
+        "truncate",
+        "summarize",
+        "sliding_window",
+        "drop_tool_calls",
+        "shrink_tool_results",
+        "drop_superseded",
+        "strip_reasoning",
+        "token_budget",
+        "pipeline",
+    ),
+    "providers": ("skills", "workspace", "identity"),
+    "transforms": (),
+}
+"""The open lists as they come with the program; plug-ins add to them. Tools are known to the agent only."""
+
+
+def opt(
+    help: str,
+    *,
+    unit: Unit = "",
+    effect: str = "",
+    trust: bool = False,
+    append: bool = False,
+    names: Names | None = None,
+    partial: type | None = None,
+    counts: Counts = "at once",
+    ge: float | None = None,
+    le: float | None = None,
+) -> Meta:
+    """The description of one option.
+
+    `effect` says what more or less of it does. `trust`: in a project's file it counts in a trusted folder only.
+    `append`: layers add to it instead of replacing it. `names`: the open list its words come from (plug-ins add to it).
+    `partial`: a free table that holds any options of this one. `counts`: when an edit comes into force.
+    """
+    extra = {"unit": unit, "effect": effect, "trust": trust, "append": append, "names": names, "partial": partial}
+    extra["counts"] = counts
+    limits: dict[str, Any] = {k: v for k, v in (("ge", ge), ("le", le)) if v is not None}
+    return Meta(description=help, extra=extra, **limits)
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What all tables of the settings have in common."""

@@ -1,0 +1,89 @@
+"""Models, tools, permissions and the screen."""
+
+# No postponed annotations here: evaluating 170 of them from text would take 7 ms of every start.
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from ctxchat.config.keys import Preset
+from ctxchat.config.schema.option import Table, opt
+from ctxchat.core.access import Mode
+
+
+class ModelSettings(Table, frozen=True):
+    """One model, by litellm's name of it."""
+
+    api_base: Annotated[str, opt("Address of the server, for a local or compatible one.")] = ""
+    api_key_env: Annotated[str, opt("Environment variable that holds the key; empty for the provider's usual one.")] = (
+        ""
+    )
+    window: Annotated[int, opt("How much it can hold; 0 asks the server.", unit="tokens", ge=0, le=100_000_000)] = 0
+    max_output: Annotated[int, opt("Longest reply; 0 leaves it to the model.", unit="tokens", ge=0, le=10_000_000)] = 0
+    timeout: Annotated[
+        float, opt("How long to wait for the next piece of a reply.", unit="seconds", ge=1, le=86_400)
+    ] = 300.0
+    retries: Annotated[
+        int, opt("How often a call is tried again after a passing failure.", unit="calls", ge=0, le=20)
+    ] = 4
+    fallback: Annotated[str, opt("Model to go on with when this one cannot be reached.")] = ""
+    keep_reasoning: Annotated[
+        bool | None, opt("Send reasoning back with the calls it led to; left out, the provider's habit decides.")
+    ] = None
+    vision: Annotated[
+        bool | None, opt("It takes images; left out, they are sent where litellm's catalogue or the server says so.")
+    ] = None
+    extra: Annotated[dict[str, Any], opt("More parameters, handed to litellm as they are.")] = {}
+
+
+class Permissions(Table, frozen=True):
+    """What the agent may do without asking."""
+
+    mode: Annotated[
+        Mode, opt("`ask`, `read-only`, `auto-edit` (writing inside the folder is free), or `all`.", trust=True)
+    ] = "ask"
+    rules: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^\s*[^:\s]+\s*:\s*\S", examples=["shell: git status*"])], ...],
+        opt("What is allowed without asking, as `tool: pattern` (`shell: git status*`).", trust=True, append=True),
+    ] = ()
+    sandbox: Annotated[
+        bool,
+        opt(
+            "Run shell commands in the system's sandbox where there is one.",
+            trust=True,
+            counts="from the next start on",
+        ),
+    ] = True
+
+
+class ToolSettings(Table, frozen=True):
+    """The agent's tools."""
+
+    shell_timeout: Annotated[
+        float,
+        opt(
+            "A command is ended after this, unless the call names another time (600 at most, or this).",
+            unit="seconds",
+            ge=1,
+            le=86_400,
+        ),
+    ] = 120.0
+    max_output_chars: Annotated[
+        int,
+        opt("Most characters taken from one tool call; the rest is cut off at the source.", ge=1000, le=100_000_000),
+    ] = 400_000
+    max_rounds: Annotated[int, opt("Most model calls in one turn.", unit="rounds", ge=1, le=10_000)] = 60
+    web: Annotated[bool, opt("Offer the tool that fetches web pages.")] = True
+
+
+class Interface(Table, frozen=True):
+    """The screen."""
+
+    show_reasoning: Annotated[bool, opt("Unfold what the model thinks while it thinks.")] = False
+    notifications: Annotated[bool, opt("Tell the terminal when long work is done or an answer is asked for.")] = True
+    bell: Annotated[bool, opt("Ring the terminal's bell with it.")] = False
+    mouse: Annotated[
+        bool, opt("Take the mouse; off, the terminal selects text as usual.", counts="from the next start on")
+    ] = True
+    editor: Annotated[str, opt("Your editor's command; empty for $VISUAL or $EDITOR.", trust=True)] = ""
+    keys: Annotated[Preset, opt("The set of keys that `[keys]` builds on.")] = "standard"

@@ -1,0 +1,83 @@
+"""Arguments of old calls made short: valid JSON stays valid, long texts keep their beginning and name the file with the whole."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+
+from ctxchat.core.clip import safe_cut
+from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.openai import whole_arguments
+from ctxchat.core.strategies.base import Spill
+from ctxchat.core.tokens import Meter
+
+LENGTHS = (6_000, 1_500, 400, 120, 40)
+"""Characters that a text may keep, tried in turn until the arguments fit."""
+
+ITEMS = 12
+"""Items of a list, or fields of an object, that stay."""
+
+DEPTH = 6
+"""Levels below which only a word is left."""
+
+
+def short_calls(
+    message: Message, original: Message, cap: int, meter: Meter, longest: int = LENGTHS[0]
+) -> tuple[Message, tuple[Spill, ...]]:
+    """The message with the arguments of each call in about `cap` tokens and no text in them longer than `longest` characters,
+    and what to save first. Calls that fit, and those that were shortened before, stay as they are."""
+    calls: list[ToolCall] = []
+    spills: list[Spill] = []
+    for place, (call, whole) in enumerate(zip(message.calls, original.calls, strict=True), 1):
+        name = arguments_file(message, place)
+        short = "" if call != whole else _short(whole.arguments, name, cap, meter, longest)
+        if short:
+            spills.append(Spill(name, whole.arguments))
+        calls.append(ToolCall(call.id, call.name, short) if short else call)
+    return (msgspec.structs.replace(message, calls=tuple(calls)), tuple(spills)) if spills else (message, ())
+
+
+def leads(arguments: str, length: int, pointer: str) -> str:
+    """The arguments with texts cut to `length` characters and a word on where the whole is; as they are where none is longer."""
+    fields: object = msgspec.json.decode(whole_arguments(arguments))
+    cut = _cut(fields, length, pointer)
+    return arguments if cut == fields else msgspec.json.encode(cut).decode()
+
+
+def arguments_file(message: Message, place: int) -> str:
+    """Where the whole arguments of a message's call are saved; calls are counted from 1."""
+    return f"tool-results/{message.id}-call{place}.json"
+
+
+def _short(arguments: str, name: str, cap: int, meter: Meter, longest: int) -> str:
+    """The arguments with their long texts cut, as JSON; empty where they fit, or nothing is gained. Broken ones become the one
+    field of an object."""
+    if len(arguments) <= cap or (tokens := meter.text(arguments)) <= cap:
+        return ""
+    pointer = f"full arguments: {name}, {tokens} tokens"
+    fields: object = msgspec.json.decode(whole_arguments(arguments))
+    text = ""
+    for length in (n for n in LENGTHS if n <= longest):
+        text = msgspec.json.encode(_cut(fields, length, pointer)).decode()
+        if meter.text(text) <= cap:
+            break
+    return text if meter.text(text) < tokens else ""
+
+
+def _cut(value: object, length: int, pointer: str, depth: int = 0) -> object:
+    if depth >= DEPTH and isinstance(value, list | dict):
+        return f"[… {pointer}]"
+    match value:
+        case str() if len(value) > length:
+            return f"{value[: safe_cut(value, length)]} [… {pointer}]"
+        case list():
+            items = cast("list[object]", value)
+            kept = [_cut(item, length, pointer, depth + 1) for item in items[:ITEMS]]
+            return [*kept, f"[… {len(items) - ITEMS} more; {pointer}]"] if len(items) > ITEMS else kept
+        case dict():
+            fields = list(cast("dict[str, object]", value).items())
+            kept_fields = {key: _cut(item, length, pointer, depth + 1) for key, item in fields[:ITEMS]}
+            return kept_fields | ({"…": f"[{len(fields) - ITEMS} more; {pointer}]"} if len(fields) > ITEMS else {})
+        case _:
+            return value

@@ -1,0 +1,74 @@
+"""Whether a model takes images, and what one costs: each provider family counts its own way, always by pixels. Pure, but for the
+catalogue, which is read once."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from ctxchat.core.tokens import image_tokens
+from ctxchat.models import catalogue
+from ctxchat.models.dialects import ANTHROPIC, GEMINI, OPENAI, Dialect
+from ctxchat.models.settings import ModelSettings
+
+UNKNOWN = (1024, 1024)
+"""What an image of unknown size counts as, in pixels."""
+
+_PATCHES = (
+    (re.compile(r"gpt-4\.1-mini|gpt-5-mini"), 1.62),
+    (re.compile(r"gpt-4\.1-nano|gpt-5-nano"), 2.46),
+    (re.compile(r"o4-mini"), 1.72),
+)
+"""OpenAI's models that count patches of 32 pixels, at most 1,536, times a factor (its guide to images)."""
+
+_TILES = (
+    (re.compile(r"gpt-4o-mini"), 2833, 5667),
+    (re.compile(r"gpt-5"), 70, 140),
+    (re.compile(r"(?:^|/)o[13]\b"), 75, 150),
+)
+"""OpenAI's models whose tiles of 512 pixels do not cost the usual 85 + 170: what is always paid, and what a tile is."""
+
+
+def takes_images(settings: ModelSettings) -> bool:
+    """As set, else by litellm's catalogue; no where neither says so: a server would refuse the request. A server of one's own
+    that says it itself (`sight`) is believed instead of the catalogue."""
+    if settings.vision is not None:
+        return settings.vision
+    entry = catalogue.find(settings.name)
+    return bool(entry and entry.supports_vision)
+
+
+def count(dialect: Dialect, name: str, width: int, height: int) -> int:
+    """Tokens of an image of so many pixels, as the family of the model counts them; 0 × 0 is an unknown size."""
+    if width <= 0 or height <= 0:
+        width, height = UNKNOWN
+    if dialect is ANTHROPIC:
+        return _anthropic(width, height)
+    if dialect is GEMINI:
+        return _gemini(width, height)
+    return _openai(name, width, height) if dialect is OPENAI else image_tokens(width, height)
+
+
+def _anthropic(width: int, height: int) -> int:
+    """width × height / 750, once the longer side is brought down to 1,568 pixels and the whole to some 1,600 tokens (its guide
+    to vision)."""
+    scale = min(1.0, 1568 / max(width, height))
+    return max(1, min(1600, math.ceil(width * scale * height * scale / 750)))
+
+
+def _gemini(width: int, height: int) -> int:
+    """258 for a small image, else 258 for each tile of 768 pixels (Google's guide to tokens)."""
+    if max(width, height) <= 384:
+        return 258
+    return 258 * math.ceil(width / 768) * math.ceil(height / 768)
+
+
+def _openai(name: str, width: int, height: int) -> int:
+    for pattern, factor in _PATCHES:
+        if pattern.search(name):
+            patches = math.ceil(width / 32) * math.ceil(height / 32)
+            return math.ceil(min(1536, patches) * factor)
+    for pattern, base, tile in _TILES:
+        if pattern.search(name):
+            return base + (image_tokens(width, height) - 85) // 170 * tile
+    return image_tokens(width, height)

@@ -1,0 +1,81 @@
+"""How a server of one's own counts, asked before the first message: llama.cpp and vLLM tell a text's tokens at `/tokenize`.
+
+A few short texts of each kind are enough; a server that does not answer leaves nothing known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import msgspec
+
+from ctxchat.core.calibration import DOUBT, Calibration
+from ctxchat.core.tokens import Count, Meter
+from ctxchat.models.probes import ask
+from ctxchat.models.settings import ModelSettings
+
+SAMPLES = (
+    """The old lighthouse keeper wrote down the weather twice a day, although nobody had asked him to for years. He noted
+the wind, the colour of the water and the ships that passed, and when the evening was clear he added a line about the stars.
+His books fill a whole shelf in the harbour office now, and people who study the coast say that nothing like them exists
+anywhere else.
+""",
+    """def overdue(loans, today, *, grace=0):
+    late = []
+    for loan in sorted(loans, key=lambda loan: loan.due):
+        if loan.returned is None and (today - loan.due).days > grace:
+            late.append((loan.reader, loan.title))
+    return late or None
+
+
+class Shelf:
+    def __init__(self, name: str) -> None:
+        self._books = {}
+        self.name = f"{name}/"
+""",
+    """[{"id": "48213f0c9a71b2de", "at": "2025-03-17T08:41:05Z", "price": 129.95, "ok": true, "tags": ["new", "eu-7"]},
+{"id": "0d77a1e34bc58f92", "at": "2025-03-17T08:44:52Z", "price": 7.5, "ok": false, "tags": []}]
+-rw-r--r-- 1 user staff  73812 Nov 14 09:26 report-2025-11.csv
+-rw-r--r-- 1 user staff 108044 Nov 15 22:03 report-2025-12.csv
+""",
+    """图书馆在河的另一边,要走过一座石桥才能到。周末的下午,窗边的座位总是很快就坐满了,学生们在那里写作业,老人们看报纸。
+管理员会提醒大家在闭馆之前把书放回原来的位置,并且把借书的日期登记清楚。如果程序出错,请先查看日志再重新启动服务。
+""",
+    """図書館は川の向こう側にあり、石の橋を渡って行きます。週末の午後になると、窓ぎわの席はすぐにいっぱいになります。
+閉館の前には、本を元の場所に戻すようにという放送が流れます。プログラムが止まったときは、まず記録を確認してから再起動してください。
+""",
+)
+"""Prose, code, rows of figures, Chinese, Japanese."""
+
+
+async def sampled(settings: ModelSettings, count: Count) -> Calibration:
+    """What the server makes of the samples; the usual assumption where it does not say. Takes two seconds at most."""
+    if not settings.base:
+        return Calibration()
+    root = re.sub(r"/v\d+$", "", settings.base)
+    answers = await asyncio.gather(*(_asked(root, settings.model, text) for text in SAMPLES))
+    return await asyncio.to_thread(_learned, count, tuple(map(tokens_in, answers)))
+
+
+async def _asked(root: str, model: str, text: str) -> Any:
+    """llama.cpp reads `content`, vLLM the rest; neither minds the other's."""
+    body: dict[str, object] = {"content": text, "model": model, "prompt": text, "add_special_tokens": False}
+    return await ask(f"{root}/tokenize", post=body)
+
+
+def tokens_in(answer: Any) -> int:
+    """How many tokens an answer of `/tokenize` tells; 0 for anything else."""
+    tokens = answer.get("tokens") if isinstance(answer, dict) else None
+    return len(tokens) if isinstance(tokens, list) else 0
+
+
+def _learned(count: Count, answers: tuple[int, ...]) -> Calibration:
+    """From what was told. No reply has confirmed it, so it counts as no sample, and a third of the usual doubt stays."""
+    meter, learned = Meter(count), Calibration()
+    for text, tokens in zip(SAMPLES, answers, strict=True):
+        if tokens:
+            learned = learned.learn(tokens, meter.text_mix(text), whole=False)
+    doubts = tuple(max(doubt, usual / 3) for doubt, usual in zip(learned.doubts, DOUBT, strict=True))
+    return msgspec.structs.replace(learned, doubts=doubts, samples=0)

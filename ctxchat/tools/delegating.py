@@ -1,0 +1,178 @@
+"""delegate: a task for a sub-agent with a context window of its own. How one is opened is handed in.
+
+The sub-agent's record is a session like any other; only its answer, its questions and its gauge come into this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import Annotated, Protocol
+
+import msgspec
+
+from ctxchat.core.access import Demand, Verdict
+from ctxchat.core.errors import ToolError
+from ctxchat.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    Delegated,
+    Event,
+    Failed,
+    Notice,
+    QuestionAsked,
+    Stamped,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from ctxchat.core.figures import Figures
+from ctxchat.core.ports import ToolContext, ToolLeave, ToolNews, ToolOutput, ToolPiece, ToolQuestion, ToolText
+from ctxchat.tools.text import clip_line
+from ctxchat.tools.tool import Arguments, Pieces, Tool
+
+
+class SubAgent(Protocol):
+    """A session at work on one task."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        ...
+
+    def send(self, text: str) -> AsyncGenerator[Stamped, None]:
+        """One turn."""
+        ...
+
+    def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
+        """What the person said to an ApprovalRequested."""
+        ...
+
+    def reply(self, call_id: str, text: str) -> None:
+        """What the person said to a QuestionAsked."""
+        ...
+
+    async def close(self) -> object:
+        """Give the session free."""
+        ...
+
+
+Open = Callable[[str], Awaitable[SubAgent]]
+"""A new sub-agent of that name, empty for one like its caller. Raises UsageError for a name nobody has."""
+
+
+class DelegateArguments(Arguments, frozen=True):
+    task: Annotated[str, msgspec.Meta(description="All it has to know: it sees nothing of this conversation")]
+    agent: Annotated[str, msgspec.Meta(description="Who is to do it; empty for one like you")] = ""
+
+
+class Delegate(Tool[DelegateArguments]):
+    """`agents` are the names a model may choose from, with what each is for."""
+
+    name = "delegate"
+    about = (
+        "Give a task that can be done on its own to a sub-agent with a context window of its own, such as reading much to "
+        "find little. You get its answer, not what it read."
+    )
+    arguments = DelegateArguments
+    reads_only = False
+
+    def __init__(self, open_agent: Open, agents: Mapping[str, str] = {}) -> None:
+        known = "; ".join(f"{name} ({what.rstrip('.')})" if what else name for name, what in agents.items())
+        super().__init__(f"{self.about} Agents: {known}." if agents else "")
+        self._open = open_agent
+
+    def wants(self, arguments: DelegateArguments, context: ToolContext) -> Demand:
+        if not arguments.task.strip():
+            raise ToolError("The task is empty.")
+        who = arguments.agent or "a sub-agent"
+        return Demand("none", summary=f"delegate to {who}: {clip_line(' '.join(arguments.task.split()), 200)}")
+
+    async def work(self, arguments: DelegateArguments, context: ToolContext) -> Pieces:
+        agent = await self._open(arguments.agent)
+        report = _Report(agent, arguments.agent or "sub-agent", context.call_id)
+        yield ToolText(f"{report.where}\n")  # also where the call does not come to its end
+        try:
+            async with aclosing(agent.send(arguments.task.strip())) as events:
+                async for stamped in events:
+                    for piece in report.pieces(stamped.event):
+                        yield piece
+        finally:
+            await agent.close()
+        yield report.output()
+
+
+class _Report:
+    """What of a sub-agent's events goes up, and what came of its turn."""
+
+    def __init__(self, agent: SubAgent, name: str, call_id: str) -> None:
+        self._agent, self._name, self._call_id = agent, name, call_id
+        self._end: TurnFinished | None = None
+        self._failed: Failed | None = None
+        self._shown: Delegated | None = None
+
+    def pieces(self, event: Event) -> list[ToolPiece]:
+        """The pieces one event makes."""
+        match event:
+            case ToolStarted(name=name, arguments=arguments):
+                return [ToolText(f"{name} {_brief(arguments)}\n")]
+            case ToolFinished(status=status, output=output) if status != "ok":
+                return [ToolText(f"  {status}: {clip_line(output.strip().partition(chr(10))[0], 200)}\n")]
+            case Notice(text=text):
+                return [ToolText(f"{text}\n")]
+            case ApprovalRequested(call_id=call_id):
+                request = msgspec.structs.replace(
+                    event, call_id=self._outer(call_id), summary=self._said(event.summary)
+                )
+                return [ToolLeave(request, partial(self._agent.answer, call_id))]
+            case ApprovalResolved(call_id=call_id):
+                return [ToolNews(msgspec.structs.replace(event, call_id=self._outer(call_id)))]
+            case QuestionAsked(call_id=call_id):
+                return [ToolQuestion(self._said(event.text), event.options, partial(self._agent.reply, call_id))]
+            case Figures():
+                return self._gauge(event)
+            case Failed():
+                self._failed = event
+            case TurnFinished():
+                self._end = event
+            case _:
+                pass
+        return []
+
+    def _gauge(self, figures: Figures) -> list[ToolPiece]:
+        shown = Delegated(
+            self._call_id, self._name, self._agent.id, figures.model, figures.used, figures.limit, figures.cost_usd
+        )
+        if shown == self._shown:
+            return []
+        self._shown = shown
+        return [ToolNews(shown)]
+
+    def _outer(self, call_id: str) -> str:
+        """Call ids are the models' own: two conversations may use the same."""
+        return f"{self._call_id}/{call_id}"
+
+    def _said(self, text: str) -> str:
+        return f"{self._name}: {text}"
+
+    @property
+    def where(self) -> str:
+        """Where all of it can be read."""
+        return f"[its record: session {self._agent.id}]"
+
+    def output(self) -> ToolOutput:
+        """The answer, or why there is none; with the session's id either way, so that its record can be found."""
+        end, where = self._end, self.where
+        if self._failed or end is None:
+            why = f"{self._failed.text} {self._failed.hint}".strip() if self._failed else "It ended without an answer."
+            return ToolOutput(f"The sub-agent failed: {why}\n{where}", "error")
+        if not end.text.strip():
+            return ToolOutput(f"The sub-agent gave no answer ({end.status}).\n{where}", "error")
+        cut = "" if end.status == "done" else f"[it was stopped: {end.status}]\n"
+        return ToolOutput(f"{end.text.strip()}\n\n{cut}{where}")
+
+
+def _brief(arguments: dict[str, object] | str) -> str:
+    text = arguments if isinstance(arguments, str) else " ".join(str(value) for value in arguments.values())
+    return clip_line(" ".join(text.split()), 120)

@@ -1,0 +1,184 @@
+"""One MCP server over the life of a program: started beside everything else, its tools while it is up, started anew on demand.
+
+A dead or slow one costs its tools and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ctxchat.core.errors import CtxchatError, ToolError
+from ctxchat.core.ports import ToolPort
+from ctxchat.tools.mcp.connection import Address, Connection, Offered, Reply, connected
+from ctxchat.tools.mcp.tool import McpTool, names_of
+
+State = Literal["off", "starting", "ready", "failed"]
+
+PATIENCE = 30.0
+"""Seconds: some fetch themselves first."""
+
+GOODBYE = 2.0
+"""Seconds it may take to end: more than a deaf process has (`connection.LEAVE`), or it would be left behind."""
+
+
+class ServerRow(msgspec.Struct, frozen=True):
+    """A server as it is now: the names of its tools, and why it failed where it did."""
+
+    name: str
+    state: State
+    tools: tuple[str, ...]
+    trouble: str
+    where: str
+
+
+class McpServer:
+    """`only` are the tools wanted of it, None for all. `log` is where what it says on standard error goes,
+    `patience` the seconds it may take to say what it offers."""
+
+    def __init__(
+        self,
+        name: str,
+        address: Address,
+        workspace: str,
+        log: Path,
+        only: Collection[str] | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.name = name
+        self.address = address
+        self.state: State = "off"
+        self.trouble = ""
+        """Why it failed, in a sentence."""
+        self._workspace, self._log, self._only, self._patience = workspace, log, only, patience
+        self._offered: tuple[ToolPort, ...] = ()
+        self._connection: Connection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._interrupted = False
+        self._settled = asyncio.Event()
+        self._leave = asyncio.Event()
+
+    @property
+    def tools(self) -> Sequence[ToolPort]:
+        """What can be called now; a call to one that is being started anew waits for it."""
+        return self._offered if self.state in {"ready", "starting"} else ()
+
+    @property
+    def row(self) -> ServerRow:
+        """As it is now."""
+        where = self.address.url or " ".join((self.address.command, *self.address.args))
+        return ServerRow(self.name, self.state, tuple(tool.spec.name for tool in self.tools), self.trouble, where)
+
+    def start(self) -> None:
+        """Begin to; nothing where it is up or on its way."""
+        if self._task is None or self._task.done():
+            self.state, self.trouble, self._interrupted = "starting", "", False
+            self._settled, self._leave = asyncio.Event(), asyncio.Event()
+            self._task = asyncio.create_task(self._serve(), name=f"mcp {self.name}")
+
+    async def settled(self) -> None:
+        """Wait until it is up or has failed."""
+        if self.state == "starting":
+            await self._settled.wait()
+
+    async def stop(self) -> None:
+        """End it."""
+        self.dismiss()
+        task, self._task = self._task, None
+        if task is not None and (await asyncio.wait({task}, timeout=GOODBYE))[1]:
+            task.cancel()
+            await asyncio.wait({task}, timeout=GOODBYE)
+        self.state, self.trouble, self._offered = "off", "", ()
+
+    def dismiss(self) -> None:
+        """End it, without waiting for that."""
+        self._leave.set()
+        if self.state == "starting":
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Break off a start, once: a second cancel would reach the ending of the process, and leave it behind."""
+        if self._task is not None and not self._interrupted:
+            self._interrupted = True
+            self._task.cancel()
+
+    async def call(self, tool: str, arguments: dict[str, object]) -> Reply:
+        """Run one of its tools; where it dies of that it is started anew, for the next call. Raises ToolError."""
+        await self.settled()
+        connection = self._connection
+        if connection is None:
+            raise ToolError(
+                f"The MCP server {self.name} is {self.state}. {self.trouble}".strip(),
+                f"/mcp starts it again.{self._said}",
+            )
+        try:
+            return await connection.call(tool, arguments, self.address.timeout)
+        except ConnectionResetError as problem:
+            await self._anew(connection)
+            hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._said}".strip()
+            raise ToolError(f"The MCP server {self.name} ended during the call.", hint) from problem
+        except Exception as problem:  # the SDK's own errors, and those of everything below it
+            raise ToolError(f"{self.name}: {reason(problem)}") from problem
+
+    async def _anew(self, dead: Connection) -> None:
+        """Start it once more, unless it was ended on purpose or another call has seen to it."""
+        if self._connection is dead and not self._leave.is_set():
+            offered = self._offered
+            await self.stop()
+            self._offered = offered
+            self.start()
+
+    @property
+    def _said(self) -> str:
+        return f" What it said: {self._log}" if self.address.command else ""
+
+    async def _serve(self) -> None:
+        """The whole life of a connection in one task: the SDK wants it opened and closed by the same."""
+        late = asyncio.get_running_loop().call_later(self._patience, self._interrupt)
+        try:
+            async with connected(self.address, self._workspace, self._log) as connection:
+                self._offered = self._wanted(await connection.tools())
+                self._connection, self.state = connection, "ready"
+                late.cancel()
+                self._settled.set()
+                await self._leave.wait()
+        except asyncio.CancelledError:
+            if self._leave.is_set() or not self._interrupted:
+                raise
+            self.state, self.trouble = "failed", reason(TimeoutError())
+        except Exception as problem:  # whatever a foreign server or the SDK comes up with
+            self.state, self.trouble = "failed", reason(problem)
+        finally:
+            late.cancel()
+            self._connection = None
+            if self.state != "failed":
+                self.state = "off"
+            self._settled.set()
+
+    def _wanted(self, found: Sequence[Offered]) -> tuple[ToolPort, ...]:
+        named = zip(found, names_of(self.name, [offered.name for offered in found]), strict=True)
+        return tuple(
+            McpTool(self, offered, name) for offered, name in named if self._only is None or offered.name in self._only
+        )
+
+
+def reason(problem: BaseException) -> str:
+    """Why something failed, in one sentence; the first of those that came together."""
+    while isinstance(problem, BaseExceptionGroup):
+        problem = problem.exceptions[0]
+    match problem:
+        case CtxchatError():
+            return str(problem)
+        case TimeoutError():
+            return "It did not answer in time."
+        case FileNotFoundError():
+            return f"There is no program {problem.filename or ''}.".replace(" .", ".")
+        case OSError():
+            return f"{problem.strerror or problem}."
+        case _:
+            words = " ".join(str(problem).split())
+            return words[:300] if words else type(problem).__name__

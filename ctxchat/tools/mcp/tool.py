@@ -1,0 +1,97 @@
+"""One tool of an MCP server as a tool of ours. Its name, description, schema and results are foreign: data, never trusted.
+
+What a server says of itself (that a tool only reads) decides nothing: each is asked for like anything that reaches outside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from ctxchat.core.access import Demand
+from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece
+from ctxchat.core.view import ToolSpec
+from ctxchat.tools.mcp.connection import Offered, Reply
+from ctxchat.tools.text import clip, clip_line
+
+LONGEST_NAME = 64
+"""What every provider takes."""
+
+LONGEST_ABOUT = 4000
+"""Characters of a description."""
+
+
+class Caller(Protocol):
+    """The server behind a tool."""
+
+    name: str
+
+    async def call(self, tool: str, arguments: dict[str, object]) -> Reply:
+        """Run it. Raises ToolError."""
+        ...
+
+
+class McpTool:
+    """A `core.ports.ToolPort`. `name` is what models call it by."""
+
+    def __init__(self, server: Caller, offered: Offered, name: str) -> None:
+        self._server = server
+        self._tool = offered.name
+        self._spec = ToolSpec(name, clip(offered.description, LONGEST_ABOUT), _schema(offered.schema))
+
+    @property
+    def server(self) -> str:
+        """The name of the server it belongs to."""
+        return self._server.name
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema."""
+        return self._spec
+
+    @property
+    def parallel(self) -> bool:
+        """Never: nobody knows what it does."""
+        return False
+
+    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
+        """To reach outside; a rule for it is for this tool, whatever the arguments."""
+        written = msgspec.json.encode(arguments).decode()
+        summary = f"{self._server.name}: {clip_line(self._tool, 80)} {clip_line(written, 160)}"
+        return Demand("network", self._spec.name, False, summary, preview=written, pattern=self._spec.name)
+
+    async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
+        """The result in one piece. Raises ToolError."""
+        reply = await self._server.call(self._tool, arguments)
+        text = clip(reply.text, context.max_chars) or "[no output]"
+        yield ToolOutput(text, "error" if reply.failed else "ok")
+
+
+def name_of(server: str, tool: str) -> str:
+    """`server__tool`, of letters, digits, `_` and `-` only, as providers want it."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{server}__{tool}")
+    return plain[:LONGEST_NAME]
+
+
+def names_of(server: str, tools: Sequence[str]) -> list[str]:
+    """`name_of` for all tools of a server, each name once: a later one that would be the same gets a number."""
+    names: list[str] = []
+    for tool in tools:
+        name, number = name_of(server, tool), 1
+        while name in names:
+            number += 1
+            end = f"_{number}"
+            name = name_of(server, tool)[: LONGEST_NAME - len(end)] + end
+        names.append(name)
+    return names
+
+
+def _schema(given: dict[str, object]) -> dict[str, object]:
+    """An object's schema in any case, as providers want it: some servers leave the type out, or write nonsense."""
+    properties, required = given.get("properties"), given.get("required")
+    names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+    shape = {"type": "object", "properties": properties if isinstance(properties, dict) else {}}
+    return {**given, **shape, **({"required": names} if "required" in given else {})}

@@ -1,0 +1,199 @@
+"""Files a person names in a message, by `@path` or by pasting: what they are, and what of them goes along.
+
+Text goes along as text where it is short, images as images; of everything else the name stays, and a word says why.
+Reads files: call `look` off the event loop.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from ctxchat.core.images import MOST_BYTES, MOST_PIXELS, from_data_url, kind_of, size_in
+from ctxchat.core.messages import Image, Part, Text
+from ctxchat.tools.text import SNIFF, binary_kind, encoding_of, size
+
+LONGEST_TEXT = 32_000
+"""Characters of a file that go along whole; of a longer one the agent reads what it needs."""
+
+MOST_NAMED = 20
+"""Files of one message that are looked at."""
+
+IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+
+_MENTION = re.compile(r"(?:^|(?<=[\s(\[{\"']))@(?:\"((?:[^\"\\]|\\.)+)\"|([^\s\"@][^\s@]*))")
+_PLAIN = re.compile(r"[^\s@\"\\]+")
+_ENDS = ".,;:!?)]}'\""
+_LIKE_A_FILE = re.compile(r"/|\.\w{1,6}$")
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A file that was named: `text` or `data` (an image) where it goes along, else `why` not, as the rest of a sentence."""
+
+    name: str
+    kind: Literal["text", "image", "nothing"]
+    text: str = ""
+    data: bytes = b""
+    width: int = 0
+    height: int = 0
+    why: str = ""
+
+
+def mention(path: str) -> str:
+    """A path as it is mentioned in a message; in quotes where it holds blanks or the like."""
+    if _PLAIN.fullmatch(path) and path[-1] not in _ENDS:
+        return f"@{path}"
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'@"{escaped}"'
+
+
+def mentions(text: str) -> list[str]:
+    """The paths mentioned in a message, each once, in their order."""
+    found = (_unescaped(m[1]) if m[1] else m[2] for m in _MENTION.finditer(text))
+    return list(dict.fromkeys(found))[:MOST_NAMED]
+
+
+def look_all(text: str, workspace: Path, longest: int = LONGEST_TEXT) -> list[Named]:
+    """What is mentioned in a message, looked at. Words with an `@` that resemble no file are left out."""
+    looked = (_mentioned(path, workspace, longest) for path in mentions(text))
+    return list({named.name: named for named in looked if named}.values())
+
+
+def look(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> Named:
+    """A file by its path, relative to the workspace or not. Never raises, and waits for no pipe."""
+    name = written
+    try:
+        path = workspace / Path(written).expanduser()
+        found = path.stat()
+        if stat.S_ISDIR(found.st_mode):
+            return Named(name, "nothing", why="a folder: the agent looks into it")
+        if not stat.S_ISREG(found.st_mode):
+            return Named(name, "nothing", why="no plain file")
+        with path.open("rb") as file:
+            head = file.read(SNIFF)
+            if kind_of(head):
+                return (
+                    image(name, head + file.read(MOST_BYTES)) if found.st_size <= MOST_BYTES else _too_big(name, head)
+                )
+            if kind := binary_kind(head):
+                return Named(name, "nothing", why=f"{kind}, {size(found.st_size)}: only named")
+            if found.st_size > 4 * longest:
+                return _too_long(name, found.st_size)
+            return _text(name, head + file.read(4 * longest), longest)
+    except FileNotFoundError:
+        return Named(name, "nothing", why="there is no such file")
+    except (OSError, ValueError, RuntimeError) as problem:
+        return Named(name, "nothing", why=getattr(problem, "strerror", "") or "no usable path")
+
+
+def image(name: str, data: bytes) -> Named:
+    """An image by its bytes, where every provider would take it."""
+    width, height = size_in(data)
+    if not (width and height):
+        return Named(name, "nothing", why="a damaged image")
+    if len(data) > MOST_BYTES or max(width, height) > MOST_PIXELS:
+        return _too_big(name, data)
+    return Named(name, "image", data=data, width=width, height=height)
+
+
+async def part_of(named: Named, save: Callable[[str, bytes], Awaitable[Image]]) -> Part | None:
+    """The part of the message that it becomes; images are saved first. None where nothing of it goes along."""
+    if named.kind == "text":
+        return Text(named.text, named.name)
+    return await save(file_name(named.name), named.data) if named.kind == "image" else None
+
+
+def file_name(path: str) -> str:
+    """The last part of a path, whoever wrote it."""
+    return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+
+
+def pasted_images(text: str) -> list[str]:
+    """The paths in a paste that is nothing but paths to images, as terminals paste files that are dropped on them: plain, in
+    quotes, with escaped blanks, as `file://`; several with blanks or line ends between. Empty for any other text."""
+    paths = [_path(word) for word in _words(text.strip())] if 0 < len(text) < 20_000 else []
+    good = all(path.lower().endswith(IMAGE_NAMES) for path in paths)
+    return paths[:MOST_NAMED] if good else []
+
+
+def pasted_data(text: str) -> Named | None:
+    """The image in a paste that is a data URL and nothing else; None for any other text."""
+    if not text.startswith("data:image/"):
+        return None
+    data = from_data_url(text.strip())
+    return image(f"pasted.{kind_of(data)}", data) if data else None
+
+
+def _mentioned(path: str, workspace: Path, longest: int) -> Named | None:
+    named = look(path, workspace, longest)
+    if named.kind == "nothing" and not _is_there(path, workspace):
+        shorter = path.rstrip(_ENDS)
+        if shorter and shorter != path:
+            return _mentioned(shorter, workspace, longest)
+        return named if _LIKE_A_FILE.search(path) else None
+    return named
+
+
+def _is_there(path: str, workspace: Path) -> bool:
+    try:
+        return os.path.lexists(workspace / Path(path).expanduser())
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def _text(name: str, data: bytes, longest: int) -> Named:
+    try:
+        text = encoding_of(data).decode(data)
+    except UnicodeDecodeError:
+        return Named(name, "nothing", why="no text in any known encoding")
+    if len(text) > longest:
+        return _too_long(name, len(data))
+    if not text.strip():
+        return Named(name, "nothing", why="an empty file")
+    return Named(name, "text", text=text.replace("\r\n", "\n"))
+
+
+def _too_long(name: str, length: int) -> Named:
+    return Named(name, "nothing", why=f"{size(length)}: the agent reads what it needs of it")
+
+
+def _too_big(name: str, data: bytes) -> Named:
+    width, height = size_in(data)
+    pixels = f"{width}×{height} pixels, " if width else ""
+    limit = f"providers take {size(MOST_BYTES)} and {MOST_PIXELS:,} pixels a side"
+    return Named(name, "nothing", why=f"not sent: {pixels}more than {limit}; make it smaller first")
+
+
+def _words(text: str) -> Iterable[str]:
+    """A paste as words; a line that is a path as it stands (terminals differ) is one word."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if Path(line).suffix.lower() in IMAGE_NAMES and "\\" not in line and line[0] not in "'\"" and _alone(line):
+            yield line
+            continue
+        try:
+            yield from shlex.split(line)
+        except ValueError:
+            yield line
+
+
+def _alone(line: str) -> bool:
+    """A line with blanks in it is one path if only its end looks like an image."""
+    return not any(word.lower().endswith(IMAGE_NAMES) for word in line.split()[:-1])
+
+
+def _path(word: str) -> str:
+    parts = urlsplit(word) if word.startswith("file://") else None
+    return unquote(parts.path) if parts else word
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], text, flags=re.S)

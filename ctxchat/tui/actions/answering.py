@@ -1,0 +1,64 @@
+"""Who answers: another model, the first choice of one, which one to begin with; and going on with a turn that broke off."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.open_end import NOTHING_OPEN, open_end
+from ctxchat.tui.host import Host
+from ctxchat.tui.reading.text import clean, one_line
+
+
+async def models(host: Host, argument: str = "") -> None:
+    """Choose from the list, or by name."""
+    from ctxchat.tui.screens.models import ModelsScreen
+
+    session = host.work.idle_session()
+    name = argument or await host.ask(ModelsScreen(host.services, session, host.settings_file, host.settings.model))
+    if isinstance(name, str) and name and name != session.figures.model:
+        await _switch(host, name)
+    await host.chat.refresh_session()
+
+
+async def first_choice(host: Host, name: str) -> None:
+    """The first model of all, one that was found or (without a name) of the whole list. Sessions begin with it from now on."""
+    from ctxchat.tui.screens.models import ModelsScreen
+
+    session = host.work.idle_session()
+    name = name or await host.ask(ModelsScreen(host.services, session, host.settings_file, "")) or ""
+    if name:
+        await _switch(host, name, await kept(host, name))
+        await host.chat.questions.choose_no_model()
+    await host.chat.refresh_session()
+
+
+async def kept(host: Host, name: str) -> str:
+    """Write the model to begin with into the person's own settings; what came of it, in a sentence."""
+    from ctxchat.config.write import set_value
+
+    try:
+        await to_thread(set_value, host.settings_file, "model", name)
+    except (CtxchatError, OSError) as problem:
+        return f"It could not be kept for the next start: {clean(str(problem))}"
+    return f"Sessions begin with it from now on ({host.settings_file.name}); /model changes that."
+
+
+async def resume(host: Host, argument: str = "") -> None:
+    """Go on where the last turn broke off."""
+    session = host.work.idle_session()
+    if open_end(session.state.ledger) is None:
+        host.chat.notice("info", NOTHING_OPEN)
+    else:
+        host.work.resume()
+
+
+async def _switch(host: Host, name: str, more: str = "") -> None:
+    figures = await host.work.idle_session().switch_model(name)
+    words = f"From here on {one_line(name, 80)} answers. {more}".strip()
+    if host.chat.feed.empty:
+        host.chat.show_figures(figures)
+        host.chat.announce(words, "info")
+    else:
+        host.chat.changed(figures, words)
+    await host.services.warm_up(name)

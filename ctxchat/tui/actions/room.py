@@ -1,0 +1,80 @@
+"""Making room: the preview, a pass, its suggestion during a turn, facts put back, undo, redo."""
+
+from __future__ import annotations
+
+from ctxchat.agent.preview import Preview
+from ctxchat.core.words import count
+from ctxchat.tui.host import Host
+
+
+async def free_up(host: Host, argument: str = "") -> None:
+    """The preview; what is ticked there is run, with the summary as edited where that was asked for."""
+    from ctxchat.tui.screens.preview import PreviewScreen
+
+    preview = await _previewed(host, argument)
+    if preview is None:
+        return
+    session = host.work.idle_session()
+    agreed = await host.ask(PreviewScreen(session, preview))
+    if agreed is None:
+        return
+    summary = await _edited(host, agreed.preview, agreed.steps) if agreed.edit else None
+    if agreed.edit and summary is None:
+        return
+    host.work.run_pass(host.work.idle_session().room.free_up(agreed.preview, agreed.steps, summary=summary))
+
+
+async def _edited(host: Host, preview: Preview, steps: tuple[str, ...]) -> str | None:
+    from ctxchat.tui.screens.summary import SummaryScreen
+
+    drafted = host.work.idle_session().room.draft_summary(preview, steps)
+    return await host.ask(SummaryScreen(drafted, preview))
+
+
+async def compact(host: Host, argument: str = "") -> None:
+    """All steps at once, no questions; during a turn, as soon as no call is open."""
+    if host.work.busy:
+        host.work.agree("now", argument)
+        return
+    preview = await _previewed(host, argument)
+    if preview is not None:
+        host.work.run_pass(host.work.idle_session().room.free_up(preview))
+
+
+async def _previewed(host: Host, instructions: str) -> Preview | None:
+    """What could be freed; where that is nothing it is said, calmly."""
+    preview = await host.work.idle_session().room.preview(instructions)
+    if preview.plan is not None:
+        return preview
+    host.chat.notice("info", preview.reason or "Nothing to free.")
+    host.notify(preview.reason or "Nothing to free.")  # seen also where the chat is scrolled up
+    return None
+
+
+async def reinsert(host: Host, argument: str) -> None:
+    """The facts that a compaction lost, back at the end; those of the newest that lost any, without an id."""
+    session = host.work.idle_session()
+    losing = [c.id for c in session.state.ledger.compactions if c.record and c.record.lost]
+    if not argument and not losing:
+        host.notify("Nothing to put back: no compaction in force lost any facts.")
+        return
+    lost = len(session.changes.lost_facts(argument or losing[-1]))
+    figures = await session.changes.reinsert(argument or losing[-1])
+    host.chat.changed(figures, f"{count(lost, 'fact')} put back at the end, as one note.")
+
+
+async def undo(host: Host, argument: str = "") -> None:
+    """Take back a change, the last one without an id; where that would fill the window too far it is asked how much."""
+    from ctxchat.tui.screens.undoing import undo
+
+    done = await undo(host.work.idle_session(), host.ask, argument)
+    if done is not None:
+        host.chat.changed(done.figures, done.words)
+
+
+async def redo(host: Host, argument: str = "") -> None:
+    """Make a change again that was undone, the one undone last without an id."""
+    from ctxchat.tui.screens.undoing import redo
+
+    done = await redo(host.work.idle_session(), argument)
+    host.chat.changed(done.figures, done.words)

@@ -1,0 +1,100 @@
+"""The session itself: another one, a new one, a branch, its title, its model and mode, its Markdown."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from pathlib import Path
+from typing import get_args
+
+from ctxchat.core.access import Mode
+from ctxchat.core.errors import CtxchatError
+from ctxchat.tui.host import Host
+from ctxchat.tui.reading.text import clean, one_line
+from ctxchat.tui.starting import get_ready
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+async def sessions(host: Host, argument: str = "") -> None:
+    """Open another one."""
+    from ctxchat.tui.screens.sessions import SessionsScreen
+
+    chosen = argument or await host.ask(SessionsScreen(host.services, host.work.open_session()))
+    if chosen is not None and chosen != host.work.open_session().id:
+        await host.work.switch(chosen)
+    await host.chat.refresh_session()
+
+
+async def new_session(host: Host, argument: str = "") -> None:
+    """Start afresh; the draft comes along. Where none could be opened before, this is the first."""
+    first = bool(host.work.trouble)
+    await host.work.switch("")
+    if first:
+        await get_ready(host)
+
+
+async def branch(host: Host, argument: str = "") -> None:
+    """A copy of the session up to a message (all of it without one)."""
+    await go_on_in(host, await host.services.fork(host.work.open_session().id, argument))
+
+
+async def go_on_in(host: Host, branched: str) -> None:
+    """Open a branch that was just made."""
+    await host.work.switch(branched)
+    host.chat.notice("info", "This is a branch. The session it came from is as it was.")
+
+
+async def rename(host: Host, argument: str = "") -> None:
+    """Give the session a title; without one, ask in the composer."""
+    if not argument:
+        host.chat.composer.set_draft("/rename " + clean(host.work.open_session().state.title))
+        return
+    await host.work.open_session().rename(one_line(argument, 120))
+    host.chat.show_header()
+
+
+async def agents(host: Host, argument: str = "") -> None:
+    """Choose from the list, or by name; `usual` is the one without a name, unless an agent is called that."""
+    from ctxchat.tui.screens.agents import AgentsScreen
+
+    session = host.work.idle_session()
+    before = session.setup.agent
+    name = argument or await host.ask(AgentsScreen(host.settings, before))
+    if name is None or name == before:
+        return
+    name = "" if name == "usual" and name not in host.settings.agents else name
+    figures = await session.setup.switch_agent(name)
+    who = f"The agent {one_line(name, 40)}" if name else "The usual agent"
+    host.chat.changed(figures, f"{who} goes on from here, with {figures.model}, {session.mode}.")
+    for notice in session.setup.notices:
+        host.chat.notice("warning", notice)
+
+
+async def mode(host: Host, argument: str = "") -> None:
+    """Set the named permission mode, or go to the next."""
+    session = host.work.open_session()
+    if argument and argument not in MODES:
+        raise CtxchatError(f"There is no mode {one_line(argument, 40)}.", f"Modes: {', '.join(MODES)}.")
+    step = MODES[(MODES.index(session.mode) + 1) % len(MODES)]
+    session.set_mode(MODES[MODES.index(argument)] if argument in MODES else step)
+    host.chat.show_header()
+
+
+async def export(host: Host, argument: str = "") -> None:
+    """The record as Markdown, in the workspace unless a path is given. An existing file is left alone."""
+    from ctxchat.tui.reading.export import as_markdown
+
+    session = host.work.open_session()
+    target = host.services.workspace / (argument or f"ctxchat-{session.id[:8]}.md")
+    try:
+        await to_thread(_write_new, target, as_markdown(session.state))
+    except FileExistsError:
+        raise CtxchatError(f"{target} is there already.", "Name another file: /export FILE") from None
+    except OSError as problem:
+        raise CtxchatError(f"{target}: {problem.strerror or problem}", "Name another file: /export FILE") from None
+    host.chat.notice("info", f"Written to {target}")
+
+
+def _write_new(target: Path, text: str) -> None:
+    with target.expanduser().open("x", encoding="utf-8", errors="replace") as file:
+        file.write(text)

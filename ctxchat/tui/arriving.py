@@ -1,0 +1,36 @@
+"""A stored session has been opened: its parts are measured, and where it is larger than the window, room is offered before
+anything is sent.
+"""
+
+from __future__ import annotations
+
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.events import CompactionSuggested
+from ctxchat.tui.screens.chat import ChatScreen
+from ctxchat.tui.services import ChatSession
+
+
+async def arrive(chat: ChatScreen, session: ChatSession) -> None:
+    """Measure and show it."""
+    figures = await session.measure()
+    chat.show_figures(figures)
+    chat.show_header()
+    await chat.feed.weigh()
+    await offer_room(chat, session)
+
+
+async def offer_room(chat: ChatScreen, session: ChatSession) -> None:
+    """The question whether to make room, where the session does not fit as it stands; why not, where that cannot help."""
+    figures = session.figures
+    if not figures.over or session.busy or session.read_only:
+        return
+    try:
+        preview = await session.room.preview()
+    except CtxchatError as problem:
+        chat.announce(str(problem))
+        return
+    if preview.plan is None:
+        chat.announce(f"This session is larger than the window. {preview.reason}".rstrip())
+    elif not session.busy:
+        suggested = CompactionSuggested(figures.used, figures.limit, figures.pressure, preview.after_used)
+        await chat.questions.suggest(suggested)

@@ -1,0 +1,143 @@
+"""Keeps the transcript in step with one session: its record, and the turn in progress on top of it.
+
+Knows nothing of what lies around the transcript; what stands outside of a turn (gauge, header, questions) is the chat screen's.
+"""
+
+from __future__ import annotations
+
+from ctxchat.core.events import CompactionFinished
+from ctxchat.core.open_end import open_end
+from ctxchat.tui.live import Growing, Live
+from ctxchat.tui.reading.history import items, last_answer
+from ctxchat.tui.services import ChatSession
+from ctxchat.tui.widgets.blocks import ErrorBlock, Level, NoticeBlock, PassLine
+from ctxchat.tui.widgets.reply import Interrupted
+from ctxchat.tui.widgets.transcript import Transcript
+
+WAITING = "waiting for the model"
+
+
+class Feed:
+    """One session at a time, one turn at a time."""
+
+    def __init__(self, transcript: Transcript, *, show_reasoning: bool) -> None:
+        self._transcript, self.show_reasoning = transcript, show_reasoning
+        self._session: ChatSession | None = None
+        self._live: Live | None = None
+        self._groups = 0
+        self._told = False  # a word of ours stands there
+
+    @property
+    def running(self) -> bool:
+        """A turn or a pass is under way."""
+        return self._live is not None
+
+    @property
+    def empty(self) -> bool:
+        """There is nothing to read yet."""
+        return not (self._transcript.items or self.running or self._told)
+
+    # ── the record ──
+
+    async def show(self, session: ChatSession) -> None:
+        """Another session, from its record."""
+        self._session, self._live, self._told = session, None, False
+        shown = items(session.state.ledger)
+        self._groups = len(session.state.ledger.groups)
+        await self._transcript.show(shown, _tokens(session))
+        self._transcript.call_after_refresh(self._offer_to_go_on)
+
+    async def settle(self) -> None:
+        """What the record holds by now takes the place of what grew; changes in force are drawn."""
+        if (session := self._session) is None:
+            return
+        shown = items(session.state.ledger)
+        known = {s.key for s in self._transcript.items}
+        places = self._live.places(shown, known) if self._live else {}
+        await self._transcript.settle(shown, _tokens(session), places)
+        self._groups = len(session.state.ledger.groups)
+
+    async def weigh(self) -> None:
+        """What was shown before anything was measured says its tokens now."""
+        if self._session and not self.running:
+            await self._transcript.weigh(_tokens(self._session))
+
+    async def catch_up(self) -> None:
+        """As `settle`, where the record has more groups than are shown."""
+        if self._session and len(self._session.state.ledger.groups) != self._groups:
+            await self.settle()
+
+    def last_answer(self) -> str:
+        """The newest answer: on screen, else in the record."""
+        shown = self._transcript.last_answer()
+        whole = last_answer(self._session.state.ledger) if self._session else ""
+        return whole if whole.endswith(shown) else shown  # what was gone on with is one answer, in the record
+
+    # ── a turn ──
+
+    async def begin(self, what: str) -> None:
+        """Work has begun."""
+        self._live = Live(self._transcript, show_reasoning=self.show_reasoning)
+        self._offer_to_go_on()
+        await self._transcript.to_end()
+        await self._live.wait(what)
+
+    async def take(self, event: Growing, at: str) -> None:
+        """One event that makes the transcript grow, and when it came about."""
+        if self._live:
+            await self._live.take(event, at)
+
+    async def compacted(self, event: CompactionFinished) -> None:
+        """A pass is over."""
+        if self._live is None:
+            return
+        await self._live.compacted(kept=event.outcome == "compacted")
+        if event.outcome == "compacted":
+            await self.settle()
+        else:
+            await self._transcript.add(PassLine(event.outcome, event.detail))
+        await self._live.wait(WAITING)
+
+    async def close_turn(self, interrupted: bool) -> None:
+        """The last word of the turn was said; what still grows stands as it is."""
+        if self._live:
+            await self._live.end(interrupted)
+
+    async def end(self, interrupted: bool) -> None:
+        """Work is over, whatever came of it."""
+        await self.close_turn(interrupted)
+        await self.settle()
+        self._live = None
+        end = open_end(self._session.state.ledger) if self._session and interrupted else None
+        if end is not None and end.kind != "reply":
+            self.notice("info", "Stopped. /continue goes on from here.")
+        self._transcript.call_after_refresh(self._offer_to_go_on)
+
+    def _offer_to_go_on(self) -> None:
+        """A half reply at the end can be gone on with, once nothing runs."""
+        end = open_end(self._session.state.ledger) if self._session and not self.running else None
+        marks = list(self._transcript.query(Interrupted))
+        for mark in marks:
+            mark.offer(end is not None and end.kind == "reply" and mark is marks[-1])
+
+    # ── words of ours ──
+
+    def notice(self, level: Level, text: str) -> None:
+        """A sentence at the end."""
+        self._told = True
+        self._transcript.call_next(self._transcript.add, NoticeBlock(level, text))
+
+    async def failed(self, text: str, hint: str = "") -> None:
+        """Something a person asked for did not work."""
+        self._told = True
+        await self._transcript.add(ErrorBlock(text, hint))
+
+
+def _tokens(session: ChatSession) -> dict[int | tuple[int, int], int]:
+    shown = [item for item in session.view.items if item.group]
+    tokens: dict[int | tuple[int, int], int] = {item.message.seq: item.tokens for item in shown}
+    for item in shown:
+        parts = item.message.content
+        for place, part in enumerate(parts if isinstance(parts, tuple) else ()):
+            tokens[item.message.seq, place] = session.attachments.weigh(part)
+    return tokens

@@ -1,0 +1,107 @@
+"""What the settings could do about how a session went, with its own figures. Pure; knows no screen.
+
+The direction matters: who compacts too often needs room, so a *higher* trigger or a larger window, never a lower one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from ctxchat.config.schema import ContextSettings
+from ctxchat.core.events import CompactionFinished
+from ctxchat.core.figures import Figures
+from ctxchat.core.journal import SessionState
+from ctxchat.core.triggers import OVERHEAD, overhead
+from ctxchat.tui.reading.effects import with_marks
+from ctxchat.tui.reading.figures_text import PARTS, count, percent
+from ctxchat.tui.reading.text import short
+
+CLOSE = 3
+"""Fewer turns than this between two passes by themselves, on average, are too few."""
+
+LATELY = 12
+"""Turns of the session that are looked at."""
+
+HEAVY = 0.3
+"""Share of the limit from which what no compaction can free is worth a word."""
+
+BY_ITSELF = frozenset({"auto", "reactive_micro", "reactive_full"})
+
+LABELS: Mapping[str, str] = {name: part.label for name, part in PARTS.items()}
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """A sentence or two, and the option it is about."""
+
+    text: str
+    key: str
+
+
+def advice(figures: Figures, state: SessionState, context: ContextSettings) -> tuple[Advice, ...]:
+    """What is worth saying, the most pressing first; nothing for a session that went well."""
+    found = (_overflows(figures, state, context), _heavy(figures), _often(figures, state, context))
+    return tuple(a for a in found if a)
+
+
+def _overflows(figures: Figures, state: SessionState, context: ContextSettings) -> Advice | None:
+    refused = sum(p.reason == "context_overflow" and p.outcome == "compacted" for p in state.passes)
+    if not refused:
+        return None
+    times = f"{count(refused, 'request')} here {'was' if refused == 1 else 'were'} too long for the server."
+    if figures.window_source == "learned":
+        remedy = f"Its window is {short(figures.window)}, as learned: set context.max_tokens = {figures.window}"
+        return Advice(f"{times} {remedy}, and room is made in time in every session.", "context.max_tokens")
+    lower = max(0.1, round(context.compression_trigger - 0.1, 2))
+    at = with_marks(figures, compression_trigger=lower).trigger_tokens
+    remedy = f"Lower context.compression_trigger ({context.compression_trigger:g} → {lower:g}, at {short(at)})"
+    return Advice(
+        f"{times} {remedy}, or set context.max_tokens to what it really holds.", "context.compression_trigger"
+    )
+
+
+def _heavy(figures: Figures) -> Advice | None:
+    fixed = overhead(figures)
+    if fixed < HEAVY * figures.limit:
+        return None
+    parts = sorted(((figures.tokens(name), name) for name in OVERHEAD), reverse=True)
+    named = ", ".join(f"{LABELS[name]} {short(tokens)}" for tokens, name in parts if tokens)
+    over = " That is above the trigger, so compaction would be in vain." if fixed >= figures.trigger_tokens else ""
+    share = f"{short(fixed)} of {short(figures.limit)} ({percent(fixed / figures.limit)})"
+    return Advice(
+        f"No compaction can free {share}: {named}.{over} Fewer tools (an agent), shorter memory files, a larger window help.",
+        "context.providers" if parts[0][1] == "injected" else "agent",
+    )
+
+
+def _often(figures: Figures, state: SessionState, context: ContextSettings) -> Advice | None:
+    now = len(state.fills)
+    turns = [end.fills for end, p in zip(state.endings, state.passes, strict=False) if _by_itself(p)]
+    lately = [turn for turn in turns if now - turn <= LATELY]
+    if len(lately) < 3 or _mean_gap(lately) >= CLOSE:
+        return None
+    said = f"{len(lately)} compactions in the last {count(now - lately[0] + 1, 'turn')}."
+    higher = min(0.95, round(context.compression_trigger + 0.1, 2))
+    at = with_marks(figures, compression_trigger=higher).trigger_tokens
+    if at <= figures.trigger_tokens:
+        return Advice(
+            f"{said} The trigger is as high as this window of {short(figures.window)} allows: a larger window gives room.",
+            "context.max_tokens",
+        )
+    remedy = (
+        f"Raise context.compression_trigger ({context.compression_trigger:g} → {higher:g}, at {short(at)} instead of "
+    )
+    return Advice(
+        f"{said} {remedy}{short(figures.trigger_tokens)}), or use a model with a larger window.",
+        "context.compression_trigger",
+    )
+
+
+def _by_itself(one: CompactionFinished) -> bool:
+    return one.outcome == "compacted" and one.reason in BY_ITSELF
+
+
+def _mean_gap(turns: Sequence[int]) -> float:
+    return sum(b - a for a, b in pairwise(turns)) / (len(turns) - 1)

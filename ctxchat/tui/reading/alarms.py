@@ -1,0 +1,75 @@
+"""What is amiss with a window, in sentences: a part over its budget, overhead or pins that no compaction can help with. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctxchat.core.figures import Figures
+from ctxchat.core.sections import SECTIONS, SectionName
+from ctxchat.core.triggers import FIXED, OVERHEAD, fixed, overhead
+from ctxchat.core.view import View
+from ctxchat.tui.reading.figures_text import budget_words, known, money
+from ctxchat.tui.reading.inventory import Row, offenders
+from ctxchat.tui.reading.text import short
+
+TALK: tuple[SectionName, ...] = tuple(name for name in SECTIONS if name not in OVERHEAD)
+"""Parts that are the conversation's."""
+
+NAMED = 3
+"""The biggest parts that an alarm names."""
+
+
+def alarms(figures: Figures, view: View) -> dict[str, str]:
+    """A sentence or two for each thing that is amiss, the weightiest first; by `fixed`, or the name of a part."""
+    budgets = zip(figures.over_budget, budget_words(figures), strict=True)
+    return _in_vain(figures, view) | {section.name: words for section, words in budgets}
+
+
+def _in_vain(figures: Figures, view: View) -> dict[str, str]:
+    """Names what fills the window where compaction cannot help, with what it costs where that is known."""
+    held = fixed(figures)
+    if not known(figures) or held < figures.trigger_tokens:
+        return {}
+    pins = overhead(figures) < figures.trigger_tokens
+    who = "Pinned messages with system, tools and memory" if pins else "System, tools and memory alone"
+    text = f"{who} hold {short(held)} of {short(figures.limit)}: compaction cannot help."
+    if figures.price.input:
+        text += f" They cost {money(held * figures.price.input)} a request."
+    parts = offenders(view, figures, NAMED, FIXED)
+    text += f" Biggest: {', '.join(_priced(row, figures.price.input) for row in parts)}."
+    return {"fixed": f"{text} Unpin some in the x-ray." if pins else text}
+
+
+def _priced(row: Row, price: float) -> str:
+    cost = f" ({money(row.tokens * price)})" if row.tokens * price >= 0.005 else ""
+    return f"{_named(row)} {short(row.tokens)}{cost}"
+
+
+def _named(row: Row) -> str:
+    """A part of what is fixed by name: a tool's, a file's, the system prompt, the beginning of a message."""
+    if row.section == "tools":
+        return row.what.split(":")[0]
+    if row.section == "pinned":
+        return f"“{row.what[:24].rstrip()}”"
+    return "system prompt" if row.section == "system" else row.source
+
+
+def cached_words(figures: Figures) -> str:
+    """`cached 33 %, $0.02 saved a request`; empty where nothing was cached."""
+    if not figures.cached or not figures.used:
+        return ""
+    cached = min(figures.cached, figures.used)
+    share = f"cached {cached * 100 // figures.used} %"
+    return f"{share}, {money(figures.saved)} saved a request" if figures.saved > 0 else share
+
+
+def legend(figures: Figures) -> Sequence[str]:
+    """What the marks on the bar stand for, one a line: those that are on it now."""
+    if not known(figures):
+        return ()
+    lines = [f"╷ compaction from {short(figures.trigger_tokens)}", f"╎ down to {short(figures.target_tokens)}"]
+    if figures.claimed_window > figures.window:
+        lines.append(f"┃ learned limit {short(figures.window)}, not {short(figures.claimed_window)}")
+    if figures.band:
+        lines.append(f": perhaps used, ±{short(round(figures.band * figures.used))}")
+    return lines

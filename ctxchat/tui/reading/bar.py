@@ -1,0 +1,176 @@
+"""The gauge as cells: which part of the window each cell of a bar stands for, and where the ticks are. Pure; knows no colour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from ctxchat.core.figures import Figures
+from ctxchat.core.sections import OUTSIDE, SectionName
+from ctxchat.core.tokens import apportion
+from ctxchat.tui.reading.figures_text import PARTS, known
+
+TickName = Literal["", "target", "trigger", "learned"]
+
+TARGET, TRIGGER, LEARNED = "╎", "╷", "┃"
+"""Where compaction ends, where it starts, and where the window ends that a server was once said to have more of."""
+
+SOFT, WARN = ":", "!"
+"""Free as far as is known, but within the error of the estimate; and the end of a part that is over its own budget."""
+
+WIDE_ENOUGH = 24
+"""Columns from which what lies beyond a learned limit is shown."""
+
+SIGNS: Mapping[SectionName, str] = {name: part.letter for name, part in PARTS.items()}
+"""One character a part, where a theme has no other."""
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One column of the bar. `ghost`: a prepared compaction would free it; `over`: beyond the limit; `soft`: free, but perhaps
+    used already; `warn`: of a part over its own budget; `beyond`: no part of the window, though it once was said to be."""
+
+    char: str
+    section: SectionName
+    tick: TickName = ""
+    ghost: bool = False
+    over: bool = False
+    soft: bool = False
+    warn: bool = False
+    beyond: bool = False
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """A mark on the scale: its column, and the tokens it stands for."""
+
+    name: TickName
+    char: str
+    column: int
+    tokens: int
+
+
+def layout_bar(
+    figures: Figures, width: int, ghost: int = 0, signs: Mapping[SectionName, str] = SIGNS
+) -> tuple[Cell, ...]:
+    """Exactly `width` cells: the parts in their order, free ones, what is reserved at the right end, and the ticks.
+
+    One scale, the window; behind one that was learned from a refusal lies what was believed before, as far as there is room for
+    it (a quarter of the bar at most). Every part that holds tokens has a cell of its own where there is room for that before the
+    next tick; where there is not, the largest have. Over the limit nothing is free and the reserved end is eaten into.
+    `ghost` is the tokens a prepared compaction would leave, 0 for none. A window that is not known is all free. `signs` is
+    one character a part.
+    """
+    if width <= 0:
+        return ()
+    if not known(figures):
+        return (_cell(signs, "free"),) * width
+    beyond = _beyond_columns(figures, width)
+    return _window(figures, width - beyond, ghost, signs) + _beyond(beyond)
+
+
+def _window(figures: Figures, width: int, ghost: int, signs: Mapping[SectionName, str]) -> tuple[Cell, ...]:
+    held: list[tuple[SectionName, int]] = [
+        (s.name, s.tokens) for s in figures.sections if s.name not in OUTSIDE and s.tokens > 0
+    ]
+    reserved = _reserved_columns(figures, width)
+    room = width - reserved
+    ticks = _ticks(figures, room)
+    filled = _filled(figures, room, reserved, len(held), ticks) if held else 0
+    cells: list[Cell] = []
+    warned = {s.name for s in figures.over_budget}
+    for (name, _), columns in zip(held, _columns([n for _, n in held], filled), strict=True):
+        cells += _part(_cell(signs, name), columns, warn=name in warned)
+    cells += [_cell(signs, "free")] * (room - filled)
+    cells += [_cell(signs, "reserved")] * (width - len(cells))
+    for column in range(room, filled):
+        cells[column] = msgspec.structs.replace(cells[column], over=True)
+    if 0 < ghost < figures.used:
+        for column in range(max(1, round(ghost * room / figures.limit)), filled):
+            cells[column] = msgspec.structs.replace(cells[column], char=cells[column].char.lower(), ghost=True)
+    for column in range(filled, min(room, round(figures.used * (1 + figures.band) * room / figures.limit))):
+        cells[column] = msgspec.structs.replace(cells[column], char=SOFT, soft=True)
+    return _ticked(cells, ticks)
+
+
+def _part(cell: Cell, columns: int, *, warn: bool) -> list[Cell]:
+    if not warn:
+        return [cell] * columns
+    cell = msgspec.structs.replace(cell, warn=True)
+    end = [msgspec.structs.replace(cell, char=WARN)] if columns > 1 else []
+    return [cell] * (columns - len(end)) + end
+
+
+def _beyond_columns(figures: Figures, width: int) -> int:
+    """Columns for what was believed beyond the window: to scale, where that leaves three quarters to the window."""
+    if figures.claimed_window <= figures.window or width < WIDE_ENOUGH:
+        return 0
+    return min(width // 4, max(1, round(width * (1 - figures.window / figures.claimed_window))))
+
+
+def _beyond(columns: int) -> tuple[Cell, ...]:
+    if not columns:
+        return ()
+    return (Cell(LEARNED, "reserved", "learned", beyond=True), *[Cell(" ", "reserved", beyond=True)] * (columns - 1))
+
+
+def bar_text(cells: Sequence[Cell]) -> str:
+    """A bar as plain text, as a monochrome terminal shows it."""
+    return "".join(cell.char for cell in cells)
+
+
+def _cell(signs: Mapping[SectionName, str], name: SectionName) -> Cell:
+    return Cell(signs[name], name)
+
+
+def _reserved_columns(figures: Figures, width: int) -> int:
+    if figures.reserved_output <= 0 or width < 4:
+        return 0
+    return min(width // 2, max(1, round(width * figures.reserved_output / figures.window)))
+
+
+def _ticks(figures: Figures, room: int) -> tuple[Tick, ...]:
+    """Trigger and target, the trigger alone where both fall in one column; none where there is no room."""
+    if room < 4:
+        return ()
+
+    def at(tokens: int) -> int:
+        return min(room - 1, max(1, tokens * room // figures.limit))
+
+    trigger = Tick("trigger", TRIGGER, at(figures.trigger_tokens), figures.trigger_tokens)
+    target = Tick("target", TARGET, at(figures.target_tokens), figures.target_tokens)
+    return (target, trigger) if target.tokens > 0 and target.column < trigger.column else (trigger,)
+
+
+def _filled(figures: Figures, room: int, reserved: int, parts: int, ticks: Sequence[Tick]) -> int:
+    """Columns in use: to scale, with a column a part as far as that belies neither a tick nor the limit."""
+    used, limit = figures.used, figures.limit
+    if used > limit:
+        over = (used - limit) * reserved / max(1, figures.reserved_output)
+        return room + min(reserved, max(1, round(over)))
+    least = max([1, *(t.column + 1 for t in ticks if used >= t.tokens)])
+    most = min([room if used == limit else max(1, room - 1), *(t.column for t in ticks if used < t.tokens)])
+    return min(max(parts, round(used * room / limit), least), most)
+
+
+def _columns(tokens: Sequence[int], columns: int) -> list[int]:
+    """Columns for each part: one at least where there are enough, the rest in proportion; else one for each of the largest."""
+    if columns < len(tokens):
+        largest = sorted(range(len(tokens)), key=lambda i: -tokens[i])[:columns]
+        return [int(i in largest) for i in range(len(tokens))]
+    shares = apportion(columns, tokens)
+    for i, columns_of_it in enumerate(shares):
+        if columns_of_it == 0:
+            shares[max(range(len(shares)), key=shares.__getitem__)] -= 1
+            shares[i] = 1
+    return shares
+
+
+def _ticked(cells: Sequence[Cell], ticks: Sequence[Tick]) -> tuple[Cell, ...]:
+    """The cells with the ticks drawn, where that hides no part's only cell."""
+    drawn = list(cells)
+    for tick in ticks:
+        cell = cells[tick.column]
+        if cell.section == "free" or sum(c.section == cell.section for c in cells) > len(ticks):
+            drawn[tick.column] = msgspec.structs.replace(cell, char=tick.char, tick=tick.name)
+    return tuple(drawn)

@@ -1,0 +1,148 @@
+"""What the value of an option means in the session on screen, in tokens of its window and of what it holds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from ctxchat.config.options import Option
+from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.figures import Figures
+from ctxchat.core.sections import OUTSIDE, Section
+from ctxchat.core.view import Item, View
+from ctxchat.tui.reading.figures_text import PARTS, percent
+from ctxchat.tui.reading.text import short
+
+SHARE = "share of the limit"
+
+
+def effect(option: Option, key: str, value: Any, figures: Figures, view: View) -> str:
+    """One sentence without its full stop; empty for what has no effect in tokens, or for a value that cannot be."""
+    if isinstance(value, bool) or not isinstance(value, int | float | list | str):
+        return ""
+    if option.facts.unit == SHARE:
+        return _share(key, float(value), figures) if not isinstance(value, str | list) else ""
+    if key.startswith("context.sections.") and isinstance(value, int):
+        return _section(key.split(".")[2], value, figures)
+    words = WORDS.get(key)
+    return words(value, figures, view) if words and (isinstance(value, int) or option.key in _LISTS) else ""
+
+
+def with_marks(figures: Figures, **given: float) -> Figures:
+    """The gauge as it would be with other marks: `compression_trigger`, `target` (shares of the limit), `output_reserved`,
+    `max_tokens` (tokens; 0 is the window there is)."""
+    window = int(given.get("max_tokens", 0)) or figures.window
+    budget = make_budget(
+        Window(window, figures.window_source),
+        int(given.get("output_reserved", figures.reserved_output)),
+        float(given.get("compression_trigger", figures.trigger_tokens / figures.limit)),
+        float(given.get("target", figures.target_tokens / figures.limit)),
+    )
+    trigger = budget.trigger if {"compression_trigger", "max_tokens", "output_reserved"} & set(given) else None
+    free = max(0, budget.window.tokens - budget.reserved - figures.used)
+    outside = {"reserved": budget.reserved, "free": free}
+    sections: tuple[Section, ...] = tuple(
+        msgspec.structs.replace(s, tokens=outside[s.name]) if s.name in OUTSIDE else s for s in figures.sections
+    )
+    return msgspec.structs.replace(
+        figures,
+        window=budget.window.tokens,
+        reserved_output=budget.reserved,
+        limit=budget.limit,
+        pressure=figures.used / budget.limit,
+        trigger_tokens=figures.trigger_tokens if trigger is None else trigger,
+        target_tokens=budget.target,
+        sections=sections,
+    )
+
+
+def _share(key: str, value: float, figures: Figures) -> str:
+    if not 0 < value <= 1:
+        return ""
+    tokens = int(figures.limit * value)
+    if key == "context.compression_trigger":
+        trigger = with_marks(figures, compression_trigger=value).trigger_tokens
+        held = ", held back so that one more round fits" if trigger < tokens else ""
+        return f"{value:g} = at {short(trigger)} of {short(figures.limit)}{held}"
+    return f"{value:g} = at {short(tokens)} of {short(figures.limit)}"
+
+
+def _section(name: str, value: int, figures: Figures) -> str:
+    part = next((p.label for n, p in PARTS.items() if n == name), name)
+    held = figures.tokens(name)
+    over = f", {short(held - value)} over it" if 0 < value < held else ""
+    return f"{part}: {short(held)} now{over}"
+
+
+def _window(value: Any, figures: Figures, view: View) -> str:
+    return f"the window here is {short(figures.window)}" if not value else f"{percent(figures.used / value)} of it used"
+
+
+def _reserved(value: Any, figures: Figures, view: View) -> str:
+    after = with_marks(figures, output_reserved=value)
+    clamped = ", the most that is kept free here" if after.reserved_output < value else ""
+    kept = f"{short(after.reserved_output)}{clamped}; " if clamped else ""
+    return f"{kept}{short(after.limit)} left for the prompt"
+
+
+def _messages(value: Any, figures: Figures, view: View) -> str:
+    items = [item for item in view.items if item.group]
+    return _newest(value, items, figures, view)
+
+
+def _results(value: Any, figures: Figures, view: View) -> str:
+    items = [item for item in view.items if item.section == "tool_results"]
+    return _newest(value, items, figures, view)
+
+
+def _newest(value: int, items: Sequence[Item], figures: Figures, view: View) -> str:
+    held = _held(items[-value:] if value else (), figures, view)
+    return f"the newest {min(value, len(items))} hold {held} now" if items and value >= 0 else ""
+
+
+def _longest(value: Any, figures: Figures, view: View) -> str:
+    results = [item.tokens for item in view.items if item.section == "tool_results"]
+    over = sum(tokens > value for tokens in results)
+    said = f"{over} of {len(results)} results are longer; " if results else ""
+    return f"{said}{percent(value / figures.limit)} of the limit"
+
+
+def _of_limit(value: Any, figures: Figures, view: View) -> str:
+    return f"{percent(value / figures.limit)} of the limit" if value else ""
+
+
+def _count(value: Any, figures: Figures, view: View) -> str:
+    return f"{sum(bool(item.group) for item in view.items)} messages are in view"
+
+
+def _injected(value: Any, figures: Figures, view: View) -> str:
+    return f"injected context holds {short(figures.tokens('injected'))} now"
+
+
+def _held(items: Sequence[Item], figures: Figures, view: View) -> str:
+    scale = figures.used / view.raw if view.raw else 1.0
+    return short(round(sum(item.tokens for item in items) * scale))
+
+
+WORDS: dict[str, Callable[[Any, Figures, View], str]] = {
+    "context.max_tokens": _window,
+    "context.output_reserved": _reserved,
+    "context.keep_recent": _messages,
+    "context.min_messages": _count,
+    "context.summary_max_tokens": _of_limit,
+    "context.tool_results.max_tokens": _longest,
+    "context.tool_results.keep_recent": _results,
+    "context.tool_results.max_recent_tokens": _of_limit,
+    "context.emergency.keep_floor": _messages,
+    "context.providers": _injected,
+}
+_LISTS = frozenset({"context.providers"})
+MARKS = {
+    "context.compression_trigger": "compression_trigger",
+    "context.target": "target",
+    "context.output_reserved": "output_reserved",
+    "context.max_tokens": "max_tokens",
+}
+"""The options that move something on the bar, and what `with_marks` calls them."""

@@ -1,0 +1,78 @@
+"""A session's fill as it went, for the flight recorder: turn ends and passes in the order in which they happened. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+
+from ctxchat.core.journal import SessionState
+from ctxchat.tui.reading.passes import Pass, passes
+
+EIGHTHS = " ▁▂▃▄▅▆▇█"
+DONE, UNDONE, REFUSED = "▴", "▵", "×"
+"""Under the chart: a pass that was made, one that was undone since, one that was rejected or failed."""
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """Tokens in use at the end of a turn, or around a pass. `turn` is 0 where it is not known; `passes` are ids, `sign` the
+    weightiest of their marks."""
+
+    used: int
+    turn: int = 0
+    passes: tuple[str, ...] = ()
+    sign: str = ""
+
+
+def moments(state: SessionState) -> tuple[Moment, ...]:
+    """The whole flight, oldest first."""
+    after = {result.id: ending.fills for result, ending in zip(state.passes, state.endings, strict=False)}
+    waiting: dict[int, list[Moment]] = {}
+    for one in reversed(passes(state)):
+        waiting.setdefault(after.get(one.id, _fills_before(one, state)), []).extend(_of_pass(one))
+    first = state.ledger.turn - len(state.fills) + 1
+    found = waiting.pop(0, [])
+    for place, used in enumerate(state.fills):
+        found += [Moment(used, first + place), *waiting.pop(place + 1, [])]
+    return (*found, *(m for late in waiting.values() for m in late))
+
+
+def fitting(flight: Sequence[Moment], width: int) -> tuple[Moment, ...]:
+    """At most `width` moments: neighbours become one, as high as the highest of them, with all their passes."""
+    if len(flight) <= width:
+        return tuple(flight)
+    edges = [i * len(flight) // max(1, width) for i in range(max(1, width) + 1)]
+    return tuple(_joined(flight[a:b]) for a, b in pairwise(edges))
+
+
+def column(used: int, top: int, height: int) -> str:
+    """A bar of `height` characters from the bottom up, an eighth of one a step; empty only for nothing."""
+    eighths = max(1, used * height * 8 // top) if used > 0 and top > 0 else 0
+    eighths = min(eighths, height * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (EIGHTHS[rest] if rest else "")).ljust(height)
+
+
+def _of_pass(one: Pass) -> list[Moment]:
+    if one.outcome != "compacted":
+        return [Moment(one.before, passes=(one.id,), sign=REFUSED)] if one.before else []
+    sign = DONE if one.in_force else UNDONE
+    return [Moment(one.before), Moment(one.after, passes=(one.id,), sign=sign)]
+
+
+def _fills_before(one: Pass, state: SessionState) -> int:
+    """For a pass without an ending (imported, offline): behind the turn that began last before it."""
+    begun = [g.turn for g in state.ledger.groups if g.kind == "user" and g.first.at and one.at and g.first.at <= one.at]
+    turn = max(begun, default=state.ledger.turn)
+    return max(0, min(len(state.fills), turn - (state.ledger.turn - len(state.fills)) - 1))
+
+
+def _joined(run: Sequence[Moment]) -> Moment:
+    signs = {m.sign for m in run}
+    return Moment(
+        max(m.used for m in run),
+        next((m.turn for m in run if m.turn), 0),
+        tuple(p for m in run for p in m.passes),
+        next((s for s in (REFUSED, DONE, UNDONE) if s in signs), ""),
+    )

@@ -1,0 +1,74 @@
+"""The record as a list of things to show, in its order: groups, and marks where a change was made. Pure; knows no widget."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.record import CompactionRecord
+
+HIDDEN = frozenset({"system", "summary"})
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """One item of the transcript: a group, or a compaction in force (then `change` is set)."""
+
+    group: Group | None = None
+    change: Change | None = None
+
+    @property
+    def key(self) -> str:
+        """Unique in a session, the same for the same thing."""
+        return self.group.id if self.group else f"change:{self.change.id}" if self.change else ""
+
+    @property
+    def messages(self) -> int:
+        """How many messages stand behind it."""
+        return len(self.group.messages) if self.group else 0
+
+
+def items(ledger: Ledger) -> list[Shown]:
+    """Everything ever said, with a mark behind the last group that was there when a compaction was made."""
+    marks = [c for c in ledger.changes if c.kind == "compaction"]
+    shown: list[Shown] = []
+    groups = [g for g in ledger.groups if g.kind not in HIDDEN]
+    place = {g.id: i for i, g in enumerate(groups)}
+    after: dict[int, list[Change]] = {}
+    for change in marks:
+        after.setdefault(_place(change, groups, place), []).append(change)
+    for index, group in enumerate(groups):
+        shown += [Shown(change=c) for c in after.get(index, ())]
+        shown.append(Shown(group=group))
+    shown += [Shown(change=c) for c in after.get(len(groups), ())]
+    return shown
+
+
+def _place(change: Change, groups: list[Group], place: dict[str, int]) -> int:
+    """The index of the first group that came after the change."""
+    covered = [place[g] for e in change.edits for g in e.covers if g in place]
+    first = max(covered, default=-1) + 1
+    if not change.at:
+        return first
+    return next((i for i in range(first, len(groups)) if groups[i].first.at > change.at), len(groups))
+
+
+def folded_messages(change: Change, record: CompactionRecord | None) -> int:
+    """Messages that left the view with a compaction."""
+    return record.folded_messages if record and record.folded_messages else sum(len(e.covers) for e in change.edits)
+
+
+def last_answer(ledger: Ledger) -> str:
+    """The words of the last reply that has any, with the half reply it went on with."""
+    words = ""
+    for group in reversed(ledger.groups):
+        said = group.first.text if group.kind in {"reply", "round"} and group.first.role == "assistant" else ""
+        if words and not (said and group.first.interrupted):
+            break
+        words = said + words if said.strip() or words else ""
+    return words
+
+
+def results_of(group: Group) -> list[tuple[int, Message]]:
+    """The results of a round with the place of the call each answers."""
+    return list(enumerate(m for m in group.messages if m.role == "tool"))

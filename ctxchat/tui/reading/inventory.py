@@ -1,0 +1,148 @@
+"""What is in the window, row by row, in the order it is sent and in the gauge's own tokens. Pure; knows no widget."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from heapq import nlargest
+from itertools import accumulate
+
+import msgspec
+
+from ctxchat.core.figures import Figures
+from ctxchat.core.messages import ToolCall
+from ctxchat.core.sections import SECTIONS, SectionName
+from ctxchat.core.tokens import apportion
+from ctxchat.core.view import Item, ToolSpec, View
+from ctxchat.tui.reading.text import one_line
+from ctxchat.tui.reading.tool_words import decoded, key_argument
+
+WIDEST = 160
+"""Characters of a row's own words that are kept."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One thing the window holds. `number` is its place from 1, `running` the tokens up to and with it, `change` what put it
+    there where it is not as it was.
+
+    Rows of a section add up to what the gauge shows for it. `group` is empty for what no verb can touch (system prompt,
+    tools, memory); `cached` where the server said it had it.
+    """
+
+    number: int
+    section: SectionName
+    kind: str
+    what: str
+    source: str
+    tokens: int
+    turn: int = 0
+    running: int = 0
+    group: str = ""
+    pinned: bool = False
+    cached: bool = False
+    change: str = ""
+
+
+def summed(rows: Sequence[Row]) -> list[Row]:
+    """The same rows in the same order, each with the tokens up to and with it."""
+    totals = accumulate(row.tokens for row in rows)
+    return [msgspec.structs.replace(row, running=total) for row, total in zip(rows, totals, strict=True)]
+
+
+def inventory(view: View, figures: Figures) -> tuple[Row, ...]:
+    """The rows of a view: tools first, as providers place them, then message by message.
+
+    What the figures hold beyond the view (a draft, a reply that is arriving) belongs to no row yet.
+    """
+    answered = _answered(view)
+    rows = [_tool_row(t, n) for t, n in zip(view.tools, view.tool_tokens, strict=True)]
+    rows += [_row(item, answered.get(i)) for i, item in enumerate(view.items)]
+    return _placed(_scaled(rows, view, figures), figures.cached)
+
+
+def offenders(view: View, figures: Figures, count: int, sections: Collection[SectionName] = SECTIONS) -> list[Row]:
+    """The rows that hold most in these sections, the biggest first. Cheap: looks closely at these few only."""
+    raw, answered, tools = view.weights(), _answered(view), len(view.tools)
+    weighed = [(n, i) for i, n in enumerate(view.tool_tokens) if "tools" in sections]
+    weighed += [(item.tokens, tools + i) for i, item in enumerate(view.items) if item.section in sections]
+    found: list[Row] = []
+    for tokens, place in nlargest(count, weighed):
+        item = view.items[place - tools] if place >= tools else None
+        row = _row(item, answered.get(place - tools)) if item else _tool_row(view.tools[place], tokens)
+        tokens = round(tokens * _held(row.section, view, figures) / max(1, raw[row.section]))
+        found.append(msgspec.structs.replace(row, number=place + 1, tokens=tokens))
+    return found
+
+
+def _answered(view: View) -> dict[int, ToolCall]:
+    """For the place of each result, the call it answers: the latest before it with its id."""
+    calls: dict[str, ToolCall] = {}
+    answered: dict[int, ToolCall] = {}
+    for i, item in enumerate(view.items):
+        calls.update((call.id, call) for call in item.message.calls)
+        if item.message.call_id in calls:
+            answered[i] = calls[item.message.call_id]
+    return answered
+
+
+def _held(section: SectionName, view: View, figures: Figures) -> int:
+    """Tokens of a section that are in rows: a reply that is still arriving is in the gauge's figure but in no row."""
+    shown = figures.tokens(section)
+    if section != "assistant":
+        return shown
+    raw = view.weights()["assistant"]
+    rest_raw, rest_shown = view.raw - raw, figures.used - figures.tokens("draft") - shown
+    expected = round(raw * rest_shown / rest_raw) if rest_raw > 0 else shown
+    return expected if shown > expected + len(SECTIONS) else shown
+
+
+def _scaled(rows: list[Row], view: View, figures: Figures) -> list[Row]:
+    """Raw counts made the gauge's: each section's tokens spread over its rows."""
+    scaled = list(rows)
+    for name in SECTIONS:
+        places = [i for i, row in enumerate(rows) if row.section == name]
+        parts = apportion(_held(name, view, figures), [rows[i].tokens for i in places])
+        for i, tokens in zip(places, parts, strict=True):
+            scaled[i] = msgspec.structs.replace(rows[i], tokens=tokens)
+    return scaled
+
+
+def _placed(rows: Sequence[Row], cached: int) -> tuple[Row, ...]:
+    placed: list[Row] = []
+    running = 0
+    for number, row in enumerate(rows, 1):
+        running += row.tokens
+        placed.append(msgspec.structs.replace(row, number=number, running=running, cached=0 < running <= cached))
+    return tuple(placed)
+
+
+def _tool_row(tool: ToolSpec, tokens: int) -> Row:
+    return Row(0, "tools", "tool", one_line(f"{tool.name}: {tool.description}", WIDEST), "tools", tokens)
+
+
+def _row(item: Item, call: ToolCall | None) -> Row:
+    kind, what, source = _words(item, call)
+    return Row(
+        0, item.section, kind, what, source, item.tokens, item.turn, 0, item.group, item.pinned, change=item.change
+    )
+
+
+def _words(item: Item, call: ToolCall | None) -> tuple[str, str, str]:
+    """Kind, what it says, and where it comes from."""
+    message = item.message
+    text = one_line(message.text, WIDEST)
+    match item.section:
+        case "system" | "memory" | "injected":
+            return item.section, text, one_line(item.source, 40)
+        case "summary":
+            return "summary", text, "compaction"
+    if message.role == "tool":
+        name = one_line((call.name if call else message.name) or "tool", 40)
+        argument = key_argument(decoded(call.arguments)) if call else text
+        return "result", f"{name} {argument}".rstrip(), name
+    if message.role == "assistant":
+        words = [text] if text else []
+        words += [f"{one_line(c.name, 40)} {key_argument(decoded(c.arguments))}".rstrip() for c in message.calls]
+        return ("call" if message.calls else "answer"), "  ".join(words) or "reasoning", "model"
+    if item.kind in ("note", "stray"):
+        return "note", text, one_line(item.source or "note", 40)
+    return "you", text, "you"

@@ -1,0 +1,115 @@
+"""A tool call in a few words: its key argument, and how it came out. Pure; knows no widget."""
+
+from __future__ import annotations
+
+import json
+
+from ctxchat.core.events import ToolFinished
+from ctxchat.tui.reading.text import one_line
+
+FIRST = (
+    "command",
+    "pattern",
+    "query",
+    "path",
+    "file",
+    "file_path",
+    "url",
+    "id",
+    "task",
+    "prompt",
+    "question",
+    "text",
+    "title",
+)
+"""Arguments that say most, the best first."""
+
+QUOTED = frozenset({"pattern", "query", "question"})
+
+SIGNS = {"ok": "", "error": "✗", "denied": "⊘", "cancelled": "◌", "timeout": "✗"}
+
+
+def decoded(arguments: str) -> dict[str, object] | str:
+    """The arguments of a call as an object, or as they were written where that is none."""
+    try:
+        value = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return arguments
+    return value if isinstance(value, dict) else arguments
+
+
+def key_argument(arguments: dict[str, object] | str) -> str:
+    """The argument that tells one call from another, on one line: `"tide gauge" src`, `README.md 1–80`."""
+    if isinstance(arguments, str):
+        return one_line(arguments, 120)
+    names = [n for n in FIRST if arguments.get(n)] or [n for n, v in arguments.items() if isinstance(v, str | int)][:1]
+    if not names:
+        return ""
+    words = [_worded(names[0], arguments[names[0]])]
+    if names[0] in QUOTED and isinstance(arguments.get("path"), str) and arguments["path"] not in {"", "."}:
+        words.append(one_line(str(arguments["path"]), 80))
+    if lines := _lines(arguments):
+        words.append(lines)
+    return " ".join(words)
+
+
+def _worded(name: str, value: object) -> str:
+    text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), 160)
+    return f'"{text}"' if name in QUOTED else text
+
+
+def _lines(arguments: dict[str, object]) -> str:
+    first, last = (next((arguments[n] for n in names if isinstance(arguments.get(n), int)), None) for names in _RANGES)
+    if first is None and last is None:
+        return ""
+    return f"{first if first is not None else 1}–{last if last is not None else ''}"
+
+
+_RANGES = (
+    ("start", "start_line", "first_line", "from_line", "first"),
+    ("end", "end_line", "last_line", "to_line", "last"),
+)
+
+
+def outcome(finished: ToolFinished) -> str:
+    """How a call came out, in two or three words."""
+    if finished.status == "denied":
+        return "denied"
+    if finished.status == "cancelled":
+        return "cancelled"
+    if finished.status == "timeout":
+        return "timed out"
+    if finished.exit_code is not None:
+        return f"exit {finished.exit_code}"
+    if finished.status == "error":
+        return one_line(finished.output, 60) or "failed"
+    if finished.diff:
+        return diff_size(finished.diff)
+    return counted(finished.name, finished.output)
+
+
+def counted(tool: str, output: str) -> str:
+    """What a tool found, counted in its own terms: `3 hits`, `12 files`, `80 lines`."""
+    if output.startswith(("No match", "No file", "./ is empty")) or output.rstrip().endswith(" is empty."):
+        return "nothing"
+    unit = next((unit for names, unit in _UNITS if any(n in tool for n in names)), "line")
+    return lines_of(output, unit)
+
+
+_UNITS = ((("grep", "search"), "hit"), (("glob", "list", "find"), "file"))
+
+
+def lines_of(output: str, unit: str = "line") -> str:
+    """`12 lines`."""
+    count = len(output.strip("\n").split("\n")) if output.strip() else 0
+    return "nothing" if not count else f"{count:,} {unit}{'' if count == 1 else 's'}"
+
+
+def diff_size(diff: str) -> str:
+    """`+3 −1`."""
+    lines = diff.split("\n")
+    start = next((i for i, line in enumerate(lines) if line.startswith("@@")), None)
+    body = lines[start:] if start is not None else [n for n in lines if not n.startswith(("+++ ", "--- "))]
+    plus = sum(line.startswith("+") for line in body)
+    minus = sum(line.startswith("-") for line in body)
+    return f"+{plus} −{minus}"

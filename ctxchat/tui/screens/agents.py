@@ -1,0 +1,106 @@
+"""The agents of the settings, and the usual one: what each is for, and what it has of its own."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.widgets import Static
+
+from ctxchat.config.schema import AgentSettings, Settings
+from ctxchat.tui.reading.figures_text import count
+from ctxchat.tui.reading.text import clean, one_line
+from ctxchat.tui.screens.listing import Listing
+from ctxchat.tui.screens.panel import MUTED, Heading
+from ctxchat.tui.style import STYLE
+from ctxchat.tui.widgets.panel_keys import PanelKeys
+from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+COLUMNS = (
+    Column("", 1),
+    Column("agent", 18),
+    Column("model", 26, rank=2),
+    Column("permissions", 11, rank=3),
+    Column("what for", least=16, rank=1),
+)
+
+USUAL = "the usual one"
+
+HOW = (
+    "An agent is a name for a way to work: its own model, instructions, tools, permissions, and any option of [context]. "
+    "Put one into your config.toml as [agents.NAME]; the reference shows all fields."
+)
+
+
+def own_words(agent: AgentSettings) -> str:
+    """What an agent has of its own besides model and permissions, in a line; what it leaves out is the application's."""
+    parts: list[str] = []
+    if agent.prompt is not None:
+        parts.append("instructions of its own")
+    if agent.tools is not None:
+        parts.append(f"tools: {', '.join(agent.tools) or 'none'}")
+    parts += [f"context.{key} = {value}" for key, value in agent.context.items()]
+    return "; ".join(parts) or "everything else as usual"
+
+
+class AgentsScreen(Listing[str]):
+    """Comes back with an agent's name (empty for the usual one), or None. `now` is the session's."""
+
+    CSS_PATH = STYLE / "settings.tcss"
+    BINDINGS = [
+        Binding("enter", "choose", "go on as this one", key_display="enter"),
+        Binding("slash", "find", "find", key_display="/"),
+        Binding("escape", "back", "back"),
+    ]
+
+    def __init__(self, settings: Settings, now: str) -> None:
+        super().__init__(name="agents", classes="panel")
+        self._settings, self._now = settings, now
+
+    def compose(self) -> ComposeResult:
+        yield Heading("Agents")
+        yield Rows(COLUMNS, self._cells, empty="No agent is called that.")
+        yield self.field("part of a name or description")
+        yield Static(id="about", markup=False)
+        yield PanelKeys()
+
+    def on_mount(self) -> None:
+        self.set_focus(self.home)
+        self.narrowed()
+
+    def narrowed(self) -> None:
+        agents = self._settings.agents
+        names = ["", *agents]
+        words = self.words.casefold()
+        shown = [n for n in names if words in f"{n or USUAL} {agents[n].description if n else ''}".casefold()]
+        self.rows.show(shown, at=shown.index(self._now) if self._now in shown else 0)
+        self.query_one(Heading).show("Agents", f"{count(len(agents), 'agent')} of your own, and {USUAL}")
+
+    def _cells(self, name: str) -> tuple[Cell, ...]:
+        agent = self._settings.agents.get(name, AgentSettings())
+        model = agent.model if agent.model is not None else "as usual"
+        return (
+            ("●" if name == self._now else "", "good"),
+            (one_line(name or USUAL, 60), "" if name else "dim"),
+            (one_line(model), "" if agent.model is not None else "dim"),
+            (agent.permissions or "as usual", "" if agent.permissions else "dim"),
+            (one_line(agent.description, 200), "dim"),
+        )
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        about = self.query_one("#about", Static)
+        name: str | None = event.item
+        if not name:
+            about.update(Content.styled(HOW if not self._settings.agents else "", MUTED))
+            return
+        agent = self._settings.agents[name]
+        lines = [Content(clean(agent.description)), Content.styled(clean(own_words(agent)), MUTED)]
+        about.update(Content("\n").join([line for line in lines if line]))
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        self.action_choose()
+
+    def action_choose(self) -> None:
+        """This one."""
+        if self.rows.current is not None:
+            self.dismiss(self.rows.current)

@@ -1,0 +1,157 @@
+"""Undo, redo and put back as a person does them, and the question before an undo that would fill the window too far: how full it
+would be, by how much it is too much, and the part that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Label, Static
+
+from ctxchat.agent.undoing import Undoing
+from ctxchat.core.figures import Figures
+from ctxchat.core.ledger import ChangeKind
+from ctxchat.tui.reading.figures_text import count, day_and_clock, percent
+from ctxchat.tui.reading.passes import REASONS
+from ctxchat.tui.reading.text import short
+from ctxchat.tui.screens.panel import MUTED, Heading, Panel
+from ctxchat.tui.services import ChatSession
+from ctxchat.tui.style import STYLE
+from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.panel_keys import PanelKeys
+
+BY_HAND: dict[ChangeKind, str] = {
+    "drop": "the message is back in the view",
+    "shrink": "the message is shown whole again",
+    "pin": "the message is pinned no more",
+    "restore": "what was put back is out of the view again",
+}
+"""What undoing a change by hand does."""
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What is to be undone: all of it, or these groups."""
+
+    groups: tuple[str, ...] = ()
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What came of a change: the gauge, and a sentence."""
+
+    figures: Figures
+    words: str
+
+
+async def undo(
+    session: ChatSession, ask: Callable[[Screen[Wish]], Awaitable[Wish | None]], change_id: str = ""
+) -> Done | None:
+    """Take back a change, the last one without an id; where that would fill the window too far, what is asked for, or nothing
+    (None). Raises CtxchatError."""
+    looked = await session.changes.undoing(change_id)
+    wish = Wish() if looked.fits else await ask(UndoScreen(looked))
+    if wish is None:
+        return None
+    figures = await session.changes.undo(looked.change.id, wish.groups)
+    return Done(figures, _done(looked, wish, figures))
+
+
+async def redo(session: ChatSession, change_id: str = "") -> Done:
+    """Make a change again that was undone, the one undone last without an id. Raises CtxchatError."""
+    figures = await session.changes.redo(change_id)
+    return Done(figures, f"Redone: in force again, exactly as it was.{_over(figures)}")
+
+
+async def restore(session: ChatSession, group_id: str) -> Done:
+    """Put a group back at the end. Raises CtxchatError."""
+    figures = await session.changes.restore(group_id)
+    return Done(figures, f"Put back at the end, as a quotation.{_over(figures)}")
+
+
+def _over(figures: Figures) -> str:
+    return f" That is {short(figures.over)} too much for the window: free up some of it." if figures.over else ""
+
+
+def _done(looked: Undoing, wish: Wish, figures: Figures) -> str:
+    back = looked.part_messages if wish.groups else looked.messages
+    if words := BY_HAND.get(looked.change.kind):
+        return f"Undone: {words}.{_over(figures)}"
+    if not back:
+        return "Undone. A later compaction stands for these messages: undo that to see them again."
+    words = f"{count(back, 'message')} {'is' if back == 1 else 'are'} back in the view"
+    if wish.groups:
+        return f"Undone in part: {words}, the rest stays put away."
+    return f"Undone: {words}.{_over(figures)}"
+
+
+class UndoScreen(Panel[Wish]):
+    """Comes back with what is to be undone, or None: then everything is as it was."""
+
+    CSS_PATH = STYLE / "archive.tcss"
+    BINDINGS = [
+        Binding("enter", "part", "put back what fits", key_display="enter"),
+        Binding("a", "all", "undo all"),
+        Binding("escape", "back", "leave it"),
+    ]
+
+    def __init__(self, looked: Undoing) -> None:
+        super().__init__(name="undo", classes="panel")
+        self._looked = looked
+
+    def compose(self) -> ComposeResult:
+        looked = self._looked
+        yield Heading()
+        with VerticalScroll(classes="panel-body", can_focus=False):
+            yield Static(self._sentence(), id="why", markup=False)
+            for name, figures in (("now", looked.before), ("part", looked.part), ("all", looked.after)):
+                if figures is not None:
+                    with Horizontal(classes="bar"):
+                        yield Label(name, markup=False)
+                        yield Gauge(figures)
+            yield Static(self._ways(), id="ways", markup=False)
+        yield PanelKeys()
+
+    def on_mount(self) -> None:
+        looked, record = self._looked, self._looked.change.record
+        why = f"{REASONS[record.reason]}, " if record else ""
+        change = Content.assemble(
+            f"~{short(looked.before.used)} → ~{short(looked.after.used)}", (f" of {short(looked.after.limit)}", MUTED)
+        )
+        self.query_one(Heading).show(f"Undo   {why}{day_and_clock(looked.change.at)}", change)
+
+    def _sentence(self) -> str:
+        looked = self._looked
+        after = looked.after
+        words = f"{count(looked.messages, 'message')} would come back. "
+        if after.over:
+            return f"{words}That is {short(after.over)} more than the window holds."
+        past = f"{percent(after.pressure)} full, {short(after.used - after.trigger_tokens)} past the trigger"
+        return f"{words}The window would be {past}: the next message would start a compaction."
+
+    def _ways(self) -> str:
+        looked = self._looked
+        if looked.part is None:
+            return (
+                "No part of it fits. Free up something first (F8), or put single messages back from the archive (F3)."
+            )
+        rest = count(looked.messages - looked.part_messages, "message")
+        one = looked.part_messages == 1
+        newest = "The newest message fits" if one else f"The newest {looked.part_messages:,} messages fit"
+        return (
+            f"{newest}: {percent(looked.part.pressure)} full then. The other {rest} stay put away, with their summary."
+        )
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return bool(self._looked.groups) if action == "part" else True
+
+    def action_part(self) -> None:
+        """The newest that fit."""
+        self.dismiss(Wish(self._looked.groups))
+
+    def action_all(self) -> None:
+        """All of it, full or not."""
+        self.dismiss(Wish())

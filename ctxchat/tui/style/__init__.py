@@ -1,0 +1,6 @@
+"""How it looks: themes put into Textual's terms, style sheets, words with their colours."""
+
+from pathlib import Path
+
+STYLE = Path(__file__).parent
+"""Where the style sheets are."""

@@ -1,0 +1,153 @@
+"""One compaction in words: its line in a list, its facts, the difference from the summary before, its record. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.content import Content
+
+from ctxchat.core.evidence import KINDS, TITLES, collect, line_of, survival
+from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.record import Fact
+from ctxchat.core.view import View
+from ctxchat.tui.reading.figures_text import count, day_and_clock, gain, money
+from ctxchat.tui.reading.passes import REASONS, Kept, Pass, compared, previous, put_away
+from ctxchat.tui.reading.text import clean, clock, elapsed, one_line, short
+from ctxchat.tui.reading.tool_words import decoded, key_argument
+from ctxchat.tui.widgets.rows import Cell, Column
+
+MUTED = "$text-muted"
+WHO = {"user": "you", "assistant": "answer", "tool": "result", "system": "system"}
+
+PASSES = (
+    Column("when", 6),
+    Column("why", least=13),
+    Column("before → after", 16, right=True),
+    Column("freed", 7, right=True, rank=3),
+    Column("how", 14, rank=2),
+    Column("cost", 7, right=True, rank=4),
+)
+MESSAGES = (
+    Column("", 6),
+    Column("turn", 4, right=True, rank=2),
+    Column("who", 7),
+    Column("what"),
+    Column("", 6, rank=1),
+)
+
+
+def pass_cells(one: Pass) -> tuple[Cell, ...]:
+    """Its line; what is not in force is dim and says so."""
+    style = "" if one.in_force else "dim"
+    why = ("" if one.in_force else f"{one.standing}, ") + REASONS[one.reason]
+    return (
+        (clock(one.at) or "  ·", "dim"),
+        (why, "warn" if one.standing in ("failed", "rejected") else style),
+        (f"{short(one.before)} → {short(one.after)}" if one.outcome == "compacted" else "", style),
+        (gain(one.before - one.after) if one.in_force else "", "good"),
+        (one_line(one.strategy, 20), "dim"),
+        (money(one.cost_usd) if one.cost_usd else "", "dim"),
+    )
+
+
+def message_cells(kept: Kept) -> tuple[Cell, ...]:
+    """The line of a message that was put away, or of an earlier compaction among them."""
+    if kept.nested:
+        return ("", "", ("Σ", "strong"), (_nested(kept.nested), "strong"), "")
+    message = kept.message
+    calls = (f"{one_line(c.name, 40)} {key_argument(decoded(c.arguments))}" for c in message.calls)
+    text = one_line(message.text, 200) or "  ".join(calls)
+    return (
+        (message.id, "dim"),
+        (str(kept.group.turn), "dim"),
+        WHO[message.role],
+        clean(text),
+        (clock(message.at), "dim"),
+    )
+
+
+def summary(one: Pass) -> str:
+    """Its summary as Markdown, or why there is none; above it, where it is not in force, that it is not."""
+    if one.change is None:
+        return f"*{clean(one.detail) or f'This compaction is {one.standing}: it changed nothing.'}*"
+    if not one.summary:
+        words = "it dropped or shortened messages, which are under Messages as they were."
+        return f"*{'Undone. ' if one.undone else ''}This compaction left no summary: {words}*"
+    return (
+        f"*Undone: this summary is in the view no more.*\n\n{clean(one.summary)}" if one.undone else clean(one.summary)
+    )
+
+
+def facts(one: Pass, view: View, ledger: Ledger) -> Content:
+    """The facts it carried over, or those of what it put away, by kind; what the model sees no more is told apart."""
+    evidence = one.evidence
+    if not evidence.facts:
+        if one.record and one.record.evidence:
+            return Content(clean(one.record.evidence))
+        evidence = collect(put_away(one, ledger))
+    if not evidence.facts:
+        return Content("No facts were found in what was put away." if one.change else "It put nothing away.")
+    held, lost = survival(evidence, view)
+    head = f"The model {'sees' if one.undone else 'still sees'} {held.kept} of {count(held.found, 'fact')}."
+    lines = [Content.styled(head, MUTED)]
+    for kind in KINDS:
+        some = [fact for fact in evidence.facts if fact.kind == kind]
+        lines += [Content(""), Content.styled(TITLES[kind], "bold")] if some else []
+        lines += [_fact(fact, seen=fact not in lost) for fact in some]
+    return Content("\n").join(lines)
+
+
+def _fact(fact: Fact, *, seen: bool) -> Content:
+    words = clean(line_of(fact))
+    return Content(f"✓ {words}") if seen else Content.styled(f"– {words}   (not in view)", MUTED)
+
+
+def difference(one: Pass, found: Sequence[Pass]) -> Content:
+    """Its summary against the one before it, line by line."""
+    if not one.summary:
+        return Content.styled("There is no summary to compare.", MUTED)
+    before = previous(one, found)
+    if before is None:
+        return Content.styled("This is the first summary: there is none before it to compare with.", MUTED)
+    styles = {"+": "$text-success", "-": "$text-error", "@": MUTED}
+    lines = [
+        Content.styled(clean(line), styles[line[0]]) if line[:1] in styles else Content(clean(line))
+        for line in compared(before.summary, one.summary)
+    ]
+    undone = ", undone since" if before.undone else ""
+    head = f"Against the summary of {day_and_clock(before.at) or before.id}, {REASONS[before.reason]}{undone}"
+    return Content("\n").join([Content.styled(f"{head}{'' if lines else ': they are equal'}", MUTED), *lines])
+
+
+def record(one: Pass) -> Content:
+    """All that was written down of it."""
+    written = one.record
+    change = f"{short(one.before)} → {short(one.after)}   {gain(one.before - one.after)}"
+    rows = [
+        ("id", one.id),
+        ("when", day_and_clock(one.at)),
+        ("why", REASONS[one.reason]),
+        ("outcome", one.standing),
+        ("how", one.strategy),
+        ("before → after", change if one.change else ""),
+        ("took", f"{elapsed(one.seconds)}   {money(one.cost_usd)}   {one.model or 'no model'}"),
+        ("said", one.detail),
+    ]
+    if written:
+        rows += [("step", f"{s.name}   {gain(s.tokens_freed)}   {count(s.groups, 'group')}") for s in written.steps]
+        rows += [
+            ("put away", f"{count(written.folded_messages, 'message')}, {count(len(written.folded), 'group')}"),
+            ("kept verbatim", count(written.keep_recent, "message") if written.keep_recent else ""),
+            ("facts", f"kept {written.facts.kept} of {written.facts.found}" if written.facts.found else ""),
+            ("attempts", str(written.attempts) if written.attempts > 1 else ""),
+            ("tools then", ", ".join(written.tools)),
+            ("memory then", ", ".join(written.memory)),
+            ("last calls", "\n".join(written.recent_calls)),
+        ]
+    lines = [Content.assemble((f"{key:<16}", MUTED), clean(value)) for key, value in rows if value]
+    return Content("\n").join(lines)
+
+
+def _nested(change: Change) -> str:
+    messages = change.record.folded_messages if change.record else 0
+    return f"compaction of {clock(change.at)}, {count(messages, 'message')}: enter opens it"

@@ -1,0 +1,31 @@
+"""From a draft to what a session is sent: mentioned files are read now, images saved, pastes that go as files put away."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from pathlib import Path
+
+from ctxchat.core.messages import Part, Text
+from ctxchat.tools.naming import LONGEST_TEXT, look_all, part_of
+from ctxchat.tui.services import Attachments, ChatSession
+from ctxchat.tui.unsent.draft import Along, Draft, Paste
+
+
+async def prepared(draft: Draft, session: ChatSession, workspace: Path) -> tuple[Part, ...]:
+    """What goes along with the words of a draft. Raises StorageError where something cannot be saved; nothing is sent then."""
+    named = await to_thread(look_all, draft.text, workspace, longest_text(session))
+    parts = [await _part(each, session.attachments) for each in draft.along]
+    parts += [part for each in named if (part := await part_of(each, session.attachments.save))]
+    await session.attachments.count(parts)
+    return tuple(parts)
+
+
+def longest_text(session: ChatSession) -> int:
+    """Characters of a mentioned file that go along whole: about a third of a small window, no more."""
+    return min(LONGEST_TEXT, max(2_000, session.figures.limit))
+
+
+async def _part(along: Along, attachments: Attachments) -> Part:
+    if isinstance(along, Paste):
+        return await attachments.put_away(along.name, along.text) if along.as_file else Text(along.text, along.name)
+    return await attachments.save(along.name, along.data)

@@ -1,0 +1,207 @@
+"""Lines over the editor: what goes along with the message, what it mentions, and messages that wait.
+
+Knows values only; what becomes of a chip that is chosen is the composer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual.binding import Binding
+from textual.content import Content
+from textual.events import Click
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ctxchat.core.attachments import attached
+from ctxchat.core.messages import Image, Part, Text
+from ctxchat.tools.naming import Named
+from ctxchat.tui.reading.text import clean, one_line
+from ctxchat.tui.unsent.draft import Along, Draft, Paste
+from ctxchat.tui.widgets.blocks import ATTACHED_SIGN, attached_size
+
+NAME = 60
+"""Characters of a name that are shown."""
+
+QUEUED = 400
+"""Characters of a waiting message that are looked at for its line."""
+
+
+class Chip(Static, can_focus=True):
+    """Something that goes with the message, or waits; delete or a click on × takes it away, Enter opens it in the editor, `f`
+    makes a paste a file, or text again."""
+
+    BINDINGS = [
+        Binding("delete,backspace,x", "choose('drop')", "Remove"),
+        Binding("enter,e", "choose('edit')", "Edit"),
+        Binding("f", "choose('file')", "As a file"),
+    ]
+
+    class Chosen(Message):
+        """`drop` it, `edit` it, or change whether it goes as a `file`."""
+
+        def __init__(self, chip: Chip, what: str) -> None:
+            super().__init__()
+            self.chip, self.what = chip, what
+
+    def __init__(self, sign: str, label: str, value: object) -> None:
+        words = Content.assemble((f"{sign} ", "$text-accent"), clean(label), ("  ×", "$text-muted"))
+        super().__init__(words, markup=False, classes="chip")
+        self.label, self.value = label, value
+
+    def action_choose(self, what: str) -> None:
+        self.post_message(self.Chosen(self, what))
+
+    def on_click(self, event: Click) -> None:
+        event.stop()
+        self.action_choose("edit" if event.x < self.size.width - 3 else "drop")
+
+
+class Mentioned(Static):
+    """A file the message mentions: what goes along of it, or why nothing does."""
+
+    def __init__(self, label: str, *, goes: bool) -> None:
+        sign = (f"{ATTACHED_SIGN} ", "$text-accent") if goes else ("· ", "$text-muted")
+        super().__init__(Content.assemble(sign, clean(label)), markup=False, classes="chip")
+        self.label = label
+
+
+class AttachedBox(Widget):
+    """What goes along: pastes and images as chips, mentioned files as lines below them."""
+
+    class Changed(Message):
+        """It is something else now."""
+
+    class ToText(Message):
+        """A paste is to become text in the editor."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self) -> None:
+        super().__init__(id="attached")
+        self.weigh: Callable[[Part], int] = lambda part: 0
+        self.along: tuple[Along, ...] = ()
+        self.named: tuple[Named, ...] = ()
+        self._count = 0
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """As far as can be said before they are sent."""
+        return (*(each.part for each in self.along), *(part for each in self.named if (part := named_part(each))))
+
+    def add(self, *along: Along) -> None:
+        """More of them; pastes get numbers of their own."""
+        self.along += tuple(self._numbered(each) for each in along)
+        self._changed()
+
+    def _numbered(self, along: Along) -> Along:
+        if not isinstance(along, Paste):
+            return along
+        self._count += 1
+        return Paste(self._count, along.text, along.as_file)
+
+    def clear(self) -> None:
+        """They are on their way."""
+        self.along = self.named = ()
+        self._changed()
+
+    def mention(self, named: Sequence[Named]) -> None:
+        """The files the message mentions now."""
+        if tuple(named) != self.named:
+            self.named = tuple(named)
+            self._changed()
+
+    def _changed(self) -> None:
+        self.redraw()
+        self.post_message(self.Changed())
+
+    def redraw(self) -> None:
+        """Draw what changed; a chip that stays keeps the focus."""
+        labels = [self._label(each) for each in self.along]
+        lines = [(mentioned_label(each, self.weigh), each.kind != "nothing") for each in self.named]
+        if [c.label for c in self.query(Chip)] + [m.label for m in self.query(Mentioned)] != [
+            *labels,
+            *(label for label, _ in lines),
+        ]:
+            held = next((place for place, chip in enumerate(self.query(Chip)) if chip.has_focus), -1)
+            self.remove_children()
+            chips = [Chip(ATTACHED_SIGN, label, each) for label, each in zip(labels, self.along, strict=True)]
+            self.mount(*chips, *[Mentioned(label, goes=goes) for label, goes in lines])
+            if 0 <= held < len(chips):
+                chips[held].focus()
+        self.display = bool(labels or lines)
+
+    def _label(self, along: Along) -> str:
+        if not isinstance(along, Paste):
+            return sized(along.part, self.weigh)
+        count = along.text.count("\n") + 1
+        size = len(along.text.encode("utf-8", "replace")) / 1024
+        ways = "as a file   f text" if along.as_file else "f as a file"
+        return f"paste {along.number}   {count:,} line{'' if count == 1 else 's'}   {size:.1f} KB   {ways}"
+
+    def on_chip_chosen(self, event: Chip.Chosen) -> None:
+        event.stop()
+        chosen = event.chip.value
+        if event.what == "file":
+            if isinstance(chosen, Paste):
+                other = Paste(chosen.number, chosen.text, not chosen.as_file)
+                self.along = tuple(other if each is chosen else each for each in self.along)
+                self._changed()
+            return
+        self.along = tuple(each for each in self.along if each is not chosen)
+        self._changed()
+        self.post_message(self.ToText(chosen.text if event.what == "edit" and isinstance(chosen, Paste) else ""))
+
+
+class Queued(Widget):
+    """Messages that go out when the turn is over, in this order."""
+
+    class Taken(Message):
+        """One is not to go out; `edit`: it comes back into the editor."""
+
+        def __init__(self, place: int, edit: bool) -> None:
+            super().__init__()
+            self.place, self.edit = place, edit
+
+    def __init__(self) -> None:
+        super().__init__(id="queued")
+        self.drafts: tuple[Draft, ...] = ()
+
+    def show(self, drafts: Sequence[Draft]) -> None:
+        """These wait."""
+        self.drafts = tuple(drafts)
+        self.remove_children()
+        self.mount(*[Chip("queued", _summary(draft), place) for place, draft in enumerate(drafts)])
+        self.display = bool(drafts)
+
+    def on_chip_chosen(self, event: Chip.Chosen) -> None:
+        event.stop()
+        if isinstance(event.chip.value, int) and event.what != "file":
+            self.post_message(self.Taken(event.chip.value, event.what == "edit"))
+
+
+def named_part(named: Named) -> Part | None:
+    """The part of the message that a mentioned file becomes; None where nothing of it goes along."""
+    if named.kind == "text":
+        return Text(named.text, named.name)
+    return Image("", named.width, named.height, named.name) if named.kind == "image" else None
+
+
+def mentioned_label(named: Named, weigh: Callable[[Part], int]) -> str:
+    """`src/gauge.py   412 lines   3.1k`, or why nothing of it goes along."""
+    part = named_part(named)
+    return sized(part, weigh) if part else f"{one_line(named.name, NAME)}   {named.why}"
+
+
+def sized(part: Part, weigh: Callable[[Part], int]) -> str:
+    """A part by name, size and tokens."""
+    (line,) = attached((part,), (weigh(part),))
+    return f"{one_line(line.name, NAME)}   {attached_size(line)}"
+
+
+def _summary(draft: Draft) -> str:
+    names = [f"{ATTACHED_SIGN} {one_line(each.name, NAME)}" for each in draft.along]
+    return "   ".join([one_line(draft.text[:QUEUED]), *names] if draft.text.strip() else names)

@@ -1,0 +1,88 @@
+"""A question of the agent: its words, the answers it offers, a line for one's own.
+
+Lies over the composer and takes the focus only where nobody is writing; question and answers are foreign text.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from ctxchat.core.events import QuestionAsked
+from ctxchat.tui.reading.text import clean, one_line
+
+LONGEST = 20_000
+"""Characters of the question that are shown; how many more there are is said."""
+
+
+class QuestionPanel(Widget):
+    """One question that waits for a word."""
+
+    BINDINGS = [
+        Binding("escape", "say('')", "No answer", show=False),
+        Binding("shift+up", "scroll_text(-1)", show=False),
+        Binding("shift+down", "scroll_text(1)", show=False),
+    ]
+
+    class Answered(Message):
+        """What the person said; empty for nothing."""
+
+        def __init__(self, asked: QuestionAsked, text: str) -> None:
+            super().__init__()
+            self.asked, self.text = asked, text
+
+    def __init__(self, asked: QuestionAsked) -> None:
+        super().__init__(classes="asked")
+        self._asked = asked
+        self._done = False
+
+    def compose(self) -> ComposeResult:
+        text, more = self._asked.text, len(self._asked.text) - LONGEST
+        rest = (f"\n… {more:,} more characters", "$text-warning") if more > 0 else ""
+        words = Content.assemble(("? ", "bold $text-warning"), Content(clean(text[:LONGEST])), rest)
+        with VerticalScroll(classes="question words", can_focus=False):
+            yield Static(words, markup=False)
+        if options := self._asked.options:
+            yield OptionList(*(Option(Content(one_line(clean(text), 200))) for text in options), markup=False)
+        yield Input(placeholder="or in your own words" if options else "your answer", classes="why")
+
+    @property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """For the line of keys: those that work where the focus is now."""
+        if self.has_pseudo_class("focus-within"):
+            more = (("=shift+↓", "read on"),) if self.query_one(VerticalScroll).max_scroll_y else ()
+            return (("=enter", "answer"), ("=tab", "next"), ("=esc", "no answer"), *more)
+        return (("=tab", "to the question"), ("send", "queue"), ("interrupt", "stop"))
+
+    def focus(self, scroll_visible: bool = True) -> Self:
+        """To the answers, else to the line."""
+        target = self.query(OptionList).first() if self._asked.options else self.query_one(Input)
+        target.focus(scroll_visible)
+        return self
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.action_say(self._asked.options[event.option_index])
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if event.value.strip():
+            self.action_say(event.value.strip())
+
+    def action_scroll_text(self, lines: int) -> None:
+        """Move in a long question."""
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def action_say(self, text: str) -> None:
+        """Say it, once."""
+        if not self._done:
+            self._done = True
+            self.post_message(self.Answered(self._asked, text))

@@ -1,0 +1,114 @@
+"""What is said of a pass before it is made: near what comes of it, adding up, and made on one moment of the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+
+import pytest
+
+from ctxchat.agent.estimate import expected_summary
+from ctxchat.agent.options import Options
+from ctxchat.core.budget import Window
+from ctxchat.core.events import CompactionFinished, Usage
+from ctxchat.core.messages import Group
+from ctxchat.core.ports import Summariser
+from ctxchat.models.offline.summariser import OfflineSummariser
+from tests.agent.desk import Desk, Echo
+from tests.agent.test_compaction import LONG, Writer
+from tests.agent.test_turn import of
+from tests.doubles.scripted import ScriptedModel, calls, says
+
+BAND = 0.08
+"""Of what is used before, either way."""
+
+
+class Terse(Writer):
+    """A model that writes less than anybody would expect."""
+
+    async def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncGenerator[str | Usage, None]:
+        self.asked.append((tuple(g.id for g in groups), previous))
+        yield "## Goal\nSpeed."
+
+
+async def worked(turns: int, writer: Summariser | None = None, **options: object) -> Desk:
+    model = ScriptedModel(
+        (
+            reply
+            for n in range(turns)
+            for reply in (calls(("echo", {"text": f"src/part_{n}.py {LONG}"})), says(f"Done {n}. {LONG}"))
+        ),
+        window=Window(64_000, "configured"),
+    )
+    desk = Desk(
+        model,
+        tools=[Echo()],
+        options=Options(**({"prepare": False} | options)),
+        summariser=writer or OfflineSummariser(),  # type: ignore[arg-type]
+    )
+    for number in range(turns):
+        await desk.say(f"question {number}: why is part {number} slow?")
+    return desk
+
+
+@pytest.mark.parametrize("strategy", ["pipeline", "summarize", "truncate", "drop_tool_calls", "token_budget"])
+@pytest.mark.parametrize("turns", [8, 14])
+async def test_a_preview_tells_what_will_come_of_it(strategy: str, turns: int) -> None:
+    desk = await worked(turns, strategy=strategy, keep_recent=4)
+    preview = await desk.session.room.preview()
+    [result] = of(await desk.free_up(), CompactionFinished)
+    assert result.outcome == "compacted"
+    used = preview.before.used
+    assert preview.after_used == result.after.used, "code that writes is asked at once"
+    assert preview.facts_found == result.facts.found
+    if any(step.needs_model for step in preview.steps):
+        assert abs(sum(s.tokens_freed for s in preview.steps) - (used - preview.after_used)) <= len(preview.steps)
+
+
+async def test_a_model_is_not_asked_for_a_look() -> None:
+    writer = Terse()
+    desk = await worked(14, writer, strategy="summarize", keep_recent=4)
+    preview = await desk.session.room.preview()
+    assert writer.asked == [] and preview.model == writer.model
+    [result] = of(await desk.free_up(), CompactionFinished)
+    assert 0 <= preview.after_used - result.after.used <= BAND * preview.before.used
+
+
+async def test_a_suggestion_and_a_ghost_do_not_reckon_with_the_longest_summary_there_may_be() -> None:
+    desk = await worked(14, strategy="summarize", keep_recent=4)
+    plan = await desk.compactor._planner.plan("summarize", keep_recent=4, target=0.05)
+    assert plan is not None
+    longest = round(plan.after * desk.conversation.scale)
+    assert plan.steps[0].summary_tokens > 1200 and desk.compactor._planner.after_used(plan) < longest - 500
+
+
+async def test_facts_of_what_only_became_shorter_are_kept_and_one_read_away() -> None:
+    desk = await worked(8, strategy="shrink_tool_results", keep_recent=2)
+    [result] = of(await desk.free_up(), CompactionFinished)
+    assert result.facts.found == result.facts.kept > 0
+    assert not result.facts.near or f"({result.facts.near} of them one read away)" in result.detail
+    record = desk.state.ledger.compactions[0].record
+    assert record is not None and record.lost == ()
+
+
+async def test_facts_of_what_was_dropped_are_told_as_lost() -> None:
+    desk = await worked(8, strategy="drop_tool_calls", keep_recent=2)
+    [result] = of(await desk.free_up(), CompactionFinished)
+    assert result.facts.kept < result.facts.found and result.facts.near == 0
+    assert f"kept {result.facts.kept} of {result.facts.found} facts" in result.detail
+    assert len(desk.session.changes.lost_facts(result.id)) == result.facts.found - result.facts.kept
+
+
+async def test_a_preview_of_what_changed_meanwhile_is_not_run() -> None:
+    desk = await worked(8, strategy="truncate", keep_recent=2)
+    preview = await desk.session.room.preview()
+    await desk.session.changes.pin(desk.state.ledger.groups[0].id)
+    assert preview.changes == () != tuple(c.id for c in desk.state.ledger.changes)
+
+
+@pytest.mark.parametrize(
+    ("source", "most", "expected"), [(0, 2000, 1), (1000, 2000, 300), (90_000, 2000, 1200), (90_000, 500, 500)]
+)
+def test_a_summary_is_expected_by_what_it_stands_for(source: int, most: int, expected: int) -> None:
+    assert expected_summary(source, most) == expected

@@ -1,0 +1,73 @@
+"""What replies and refusals teach of a model, without a turn around it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxchat.core.budget import Window
+from ctxchat.core.calibration import Calibration, Mix
+from ctxchat.core.events import Usage
+from ctxchat.core.messages import Message, Reasoning, ToolCall
+from tests.agent.desk import Desk
+from tests.agent.test_compaction import LONG
+from tests.doubles.scripted import ScriptedModel, says
+
+
+async def told(text: str = LONG) -> Desk:
+    desk = Desk(ScriptedModel([says("ok")], window=Window(100_000, "loaded")))
+    await desk.say(text)
+    return desk
+
+
+async def test_a_count_in_a_refusal_is_what_the_gauge_stands_on() -> None:
+    desk = Desk(ScriptedModel([], window=Window(100_000, "loaded")), system=LONG)
+    await desk.session.measure()
+    talk = desk.conversation
+    before = talk.learned.calibration
+    counted = talk.learned.refused(2_000, talk.view, "")
+    assert counted is not None
+    talk.note(counted)
+    figures = talk.remeasured()
+    assert (figures.used, figures.estimated) == (2_000, False)
+    assert talk.learned.calibration.samples == before.samples + 1
+    await talk.settle()
+    assert desk.folded() == desk.state
+
+
+@pytest.mark.parametrize("tokens", [0, -1, 3, 10**7])
+async def test_a_count_that_cannot_be_meant_is_not_believed(tokens: int) -> None:
+    talk = (await told()).conversation
+    assert talk.learned.refused(tokens, talk.view, "") is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "completion", "teaches"),
+    [
+        (Message(9, "assistant", LONG), 900, True),
+        (Message(9, "assistant", LONG), 9_000, False),  # hidden thoughts
+        (Message(9, "assistant", LONG, reasoning=Reasoning("hm")), 900, False),
+        (Message(9, "assistant", LONG, (ToolCall("c", "read", "{}"),)), 900, False),
+    ],
+    ids=["plain", "hidden thoughts", "thoughts", "calls"],
+)
+async def test_a_reply_teaches_its_words_where_what_was_counted_is_what_was_said(
+    reply: Message, completion: int, teaches: bool
+) -> None:
+    desk = await told()
+    talk = desk.conversation
+    measured = talk.learned.counted(Usage(talk.view.raw, completion), talk.view, reply, "", turn_end=True)
+    quiet = talk.learned.counted(Usage(talk.view.raw, 0), talk.view, reply, "", turn_end=True)
+    assert (measured.calibration.samples > quiet.calibration.samples) is teaches
+
+
+async def test_samples_are_believed_until_a_reply_came() -> None:
+    class Sampled(ScriptedModel):
+        async def sampled(self) -> Calibration:
+            return Calibration((2.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0))
+
+    desk = Desk(Sampled([says("ok")], window=Window(100_000, "loaded")))
+    figures = await desk.session.measure()
+    assert figures.used == 2 * desk.conversation.view.raw
+    await desk.say(LONG)
+    learned = desk.conversation.learned.calibration
+    assert learned.samples and learned.part(Mix(1_000)) < 2_000

@@ -1,0 +1,157 @@
+"""Undo that is looked at first, undo in part, redo: exact, in one journal transaction, refused where they cannot be exact."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxchat.agent.options import Options
+from ctxchat.agent.passes import survived
+from ctxchat.core.budget import Window
+from ctxchat.core.errors import LedgerError
+from ctxchat.core.record import FactCount
+from ctxchat.core.view import problems
+from tests.agent.desk import Desk
+from tests.agent.test_compaction import Writer
+from tests.agent.test_undo_order import done, shown, steps, talked
+from tests.doubles.scripted import ScriptedModel, says
+
+LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 12
+
+
+async def compacted(window: int, *, more: int = 0) -> Desk:
+    """Twelve turns, all but the last few put away in one pass; then so many more turns."""
+    options = Options(
+        keep_recent=2, strategy="summarize", prepare=False, consent="off", min_messages=1, output_reserved=500
+    )
+    model = ScriptedModel([says(f"answer {n}. {LONG}") for n in range(12 + more)], window=Window(window, "configured"))
+    small = ScriptedModel([], name="small/model", window=Window(1_200, "configured"))
+    desk = Desk(model, options=options, summariser=Writer(), others={"small/model": small})
+    for number in range(12):
+        await desk.say(f"question {number}? {LONG}")
+    await desk.free_up()
+    assert len(desk.state.ledger.compactions) == 1
+    for _ in range(more):
+        await desk.say(f"and then? {LONG}")
+    return desk
+
+
+async def test_an_undone_pass_is_kept_whole_in_the_state_and_in_the_journal():
+    desk = await compacted(64_000)
+    (change,) = desk.state.ledger.compactions
+    await desk.session.changes.undo()
+    assert desk.state.undone == (change,) and desk.state.ledger.compactions == ()
+    assert desk.folded().undone == (change,)
+    await desk.session.changes.redo()
+    assert desk.state.undone == () and desk.folded().ledger.compactions == (change,)
+
+
+async def test_a_look_is_what_the_undo_then_does_and_changes_nothing():
+    desk = await compacted(64_000)
+    before, entries = shown(desk), len(desk.journal.records)
+    looked = await desk.session.changes.undoing()
+    assert looked.fits and looked.groups == () and looked.messages > 10
+    assert shown(desk) == before and len(desk.journal.records) == entries
+    assert (await desk.session.changes.undo()).used == looked.after.used
+
+
+async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
+    desk = await compacted(8_000, more=4)
+    (change,) = desk.state.ledger.compactions
+    put_away = [g for e in change.edits for g in e.covers]
+    looked = await desk.session.changes.undoing(change.id)
+    assert looked.after.over > 0 and looked.part is not None and not looked.fits
+    assert looked.groups == tuple(put_away[-len(looked.groups) :]) != tuple(put_away), "the newest of them"
+    assert desk.state.ledger.group(looked.groups[0]).kind == "user", "from a question on"
+    figures = await desk.session.changes.undo(change.id, looked.groups)
+    assert figures.used == looked.part.used < figures.trigger_tokens
+    assert problems(desk.session.view) == []
+    (left,) = desk.state.ledger.compactions
+    assert left.id == change.id and left.edits[0].covers == tuple(put_away[: -len(looked.groups)])
+    assert left.record is not None and change.record is not None
+    assert left.record.folded_messages == change.record.folded_messages - looked.part_messages
+    assert desk.folded().ledger == desk.state.ledger and desk.state.undone == ()
+    # More would have been too much: the part is as large as it can be, to within a turn.
+    turn_more = sum(i.tokens for i in desk.session.view.items if i.group in looked.groups[:2])
+    assert figures.used + turn_more * figures.used / desk.session.view.raw >= figures.trigger_tokens
+    await desk.session.changes.undo(change.id)
+    assert {i.group for i in desk.session.view.items if i.group}.issuperset(put_away)
+
+
+async def test_nothing_is_offered_where_no_part_fits():
+    desk = await compacted(64_000)
+    await desk.session.switch_model("small/model")
+    looked = await desk.session.changes.undoing()
+    assert looked.before.used >= looked.before.trigger_tokens, "it is too full already"
+    assert looked.after.over > 0 and looked.part is None and looked.groups == ()
+
+
+async def test_a_part_under_a_later_pass_cannot_come_back_alone():
+    desk = await compacted(64_000, more=6)
+    (first,) = desk.state.ledger.compactions
+    put_away = first.edits[0].covers
+    await desk.free_up()
+    assert len(desk.state.ledger.compactions) == 2
+    looked = await desk.session.changes.undoing(first.id)
+    assert looked.messages == 0, "the later one stands for them"
+    before = shown(desk)
+    with pytest.raises(LedgerError, match="on top of it"):
+        await desk.session.changes.undo(first.id, put_away[-2:])
+    assert shown(desk) == before
+
+
+async def test_a_redo_is_refused_where_something_was_made_of_the_same_messages_since():
+    desk = await compacted(64_000)
+    (change,) = desk.state.ledger.compactions
+    with pytest.raises(LedgerError, match="nothing to redo"):
+        await desk.session.changes.redo()
+    await desk.session.changes.undo()
+    await desk.session.changes.drop(change.edits[0].covers[1])
+    with pytest.raises(LedgerError, match="made of the same messages"):
+        await desk.session.changes.redo(change.id)
+    await desk.session.changes.undo()
+    await desk.session.changes.redo(change.id)
+    assert desk.state.ledger.changes == (change,)
+
+
+async def there_and_back_and_there(wanted: list[tuple[str, int]], chance: Any) -> None:
+    """Everything undone, then redone in the opposite order where that is allowed: each step is the exact way back."""
+    desk = await talked()
+    made = [change for verb, place in wanted if (change := await done(desk, verb, place))]
+    seen = []
+    for change in chance.sample(made, len(made)):
+        seen.append((change, shown(desk), desk.state.ledger.changes))
+        await desk.session.changes.undo(change)
+    for change, before, changes in reversed(seen):
+        try:
+            await desk.session.changes.redo(change)
+        except LedgerError:
+            return  # a change made earlier may stand where this one was on top of it
+        assert {c.id for c in desk.state.ledger.changes} == {c.id for c in changes}
+        assert shown(desk) == before
+    assert desk.state.undone == () and desk.folded().ledger == desk.state.ledger
+
+
+@settings(max_examples=30, deadline=None)
+@given(steps, st.randoms(use_true_random=False))
+def test_redoing_is_the_exact_way_back_from_undoing(wanted: list[tuple[str, int]], chance: Random) -> None:
+    asyncio.run(there_and_back_and_there(wanted, chance))
+
+
+@pytest.mark.parametrize(
+    ("found", "kept", "words"),
+    [
+        (0, 0, ""),
+        (1, 1, ", kept 1 fact"),
+        (1, 0, ", kept 0 of 1 fact"),
+        (3, 3, ", kept all 3 facts"),
+        (3, 1, ", kept 1 of 3 facts"),
+    ],
+)
+def test_facts_are_counted_in_plain_english(found: int, kept: int, words: str) -> None:
+    assert survived(FactCount(found, kept)) == words

@@ -1,0 +1,53 @@
+"""Sessions open whatever the settings say of models; what is wrong is told with its remedy. And what flags are about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.program import Program
+from ctxchat.config.files import load
+from ctxchat.core.errors import UsageError
+from ctxchat.models.litellm_client import LitellmModel
+from ctxchat.storage.database import Database
+
+
+def program(tmp_path: Path, toml: str, flags: Flags | None = None) -> Program:
+    tmp_path.joinpath("config.toml").write_text(toml)
+    environ = {"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path)}
+    return Program(flags or Flags(), load(tmp_path, environ=environ), tmp_path, Database(tmp_path / "data"))
+
+
+async def test_a_summary_model_nobody_serves_costs_a_notice_and_no_session(tmp_path: Path) -> None:
+    made = program(tmp_path, '[context.summary_model]\nname = "nobdy/x"\n')
+    session = await made.open()
+    assert any("context.summary_model.name" in text and "nobdy" in text for text in session.notices)
+    [event async for event in session.send("hello")]
+    await session.close()
+    assert [row.messages for row in await made.sessions()] == [2]
+    await made.close()
+
+
+async def test_a_model_nobody_serves_leaves_somebody_to_choose_another(tmp_path: Path) -> None:
+    made = program(tmp_path, 'model = "antropic/claude-x"\n')
+    session = await made.open()
+    assert session.figures.model == "offline/assistant"
+    assert any("anthropic/claude-x" in text and "/model" in text for text in session.notices)
+    await session.close()
+    with pytest.raises(UsageError):
+        await made.open(interactive=False)
+    assert not await made.sessions(), "what cannot be opened leaves nothing behind"
+    await made.close()
+
+
+async def test_flags_are_about_the_model_of_the_flags_and_no_other(tmp_path: Path) -> None:
+    toml = '[models."openai/mine"]\nfallback = "openai/other"\n[models."openai/other"]\napi_base = "http://b/v1"\n'
+    flags = Flags(model="openai/mine", api_base="http://a/v1", window=9000)
+    made = program(tmp_path, toml, flags)
+    first, other, hosted = (made.model(name) for name in ("", "openai/other", "openai/gpt-5-mini"))
+    assert all(isinstance(model, LitellmModel) for model in (first, other, hosted))
+    assert [m.settings.api_base for m in (first, other, hosted)] == ["http://a/v1", "http://b/v1", ""]  # type: ignore[union-attr]
+    assert (await first.window()).tokens == 9000 and (await hosted.window()).tokens != 9000
+    await made.close()

@@ -1,0 +1,156 @@
+"""Every option of [context] and [tools] has an effect: set to something else, something observable in an open session is another.
+
+What an agent option does in turn is tested with the agent; here it is seen to arrive, or its effect on view, plan and gauge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxchat.agent.session import Session
+from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.program import Program
+from ctxchat.config.files import load
+from ctxchat.config.options import options
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.journal import Sealed
+from ctxchat.core.messages import Message, Reasoning, ToolCall
+from ctxchat.core.strategies.base import Plan
+from ctxchat.storage.database import Database
+
+Look = Callable[[Session], Any]
+
+
+def history() -> tuple[Message, ...]:
+    found: list[Message] = []
+    for n in range(12):
+        call = ToolCall(f"c{n}", "read_file", f'{{"path": "f{n}.py"}}')
+        start = 4 * n
+        found += [
+            Message(start + 1, "user", f"question {n}? " * 20),
+            Message(start + 2, "assistant", "I look.", calls=(call,), reasoning=Reasoning("thinking " * 40)),
+            Message(start + 3, "tool", f"line {n}\n" * 150, call_id=call.id, name="read_file"),
+            Message(start + 4, "assistant", f"answer {n}. " * 20),
+        ]
+    return tuple(found)
+
+
+def option(name: str) -> Look:
+    """What the agent is told."""
+    return lambda session: getattr(session._talk.options, name)
+
+
+async def planned(session: Session) -> Plan | None:
+    return (await session.room.preview()).plan
+
+
+def plan(look: Callable[[Plan], Any]) -> Callable[[Session], Any]:
+    async def found(session: Session) -> Any:
+        made = await planned(session)
+        return look(made) if made else None
+
+    return found
+
+
+def shrinks(made: Plan) -> int:
+    return sum(len(s.edits) for s in made.steps if s.name == "shrink_tool_results")
+
+
+def shown(session: Session) -> int:
+    return sum(bool(item.group) for item in session.view.items)
+
+
+def sources(session: Session) -> list[str]:
+    return [i.source for i in session.view.items if i.section == "injected"] + [str(session.figures.tokens("injected"))]
+
+
+EFFECTS: dict[str, tuple[str, Look]] = {
+    "context.max_tokens": ("20000", lambda s: (s.figures.window, s.figures.window_source)),
+    "context.output_reserved": ("2000", lambda s: (s.figures.reserved_output, s.figures.limit)),
+    "context.strategy": ('"truncate"', plan(lambda p: [s.name for s in p.steps])),
+    "context.keep_recent": ("2", plan(lambda p: p.keep_recent)),
+    "context.compression_trigger": ("0.6", lambda s: s.figures.trigger_tokens),
+    "context.target": ("0.2", plan(lambda p: p.after)),
+    "context.summary_max_tokens": ("300", option("summary_max_tokens")),
+    "context.auto_compact": ('"ask"', option("consent")),
+    "context.min_messages": ("400", option("min_messages")),
+    "context.compiler": ('"current_tool_trace"', shown),
+    "context.providers": ('["identity"]', sources),
+    "context.transforms": ("[]", lambda s: s._talk._transforms),
+    "context.summary_model.name": ('"openai/small"', lambda s: s._compactor._summariser.model),
+    "context.summary_model.api_base": ('"http://x"', lambda s: s.setup._arranged.serving),
+    "context.summary_model.api_key_env": ('"KEY"', lambda s: s.setup._arranged.serving),
+    "context.summary_model.window": ("9000", lambda s: s.setup._arranged.serving),
+    "context.reactive.enabled": ("false", option("reactive_per_turn")),
+    "context.reactive.micro_trigger": ("0.8", option("micro_trigger")),
+    "context.reactive.full_trigger": ("0.95", option("full_trigger")),
+    "context.reactive.preserve_recent_rounds": ("5", option("preserve_recent_rounds")),
+    "context.reactive.micro_batch_groups": ("2", option("micro_batch_groups")),
+    "context.reactive.max_per_turn": ("1", option("reactive_per_turn")),
+    "context.tool_results.max_tokens": ("900", option("tool_result_tokens")),
+    "context.tool_results.keep_recent": ("8", plan(shrinks)),
+    "context.tool_results.max_recent_tokens": ("10", option("recent_result_tokens")),
+    "context.emergency.keep_floor": ("2", option("emergency_floor")),
+    "context.emergency.max_calls": ("2", option("emergency_calls")),
+    "context.prepare.enabled": ("false", option("prepare")),
+    "context.prepare.soft_mark": ("0.5", option("soft_mark")),
+    "context.sections.*.budget": ("10", lambda s: [x.name for x in s.figures.over_budget]),
+    "tools.shell_timeout": ("7.0", lambda s: s._toolbox.limits.seconds),
+    "tools.max_output_chars": ("2000", lambda s: s._toolbox.limits.max_chars),
+    "tools.max_rounds": ("3", option("max_rounds")),
+    "tools.web": ("false", lambda s: "web_fetch" in s._toolbox.names),
+}
+UNSEEN = {"context.transforms"}
+"""A list that only plug-ins fill: what it does is shown with the plug-in of the documentation."""
+
+
+def test_every_option_is_in_the_table() -> None:
+    keys = {o.key for o in options() if o.path[0] in ("context", "tools")}
+    assert keys == set(EFFECTS)
+
+
+async def observed(folder: Path, text: str, look: Look) -> Any:
+    """What is seen in a session with this history, under these settings."""
+    config = folder / "config"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text(text, encoding="utf-8")
+    loaded = load(folder, environ={"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(folder / "d")})
+    assert loaded.problems == (), [p.text for p in loaded.problems]
+    program = Program(Flags(), loaded, folder, Database(folder / "data"))
+    try:
+        session = await program.open()
+        await session._talk.write(Sealed(group_messages(history())))
+        await session.measure()
+        seen = look(session)
+        seen = await seen if hasattr(seen, "__await__") else seen
+        await session.close()
+        return seen
+    finally:
+        await program.close()
+
+
+@pytest.mark.parametrize("key", [k for k in EFFECTS if k not in UNSEEN])
+async def test_another_value_is_something_else_to_see(tmp_path: Path, key: str) -> None:
+    value, look = EFFECTS[key]
+    usual = await observed(tmp_path / "usual", "", look)
+    changed = await observed(tmp_path / "changed", f"{key.replace('*', 'tools')} = {value}\n", look)
+    assert usual != changed, (key, usual)
+
+
+def test_providers_and_transforms_keep_their_order(tmp_path: Path) -> None:
+    from ctxchat.bootstrap.arranging import Arranging
+    from ctxchat.bootstrap.extensions import Extensions
+
+    order = ["identity", "skills", "workspace"]
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "config.toml").write_text(f"context.providers = {order}\n")
+    loaded = load(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(tmp_path / "d")})
+    program = Program(Flags(), loaded, tmp_path, Database(tmp_path / "data"))
+    arranged = Arranging(program, Extensions(), ahead=False)(None, "x")
+    assert [p.source_id for p in arranged.surroundings._providers] == order
+    program.database.close()

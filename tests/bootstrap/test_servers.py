@@ -1,0 +1,93 @@
+"""MCP servers as a program runs them: their tools in a session's window, switched, edited, failed, ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from ctxchat.config.files import load
+from ctxchat.core.errors import UsageError
+from ctxchat.core.events import ToolFinished
+from tests.bootstrap.test_subagents import say, started
+from tests.tools.test_mcp import SCRIPT
+
+HARBOUR = f"""
+[mcp.harbour]
+command = {sys.executable!r}
+args = [{SCRIPT!r}]
+tools = ["add"]
+"""
+GONE = '[mcp.gone]\ncommand = "no-such-program-here"\n'
+
+
+def offered(session) -> set[str]:
+    return {tool.name for tool in session.view.tools if tool.name.startswith("harbour")}
+
+
+async def test_a_session_has_their_tools_as_soon_as_they_are_up_and_pays_for_them(tmp_path: Path):
+    async with started(tmp_path, HARBOUR + GONE) as program:
+        session = await program.open()
+        before = await session.measure()
+        rows = {row.name: row for row in await program.mcp_servers(wait=True)}
+        assert (rows["harbour"].state, rows["harbour"].tools) == ("ready", ("harbour__add",))
+        assert rows["gone"].state == "failed" and "no-such-program-here" in rows["gone"].trouble
+        after = await session.setup.adapt()
+        assert offered(session) == {"harbour__add"}
+        assert after.tokens("tools") > before.tokens("tools")
+        assert (await program.servers.switch("harbour")).state == "off"
+        assert await session.setup.adapt() == before and not offered(session)
+        with pytest.raises(UsageError, match="nobody"):
+            await program.servers.switch("nobody")
+        await session.close()
+
+
+async def test_where_nobody_sits_before_it_they_are_waited_for(tmp_path: Path):
+    async with started(tmp_path, HARBOUR) as program:
+        session = await program.open(interactive=False)
+        await session.measure()
+        assert offered(session) == {"harbour__add"}
+        below = await say(session, "delegate: what is the limit?")
+        assert [e.status for e in below if isinstance(e, ToolFinished)] == ["ok"]
+        await session.close()
+
+
+async def test_an_agent_may_have_one_of_their_tools_only(tmp_path: Path):
+    text = HARBOUR + '[agents.sums]\ntools = ["harbour__add", "gone__x"]\n' + GONE
+    async with started(tmp_path, text) as program:
+        session = await program.open()
+        await session.setup.switch_agent("sums")
+        assert session.setup.notices == ()  # they may come up yet
+        await program.mcp_servers(wait=True)
+        await session.setup.adapt()
+        assert [tool.name for tool in session.view.tools] == ["harbour__add"]
+        await session.close()
+
+
+async def test_edited_settings_begin_and_end_them(tmp_path: Path):
+    async with started(tmp_path, GONE) as program:
+        session = await program.open()
+        await program.mcp_servers(wait=True)
+        (tmp_path / "config" / "config.toml").write_text(HARBOUR)
+        program.adopt(load(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path / "config")}))
+        rows = await program.mcp_servers(wait=True)
+        assert [(row.name, row.state) for row in rows] == [("harbour", "ready")]
+        await session.setup.adapt()
+        assert offered(session) == {"harbour__add"}
+        await session.close()
+
+
+async def test_nothing_is_started_that_a_project_wants_before_it_is_trusted(tmp_path: Path):
+    (tmp_path / ".ctxchat").mkdir()
+    (tmp_path / ".ctxchat" / "config.toml").write_text(HARBOUR)
+    async with started(tmp_path) as program:
+        session = await program.open()
+        assert await program.mcp_servers() == []
+        await session.close()
+
+
+def test_the_sdk_is_not_imported_where_no_server_is_set_up():
+    code = "import ctxchat.bootstrap.program, sys; sys.exit('mcp' in sys.modules)"
+    assert os.spawnl(os.P_WAIT, sys.executable, sys.executable, "-c", code) == 0

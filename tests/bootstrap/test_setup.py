@@ -1,0 +1,223 @@
+"""Agents and edited settings in an open session, over the real program: stored, restored, in force with the next request."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.program import Program
+from ctxchat.config import paths, trust
+from ctxchat.core.errors import UsageError
+
+AGENTS = """
+[agents.reviewer]
+description = "Reads."
+prompt = "You review."
+tools = ["read_file", "grep"]
+permissions = "read-only"
+[agents.reviewer.context]
+keep_recent = 30
+
+[agents.plain]
+[agents.plain.context]
+compression_trigger = 0.6
+
+[agents.other]
+model = "openai/not-there"
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("config", "data", "work"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("CTXCHAT_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("CTXCHAT_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "work" / "notes.md").write_text("The gauge reports every 90 s.\n")
+    return tmp_path
+
+
+def write(home: Path, text: str) -> None:
+    (home / "config" / "config.toml").write_text(text, encoding="utf-8")
+
+
+@asynccontextmanager
+async def started(home: Path, **flags: str) -> AsyncGenerator[Program, None]:
+    async with Program.started(Flags(cwd=str(home / "work"), **flags)) as program:  # type: ignore[arg-type]
+        yield program
+
+
+def reread(program: Program) -> None:
+    from ctxchat.bootstrap.flags import settings_from
+
+    program.adopt(settings_from(program.flags, program.workspace))
+
+
+async def ask(session, text: str) -> list[object]:
+    return [stamped.event async for stamped in session.send(text)]
+
+
+async def test_an_agent_brings_what_it_has_of_its_own_and_leaves_the_rest(home: Path) -> None:
+    write(home, AGENTS)
+    async with started(home) as program:
+        session = await program.open()
+        assert session.setup.agent == "" and session.mode == "ask"
+        all_tools = session._talk._tools
+        await session.setup.switch_agent("reviewer")
+        talk = session._talk
+        assert session.setup.agent == "reviewer" and session.mode == "read-only"
+        assert [t.name for t in talk._tools] == ["read_file", "grep"]
+        assert talk.options.keep_recent == 30 and talk.options.compression_trigger == 0.75
+        assert session.view.items[0].message.text.startswith("You review.")
+        await session.setup.switch_agent("plain")
+        assert session.mode == "ask" and talk._tools == all_tools and talk.options.keep_recent == 12
+        assert talk.options.compression_trigger == 0.6 and "You review" not in session.view.items[0].message.text
+        with pytest.raises(UsageError, match="Did you mean reviewer"):
+            await session.setup.switch_agent("reviewr")
+        assert session.setup.agent == "plain"
+        await session.close()
+
+
+async def test_the_agent_is_stored_with_the_session_and_the_usual_one_too(home: Path) -> None:
+    write(home, 'agent = "reviewer"\n' + AGENTS)
+    async with started(home) as program:
+        session = await program.open()
+        assert session.setup.agent == "reviewer"
+        await ask(session, "how often does the gauge report?")
+        await session.close()
+        usual = await program.open()
+        await usual.setup.switch_agent("")
+        await ask(usual, "hello")
+        await usual.close()
+        first, second = session.id, usual.id
+    write(home, 'agent = "plain"\n' + AGENTS)  # what the settings start with now changes nothing for those two
+    async with started(home) as program:
+        again = await program.open(first)
+        assert again.setup.agent == "reviewer" and again.mode == "read-only"
+        assert again.view.items == () or again._talk.options.keep_recent == 30
+        await again.close()
+        again = await program.open(second)
+        assert again.setup.agent == "" and again._talk.options.compression_trigger == 0.75
+        await again.close()
+        fresh = await program.open()
+        assert fresh.setup.agent == "plain"
+        await fresh.close()
+
+
+async def test_an_agent_that_is_gone_is_told_and_the_session_opens(home: Path) -> None:
+    write(home, 'agent = "reviewer"\n' + AGENTS)
+    async with started(home) as program:
+        session = await program.open()
+        await ask(session, "hello")
+        await session.close()
+    write(home, "")
+    async with started(home) as program:
+        again = await program.open(session.id)
+        assert any("There is no agent 'reviewer'" in n and "/agent" in n for n in again.notices)
+        assert again.setup.agent == "" and again.mode == "ask"
+        await again.close()
+
+
+async def test_an_agents_model_comes_with_it_and_goes_with_it(home: Path) -> None:
+    write(home, 'model = "offline/assistant"\n' + AGENTS)
+    async with started(home) as program:
+        session = await program.open()
+        figures = await session.setup.switch_agent("other")
+        assert figures.model == "openai/not-there" and session.state.model == "openai/not-there"
+        assert (await session.setup.switch_agent("plain")).model == "offline/assistant"
+        await session.close()
+
+
+async def test_edited_settings_count_in_a_session_that_is_open(home: Path) -> None:
+    write(home, "")
+    async with started(home) as program:
+        session = await program.open()
+        before = await session.measure()
+        write(
+            home,
+            """
+[context]
+compression_trigger = 0.6
+max_tokens = 20000
+providers = ["identity"]
+sections.tools.budget = 10
+[permissions]
+mode = "auto-edit"
+rules = ["shell: make"]
+[tools]
+web = false
+[[hooks]]
+event = "turn_started"
+action = "notify"
+text = "a turn begins"
+""",
+        )
+        reread(program)
+        after = await session.setup.adapt()
+        assert (before.window, after.window) == (32_768, 20_000) and after.trigger_tokens < before.trigger_tokens
+        assert session.mode == "auto-edit" and [r.text for r in session._gate.rules] == ["shell: make"]
+        assert "web_fetch" not in [t.name for t in session._talk._tools]
+        assert after.tokens("injected") < before.tokens("injected")
+        assert [s.name for s in after.over_budget] == ["tools"]
+        events = await ask(session, "how often does the gauge report?")
+        assert any(getattr(e, "text", "") == "a turn begins" for e in events)
+        await session.close()
+
+
+async def test_a_mode_chosen_by_hand_stays_where_the_settings_keep_theirs(home: Path) -> None:
+    async with started(home) as program:
+        session = await program.open()
+        session.set_mode("all")
+        write(home, "context.keep_recent = 3\n")
+        reread(program)
+        await session.setup.adapt()
+        assert session.mode == "all" and session._talk.options.keep_recent == 3
+        await session.close()
+
+
+async def test_what_is_edited_under_a_turn_waits_for_the_next_message(home: Path) -> None:
+    async with started(home) as program:
+        session = await program.open()
+        turn = session.send("how often does the gauge report?")
+        await anext(turn)
+        write(home, '[context]\ncompression_trigger = 0.6\nproviders = []\n[permissions]\nmode = "read-only"\n')
+        reread(program)
+        figures = await session.setup.adapt()
+        assert session.mode == "ask" and figures.trigger_tokens == session.figures.trigger_tokens
+        assert session._talk.options.compression_trigger == 0.6  # the gauge's ticks move at once
+        async for _ in turn:
+            pass
+        assert session.mode == "ask"
+        await ask(session, "and again?")
+        assert session.mode == "read-only" and session.figures.tokens("injected") == 0
+        await session.close()
+
+
+async def test_trust_brings_the_projects_own_settings_into_the_open_session(home: Path) -> None:
+    project = home / "work" / ".ctxchat"
+    project.mkdir()
+    (project / "config.toml").write_text('permissions.mode = "auto-edit"\n')
+    async with started(home) as program:
+        session = await program.open()
+        assert session.mode == "ask"
+        trust.trust(paths.config_dir(), home / "work")
+        reread(program)
+        await session.setup.adapt()
+        assert session.mode == "auto-edit"
+        await session.close()
+
+
+async def test_an_agent_taken_out_of_the_file_leaves_the_session_with_the_usual_one(home: Path) -> None:
+    write(home, AGENTS)
+    async with started(home) as program:
+        session = await program.open()
+        await session.setup.switch_agent("reviewer")
+        write(home, "context.keep_recent = 5\n")
+        reread(program)
+        await session.setup.adapt()
+        assert session.setup.agent == "" and session._talk.options.keep_recent == 5 and session.mode == "ask"
+        await session.close()

@@ -1,0 +1,98 @@
+"""Sub-agents as a program opens them: a session below the caller's, by the settings of the agent that was named."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from ctxchat.agent.session import Session
+from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.program import Program
+from ctxchat.config.files import load
+from ctxchat.core.events import Delegated, Event, ToolFinished
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+
+AGENTS = """
+[agents.scout]
+description = "Looks around."
+prompt = "You look around."
+tools = ["read_file", "grep"]
+permissions = "read-only"
+context.keep_recent = 5
+"""
+
+
+@asynccontextmanager
+async def started(folder: Path, text: str = "") -> AsyncIterator[Program]:
+    (folder / "config").mkdir()
+    (folder / "config" / "config.toml").write_text(text)
+    (folder / "notes.md").write_text("The retry limit is 7.\n")
+    environ = {"CTXCHAT_CONFIG_DIR": str(folder / "config"), "CTXCHAT_DATA_DIR": str(folder / "data")}
+    program = Program(Flags(), load(folder, environ=environ), folder, Database(folder / "data"))
+    try:
+        yield program
+    finally:
+        await program.close()
+
+
+async def say(session: Session, text: str) -> list[Event]:
+    async with aclosing(session.send(text)) as stream:
+        return [stamped.event async for stamped in stream]
+
+
+async def test_its_record_is_a_session_below_the_callers_and_can_be_gone_on_with(tmp_path: Path):
+    async with started(tmp_path) as program:
+        session = await program.open()
+        events = await say(session, "delegate: what is the retry limit?")
+        (end,) = [e for e in events if isinstance(e, ToolFinished)]
+        assert "The retry limit is 7." in end.output
+        gauge = [e for e in events if isinstance(e, Delegated)][-1]
+        below = await program.database.run(sessions.row, program.database, gauge.sub_session)
+        assert (below.parent, below.model) == (session.id, session.figures.model)
+        assert await program.find("") == session.id  # the one used last is the caller's
+        opened = await program.open(below.id)
+        assert opened.figures.used == gauge.used
+        await opened.close()
+        await session.close()
+
+
+async def test_an_agent_of_the_settings_brings_its_own(tmp_path: Path):
+    async with started(tmp_path, AGENTS) as program:
+        session = await program.open()
+        await session.measure()
+        (spec,) = [tool for tool in session.view.tools if tool.name == "delegate"]
+        assert spec.description.endswith("Agents: scout (Looks around).")
+        events = await say(session, "delegate to scout: what is the retry limit?")
+        gauge = [e for e in events if isinstance(e, Delegated)][-1]
+        below = await program.open(gauge.sub_session)
+        await below.measure()
+        assert below.setup.agent == "scout"
+        assert {tool.name for tool in below.view.tools} == {"read_file", "grep"}
+        await below.close()
+        await session.close()
+
+
+@pytest.mark.parametrize(
+    ("task", "there"),
+    [("delegate: create file x.txt with hello", True), ("delegate to scout: create file x.txt with hello", False)],
+)
+async def test_it_has_the_rights_of_its_caller_and_no_more_than_its_own(tmp_path: Path, task: str, there: bool):
+    async with started(tmp_path, AGENTS.replace('tools = ["read_file", "grep"]', "")) as program:
+        session = await program.open()
+        session.set_mode("all")
+        await say(session, task)
+        assert (tmp_path / "x.txt").exists() == there
+        await session.close()
+
+
+@pytest.mark.parametrize("task", ["delegate: delegate: where is the limit?", "delegate to nobody: where is the limit?"])
+async def test_what_cannot_be_delegated_is_said(tmp_path: Path, task: str):
+    async with started(tmp_path) as program:
+        session = await program.open()
+        (end,) = [e for e in await say(session, task) if isinstance(e, ToolFinished)]
+        assert "was not given the tool" in end.output or "no agent 'nobody'" in end.output
+        await session.close()

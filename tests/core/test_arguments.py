@@ -1,0 +1,114 @@
+"""Long arguments of old calls: shorter, still JSON, the whole a file away, and back with an undo."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxchat.core.applying import apply_plan
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.strategies.arguments import short_calls
+from ctxchat.core.strategies.base import Plan
+from ctxchat.core.strategies.builtin import builtin_strategies
+from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.tokens import Meter
+from tests.core.histories import budget_of, see
+
+METER = Meter()
+CODE = "def f():\n    return 'naïve 👩‍👩‍👧'\n" * 1500
+"""Some 50 KB, as a file that is written."""
+
+
+def wrote(seq: int, **fields: object) -> list[Message]:
+    call = ToolCall("w", "write_file", json.dumps(fields, ensure_ascii=False))
+    return [
+        Message(seq, "user", "write it"),
+        Message(seq + 1, "assistant", calls=(call,)),
+        Message(seq + 2, "tool", "written", call_id="w"),
+    ]
+
+
+def planned(history: list[Message], name: str, **told: object) -> tuple[Ledger, Plan | None, Ledger]:
+    ledger = Ledger(groups=group_messages(history))
+    options = msgspec.structs.replace(PlanOptions(meter=METER), **told)
+    plan = builtin_strategies(options)[name].plan(see(ledger, options), ledger, budget_of(8000, 6000, 100))
+    return (
+        ledger,
+        plan,
+        ledger.apply(apply_plan(ledger, plan, "p", options, summary="It is written.")) if plan else ledger,
+    )
+
+
+@pytest.mark.parametrize(("name", "keep", "most"), [("shrink_tool_results", 1, 120), ("oversize", 99, 4000)])
+def test_a_file_that_was_written_is_not_carried_on_whole(name: str, keep: int, most: int) -> None:
+    history = [*wrote(1, path="src/app.py", content=CODE), Message(4, "user", "and now?")]
+    ledger, plan, after = planned(history, name, keep_recent=keep)
+    assert plan is not None and plan.after < 2200
+    [spill] = plan.steps[0].spills
+    assert spill.name == "tool-results/m2-call1.json" and json.loads(spill.text)["content"] == CODE
+    [call] = after.live()[1].group.first.calls  # type: ignore[union-attr]
+    told = json.loads(call.arguments)
+    assert (call.id, call.name, told["path"]) == ("w", "write_file", "src/app.py")
+    assert told["content"].startswith("def f():") and len(told["content"]) <= most + 120
+    assert "full arguments: tool-results/m2-call1.json, " in told["content"]
+    assert after.undo("p").live() == ledger.live()
+
+
+def test_short_arguments_and_recent_ones_stay() -> None:
+    assert planned([*wrote(1, path="a.py", content="x = 1"), Message(4, "user", "?")], "shrink_tool_results")[1] is None
+    assert planned(wrote(1, path="a.py", content=CODE), "shrink_tool_results", keep_recent=10)[1] is None
+
+
+def test_a_later_fold_takes_the_file_with_it() -> None:
+    told = Message(4, "assistant", "It is written. " * 900)
+    history = [
+        *wrote(1, path="a.py", content=CODE),
+        told,
+        Message(5, "user", "and now?"),
+        Message(6, "assistant", "done"),
+    ]
+    _, plan, _ = planned(history, "pipeline", keep_recent=1)
+    assert plan is not None and (plan.steps[0].name, plan.steps[-1].name) == ("shrink_tool_results", "summarize")
+    assert not any(t.name.startswith("tool-results/m2") for s in plan.steps for t in s.spills), (
+        "nobody would be pointed there"
+    )
+
+
+def test_parallel_calls_are_told_apart() -> None:
+    long, short = json.dumps({"content": CODE}), json.dumps({"content": "x"})
+    message = Message(
+        7, "assistant", calls=(ToolCall("a", "w", short), ToolCall("b", "w", long), ToolCall("c", "w", long))
+    )
+    made, spills = short_calls(message, message, 300, METER)
+    assert made.calls[0] == message.calls[0] and made.calls[1] != message.calls[1]
+    assert [spill.name for spill in spills] == ["tool-results/m7-call2.json", "tool-results/m7-call3.json"]
+    assert short_calls(made, message, 10, METER) == (made, ()), "what was shortened once stays"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=900),
+    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=8), inner, max_size=20),
+    max_leaves=60,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.dictionaries(st.text(max_size=8), JSON, max_size=20).map(json.dumps) | st.text(max_size=2000),
+    st.integers(20, 400),
+)
+def test_any_arguments_become_an_object_and_never_longer(arguments: str, cap: int) -> None:
+    message = Message(3, "assistant", calls=(ToolCall("a", "t", arguments),))
+    made, spills = short_calls(message, message, cap, METER)
+    if spills:
+        assert isinstance(json.loads(made.calls[0].arguments), dict)
+        assert METER.message(made) < METER.message(message)
+        assert spills[0].text == arguments
+    else:
+        assert made == message

@@ -1,0 +1,127 @@
+"""Learning how a server counts: rates converge, stay in bounds, and the band is honest."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxchat.core.calibration import DOUBT, LEAST_RATE, MOST_RATE, PRIOR, Calibration, Mix, level, total
+from ctxchat.core.messages import Image, Message, Text
+from ctxchat.core.tokens import Meter
+
+numbers = st.integers(-(10**7), 10**7)
+mixes = st.builds(Mix, numbers, numbers, numbers, numbers, numbers, numbers)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(0.26, 3.9), st.lists(st.integers(200, 100_000), min_size=14, max_size=30))
+def test_one_kind_converges(truth: float, raws: list[int]) -> None:
+    learned = Calibration()
+    for raw in raws:
+        learned = learned.learn(round(raw * truth), Mix(raw), whole=False)
+    part = Mix(20_000)
+    assert abs(learned.part(part) / (20_000 * truth) - 1) < 0.02
+    assert learned.error(part) / learned.part(part) < 0.11
+
+
+TRUTH = Mix(100, 70, 60, 180, 55, 25)
+"""A server's tokens for a hundred of ours of each kind, and for a hundred digits and marks."""
+
+
+def real(mix: Mix) -> int:
+    pairs = zip(
+        (mix.words, mix.wide, mix.tools, mix.images, mix.digits, mix.marks),
+        (TRUTH.words, TRUTH.wide, TRUTH.tools, TRUTH.images, TRUTH.digits, TRUTH.marks),
+        strict=True,
+    )
+    return round(sum(ours * share for ours, share in pairs) / 100)
+
+
+sizes = st.integers(200, 4_000)
+additions = st.one_of(
+    st.builds(lambda n: Mix(n, marks=n // 5), sizes),
+    st.builds(lambda n: Mix(n, digits=n // 2, marks=n), sizes),
+    st.builds(lambda n: Mix(n // 10, n), sizes),
+    st.builds(lambda n: Mix(20, images=n), sizes),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(additions, min_size=30, max_size=50))
+def test_kinds_are_told_apart(parts: list[Mix]) -> None:
+    frame = Mix(600, tools=3_000)
+    learned = Calibration().learn(real(frame) + 40, frame)
+    for part in parts[:-8]:
+        learned = learned.learn(real(part), part, whole=False)
+    seen = total(parts[:-8])
+    for part in parts[-8:]:
+        known = all(getattr(seen, kind) > 2_000 for kind in ("words", "wide", "images") if getattr(part, kind) > 400)
+        if known and seen.digits > 2_000:
+            assert abs(learned.part(part) - real(part)) <= 0.05 * real(part) + 20
+            assert abs(learned.part(part) - real(part)) <= learned.error(part)
+
+
+def test_the_band_is_narrow_for_what_was_seen_and_wide_for_what_was_not() -> None:
+    learned = Calibration()
+    for _ in range(6):
+        learned = learned.learn(1_000, Mix(1_000), whole=False)
+    assert learned.error(Mix(1_000)) < 0.5 * Calibration().error(Mix(1_000))
+    assert learned.error(Mix(0, 1_000)) == Calibration().error(Mix(0, 1_000)) > 2 * learned.error(Mix(1_000))
+
+
+def test_what_a_request_costs_besides_is_not_taken_for_a_rate() -> None:
+    learned = Calibration().learn(440, Mix(100))
+    assert 300 < learned.whole(Mix(0, 0)) < 345
+    assert 90 < learned.part(Mix(100)) < 125
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.floats(), mixes, st.booleans()), max_size=20), mixes)
+def test_whatever_it_is_taught_it_stays_within_bounds(samples: list[tuple[float, Mix, bool]], asked: Mix) -> None:
+    learned = Calibration()
+    for counted, mix, whole in samples:
+        learned = learned.learn(counted, mix, whole=whole)
+        assert all(LEAST_RATE <= rate <= MOST_RATE for rate in learned.rates[:4])
+        assert all(math.isfinite(number) for number in (*learned.rates, *learned.doubts))
+        assert all(doubt > 0 for doubt in learned.doubts)
+    assert learned.whole(asked) >= 0 and learned.error(asked, whole=True) > 0
+
+
+def test_senseless_figures_change_nothing() -> None:
+    known = level(1.2, 0.1, 3)
+    for counted, mix in ((0, Mix(500)), (-5, Mix(500)), (100, Mix()), (math.nan, Mix(500)), (math.inf, Mix(500))):
+        assert known.learn(counted, mix) == known
+
+
+def test_another_tokenizer_behind_the_same_name_is_believed() -> None:
+    learned = Calibration()
+    for _ in range(30):
+        learned = learned.learn(1_000, Mix(1_000), whole=False)
+    for _ in range(3):
+        learned = learned.learn(2_000, Mix(1_000), whole=False)
+    assert 1_850 < learned.part(Mix(1_000)) < 2_150
+
+
+@given(st.text(st.characters(), max_size=300))
+def test_a_text_by_kind_is_the_text(text: str) -> None:
+    meter = Meter()
+    mix = meter.text_mix(text)
+    assert mix.raw == meter.text(text)
+    assert 0 <= mix.digits + mix.marks <= len(text) and mix.wide >= 0 and mix.words >= 0
+
+
+def test_kinds_of_a_message() -> None:
+    words = Meter().draft_mix(Message(1, "user", "plain words"))
+    wide = Meter().draft_mix(Message(1, "user", "吾輩は猫である"))
+    rows = Meter().draft_mix(Message(1, "user", '{"a": 12}'))
+    image = Meter().draft_mix(Message(1, "user", (Text("look"), Image("data:", 512, 512))))
+    assert (words.wide, words.digits, words.marks) == (0, 0, 0)
+    assert wide.wide > wide.words and rows.digits == 2 and rows.marks == 5
+    assert image.images == 255 and image.raw == Meter().weigh(Message(1, "user", (Text("look"), Image("d", 512, 512))))
+
+
+def test_a_prior_for_every_kind() -> None:
+    assert len(PRIOR) == len(DOUBT) == 7
+    assert Calibration().whole(Mix(10, 10, 10, 10)) == 40

@@ -1,0 +1,20 @@
+"""Events as JSON lines: what a script relies on in each of them."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+
+from ctxchat.core.events import Delegated, Event, Stamped
+
+
+def test_no_event_has_a_field_that_would_take_the_place_of_what_every_line_has():
+    for kind in get_args(Event):
+        assert not {"type", "session", "seq", "at"} & set(kind.__struct_fields__), kind
+
+
+def test_a_line_on_a_sub_agent_belongs_to_the_session_that_called_it():
+    event = Delegated("c1", "reviewer", "below", "m", 10, 100, 0.5)
+    line = msgspec.json.decode(Stamped("above", 3, "2026-01-01T00:00:00Z", event).json())
+    assert (line["type"], line["session"], line["sub_session"], line["seq"]) == ("delegated", "above", "below", 3)

@@ -1,0 +1,83 @@
+"""Recorded work as it comes in by an import: every strategy keeps its promises over it, and the ledger keeps its facts."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.evidence import Way, summarised, truncated
+from benchmarks.recorded import joined, run
+from benchmarks.recordings import recordings
+from ctxchat.core.applying import apply_plan
+from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.messages import Group
+from ctxchat.core.strategies.builtin import builtin_strategies
+from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.summaries import earlier
+from ctxchat.core.tokens import Meter
+from ctxchat.core.view import problems
+from tests.core.histories import budget_of, see
+
+METER = Meter()
+NAMES = sorted(builtin_strategies(PlanOptions()))
+
+
+@cache
+def session() -> tuple[Group, ...]:
+    return joined(recordings())
+
+
+def test_there_is_something_recorded() -> None:
+    kinds = {g.kind for g in session()}
+    assert len(session()) > 100 and {"user", "reply", "round"} <= kinds
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=8, deadline=None)
+@given(
+    keep=st.integers(0, 40),
+    pins=st.sets(st.integers(0, 99), max_size=3),
+    lengths=st.lists(st.integers(1, 60), min_size=1, max_size=4),
+    share=st.floats(0.05, 0.6),
+)
+def test_every_strategy_over_recorded_work(
+    name: str, keep: int, pins: set[int], lengths: list[int], share: float
+) -> None:
+    options = PlanOptions(meter=METER, keep_recent=keep, keep_turns=1 + keep % 4)
+    ledger, start, passes = Ledger(), 0, 0
+    for length in lengths:
+        ledger = ledger.append(*session()[start : start + length])
+        start += length
+        for place in [p for p in pins if p < len(ledger.groups)]:
+            pins.discard(place)
+            ledger = ledger.apply(Change(f"pin{place}", "pin", pins=(ledger.groups[place].id,)))
+        before = see(ledger, options)
+        budget = budget_of(max(1000, before.raw), before.raw, int(before.raw * share))
+        plan = builtin_strategies(options)[name].plan(before, ledger, budget)
+        if plan is None:
+            continue
+        text = "word " * max(s.summary_tokens for s in plan.steps) or "none"
+        after = ledger.apply(apply_plan(ledger, plan, f"p{passes}", options, summary=text[:2000]))
+        passes += 1
+        shown = see(after, options)
+        assert problems(shown) == [] and shown.raw < before.raw
+        assert after.messages() == ledger.messages(), "the record is whole"
+        assert len(earlier(after)) <= 1
+        current = {i.message for i in before.items if i.group == ledger.current}
+        assert current <= {i.message for i in shown.items}
+        for group in after.pinned:
+            assert [i.message for i in shown.items if i.group == group] == list(after.group(group).messages)
+        assert see(after.undo(f"p{passes - 1}"), options) == before
+        ledger = after
+
+
+@pytest.mark.parametrize("way", [summarised, truncated])
+def test_the_ledger_keeps_what_was_said_and_done(way: Way) -> None:
+    told = run(session(), way, PlanOptions().evidence_tokens, (1, 3, 10))
+    for found, kept, _ in told.values():
+        for kind in ("paths", "numbers", "commands"):
+            assert kept[kind] >= 0.95 * found[kind], kind
+    assert told[10][0]["paths"] > 50 and told[10][0]["commands"] > 20, "and there was something to keep"

@@ -1,0 +1,31 @@
+"""The end of a stored session, as the list of sessions tells it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.journal import Sealed
+from ctxchat.core.messages import Message, ToolCall
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+from ctxchat.storage.glance import glance
+
+
+def test_it_is_what_was_said_last_without_calls_and_results_and_of_this_session_only(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    said = [
+        Message(1, "user", "first", at="2026-11-21T10:00:00.000Z"),
+        Message(2, "assistant", "I look.", calls=(ToolCall("c1", "grep", "{}"),)),
+        Message(3, "tool", "found", call_id="c1", name="grep"),
+        Message(4, "assistant", "long " * 500),
+        Message(5, "user", "last"),
+    ]
+    mine = sessions.create(database, records=[Sealed((g,)) for g in group_messages(said)])
+    sessions.create(database, records=[Sealed((g,)) for g in group_messages([Message(1, "user", "elsewhere")])])
+    found = glance(database, mine)
+    assert [(one.role, one.text[:5]) for one in found] == [("user", "first"), ("assistant", "long "), ("user", "last")]
+    assert len(found[1].text) == 600
+    assert [one.text for one in glance(database, mine, many=1)] == ["last"]
+    assert glance(database, "nobody") == []
+    database.close()

@@ -1,0 +1,208 @@
+"""MCP servers of the official SDK, as processes and over HTTP: called, slow, failing, dying, missing, started anew."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ctxchat.core.errors import ToolError
+from ctxchat.core.ports import ToolContext
+from ctxchat.tools.mcp.connection import Address
+from ctxchat.tools.mcp.server import McpServer
+from ctxchat.tools.mcp.tool import name_of
+from ctxchat.tools.processes import child
+
+SCRIPT = str(Path(__file__).resolve().parents[1] / "doubles" / "mcp_server.py")
+LOCAL = Address(command=sys.executable, args=(SCRIPT,))
+RAW = str(Path(SCRIPT).with_name("raw_mcp_server.py"))
+
+
+def wrong(how: str) -> Address:
+    """The server that does not keep to the rules."""
+    return Address(command=sys.executable, args=(RAW, how))
+
+
+async def pid_of(server: McpServer, folder: Path) -> int:
+    log = folder / "logs" / "harbour.log"
+    while not (log.exists() and log.read_text().strip()):
+        assert server.state == "starting"
+        await asyncio.sleep(0.02)
+    return int(log.read_text())
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@asynccontextmanager
+async def up(address: Address, folder: Path, **more) -> AsyncIterator[McpServer]:
+    server = McpServer("harbour", address, str(folder), folder / "logs" / "harbour.log", **more)
+    server.start()
+    try:
+        await asyncio.wait_for(server.settled(), 20)
+        yield server
+    finally:
+        await server.stop()
+
+
+@asynccontextmanager
+async def over_http() -> AsyncIterator[Address]:
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with child([sys.executable, SCRIPT, str(port)], stderr=asyncio.subprocess.DEVNULL):
+        for _ in range(200):
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                break
+        yield Address(url=f"http://127.0.0.1:{port}/mcp")
+
+
+@asynccontextmanager
+async def over_pipes() -> AsyncIterator[Address]:
+    yield LOCAL
+
+
+@pytest.mark.parametrize("way", [over_pipes, over_http])
+async def test_its_tools_are_called_and_named_for_every_provider(way: Callable, tmp_path: Path, call: Callable) -> None:
+    async with way() as address, up(address, tmp_path) as server:
+        assert (server.state, server.trouble) == ("ready", "")
+        tools = {tool.spec.name: tool for tool in server.tools}
+        assert list(tools) == ["harbour__add", "harbour__say_b_it_b_", "harbour__fail", "harbour__slow", "harbour__die"]
+        add = tools["harbour__add"]
+        assert add.spec.description == "Add two numbers." and set(add.spec.parameters["properties"]) == {"a", "b"}
+        assert (await call(add, a=2, b=3)).text == "5"
+        wrong = await call(add, a="x", b=3)
+        assert wrong.status == "error" and "a" in wrong.text
+        failed = await call(tools["harbour__fail"])
+        assert failed.status == "error" and "fail" in failed.text
+    assert (server.state, list(server.tools)) == ("off", [])
+
+
+async def test_each_call_is_asked_for_by_its_own_rule(tmp_path: Path, context: ToolContext) -> None:
+    async with up(LOCAL, tmp_path, only=["add", "not there"]) as server:
+        (add,) = server.tools
+        demand = add.demand({"a": 1}, context)
+        assert (demand.access, demand.inside, demand.pattern) == ("network", False, "harbour__add")
+        assert demand.summary == 'harbour: add {"a":1}'
+
+
+async def test_a_call_that_takes_too_long_ends_and_the_server_goes_on(tmp_path: Path, call: Callable) -> None:
+    async with up(msgspec.structs.replace(LOCAL, timeout=0.5), tmp_path) as server:
+        tools = {tool.spec.name: tool for tool in server.tools}
+        with pytest.raises(ToolError, match="harbour"):
+            await call(tools["harbour__slow"])
+        assert (await call(tools["harbour__add"], a=2, b=3)).text == "5"
+
+
+async def test_a_server_that_dies_is_said_and_started_anew_for_the_next_call(tmp_path: Path, call: Callable) -> None:
+    async with up(LOCAL, tmp_path) as server:
+        tools = {tool.spec.name: tool for tool in server.tools}
+        with pytest.raises(ToolError, match=r"harbour.*started again"):
+            await call(tools["harbour__die"])
+        again = {tool.spec.name: tool for tool in server.tools}
+        assert list(again) == list(tools)  # a model that calls one now is not told that there is none
+        assert (await call(again["harbour__add"], a=2, b=3)).text == "5"
+        assert server.state == "ready"
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        (Address(command="no-such-program-here"), "no-such-program-here"),
+        (Address(command=sys.executable, args=("-c", "print('no protocol')")), ""),
+        (Address(url="http://127.0.0.1:9/mcp"), ""),
+        (Address(url="http://127.0.0.1:9/mcp", headers_env={"X-Key": "CTXCHAT_TEST_NOT_SET"}), "CTXCHAT_TEST_NOT_SET"),
+    ],
+)
+async def test_one_that_cannot_be_reached_costs_its_tools_and_says_why(
+    address: Address, why: str, tmp_path: Path
+) -> None:
+    async with up(address, tmp_path) as server:
+        assert server.state == "failed" and not server.tools
+        assert why in server.trouble and server.trouble
+
+
+async def test_what_a_process_says_beside_the_protocol_goes_to_a_file(tmp_path: Path, call: Callable) -> None:
+    async with up(LOCAL, tmp_path) as server:
+        with pytest.raises(ToolError):
+            await call({tool.spec.name: tool for tool in server.tools}["harbour__die"])
+        assert "goodbye from the server" in (tmp_path / "logs" / "harbour.log").read_text()
+
+
+async def test_one_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    server = McpServer("harbour", wrong("silent"), str(tmp_path), tmp_path / "logs" / "harbour.log", patience=2.0)
+    server.start()
+    pid = await pid_of(server, tmp_path)
+    await asyncio.wait_for(server.settled(), 20)
+    assert (server.state, server.trouble) == ("failed", "It did not answer in time.")
+    assert not alive(pid)
+
+
+async def test_one_that_is_being_given_up_when_it_is_to_end_is_not_left_behind(tmp_path: Path) -> None:
+    server = McpServer("harbour", wrong("deaf"), str(tmp_path), tmp_path / "logs" / "harbour.log", patience=2.0)
+    server.start()
+    pid = await pid_of(server, tmp_path)
+    await asyncio.sleep(2.3)  # it has been told to end, and does not listen
+    await server.stop()
+    assert not alive(pid)
+
+
+@pytest.mark.parametrize("how", ["silent", "deaf"])
+@pytest.mark.parametrize("ending", ["stop", "dismiss"])
+async def test_one_that_is_still_starting_is_ended_and_not_left_behind(how: str, ending: str, tmp_path: Path) -> None:
+    server = McpServer("harbour", wrong(how), str(tmp_path), tmp_path / "logs" / "harbour.log")
+    server.start()
+    pid = await pid_of(server, tmp_path)
+    if ending == "stop":
+        await server.stop()
+    else:
+        server.dismiss()
+        await asyncio.wait_for(server.settled(), 10)
+    assert server.state == "off" and not alive(pid)
+
+
+async def test_what_it_writes_beside_the_protocol_is_passed_over_and_never_shown(
+    tmp_path: Path, call: Callable, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with up(wrong("beside"), tmp_path) as server:
+        (echo,) = server.tools
+        assert (await call(echo)).text == "echo"
+    assert not caplog.records
+
+
+async def test_tools_whose_names_would_be_the_same_are_all_there(tmp_path: Path, call: Callable) -> None:
+    async with up(wrong("twins"), tmp_path) as server:
+        names = [tool.spec.name for tool in server.tools]
+        assert names[:3] == ["harbour__a_b", "harbour__a_b_2", "harbour__a_b_3"]
+        assert len(set(names)) == 5 and all(len(name) <= 64 for name in names)
+        assert [(await call(tool)).text for tool in server.tools] == ["a b", "a_b", "a.b", "x" * 90, "x" * 91]
+
+
+async def test_schemas_of_no_object_are_made_such_that_providers_take_them(tmp_path: Path) -> None:
+    async with up(wrong("shapeless"), tmp_path) as server:
+        for tool in server.tools:
+            shape = tool.spec.parameters
+            assert shape["type"] == "object" and shape["properties"] == {} and shape.get("required", []) == []
+
+
+@pytest.mark.parametrize("name", ["add", "x" * 200, "ä[b]", "", "a b\x1b[2J"])
+def test_names_are_such_that_every_provider_takes_them(name: str) -> None:
+    made = name_of("my server", name)
+    assert len(made) <= 64 and made.isascii() and made.replace("_", "a").replace("-", "a").isalnum()

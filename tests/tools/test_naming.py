@@ -1,0 +1,108 @@
+"""Files that a message names: what goes along, what does not, and how terminals write the names of files dropped on them."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.core.images import MOST_BYTES
+from ctxchat.tools.naming import look, look_all, mention, mentions, pasted_data, pasted_images
+from tests.doubles.images import gif, jpeg, png, webp
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("a.png", png(300, 200)), ("a.gif", gif(300, 200)), ("a.jpg", jpeg(300, 200)), ("a.webp", webp(300, 200))],
+)
+def test_an_image_goes_along_with_its_size(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    (named,) = look_all(f"what is on @{name}?", tmp_path)
+    assert (named.kind, named.width, named.height, named.data) == ("image", 300, 200, data)
+
+
+def test_an_image_is_known_by_its_bytes_whatever_it_is_called(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_bytes(png(10, 20))
+    (tmp_path / "fake.png").write_text("no image at all")
+    assert look("notes.txt", tmp_path).kind == "image"
+    assert look("fake.png", tmp_path).kind == "text"
+
+
+@pytest.mark.parametrize("data", [png(10, 10, padding=MOST_BYTES), png(9_000, 1), png(10, 10)[:20]])
+def test_an_image_no_provider_takes_is_refused_with_why(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.png").write_bytes(data)
+    named = look("a.png", tmp_path)
+    assert named.kind == "nothing" and ("smaller" in named.why or "damaged" in named.why)
+
+
+def test_what_does_not_go_along_says_why(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "data.bin").write_bytes(bytes(range(256)))
+    (tmp_path / "long.txt").write_text("word " * 20_000)
+    (tmp_path / "empty.txt").write_text("")
+    os.mkfifo(tmp_path / "pipe")
+    said = {n.name: (n.kind, n.why) for n in look_all("@sub @data.bin @long.txt @empty.txt @pipe @gone.txt", tmp_path)}
+    assert {kind for kind, _ in said.values()} == {"nothing"} and all(why for _, why in said.values())
+    assert "folder" in said["sub"][1] and "only named" in said["data.bin"][1] and "no such file" in said["gone.txt"][1]
+    assert "reads what it needs" in said["long.txt"][1] and "plain file" in said["pipe"][1]
+
+
+def test_text_goes_along_in_its_encoding_and_within_bounds(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("Grüße\r\n".encode("latin-1"))
+    assert look("a.txt", tmp_path).text == "Grüße\n"
+    assert look("a.txt", tmp_path, longest=3).kind == "nothing"
+
+
+def test_a_sentence_ends_behind_a_name_and_words_that_name_nothing_are_words(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    assert [n.name for n in look_all("see @a.py, then (@a.py). Ask @anna or me@a.py or @property", tmp_path)] == [
+        "a.py"
+    ]
+
+
+@given(
+    st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=30).filter(str.strip)
+    | st.sampled_from(["a b.txt", 'q"uote.txt', "new\nline", "[bold]x[/].py", "back\\slash", "dot.", "@at"])
+)
+def test_any_name_can_be_mentioned(name: str) -> None:
+    assert mentions(f"look at {mention(name)} please")[0] == name
+
+
+NAMES = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=20).map(
+    lambda text: f"/tmp/x{text.replace('/', '-')}y.png"
+)
+
+
+@given(NAMES)
+def test_a_dropped_file_is_known_however_it_is_written(path: str) -> None:
+    escaped = "".join(c if c.isalnum() or c in "/.-_" else f"\\{c}" for c in path)
+    for pasted in (shlex.quote(path), escaped, f"{escaped} ", f"{shlex.quote(path)} {shlex.quote(path)}"):
+        assert set(pasted_images(pasted)) == {path}
+
+
+def test_a_dropped_file_by_address_or_as_it_stands() -> None:
+    assert pasted_images("file:///tmp/my%20shot.png") == ["/tmp/my shot.png"]
+    assert pasted_images("/Users/me/Screenshot 2026-11-21 at 10.00.png") == [
+        "/Users/me/Screenshot 2026-11-21 at 10.00.png"
+    ]
+    assert pasted_images("a.png\nb.jpg") == ["a.png", "b.jpg"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "  ", "see shot.png and tell", "a.png is broken", "a.png\nor not", "x" * 30_000 + ".png"]
+)
+def test_other_pastes_are_text(text: str) -> None:
+    assert pasted_images(text) == []
+
+
+def test_a_data_url_is_an_image_and_nothing_else_is() -> None:
+    data = png(40, 30)
+    named = pasted_data("data:image/png;base64," + base64.b64encode(data).decode())
+    assert named and named.data == data and (named.width, named.height) == (40, 30)
+    assert pasted_data("data:image/png;base64,AAAA") is None
+    assert pasted_data("see data:image/png;base64,AAAA") is None

@@ -1,0 +1,80 @@
+"""A stored session that is opened: its parts are measured, and one larger than the window offers room before the first send."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from pathlib import Path
+
+from ctxchat.agent.options import Options
+from ctxchat.config.schema import Settings
+from ctxchat.config.themes import load_themes
+from ctxchat.core.budget import Window
+from ctxchat.core.journal import Record
+from ctxchat.core.messages import Text
+from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.widgets.banner import Banner
+from ctxchat.tui.widgets.blocks import AttachedLine
+from ctxchat.tui.widgets.suggestion import SuggestionPanel
+from tests.agent.desk import Desk
+from tests.doubles.scripted import ScriptedModel, says
+from tests.tui.real import LONG, Doors, Writer
+from tests.tui.test_chat import idle, until
+
+OPTIONS = Options(keep_recent=2, strategy="summarize", prepare=False, min_messages=1)
+
+
+async def stored() -> list[Record]:
+    """A session of four long turns."""
+    model = ScriptedModel([says(LONG) for _ in range(4)], window=Window(100_000, "configured"))
+    desk = Desk(model, options=OPTIONS, summariser=Writer())
+    for number in range(4):
+        await desk.say(f"question {number} {LONG}")
+    return list(desk.journal.records)
+
+
+def opened(folder: Path, records: list[Record], window: int, **how: object) -> tuple[CtxchatApp, Desk, ScriptedModel]:
+    model = ScriptedModel([says("done")], window=Window(window, "configured"))
+    desk = Desk(model, options=OPTIONS, summariser=Writer(), records=records, **how)  # type: ignore[arg-type]
+    return CtxchatApp(Doors(folder, desk.session), Settings(), load_themes(folder).themes, session_id="s1"), desk, model
+
+
+async def test_one_larger_than_the_window_offers_room_and_n_makes_it(tmp_path: Path) -> None:
+    app, desk, model = opened(tmp_path, await stored(), 4_000)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: bool(app.chat.query(SuggestionPanel)))
+        assert desk.session.figures.over > 0 and not desk.state.passes
+        assert "Free up context?" in str(app.chat.query_one(".question").render())
+        await pilot.press("tab", "n")
+        await until(pilot, lambda: bool(desk.state.passes))
+        await idle(app, pilot)
+        assert desk.session.figures.over == 0 and not app.chat.query(SuggestionPanel)
+        assert model.requests == [], "before anything was sent"
+
+
+async def test_one_that_fits_is_measured_and_nobody_is_asked(tmp_path: Path) -> None:
+    app, desk, _ = opened(tmp_path, await stored(), 100_000)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.session is not None and desk.session.figures.tokens("user") > 0)
+        await pilot.pause()
+        assert not app.chat.query(SuggestionPanel)
+
+
+async def test_what_went_along_says_its_tokens_once_they_are_known(tmp_path: Path) -> None:
+    first = Desk(ScriptedModel([says("seen")], window=Window(100_000, "configured")), options=OPTIONS)
+    async with aclosing(first.session.send("look", [Text("PERIOD = 90\n" * 30, "gauge.py")])) as stream:
+        assert [stamped async for stamped in stream]
+    app, _, _ = opened(tmp_path, list(first.journal.records), 100_000)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: any("lines   " in str(line.render()) for line in app.chat.query(AttachedLine)))
+
+
+async def test_where_nothing_can_be_freed_that_is_said(tmp_path: Path) -> None:
+    app, desk, _ = opened(tmp_path, [], 2_000, system="rule " * 3_000)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: desk.session.figures.over > 0)
+        await until(pilot, lambda: "larger than the window" in str(app.chat.query_one(Banner).render()) or _said(app))
+        assert not app.chat.query(SuggestionPanel)
+
+
+def _said(app: CtxchatApp) -> bool:
+    return any("larger than the window" in str(w.render()) for w in app.chat.query_one(Banner).query("Static"))

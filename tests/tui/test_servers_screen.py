@@ -1,0 +1,51 @@
+"""The MCP servers on screen: what they cost, why one failed, on and off by key, with hostile names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ctxchat.tools.mcp.server import ServerRow
+from ctxchat.tui.screens.servers import ServersScreen
+from tests.tui.fakes import FakeServices, FakeSession
+from tests.tui.test_chat import HOSTILE, chatting, until, words
+
+READY = ServerRow("harbour", "ready", ("grep",), "", "harbour-server --all")
+FAILED = ServerRow(f"gone {HOSTILE}", "failed", (), f"There is no program. {HOSTILE}", "no-such-thing")
+
+
+class Servers(FakeServices):
+    """Switches as told, and keeps who was switched."""
+
+    def __init__(self, *args, **more) -> None:
+        super().__init__(*args, **more)
+        self.mcp = (FAILED, READY)
+        self.switched: list[str] = []
+
+    async def switch_server(self, name: str) -> ServerRow:
+        self.switched.append(name)
+        self.mcp = (FAILED, msgspec.structs.replace(READY, state="off", tools=()))
+        return self.mcp[1]
+
+
+@pytest.mark.parametrize("size", [(100, 30), (40, 20), (20, 7)])
+async def test_they_are_listed_and_switched_by_key(tmp_path: Path, size: tuple[int, int]) -> None:
+    session = FakeSession(lambda _: [])
+    services = Servers(tmp_path, session)
+    async with chatting(tmp_path, session, size, services=services) as (app, pilot):
+        await pilot.press(*"/mcp", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ServersScreen) and "✗" in words(app))
+        assert "no-such" in words(app) or size[0] < 100
+        await pilot.press("down", "space")
+        await until(pilot, lambda: services.switched and "○" in words(app))
+        assert services.switched == ["harbour"]
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_without_any_it_says_how_to_get_one(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(lambda _: [])) as (app, pilot):
+        await pilot.press(*"/mcp", "enter")
+        await until(pilot, lambda: "[mcp.NAME]" in words(app))

@@ -1,0 +1,166 @@
+"""The beginning on the screen: the first choice of a model, and no messages into nowhere where no session can be opened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+from textual.pilot import Pilot
+
+from ctxchat.config.schema import Settings
+from ctxchat.config.themes import load_themes
+from ctxchat.core.errors import StorageError
+from ctxchat.models.discovery import FoundModel, Offer
+from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.commands import BY_NAME
+from ctxchat.tui.screens.models import ModelsScreen
+from ctxchat.tui.widgets.blocks import NoticeBlock
+from ctxchat.tui.widgets.first_choice import FirstChoice, foremost, place_words
+from tests.tui.fakes import FakeServices, FakeSession
+from tests.tui.test_chat import idle, until
+
+LLAMA = FoundModel(
+    "llamafile//home/me/[b]qwen.gguf", "llama.cpp", True, 16_384, "loaded", 0.0, 0.0, "running at 127.0.0.1:8080"
+)
+CLAUDE = FoundModel(
+    "anthropic/claude-x", "Anthropic", True, 200_000, "catalogue", 2.0, 10.0, "key in ANTHROPIC_API_KEY"
+)
+
+
+class Moody(FakeServices):
+    """Services that cannot open a session until they are mended."""
+
+    broken = True
+    waits: asyncio.Event | None = None
+
+    async def open(self, session_id: str = "") -> FakeSession:
+        if self.waits:
+            await self.waits.wait()
+        if self.broken:
+            raise StorageError("/data/ctxchat.db cannot be read.", "Move it away.")
+        return await super().open(session_id)
+
+
+@asynccontextmanager
+async def started(tmp_path: Path, services: FakeServices) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
+    app = CtxchatApp(services, Settings(), load_themes(tmp_path).themes, settings_file=tmp_path / "config.toml")
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        yield app, pilot
+        await idle(app, pilot)
+
+
+def offering(tmp_path: Path, *models: FoundModel, model: str = "offline/assistant") -> FakeServices:
+    services = FakeServices(tmp_path, FakeSession(model=model))
+    services.offered = tuple(Offer(each, place) for place, each in enumerate(models))
+    return services
+
+
+def banner(app: CtxchatApp) -> str:
+    return " ".join(str(block.render()) for block in app.chat.banner.query(NoticeBlock))
+
+
+async def test_what_was_found_is_offered_chosen_by_a_key_and_kept(tmp_path: Path) -> None:
+    async with started(tmp_path, offering(tmp_path, LLAMA, CLAUDE)) as (app, pilot):
+        await until(pilot, lambda: app.query(FirstChoice))
+        await pilot.press("2")  # nobody has gone to the question: this is a letter of a message
+        assert app.chat.composer.draft == "2" and app.query(FirstChoice)
+        await pilot.press("backspace", "tab", "2")
+        await until(pilot, lambda: not app.query(FirstChoice))
+        await until(pilot, lambda: "From here on anthropic/claude-x answers" in banner(app))
+        assert app.work.open_session().figures.model == "anthropic/claude-x"
+        assert (tmp_path / "config.toml").read_text() == 'model = "anthropic/claude-x"\n'
+        await pilot.press("h", "i", "space", "y")
+        assert app.chat.composer.draft == "hi y", "what is typed next is a message"
+
+
+async def test_the_offline_assistant_is_an_answer_too(tmp_path: Path) -> None:
+    async with started(tmp_path, offering(tmp_path, LLAMA)) as (app, pilot):
+        await until(pilot, lambda: app.query(FirstChoice))
+        await pilot.press("tab", "o")
+        await until(pilot, lambda: (tmp_path / "config.toml").exists())
+        assert (tmp_path / "config.toml").read_text() == 'model = "offline/assistant"\n'
+
+
+async def test_not_now_and_a_message_both_end_the_question_and_nothing_is_kept(tmp_path: Path) -> None:
+    for keys in (("tab", "escape"), ("escape",), ("h", "i", "enter")):
+        async with started(tmp_path, offering(tmp_path, LLAMA)) as (app, pilot):
+            await until(pilot, lambda: app.query(FirstChoice))
+            await pilot.press(*keys)
+            await until(pilot, lambda: not app.query(FirstChoice))
+            await idle(app, pilot)
+            assert app.focused is app.chat.composer.prompt
+        assert not (tmp_path / "config.toml").exists()
+
+
+async def test_a_settings_file_that_cannot_be_written_costs_only_the_next_start(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").mkdir()
+    async with started(tmp_path, offering(tmp_path, LLAMA)) as (app, pilot):
+        await until(pilot, lambda: app.query(FirstChoice))
+        await pilot.press("tab", "1")
+        await until(pilot, lambda: "could not be kept" in banner(app))
+        assert app.work.open_session().figures.model == LLAMA.name
+
+
+async def test_a_session_that_has_a_model_is_not_asked_about(tmp_path: Path) -> None:
+    services = offering(tmp_path, LLAMA, model="anthropic/claude-x")
+    services.note = "said"
+    async with started(tmp_path, services) as (app, pilot):
+        await until(pilot, lambda: "said" in banner(app))
+        assert not app.query(FirstChoice)
+
+
+def test_a_place_in_words() -> None:
+    words = place_words(Offer(LLAMA, 2))
+    assert "[b]qwen.gguf +2" in words and "16.4k loaded" in words and "$" not in words
+    assert "$2 / $10 per M" in place_words(Offer(CLAUDE))
+
+
+def test_an_account_is_offered_however_many_servers_run_here() -> None:
+    served = [Offer(msgspec.structs.replace(LLAMA, api_base=f"http://127.0.0.1:{port}/v1")) for port in range(5)]
+    assert foremost([*served, Offer(CLAUDE)]) == (*served[:3], Offer(CLAUDE))
+    assert foremost(served) == tuple(served[:4])
+    assert foremost([Offer(CLAUDE)] * 2) == (Offer(CLAUDE),) * 2
+
+
+async def test_without_a_session_nothing_is_taken_and_the_remedy_is_in_sight(tmp_path: Path) -> None:
+    services = Moody(tmp_path, FakeSession())
+    async with started(tmp_path, services) as (app, pilot):
+        await until(pilot, lambda: "Move it away." in banner(app) and "/new" in banner(app))
+        await pilot.press(*"hello", "enter")
+        await until(pilot, lambda: "Nothing was sent" in " ".join(str(b.render()) for b in app.query(NoticeBlock)))
+        assert app.chat.composer.draft == "hello" and not services.first.sent
+        services.broken = False
+        app.chat.composer.set_draft("/new")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.session is not None)
+        assert banner(app) == "" and services.warmed
+        await pilot.press(*"again", "enter")
+        await until(pilot, lambda: services.first.sent == ["again"])
+
+
+async def test_what_was_typed_while_the_store_was_opened_comes_back(tmp_path: Path) -> None:
+    services = Moody(tmp_path, FakeSession())
+    services.waits = asyncio.Event()
+    async with started(tmp_path, services) as (app, pilot):
+        await pilot.press(*"early", "enter")
+        assert app.chat.composer.draft == ""
+        services.waits.set()
+        await until(pilot, lambda: app.chat.composer.draft == "early")
+        assert "Move it away." in banner(app)
+
+
+async def test_the_list_of_models_says_which_one_sessions_begin_with_and_changes_that(tmp_path: Path) -> None:
+    async with started(tmp_path, FakeServices(tmp_path, FakeSession())) as (app, pilot):
+        await until(pilot, lambda: app.session is not None)
+        before = app.work.open_session().figures.model
+        app.run_command(BY_NAME["model"])
+        await until(pilot, lambda: isinstance(app.screen, ModelsScreen) and app.screen.rows.current is not None)
+        name = app.screen.rows.current.name  # type: ignore[attr-defined]
+        await pilot.press("d")
+        await until(pilot, lambda: (tmp_path / "config.toml").exists())
+        assert (tmp_path / "config.toml").read_text() == f'model = "{name}"\n'
+        assert isinstance(app.screen, ModelsScreen) and app.work.open_session().figures.model == before
+        await pilot.press("escape")

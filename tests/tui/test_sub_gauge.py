@@ -1,0 +1,36 @@
+"""A sub-agent's gauge below its call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ctxchat.core.events import Delegated, ToolFinished, ToolStarted
+from ctxchat.tui.widgets.sub_gauge import SubGauge
+from tests.tui.fakes import FakeSession, reply
+from tests.tui.test_chat import HOSTILE, chatting, idle, words
+
+
+def gauge(used: int, limit: int = 28_672, agent: str = "sub-agent") -> Delegated:
+    return Delegated("c1", agent, "s2", "m", used, limit, 0.0)
+
+
+async def test_it_grows_below_the_call_and_stays_after_it(tmp_path: Path) -> None:
+    done = ToolFinished("c1", "delegate", "ok", "8123", 5, 0.1)
+    script = [ToolStarted("c1", "delegate", {"task": "Find it."}), gauge(900), gauge(3900), done, *reply("ok")]
+    async with chatting(tmp_path, FakeSession(lambda _: script), (80, 24)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await idle(app, pilot)
+        assert len(app.query(SubGauge)) == 1
+        assert "sub-agent  ███·················  14 %  3.9k/28.7k" in words(app)
+
+
+@pytest.mark.parametrize("width", [80, 40, 20, 5])
+@pytest.mark.parametrize(
+    "figures", [gauge(0), gauge(28_672), gauge(90_000), gauge(500, 0), gauge(5, agent=f"[b]{HOSTILE}")]
+)
+def test_it_fits_any_width(width: int, figures: Delegated) -> None:
+    line = SubGauge(figures).line(width)
+    assert line.cell_length <= width
+    assert "\x1b" not in line.plain

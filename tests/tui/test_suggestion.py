@@ -1,0 +1,26 @@
+"""The question whether to make room goes with the gauge while it waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.core.events import CompactionSuggested
+from ctxchat.tui.widgets.suggestion import SuggestionPanel
+from tests.tui.fakes import FakeSession, Pause, reply
+from tests.tui.test_chat import chatting, until, words
+
+
+async def test_it_says_how_full_the_window_is_by_now(tmp_path: Path) -> None:
+    session = FakeSession()
+    fuller = msgspec.structs.replace(session.figures, used=180_000, limit=200_000, pressure=0.9)
+    suggested = CompactionSuggested(170_000, 200_000, 0.85, 60_000)
+    session.script = lambda _: [suggested, Pause(), fuller, Pause("end"), *reply("ok")]
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(SuggestionPanel))
+        assert "85 % full" in words(app) and "170.0k → ~60.0k" in words(app)
+        session.gate().set()
+        await until(pilot, lambda: "90 % full" in words(app))
+        assert "180.0k → ~70.0k" in words(app)
