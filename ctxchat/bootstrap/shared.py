@@ -72,7 +72,7 @@ class Shared:
         """The id of the session used last. Raises UsageError when there is none."""
         found = await self.database.run(sessions.latest, self.database)
         if not found:
-            raise UsageError("There is no session to go on with.", "Leave --continue out to begin one.")
+            raise UsageError("There is no session yet.", 'Begin one with `ctxchat` or `ctxchat run "…"`.')
         return found
 
     async def find(self, prefix: str) -> str:
