@@ -12,7 +12,8 @@ import msgspec
 from ctxchat.config.schema import McpSettings
 from ctxchat.core.errors import UsageError
 from ctxchat.core.ports import ToolPort
-from ctxchat.tools.mcp.connection import Address
+from ctxchat.tools.mcp.host import Host
+from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer, ServerRow
 from ctxchat.tools.mcp.tool import name_of
 
@@ -22,6 +23,7 @@ class Servers:
 
     def __init__(self, workspace: Path, logs: Path) -> None:
         self._workspace, self._logs = workspace, logs
+        self._host = Host()
         self._settings: Mapping[str, McpSettings] = {}
         self._servers: dict[str, McpServer] = {}
 
@@ -46,9 +48,8 @@ class Servers:
             old.dismiss()
         for name, one in settings.items():
             if name not in self._servers:
-                server = McpServer(
-                    name, _address(one), str(self._workspace), self._logs / f"{_file(name)}.log", one.tools
-                )
+                log = self._logs / f"{_file(name)}.log"
+                server = McpServer(name, _address(one), str(self._workspace), log, one.tools, host=self._host)
                 self._servers[name] = server
                 if one.enabled:
                     server.start()

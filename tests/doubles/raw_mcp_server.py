@@ -1,5 +1,6 @@
 """An MCP server that speaks the protocol by hand, to be as wrong as its argument says: `deaf` to every plea to end, `silent`,
-`beside` the protocol, `twins` (tools of one name once cleaned), `shapeless` (schemas no provider takes)."""
+`beside` the protocol, `twins` (tools of one name once cleaned), `shapeless` (schemas no provider takes), `broken` (entries that
+are no tools), `crowd` (results of very many parts), `long` (results of very many characters)."""
 
 from __future__ import annotations
 
@@ -16,8 +17,18 @@ TOOLS = {
         ("text", {"type": "string"}),
         ("number", {"type": "object", "required": 5, "properties": None}),
         ("word", {"type": "object", "required": "name"}),
+        ("list", {"type": "object", "properties": {"a": 1, "b": True, "c": {"type": "string"}}}),
     ],
 }
+BROKEN = [
+    {"name": "good", "inputSchema": OBJECT},
+    {"name": "no schema", "inputSchema": "string"},
+    {"inputSchema": OBJECT},
+    {"name": 7, "inputSchema": OBJECT},
+    "nothing",
+    {"name": "huge", "inputSchema": {"description": "x" * 300_000}},
+    {"name": "plain", "description": 5, "annotations": "?", "icons": 1, "outputSchema": "none"},
+]
 
 
 def answer(mode: str, method: str, parameters: dict) -> dict:
@@ -26,11 +37,16 @@ def answer(mode: str, method: str, parameters: dict) -> dict:
         case "initialize":
             told = {"name": "raw", "version": "1"}
             return {"protocolVersion": parameters["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": told}
+        case "tools/list" if mode == "broken":
+            return {"tools": BROKEN}
         case "tools/list":
             tools = TOOLS.get(mode, [("echo", OBJECT)])
             return {"tools": [{"name": name, "inputSchema": schema} for name, schema in tools]}
         case _:
-            return {"content": [{"type": "text", "text": parameters["name"]}]}
+            many, text = {"crowd": (100_000, "part"), "long": (1, "long " * 2_500_000)}.get(
+                mode, (1, parameters["name"])
+            )
+            return {"content": [{"type": "text", "text": text}] * many}
 
 
 def main(mode: str) -> None:

@@ -15,9 +15,11 @@ import pytest
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
-from ctxchat.tools.mcp.connection import Address
+from ctxchat.tools.mcp.host import Host
+from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer
 from ctxchat.tools.mcp.tool import name_of
+from ctxchat.tools.mcp.worker import MOST_TEXT
 from ctxchat.tools.processes import child
 
 SCRIPT = str(Path(__file__).resolve().parents[1] / "doubles" / "mcp_server.py")
@@ -197,9 +199,61 @@ async def test_tools_whose_names_would_be_the_same_are_all_there(tmp_path: Path,
 
 async def test_schemas_of_no_object_are_made_such_that_providers_take_them(tmp_path: Path) -> None:
     async with up(wrong("shapeless"), tmp_path) as server:
-        for tool in server.tools:
-            shape = tool.spec.parameters
+        shapes = {tool.spec.name: tool.spec.parameters for tool in server.tools}
+        assert list(shapes) == ["harbour__text", "harbour__number", "harbour__word", "harbour__list"]
+        assert shapes.pop("harbour__list")["properties"] == {"a": {}, "b": True, "c": {"type": "string"}}
+        for shape in shapes.values():
             assert shape["type"] == "object" and shape["properties"] == {} and shape.get("required", []) == []
+
+
+async def test_a_tool_that_is_none_costs_itself_and_is_named(tmp_path: Path, call: Callable) -> None:
+    async with up(wrong("broken"), tmp_path) as server:
+        assert (server.state, server.row.tools) == ("ready", ("harbour__good", "harbour__plain"))
+        assert server.row.left_out == (
+            "no schema (its schema is none)",
+            "number 3 (it has no name)",
+            "number 4 (its name is no text)",
+            "number 5 (it is no description of a tool)",
+            "huge (its schema is 300.1 kB long)",
+        )
+        assert [(await call(tool)).text for tool in server.tools] == ["good", "plain"]
+    assert server.row.left_out == ()
+
+
+async def test_a_result_of_very_many_parts_is_read_by_another_process(tmp_path: Path, call: Callable) -> None:
+    async with up(wrong("crowd"), tmp_path) as server:
+        (echo,) = server.tools
+        assert (await call(echo)).text == "\n".join(["part"] * 100_000)
+    assert not {"mcp", "mcp_types"} & sys.modules.keys()
+
+
+async def test_a_long_result_is_passed_on_whole_up_to_a_cap_that_is_told(tmp_path: Path, call: Callable) -> None:
+    async with up(wrong("long"), tmp_path) as server:
+        (echo,) = server.tools
+        text = (await call(echo)).text
+        assert MOST_TEXT <= len(text) < MOST_TEXT + 100 and text.startswith("long long") and text.endswith("long ")
+        assert "[… 2,500,000 characters left out …]" in text
+
+
+async def test_servers_that_share_a_host_end_one_by_one(tmp_path: Path, call: Callable) -> None:
+    host = Host()
+    async with up(wrong("twins"), tmp_path / "a", host=host) as first:
+        async with up(LOCAL, tmp_path / "b", host=host) as second:
+            assert (await call({tool.spec.name: tool for tool in second.tools}["harbour__add"], a=2, b=3)).text == "5"
+        assert (await call(first.tools[0])).text == "a b"
+    async with up(LOCAL, tmp_path / "c", host=host) as again:
+        assert again.state == "ready"
+
+
+async def test_a_call_that_is_broken_off_leaves_the_others_alone(tmp_path: Path, call: Callable) -> None:
+    async with up(LOCAL, tmp_path) as server:
+        tools = {tool.spec.name: tool for tool in server.tools}
+        slow = asyncio.create_task(call(tools["harbour__slow"]))
+        assert (await call(tools["harbour__add"], a=2, b=3)).text == "5"
+        slow.cancel()
+        assert (await call(tools["harbour__add"], a=3, b=3)).text == "6"
+        with pytest.raises(asyncio.CancelledError):
+            await slow
 
 
 @pytest.mark.parametrize("name", ["add", "x" * 200, "ä[b]", "", "a b\x1b[2J"])

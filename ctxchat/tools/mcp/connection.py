@@ -1,23 +1,20 @@
 """How a server is reached: its process over standard input and output, or its address over HTTP. The one place that knows
-the SDK.
-
-The SDK is an extra and takes most of a second to import, so it is loaded in a thread, and only where a server is configured.
+the SDK; it runs in the worker process, for the SDK is slow to import and reads a large result in one go.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ctxchat.core.errors import ToolError
+from ctxchat.tools.mcp.listing import usable
+from ctxchat.tools.mcp.protocol import Address, Offered
 
 MOST_TOOLS = 500
 """Of one server: more would fill any window."""
@@ -26,44 +23,16 @@ LEAVE = 0.5
 """Seconds a process has to end by itself, and as many to end when it is told to, before it is killed: nobody waits to quit."""
 
 
-class Address(msgspec.Struct, frozen=True):
-    """Where a server is: a `command` with its arguments, or a `url`. `timeout` in seconds, for one call; `env` is added to the
-    few variables every server gets; `headers_env` are headers whose value is in a variable of ours."""
-
-    command: str = ""
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = {}
-    cwd: str = ""
-    url: str = ""
-    headers: Mapping[str, str] = {}
-    headers_env: Mapping[str, str] = {}
-    timeout: float = 60.0
-
-
-class Offered(msgspec.Struct, frozen=True):
-    """A tool as its server describes it: foreign text, all of it."""
-
-    name: str
-    description: str
-    schema: dict[str, Any]
-
-
-class Reply(msgspec.Struct, frozen=True):
-    """What a call gave back, in words."""
-
-    text: str
-    failed: bool
-
-
 class Connection:
     """An open one. Calls may be made side by side."""
 
-    def __init__(self, sdk: Any, client: Any) -> None:
+    def __init__(self, sdk: Any, client: Any, left_out: Sequence[str]) -> None:
         self._client = client
+        self._left_out = left_out
         self._refusals, self._closed = sdk.MCPError, sdk.types.CONNECTION_CLOSED
 
-    async def tools(self) -> Sequence[Offered]:
-        """What the server offers, all pages of it."""
+    async def tools(self) -> tuple[Sequence[Offered], Sequence[str]]:
+        """What the server offers, all pages of it, and what of that cannot be taken, with why."""
         found: list[Offered] = []
         cursor = None
         while True:
@@ -71,17 +40,19 @@ class Connection:
             found += [Offered(t.name, t.description or "", dict(t.input_schema)) for t in page.tools]
             cursor = page.next_cursor
             if not cursor or len(found) >= MOST_TOOLS:
-                return found[:MOST_TOOLS]
+                more = [f"all after the first {MOST_TOOLS}"] if cursor or len(found) > MOST_TOOLS else []
+                return found[:MOST_TOOLS], [*self._left_out, *more]
 
-    async def call(self, tool: str, arguments: dict[str, object], seconds: float) -> Reply:
-        """Run a tool. Raises ConnectionError where the server is gone, else what the SDK raises."""
+    async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> tuple[str, bool]:
+        """Run a tool: the result in words, and whether it failed. Raises ConnectionError where the server is gone, else what
+        the SDK raises."""
         try:
             result = await self._client.call_tool(tool, arguments, read_timeout_seconds=seconds)
         except self._refusals as problem:
             if problem.error.code == self._closed:
                 raise ConnectionResetError("The server has ended.") from problem
             raise
-        return Reply("\n".join(filter(None, map(_words, result.content))), bool(result.is_error))
+        return "\n".join(filter(None, map(_words, result.content))), bool(result.is_error)
 
 
 @asynccontextmanager
@@ -91,21 +62,19 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
     Raises ToolError where the SDK is missing or a header's variable is not set; else what the SDK raises.
     """
     try:
-        sdk = await asyncio.to_thread(import_module, "mcp")
-        http = await asyncio.to_thread(import_module, "mcp.client.streamable_http")
+        sdk: Any = import_module("mcp")
     except ImportError as missing:
         raise ToolError(
             "MCP servers need one more package.", "Install it: pip install 'ctxchat[mcp]'. Then start again."
         ) from missing
-    logging.getLogger("mcp").setLevel(
-        logging.CRITICAL
-    )  # else each line beside the protocol is a traceback in the terminal
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # else each line beside the protocol makes a traceback
     async with AsyncExitStack() as stack:
         if address.url:
             client = await stack.enter_async_context(_http_client(_headers(address), address.timeout))
+            http: Any = import_module("mcp.client.streamable_http")
             transport = http.streamable_http_client(address.url, http_client=client)
         else:
-            errors = stack.enter_context(await asyncio.to_thread(_opened, log))
+            errors = stack.enter_context(_opened(log))
             parameters = sdk.StdioServerParameters(
                 command=address.command,
                 args=list(address.args),
@@ -116,8 +85,51 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
             pipes: Any = import_module("mcp.client.stdio")
             pipes.PROCESS_TERMINATION_TIMEOUT = pipes.FORCE_KILL_TIMEOUT = LEAVE
             transport = pipes.stdio_client(parameters, errlog=errors)
-        client = await stack.enter_async_context(sdk.Client(transport))
-        yield Connection(sdk, client)
+        left_out: list[str] = []
+        client = await stack.enter_async_context(sdk.Client(_sieved(transport, left_out)))
+        yield Connection(sdk, client, left_out)
+
+
+@asynccontextmanager
+async def _sieved(transport: Any, left_out: list[str]) -> AsyncGenerator[tuple[Any, Any], None]:
+    """The transport with `Sieve` before its messages."""
+    async with transport as (incoming, outgoing):
+        yield Sieve(incoming, left_out), outgoing
+
+
+class Sieve:
+    """A stream of messages in which lists of tools hold usable ones only; `left_out` grows by the names of the others."""
+
+    def __init__(self, stream: Any, left_out: list[str]) -> None:
+        self._stream, self._left_out = stream, left_out
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def receive(self) -> Any:
+        """The next message."""
+        return self._passed(await self._stream.receive())
+
+    def __aiter__(self) -> Sieve:
+        return self
+
+    async def __anext__(self) -> Any:
+        return self._passed(await self._stream.__anext__())
+
+    async def __aenter__(self) -> Sieve:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *problem: object) -> Any:
+        return await self._stream.__aexit__(*problem)
+
+    def _passed(self, item: Any) -> Any:
+        message = getattr(item, "message", None)  # else it is an error
+        result = getattr(message, "result", None)
+        if message is not None and isinstance(result, dict) and isinstance(result.get("tools"), list):
+            message.result, left_out = usable(result)
+            self._left_out += left_out
+        return item
 
 
 def _opened(log: Path) -> Any:

@@ -12,9 +12,10 @@ from typing import Literal
 
 import msgspec
 
-from ctxchat.core.errors import CtxchatError, ToolError
+from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolPort
-from ctxchat.tools.mcp.connection import Address, Connection, Offered, Reply, connected
+from ctxchat.tools.mcp.host import Connection, Host, Reply
+from ctxchat.tools.mcp.protocol import Address, Offered
 from ctxchat.tools.mcp.tool import McpTool, names_of
 
 State = Literal["off", "starting", "ready", "failed"]
@@ -27,18 +28,21 @@ GOODBYE = 2.0
 
 
 class ServerRow(msgspec.Struct, frozen=True):
-    """A server as it is now: the names of its tools, and why it failed where it did."""
+    """A server as it is now: the names of its tools, why it failed where it did, and the tools of its list that are none, each
+    with why."""
 
     name: str
     state: State
     tools: tuple[str, ...]
     trouble: str
     where: str
+    left_out: tuple[str, ...] = ()
 
 
 class McpServer:
     """`only` are the tools wanted of it, None for all. `log` is where what it says on standard error goes,
-    `patience` the seconds it may take to say what it offers."""
+    `patience` the seconds it may take to say what it offers, `host` what holds the connection (one of its own where none is
+    handed in)."""
 
     def __init__(
         self,
@@ -48,6 +52,7 @@ class McpServer:
         log: Path,
         only: Collection[str] | None = None,
         patience: float = PATIENCE,
+        host: Host | None = None,
     ) -> None:
         self.name = name
         self.address = address
@@ -55,7 +60,9 @@ class McpServer:
         self.trouble = ""
         """Why it failed, in a sentence."""
         self._workspace, self._log, self._only, self._patience = workspace, log, only, patience
+        self._host = host or Host()
         self._offered: tuple[ToolPort, ...] = ()
+        self._left_out: tuple[str, ...] = ()
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
         self._interrupted = False
@@ -71,7 +78,8 @@ class McpServer:
     def row(self) -> ServerRow:
         """As it is now."""
         where = self.address.url or " ".join((self.address.command, *self.address.args))
-        return ServerRow(self.name, self.state, tuple(tool.spec.name for tool in self.tools), self.trouble, where)
+        names = tuple(tool.spec.name for tool in self.tools)
+        return ServerRow(self.name, self.state, names, self.trouble, where, self._left_out if names else ())
 
     def start(self) -> None:
         """Begin to; nothing where it is up or on its way."""
@@ -116,13 +124,13 @@ class McpServer:
                 f"/mcp starts it again.{self._said}",
             )
         try:
-            return await connection.call(tool, arguments, self.address.timeout)
+            return await connection.call(tool, arguments)
         except ConnectionResetError as problem:
             await self._anew(connection)
             hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._said}".strip()
             raise ToolError(f"The MCP server {self.name} ended during the call.", hint) from problem
-        except Exception as problem:  # the SDK's own errors, and those of everything below it
-            raise ToolError(f"{self.name}: {reason(problem)}") from problem
+        except ToolError as problem:
+            raise ToolError(f"{self.name}: {problem}") from problem
 
     async def _anew(self, dead: Connection) -> None:
         """Start it once more, unless it was ended on purpose or another call has seen to it."""
@@ -137,11 +145,11 @@ class McpServer:
         return f" What it said: {self._log}" if self.address.command else ""
 
     async def _serve(self) -> None:
-        """The whole life of a connection in one task: the SDK wants it opened and closed by the same."""
+        """The whole life of a connection."""
         late = asyncio.get_running_loop().call_later(self._patience, self._interrupt)
         try:
-            async with connected(self.address, self._workspace, self._log) as connection:
-                self._offered = self._wanted(await connection.tools())
+            async with self._host.connected(self.address, self._workspace, self._log) as connection:
+                self._offered, self._left_out = self._wanted(connection.tools), connection.left_out
                 self._connection, self.state = connection, "ready"
                 late.cancel()
                 self._settled.set()
@@ -149,9 +157,9 @@ class McpServer:
         except asyncio.CancelledError:
             if self._leave.is_set() or not self._interrupted:
                 raise
-            self.state, self.trouble = "failed", reason(TimeoutError())
-        except Exception as problem:  # whatever a foreign server or the SDK comes up with
-            self.state, self.trouble = "failed", reason(problem)
+            self.state, self.trouble = "failed", "It did not answer in time."
+        except (ToolError, OSError) as problem:
+            self.state, self.trouble = "failed", str(problem)
         finally:
             late.cancel()
             self._connection = None
@@ -164,21 +172,3 @@ class McpServer:
         return tuple(
             McpTool(self, offered, name) for offered, name in named if self._only is None or offered.name in self._only
         )
-
-
-def reason(problem: BaseException) -> str:
-    """Why something failed, in one sentence; the first of those that came together."""
-    while isinstance(problem, BaseExceptionGroup):
-        problem = problem.exceptions[0]
-    match problem:
-        case CtxchatError():
-            return str(problem)
-        case TimeoutError():
-            return "It did not answer in time."
-        case FileNotFoundError():
-            return f"There is no program {problem.filename or ''}.".replace(" .", ".")
-        case OSError():
-            return f"{problem.strerror or problem}."
-        case _:
-            words = " ".join(str(problem).split())
-            return words[:300] if words else type(problem).__name__

@@ -14,7 +14,8 @@ import msgspec
 from ctxchat.core.access import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece
 from ctxchat.core.view import ToolSpec
-from ctxchat.tools.mcp.connection import Offered, Reply
+from ctxchat.tools.mcp.host import Reply
+from ctxchat.tools.mcp.protocol import Offered
 from ctxchat.tools.text import clip, clip_line
 
 LONGEST_NAME = 64
@@ -40,7 +41,7 @@ class McpTool:
     def __init__(self, server: Caller, offered: Offered, name: str) -> None:
         self._server = server
         self._tool = offered.name
-        self._spec = ToolSpec(name, clip(offered.description, LONGEST_ABOUT), _schema(offered.schema))
+        self._spec = ToolSpec(name, clip(offered.description, LONGEST_ABOUT), offered.schema)
 
     @property
     def server(self) -> str:
@@ -64,10 +65,9 @@ class McpTool:
         return Demand("network", self._spec.name, False, summary, preview=written, pattern=self._spec.name)
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
-        """The result in one piece. Raises ToolError."""
+        """The result in one piece, whole: what is too long for the window is kept in a file. Raises ToolError."""
         reply = await self._server.call(self._tool, arguments)
-        text = clip(reply.text, context.max_chars) or "[no output]"
-        yield ToolOutput(text, "error" if reply.failed else "ok")
+        yield ToolOutput(reply.text or "[no output]", "error" if reply.failed else "ok")
 
 
 def name_of(server: str, tool: str) -> str:
@@ -87,11 +87,3 @@ def names_of(server: str, tools: Sequence[str]) -> list[str]:
             name = name_of(server, tool)[: LONGEST_NAME - len(end)] + end
         names.append(name)
     return names
-
-
-def _schema(given: dict[str, object]) -> dict[str, object]:
-    """An object's schema in any case, as providers want it: some servers leave the type out, or write nonsense."""
-    properties, required = given.get("properties"), given.get("required")
-    names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
-    shape = {"type": "object", "properties": properties if isinstance(properties, dict) else {}}
-    return {**given, **shape, **({"required": names} if "required" in given else {})}

@@ -1,0 +1,183 @@
+"""The other end of the worker: starts the process that holds the SDK and all connections, passes orders to it and news back.
+
+It runs while there is a connection, and what a server sends is read there: however large, nobody here waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.core.errors import ToolError
+from ctxchat.tools.mcp import protocol
+from ctxchat.tools.mcp.protocol import Address, Down, Offered, Over, Piece, Tool, Up
+from ctxchat.tools.processes import child
+
+LEAVE = 4.0
+"""Seconds the process may take to end what it holds: more than it gives its servers."""
+
+_GONE = Down(0, "The process that speaks to MCP servers ended.", gone=True)
+
+Inbox = asyncio.Queue[protocol.News]
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What a call gave back, in words."""
+
+    text: str
+    failed: bool
+
+
+class Host:
+    """What holds connections, any number of them: its process is started for the first and ended with the last."""
+
+    def __init__(self) -> None:
+        self._line: _Line | None = None
+
+    @asynccontextmanager
+    async def connected(self, address: Address, workspace: str, log: Path) -> AsyncGenerator[Connection, None]:
+        """A connection for as long as the block lasts. Raises ToolError with the reason where there is none."""
+        if self._line is None or self._line.ended:
+            self._line = _Line()
+        line = self._line
+        async with line.used():
+            with line.inbox() as (id, inbox):
+                line.send(protocol.Open(id, address, workspace, str(log)))
+                try:
+                    yield await _opened(line, id, inbox)
+                finally:
+                    await _closed(line, id, inbox)
+
+
+class Connection:
+    """An open one. Calls may be made side by side. `left_out` are tools that cannot be offered, each with why."""
+
+    def __init__(self, line: _Line, id: int, tools: tuple[Offered, ...], left_out: tuple[str, ...]) -> None:
+        self._line, self._id = line, id
+        self.tools, self.left_out = tools, left_out
+
+    async def call(self, tool: str, arguments: dict[str, object]) -> Reply:
+        """Run a tool. Raises ToolError, or ConnectionResetError where the server is gone."""
+        with self._line.inbox() as (id, inbox):
+            self._line.send(protocol.Call(id, self._id, tool, arguments))
+            over = False
+            try:
+                pieces: list[str] = []
+                while isinstance(news := await inbox.get(), Piece):
+                    pieces.append(news.text)
+                over = True
+                if isinstance(news, Over):
+                    return Reply("".join(pieces), news.failed)
+            finally:
+                if not over:
+                    self._line.send(protocol.End(id))
+        why = news.why if isinstance(news, Down) else ""
+        if isinstance(news, Down) and news.gone:
+            raise ConnectionResetError(why)
+        raise ToolError(why)
+
+
+class _Line:
+    """One run of the process. It begins when the first wants it, and is hung up by the last; then there is a new one."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._users = 0
+        self._next = 0
+        self._inboxes: dict[int, Inbox] = {}
+        self._stdin: asyncio.StreamWriter | None = None
+        self._up = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def used(self) -> AsyncGenerator[None, None]:
+        """The process runs for as long as the block lasts, or as it lives."""
+        self._users += 1
+        self._task = self._task or asyncio.create_task(self._run(), name="mcp worker")
+        try:
+            await self._up.wait()
+            yield
+        finally:
+            self._users -= 1
+            if not self._users:
+                self.ended = True
+                await self._hang_up(self._task)
+
+    @contextmanager
+    def inbox(self) -> Iterator[tuple[int, Inbox]]:
+        """A number for a connection or a call, and where news of it come in."""
+        self._next += 1
+        id, inbox = self._next, Inbox()
+        if self.ended:
+            inbox.put_nowait(_GONE)
+        self._inboxes[id] = inbox
+        try:
+            yield id, inbox
+        finally:
+            del self._inboxes[id]
+
+    def send(self, order: protocol.Order) -> None:
+        """Not drained: orders are few, and waiting here would let a stuck process stop the one who gives them."""
+        if self._stdin and not self._stdin.is_closing():
+            self._stdin.write(protocol.encode(order) + b"\n")
+
+    async def _hang_up(self, task: asyncio.Task[None]) -> None:
+        """The process ends its servers where any are left, then itself; and is ended where it does not."""
+        if self._stdin:
+            self._stdin.close()
+        await asyncio.wait({task}, timeout=LEAVE)
+        task.cancel()
+        await asyncio.wait({task})
+
+    async def _run(self) -> None:
+        """Pass on what the process says until it ends; however that is, nobody waits on."""
+        # -P: the folder we stand in is somebody's workspace; nothing is imported from it.
+        argv = (sys.executable, "-P", "-W", "ignore", "-m", "ctxchat.tools.mcp.worker")
+        pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        try:
+            async with child(argv, stdin=pipe, stderr=nowhere, env=dict(os.environ)) as process:
+                assert process.stdout
+                self._stdin = process.stdin
+                self._up.set()
+                async for line in protocol.lines(process.stdout):
+                    news = protocol.read_news(line)
+                    if inbox := self._inboxes.get(news.id):
+                        inbox.put_nowait(news)
+                    await asyncio.sleep(0)  # a long answer is many lines: let others have their turn
+        except (OSError, msgspec.MsgspecError):
+            pass  # all who wait are told
+        finally:
+            self.ended = True
+            self._up.set()
+            for inbox in self._inboxes.values():
+                inbox.put_nowait(_GONE)
+
+
+async def _opened(line: _Line, id: int, inbox: Inbox) -> Connection:
+    tools: list[Offered] = []
+    while True:
+        match await inbox.get():
+            case Tool(tool=tool):
+                tools.append(tool)
+            case Up(left_out=left_out):
+                return Connection(line, id, tuple(tools), left_out)
+            case Down(why=why):
+                raise ToolError(why or "The server has ended.")
+            case _:
+                pass
+
+
+async def _closed(line: _Line, id: int, inbox: Inbox) -> None:
+    """Have a connection closed, and wait for that."""
+    line.send(protocol.End(id))
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LEAVE):
+            while not line.ended and not isinstance(await inbox.get(), Down):
+                pass

@@ -1,0 +1,115 @@
+"""What is said between us and the process that holds the connections to MCP servers (`worker`): one JSON value a line.
+
+Orders go to it, news come back. Each connection and each call has a number of ours. Knows neither end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+import msgspec
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where a server is: a `command` with its arguments, or a `url`. `timeout` in seconds, for one call; `env` is added to the
+    few variables every server gets; `headers_env` are headers whose value is in a variable of ours."""
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    cwd: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = {}
+    headers_env: Mapping[str, str] = {}
+    timeout: float = 60.0
+
+
+class Offered(msgspec.Struct, frozen=True):
+    """A tool as its server describes it: foreign text, all of it, in a shape that providers take."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class Open(msgspec.Struct, frozen=True, tag="open"):
+    """Connect to a server; what its process says beside the protocol goes to the file `log`."""
+
+    id: int
+    address: Address
+    workspace: str
+    log: str
+
+
+class Call(msgspec.Struct, frozen=True, tag="call"):
+    """Run a tool of the server behind `connection`."""
+
+    id: int
+    connection: int
+    tool: str
+    arguments: dict[str, Any]
+
+
+class End(msgspec.Struct, frozen=True, tag="end"):
+    """Close a connection or break off a call."""
+
+    id: int
+
+
+Order = Open | Call | End
+
+
+class Tool(msgspec.Struct, frozen=True, tag="tool"):
+    """One of the tools a server offers."""
+
+    id: int
+    tool: Offered
+
+
+class Up(msgspec.Struct, frozen=True, tag="up"):
+    """Connected, and all tools told. `left_out` names those that cannot be offered, each with why."""
+
+    id: int
+    left_out: tuple[str, ...] = ()
+
+
+class Piece(msgspec.Struct, frozen=True, tag="piece"):
+    """A piece of a result."""
+
+    id: int
+    text: str
+
+
+class Over(msgspec.Struct, frozen=True, tag="over"):
+    """The end of a result. `failed`: the tool says so."""
+
+    id: int
+    failed: bool = False
+
+
+class Down(msgspec.Struct, frozen=True, tag="down"):
+    """A connection or a call that came to nothing, or is closed. `gone`: the server is."""
+
+    id: int
+    why: str = ""
+    gone: bool = False
+
+
+News = Tool | Up | Piece | Over | Down
+
+encode = msgspec.json.Encoder().encode
+read_order = msgspec.json.Decoder(Order).decode
+read_news = msgspec.json.Decoder(News).decode
+
+
+async def lines(stream: asyncio.StreamReader) -> AsyncGenerator[bytes, None]:
+    """Lines of any length (a stream reader's own refuse long ones)."""
+    rest = bytearray()
+    while piece := await stream.read(1 << 16):
+        *ended, last = piece.split(b"\n")
+        for line in ended:
+            yield bytes(rest + line)
+            rest.clear()
+        rest += last

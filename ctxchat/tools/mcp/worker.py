@@ -1,0 +1,160 @@
+"""The process that holds the connections to MCP servers: orders on standard input, news on standard output, the end when the
+input ends. Run with `python -P -m`. Knows no session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from ctxchat.core.errors import CtxchatError
+from ctxchat.tools.mcp.connection import Connection, connected
+from ctxchat.tools.mcp.protocol import (
+    Address,
+    Call,
+    Down,
+    End,
+    News,
+    Open,
+    Order,
+    Over,
+    Piece,
+    Tool,
+    Up,
+    encode,
+    lines,
+    read_order,
+)
+from ctxchat.tools.text import clip
+
+MOST_TEXT = 10_000_000
+"""Characters of one result that are passed on; of a longer one head and tail, with a line between them that says so."""
+
+_PIECE = 100_000
+"""Characters said at once: whoever listens has other things to do."""
+
+_CLOSING = 3.0
+"""Seconds for all servers together to end."""
+
+
+class Worker:
+    """The connections and calls under way, by their numbers."""
+
+    def __init__(self, out: asyncio.StreamWriter) -> None:
+        self._out = out
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._connections: dict[int, tuple[Connection, Address]] = {}
+        self._leave: dict[int, asyncio.Event] = {}
+
+    def take(self, order: Order) -> None:
+        """Begin to do as told."""
+        match order:
+            case Open():
+                self._leave[order.id] = asyncio.Event()
+                self._begin(order.id, self._serve(order))
+            case Call():
+                self._begin(order.id, self._call(order))
+            case End():
+                self._end(order.id)
+
+    async def close(self) -> None:
+        """End everything, and wait for that."""
+        for id in list(self._tasks):
+            self._end(id)
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=_CLOSING)
+
+    def _begin(self, id: int, work: Coroutine[Any, Any, None]) -> None:
+        task = self._tasks[id] = asyncio.create_task(work)
+        task.add_done_callback(lambda _: self._tasks.pop(id, None))
+
+    def _end(self, id: int) -> None:
+        """An open connection closes by itself; what is still opening, and a call, is cancelled, once: a second time would
+        reach the ending of the server's process, and leave it behind."""
+        leave, task = self._leave.get(id), self._tasks.get(id)
+        if leave and leave.is_set():
+            return
+        if leave:
+            leave.set()
+        if task and id not in self._connections:
+            task.cancel()
+
+    async def _serve(self, order: Open) -> None:
+        """The whole life of a connection in one task: the SDK wants it opened and closed by the same."""
+        why = ""
+        try:
+            async with connected(order.address, order.workspace, Path(order.log)) as connection:
+                offered, left_out = await connection.tools()
+                for tool in offered:
+                    await self._say(Tool(order.id, tool))
+                self._connections[order.id] = connection, order.address
+                await self._say(Up(order.id, tuple(left_out)))
+                await self._leave[order.id].wait()
+        except asyncio.CancelledError:
+            pass  # as told
+        except Exception as problem:  # whatever a foreign server or the SDK comes up with
+            why = reason(problem)
+        finally:
+            self._connections.pop(order.id, None)
+        await self._say(Down(order.id, why))
+        self._leave.pop(order.id, None)
+
+    async def _call(self, order: Call) -> None:
+        try:
+            if order.connection not in self._connections:
+                raise ConnectionResetError("The server has ended.")
+            connection, address = self._connections[order.connection]
+            text, failed = await connection.call(order.tool, order.arguments, address.timeout)
+            text = clip(text, MOST_TEXT)
+            for start in range(0, len(text), _PIECE):
+                await self._say(Piece(order.id, text[start : start + _PIECE]))
+            await self._say(Over(order.id, failed))
+        except ConnectionResetError:
+            await self._say(Down(order.id, gone=True))
+        except Exception as problem:  # as above
+            await self._say(Down(order.id, reason(problem)))
+
+    async def _say(self, news: News) -> None:
+        self._out.write(encode(news) + b"\n")
+        await self._out.drain()
+
+
+def reason(problem: BaseException) -> str:
+    """Why something failed, in one sentence; the first of those that came together."""
+    while isinstance(problem, BaseExceptionGroup):
+        problem = problem.exceptions[0]
+    match problem:
+        case CtxchatError():
+            return str(problem)
+        case TimeoutError():
+            return "It did not answer in time."
+        case FileNotFoundError():
+            return f"There is no program {problem.filename or ''}.".replace(" .", ".")
+        case OSError():
+            return f"{problem.strerror or problem}."
+        case _:
+            words = " ".join(str(problem).split())
+            return words[:300] if words else type(problem).__name__
+
+
+async def main() -> None:
+    """Orders until there are no more."""
+    loop = asyncio.get_running_loop()
+    # Whatever prints goes nowhere near the news: what we speak through is a copy that nobody else knows.
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    orders = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
+    worker = Worker(asyncio.StreamWriter(transport, protocol, None, loop))
+    async for line in lines(orders):
+        worker.take(read_order(line))
+    await worker.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
+    os._exit(0)  # the libraries take long to say good-bye
