@@ -21,6 +21,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.plain import clean
 from ctxchat.core.words import count
 from ctxchat.models.offline import OFFLINE_NAME
+from ctxchat.tools.mcp.server import ServerRow
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -75,11 +76,16 @@ async def _servers(program: Program) -> list[Check]:
         Check(
             f"mcp {row.name}",
             row.state != "failed",
-            row.trouble or (f"{len(row.tools)} tools" if row.state == "ready" else row.state),
+            row.trouble or (_offered(row) if row.state == "ready" else row.state),
             f"See [mcp.{row.name}] in the settings: {row.where}" if row.state == "failed" else "",
         )
         for row in rows
     ]
+
+
+def _offered(row: ServerRow) -> str:
+    left_out = f", left out: {', '.join(row.left_out)}" if row.left_out else ""
+    return f"{len(row.tools)} tools{left_out}"
 
 
 def _settings() -> Iterator[Check]:

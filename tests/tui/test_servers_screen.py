@@ -12,7 +12,7 @@ from ctxchat.tui.screens.servers import ServersScreen
 from tests.tui.fakes import FakeServices, FakeSession
 from tests.tui.test_chat import HOSTILE, chatting, until, words
 
-READY = ServerRow("harbour", "ready", ("grep",), "", "harbour-server --all")
+READY = ServerRow("harbour", "ready", ("grep",), "", "harbour-server --all", (f"bad (its schema is none) {HOSTILE}",))
 FAILED = ServerRow(f"gone {HOSTILE}", "failed", (), f"There is no program. {HOSTILE}", "no-such-thing")
 
 
@@ -38,7 +38,9 @@ async def test_they_are_listed_and_switched_by_key(tmp_path: Path, size: tuple[i
         await pilot.press(*"/mcp", "enter")
         await until(pilot, lambda: isinstance(app.screen, ServersScreen) and "✗" in words(app))
         assert "no-such" in words(app) or size[0] < 100
-        await pilot.press("down", "space")
+        await pilot.press("down")
+        await until(pilot, lambda: "Left out: bad (its schema is none)" in words(app) or size[0] < 100)
+        await pilot.press("space")
         await until(pilot, lambda: services.switched and "○" in words(app))
         assert services.switched == ["harbour"]
         await pilot.press("escape")

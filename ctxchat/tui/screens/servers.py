@@ -107,7 +107,7 @@ class ServersScreen(Listing[None]):
         )
 
     def _tell(self) -> None:
-        """What is to be known of the row under the cursor: its trouble, else its tools with their price."""
+        """What is to be known of the row under the cursor: its trouble, else its tools with their price, and those left out."""
         row: ServerRow | None = self.rows.current
         about = self.query_one("#about", Static)
         if row is None:
@@ -118,7 +118,9 @@ class ServersScreen(Listing[None]):
             tools = sorted(row.tools, key=lambda tool: -self._prices.get(tool, 0))
             words = [f"{one_line(tool, 64)} {short(self._prices.get(tool, 0))}" for tool in tools[:12]]
             more = f", and {len(tools) - 12} more" if len(tools) > 12 else ""
-            about.update(Content.styled(", ".join(words) + more, MUTED))
+            left_out = [one_line(tool, 120) for tool in row.left_out[:6]]
+            missing = f"\nLeft out: {', '.join(left_out)}{', …' if row.left_out[6:] else ''}" if left_out else ""
+            about.update(Content.styled(", ".join(words) + more, MUTED) + Content.styled(missing, "$text-warning"))
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         self._tell()
