@@ -13,6 +13,7 @@ import msgspec
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import Change, Edit, Ledger
+from ctxchat.core.record import PutBack
 from ctxchat.core.view import View
 
 Measured = Callable[[Ledger], tuple[View, Figures]]
@@ -84,14 +85,17 @@ def look(ledger: Ledger, change_id: str, measured: Measured) -> Undoing:
     return whole
 
 
-def in_part(ledger: Ledger, change_id: str, groups: Collection[str]) -> Change:
-    """The compaction without these groups, to be put in its place. Raises LedgerError where they cannot come back alone."""
+def in_part(ledger: Ledger, change_id: str, groups: Collection[str], measured: Measured) -> Change:
+    """The compaction without these groups, to be put in its place; its record tells what came back. Raises LedgerError where
+    they cannot come back alone."""
     change = found(ledger, change_id)
     if above := later(ledger, change):
         raise LedgerError(f"{_words(above)} made on top of it: no part of it can come back alone.", "Undo that first.")
     if change.kind != "compaction" or not any(g in groups for e in change.edits for g in e.covers):
         raise LedgerError(f"Change {change.id} put none of these messages away.")
-    return narrowed(ledger, change, groups)
+    left = narrowed(ledger, change, groups)
+    (_, now), (_, then) = measured(ledger), measured(ledger.undo(change.id).apply(left))
+    return _with_tokens(left, max(0, then.used - now.used))
 
 
 def narrowed(ledger: Ledger, change: Change, groups: Collection[str]) -> Change:
@@ -106,9 +110,18 @@ def narrowed(ledger: Ledger, change: Change, groups: Collection[str]) -> Change:
             record,
             folded=tuple(g for g in record.folded if g not in back),
             folded_messages=max(0, record.folded_messages - messages),
-            detail=f"{record.detail}; {messages} of them back in the view since",
+            back=PutBack(record.back.messages + messages, record.back.tokens),
         )
     return msgspec.structs.replace(change, edits=edits, record=record)
+
+
+def _with_tokens(change: Change, tokens: int) -> Change:
+    """The change, its record telling that so many more came back."""
+    record = change.record
+    if record is None:
+        return change
+    back = PutBack(record.back.messages, record.back.tokens + tokens)
+    return msgspec.structs.replace(change, record=msgspec.structs.replace(record, back=back))
 
 
 def redone(undone: Sequence[Change], ledger: Ledger, change_id: str = "") -> Change:

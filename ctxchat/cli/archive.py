@@ -56,7 +56,9 @@ def list_(session: str) -> None:
 
 
 def _why(row: archive.CompactionRow) -> str:
-    return f"{row.reason}, undone" if row.undone else row.reason
+    """Why it was made; what came back of it since."""
+    back = "undone" if row.undone else f"{row.put_back:,} put back" if row.put_back else ""
+    return f"{row.reason}, {back}" if back else row.reason
 
 
 @command.command("show")
@@ -87,7 +89,8 @@ def show(id: str) -> None:
         )
         return
     if record:
-        undone = "  (undone)" if found.undone else ""
+        back = f"  ({count(record.back.messages, 'message')} put back)" if record.back.messages else ""
+        undone = "  (undone)" if found.undone else back
         click.echo(clean(f"{record.id}  {record.at}  {record.reason}  {record.strategy}  {record.detail}{undone}"))
         click.echo(clean(f"\n{record.summary}\n\n{record.evidence}\n").rstrip() + "\n")
     for message in found.messages:

@@ -30,24 +30,33 @@ class SideFigures(msgspec.Struct, frozen=True, omit_defaults=True):
 
 FactKind = Literal["rule", "decision", "changed", "command", "error", "number", "read", "path", "url", "identifier"]
 
+Speaker = Literal["user", "assistant", "tool", ""]
+"""Who said or did something; `tool`: it only stood in a result. Empty where nobody noted it."""
+
 
 class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One exact thing that was said or seen, in a line.
 
     `key` is what it is about (a path, a command line, the name of a number) and `value` what was last known of it (an exit
-    code, an amount); of two facts with one kind and key the newer stands. `seq` is the message it was last seen in.
+    code, an amount, of an error the command it came from); of two facts with one kind and key the newer stands. `seq` is the
+    message it was last seen in, `turn` that message's turn, and `turns` how many turns it came up in; `by` is whoever of
+    those that brought it up counts for most.
     """
 
     kind: FactKind
     key: str
     value: str = ""
     seq: int = 0
+    by: Speaker = ""
+    turn: int = 0
+    turns: int = 1
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The facts of what was folded, each once, those seen last at the end."""
+    """The facts of what was folded, each once, those seen last at the end; `dropped` more were found and not carried on."""
 
     facts: tuple[Fact, ...] = ()
+    dropped: int = 0
 
 
 class Digest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,12 +79,20 @@ class FactCount(msgspec.Struct, frozen=True, omit_defaults=True):
     near: int = 0
 
 
+class PutBack(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What has come back of a compaction by undo in part: messages, and the tokens they hold in the view again."""
+
+    messages: int = 0
+    tokens: int = 0
+
+
 class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """The record of one pass. Tokens are integers, `seconds` wall time, `cost_usd` US dollars.
 
-    `steps` are what was done in order. `folded` are the ids of the groups that left the view. `detail` is one sentence for
-    people. `evidence` is the ledger of facts as text, `lost` are the facts that the view no longer held after the pass, a
-    line each. `tools`, `memory` and `recent_calls` are the snapshots a resumed session can be checked against.
+    `steps` are what was done in order, `before` and `after` what was measured then. `folded` are the ids of the groups that are
+    out of the view by it, `folded_messages` how many messages that is; `back` is what left it once and came back since. `detail`
+    is one sentence for people. `evidence` is the ledger of facts as text, `lost` are the facts that the view no longer held after
+    the pass, a line each. `tools`, `memory` and `recent_calls` are the snapshots a resumed session can be checked against.
     """
 
     id: str
@@ -101,3 +118,14 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     tools: tuple[str, ...] = ()
     memory: tuple[str, ...] = ()
     recent_calls: tuple[str, ...] = ()
+    back: PutBack = PutBack()
+
+    @property
+    def stands(self) -> int:
+        """Tokens in use after the pass, had it been made as it stands now: without what came back since."""
+        return self.after.used + self.back.tokens
+
+    @property
+    def freed(self) -> int:
+        """Tokens that are out of the view by it; negative where it grew."""
+        return self.before.used - self.stands

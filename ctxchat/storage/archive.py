@@ -21,7 +21,8 @@ from ctxchat.storage.finding import search as search
 
 
 class CompactionRow(msgspec.Struct, frozen=True):
-    """One compaction, as in `archive list --json`. `before` and `after` in tokens, `messages` how many were folded."""
+    """One compaction, as in `archive list --json`. `before` and `after` in tokens, `messages` how many are folded; `put_back` are
+    those that came back by undo in part, without which the others are told."""
 
     id: str
     session: str
@@ -35,6 +36,7 @@ class CompactionRow(msgspec.Struct, frozen=True):
     seconds: float
     cost_usd: float
     undone: bool
+    put_back: int
 
 
 class Archived(msgspec.Struct, frozen=True):
@@ -63,7 +65,7 @@ def compactions(database: Database, session: str = "") -> list[CompactionRow]:
     """The compactions of a session (a full id), or of all, oldest first."""
     where = "WHERE session = ?" if session else ""
     found = database.read(f"SELECT {_ROW} FROM compactions {where} ORDER BY at, entry", (session,) if session else ())
-    return [CompactionRow(*row[:-1], undone=bool(row[-1])) for row in found]
+    return [CompactionRow(*row[:-2], undone=bool(row[-2]), put_back=row[-1]) for row in found]
 
 
 def show(database: Database, compaction: str, session: str = "") -> Archived:

@@ -174,21 +174,23 @@ class _Writer:
             record.strategy if record else "",
             record.model if record else "",
             record.before.used if record else 0,
-            record.after.used if record else 0,
+            record.stands if record else 0,
             record.folded_messages if record else 0,
             record.seconds if record else 0.0,
             record.cost_usd if record else 0.0,
+            0,
+            record.back.messages if record else 0,
         )
         known = "SELECT 1 FROM compactions WHERE session = ? AND id = ?"
         again = self._connection.execute(known, (self._session, change.id)).fetchone()  # what was undone is redone
         marks = ", ".join("?" * len(row))
-        self._connection.execute(f"INSERT OR REPLACE INTO compactions VALUES ({marks}, 0)", row)
+        self._connection.execute(f"INSERT OR REPLACE INTO compactions VALUES ({marks})", row)
         spans = [(self._session, change.id, first, first + many - 1) for edit in covers for first, many in _pairs(edit)]
         self._connection.executemany("INSERT INTO covers VALUES (?, ?, ?, ?)", spans)
         if record and again:
-            self._set("used = max(0, used - ?), estimated = 1", record.before.used - record.after.used)
+            self._set("used = max(0, used - ?), estimated = 1", record.freed)
         elif record:
-            self._set("used = ?, estimated = 1", record.after.used)
+            self._set("used = ?, estimated = 1", record.stands)
         self._count_compactions()
 
     def _undo(self, change: str) -> None:

@@ -9,6 +9,7 @@ from difflib import unified_diff
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Message
 from ctxchat.core.view import Item
+from ctxchat.core.words import count
 
 _WHO = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool result"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -69,18 +70,22 @@ def clean(text: str) -> str:
 
 
 def _rows(state: SessionState) -> Iterator[str]:
-    models = {c.id: c.record.model for c in (*state.undone, *state.ledger.changes) if c.record}
+    records = {c.id: c.record for c in (*state.undone, *state.ledger.changes) if c.record}
     undone = {c.id for c in state.undone}
     times = [ending.at for ending in state.endings]
     for place, p in enumerate(state.passes):
         outcome = f"{p.outcome}, undone" if p.id in undone else p.outcome
-        cells = (times[place] if place < len(times) else "", p.id, p.reason, p.strategy, models.get(p.id, ""), outcome)
+        record = records.get(p.id)
+        if record and record.back.messages:
+            outcome += f", {count(record.back.messages, 'message')} put back"
+        model = record.model if record else ""
+        cells = (times[place] if place < len(times) else "", p.id, p.reason, p.strategy, model, outcome)
         facts = f"{p.facts.kept} of {p.facts.found}" if p.facts.found else ""
         cells = (
             *cells,
             p.before.used,
-            p.after.used,
-            p.folded_messages,
+            record.stands if record else p.after.used,
+            record.folded_messages if record else p.folded_messages,
             facts,
             f"{p.seconds:.1f}",
             f"${p.cost_usd:.4f}",

@@ -58,7 +58,10 @@ _TOOLS: Migration = ("ALTER TABLE messages ADD COLUMN tool TEXT NOT NULL DEFAULT
 # Whether `used` is reckoned and not what a server counted; where no reply was ever counted it is 0, and reckoned when asked for.
 _ESTIMATED: Migration = ("ALTER TABLE sessions ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0",)
 
-MIGRATIONS: Sequence[Migration] = (_FIRST, _TOOLS, _ESTIMATED)
+# Messages that came back of a compaction by undo in part; `after` and `messages` are then those of what is left of it.
+_IN_PART: Migration = ("ALTER TABLE compactions ADD COLUMN put_back INTEGER NOT NULL DEFAULT 0",)
+
+MIGRATIONS: Sequence[Migration] = (_FIRST, _TOOLS, _ESTIMATED, _IN_PART)
 """Step n turns version n into version n + 1. Never edited once released, only added to."""
 
 

@@ -55,6 +55,8 @@ class Feed:
         known = {s.key for s in self._transcript.items}
         places = self._live.places(shown, known) if self._live else {}
         await self._transcript.settle(shown, _tokens(session), places)
+        for mark in self._transcript.marks():
+            mark.keep_up(session.state.ledger)
         self._groups = len(session.state.ledger.groups)
 
     async def weigh(self) -> None:

@@ -14,7 +14,7 @@ from ctxchat.agent.options import Options
 from ctxchat.agent.passes import survived
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.record import FactCount
+from ctxchat.core.record import FactCount, PutBack
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk
 from tests.agent.test_compaction import Writer
@@ -75,6 +75,9 @@ async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
     assert left.id == change.id and left.edits[0].covers == tuple(put_away[: -len(looked.groups)])
     assert left.record is not None and change.record is not None
     assert left.record.folded_messages == change.record.folded_messages - looked.part_messages
+    tokens = looked.part.used - looked.before.used
+    assert left.record.back == PutBack(looked.part_messages, tokens), "what came back is told"
+    assert left.record.freed == change.record.freed - tokens and left.record.after == change.record.after
     assert desk.folded().ledger == desk.state.ledger and desk.state.undone == ()
     # More would have been too much: the part is as large as it can be, to within a turn.
     turn_more = sum(i.tokens for i in desk.session.view.items if i.group in looked.groups[:2])

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxchat.core.errors import StorageError, UsageError
-from ctxchat.core.journal import Sealed, Undone
+from ctxchat.core.journal import Changed, Sealed, Undone
 from ctxchat.core.messages import Group, Message, Reasoning, ToolCall
+from ctxchat.core.record import PutBack
 from ctxchat.storage import archive, loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.query import parse
@@ -58,6 +60,16 @@ def test_what_is_redone_or_narrowed_is_listed_once_as_it_stands(database: Databa
     sessions.append(database, session, Undone("c1"), part)
     (row,) = archive.compactions(database, session)
     assert (row.id, row.messages, row.undone) == ("c1", 3, False)
+    assert part.change.record is not None
+    came_back = msgspec.structs.replace(part.change.record, back=PutBack(3, 300))
+    part = Changed(msgspec.structs.replace(part.change, record=came_back))
+    used = sessions.row(database, session).used
+    sessions.append(database, session, Undone("c1"), part)
+    (row,) = archive.compactions(database, session)
+    assert (row.before, row.after, row.messages, row.put_back) == (1000, 500, 3, 3), (
+        "what is left of it, and what came back"
+    )
+    assert sessions.row(database, session).used == used + 300
     assert [g.id for g in archive.show(database, "c1").groups] == ids(1)
     state = loading.load(database, session).state
     assert (state.ledger.compactions, state.undone) == ((part.change,), ())

@@ -304,7 +304,7 @@ class Desk(OfOnePiece):
 
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
         undone = found(self.state.ledger, change_id)
-        left = [Changed(in_part(self.state.ledger, undone.id, groups))] if groups else []
+        left = [Changed(in_part(self.state.ledger, undone.id, groups, self._measured))] if groups else []
         self.state = fold([Undone(undone.id), *left], self.state)
         return self.figures
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 from textual.widgets import Static
 from textual.widgets._markdown import MarkdownParagraph
 
@@ -11,7 +12,7 @@ from ctxchat.core.events import TextDelta
 from ctxchat.core.grouping import single
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Message
-from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
+from ctxchat.core.record import CompactionRecord, FactCount, PutBack, SideFigures
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.widgets.blocks import CompactionMark
 from ctxchat.tui.widgets.reply import ReplyBlock
@@ -143,6 +144,21 @@ async def test_a_compaction_is_a_ruled_line_that_can_be_undone(tmp_path: Path) -
         await until(pilot, lambda: not app.query(CompactionMark))
         assert session.state.ledger.changes == ()
         assert "message number 30." in words(app)
+
+
+async def test_what_came_back_of_a_compaction_is_told_on_its_mark(tmp_path: Path) -> None:
+    session = FakeSession(messages=long_talk(30))
+    whole = compacted(session)
+    assert whole.record is not None
+    session.state = type(session.state)(ledger=session.state.ledger.apply(whole))
+    async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
+        await until(pilot, lambda: app.query(CompactionMark))
+        record = msgspec.structs.replace(whole.record, folded_messages=30, back=PutBack(12, 8_100))
+        left = msgspec.structs.replace(whole, record=record)
+        session.state = type(session.state)(ledger=session.state.ledger.undo("k1").apply(left))
+        app.chat.changed(session.figures, "Undone in part")
+        line = "30 messages compacted  −79.1k  12 put back"
+        await until(pilot, lambda: line in str(app.query_one(CompactionMark).render()))
 
 
 async def test_branching_opens_a_copy(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def as_markdown(state: SessionState) -> str:
             parts += _group(shown.group)
         elif shown.change and shown.change.record:
             record = shown.change.record
-            freed = short(record.before.used - record.after.used)
+            freed = short(record.freed)
             parts.append(f"---\n\n*{count(record.folded_messages, 'message')} compacted, {freed} tokens freed*\n\n---")
     return "\n\n".join(parts) + "\n"
 

@@ -11,7 +11,7 @@ from ctxchat.core.events import CompactionFinished
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
-from ctxchat.core.record import CompactionRecord, Evidence, Outcome, Reason
+from ctxchat.core.record import CompactionRecord, Evidence, Outcome, PutBack, Reason
 from ctxchat.tui.reading.figures_text import count
 
 REASONS: dict[Reason, str] = {
@@ -27,8 +27,8 @@ REASONS: dict[Reason, str] = {
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """One compaction, in force, undone, refused or failed. `change` is what it did, None for the last two. Tokens, seconds,
-    US dollars."""
+    """One compaction, in force, undone, refused or failed. `change` is what it did, None for the last two; `back` is what came
+    back of it by undo in part, `before` and `after` what was measured when it was made. Tokens, seconds, US dollars."""
 
     id: str
     at: str
@@ -45,14 +45,26 @@ class Pass(msgspec.Struct, frozen=True):
     undone: bool = False
 
     @property
+    def back(self) -> PutBack:
+        """What came back of it by undo in part."""
+        return self.record.back if self.record else PutBack()
+
+    @property
+    def stands(self) -> int:
+        """Tokens after it, without what came back since."""
+        return self.after + self.back.tokens
+
+    @property
     def in_force(self) -> bool:
         """What it put away is out of the view."""
         return self.change is not None and not self.undone
 
     @property
     def standing(self) -> str:
-        """In a word: `in force`, `undone`, `rejected`, `failed`."""
-        return "undone" if self.undone else "in force" if self.change else self.outcome
+        """In a word or two: `in force`, `in part` (some of it came back), `undone`, `rejected`, `failed`."""
+        if self.undone or not self.change:
+            return "undone" if self.undone else self.outcome
+        return "in part" if self.back.messages else "in force"
 
     @property
     def record(self) -> CompactionRecord | None:

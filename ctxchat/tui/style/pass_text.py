@@ -39,12 +39,12 @@ MESSAGES = (
 def pass_cells(one: Pass) -> tuple[Cell, ...]:
     """Its line; what is not in force is dim and says so."""
     style = "" if one.in_force else "dim"
-    why = ("" if one.in_force else f"{one.standing}, ") + REASONS[one.reason]
+    why = ("" if one.standing == "in force" else f"{one.standing}, ") + REASONS[one.reason]
     return (
         (clock(one.at) or "  ·", "dim"),
         (why, "warn" if one.standing in ("failed", "rejected") else style),
-        (f"{short(one.before)} → {short(one.after)}" if one.outcome == "compacted" else "", style),
-        (gain(one.before - one.after) if one.in_force else "", "good"),
+        (f"{short(one.before)} → {short(one.stands)}" if one.outcome == "compacted" else "", style),
+        (gain(one.before - one.stands) if one.in_force else "", "good"),
         (one_line(one.strategy, 20), "dim"),
         (money(one.cost_usd) if one.cost_usd else "", "dim"),
     )
@@ -137,6 +137,7 @@ def record(one: Pass) -> Content:
         rows += [("step", f"{s.name}   {gain(s.tokens_freed)}   {count(s.groups, 'group')}") for s in written.steps]
         rows += [
             ("put away", f"{count(written.folded_messages, 'message')}, {count(len(written.folded), 'group')}"),
+            ("put back since", back_words(one)),
             ("kept verbatim", count(written.keep_recent, "message") if written.keep_recent else ""),
             ("facts", f"kept {written.facts.kept} of {written.facts.found}" if written.facts.found else ""),
             ("attempts", str(written.attempts) if written.attempts > 1 else ""),
@@ -146,6 +147,14 @@ def record(one: Pass) -> Content:
         ]
     lines = [Content.assemble((f"{key:<16}", MUTED), clean(value)) for key, value in rows if value]
     return Content("\n").join(lines)
+
+
+def back_words(one: Pass) -> str:
+    """What came back by undo in part: `12 messages, 8.1k; −79.1k left`; empty for nothing."""
+    if not one.back.messages:
+        return ""
+    left = f"; {gain(one.before - one.stands)} left" if one.in_force else ""
+    return f"{count(one.back.messages, 'message')}, {short(one.back.tokens)}{left}"
 
 
 def _nested(change: Change) -> str:

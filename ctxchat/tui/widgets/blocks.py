@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.core.attachments import Attached
-from ctxchat.core.ledger import Change
+from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.words import count
@@ -213,6 +213,13 @@ class CompactionMark(Widget, can_focus=True):
         super().__init__(classes="mark")
         self._change = change
 
+    def keep_up(self, ledger: Ledger) -> None:
+        """Tell of the compaction as it is in force: some of what it put away may be back."""
+        change = next((c for c in ledger.compactions if c.id == self._change.id), self._change)
+        if change is not self._change:
+            self._change = change
+            self.refresh(layout=True)
+
     def render(self) -> Content:
         """Rule, figures, and the words to choose from; two lines where one is too narrow."""
         width = self.size.width
@@ -234,8 +241,10 @@ class CompactionMark(Widget, can_focus=True):
     def _figures(self, record: CompactionRecord | None) -> str:
         words = f"{count(folded_messages(self._change, record), 'message')} compacted"
         if record:
-            words += f"  −{short(max(0, record.before.used - record.after.used))}"
-            if record.facts.found:
+            words += f"  −{short(max(0, record.freed))}"
+            if record.back.messages:
+                words += f"  {record.back.messages:,} put back"
+            elif record.facts.found:
                 words += f"  kept {record.facts.kept} of {count(record.facts.found, 'fact')}"
         return words
 
