@@ -22,6 +22,7 @@ from ctxchat.tui.screens.archive import ArchiveScreen
 from ctxchat.tui.screens.panel import Heading
 from ctxchat.tui.screens.reader import SHOWN, ReaderScreen, whole
 from ctxchat.tui.screens.undoing import UndoScreen
+from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.desk import ROW, SUMMARY_B, Desk, Doors, digest, state
 from tests.tui.panel_app import PanelApp
@@ -177,6 +178,12 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
         assert isinstance(app.screen, UndoScreen)
         assert f"{short(looked.after.over)} more than the window holds" in app.text("#why")
         assert f"newest {looked.part_messages} messages fit" in app.text("#ways")
+        triggers = {
+            gauge.render_line(0).text.index("╷") for gauge in app.screen.query(Gauge) if "over" not in gauge.words
+        }
+        bars = {len(gauge._cells) for gauge in app.screen.query(Gauge)}
+        assert any("over" in gauge.words for gauge in app.screen.query(Gauge))
+        assert len(triggers) == 1 and len(bars) == 1, "one scale, whatever stands beside it"
         await pilot.press("escape")
         await app.at_rest(pilot)
         assert len(app.desk.state.ledger.compactions) == 1, "esc leaves everything as it is"
@@ -188,6 +195,12 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
         assert looked.part is not None and app.desk.figures.used == looked.part.used < looked.part.trigger_tokens
         shown = {g for e in app.desk.state.ledger.live() if not e.change for g in e.covers}
         assert shown.issuperset(looked.groups)
+        (one,) = passes(app.desk.state)
+        assert (one.back.messages, one.stands) == (looked.part_messages, one.after + one.back.tokens)
+        line = app.rows("#passes")[1]
+        assert "in part, auto" in line and f"{short(one.before)} → {short(one.stands)}" in line
+        await pilot.press("5")
+        assert f"{looked.part_messages} messages, {short(one.back.tokens)}" in app.text("#record-text")
         await pilot.press("u")
         await pilot.pause()
         await pilot.press("a")

@@ -241,10 +241,24 @@ async def test_each_model_says_whether_this_session_fits(tmp_path: Path) -> None
         assert lines[1].startswith("●") and "3.00 / 15.00" in lines[1]
         assert f"fits, {percent(figures.pressure)}" in lines[1], "the gauge's own share"
         assert "over" in lines[2] and "free" in lines[2] and "[qwen3]" in lines[2]
-        assert "window unknown" in lines[3]
+        assert "not known" in lines[3]
         assert "no key" in lines[4]
         await pilot.press("down", "enter")
         assert app.result == "ollama/[qwen3]:8b"
+
+
+@pytest.mark.parametrize("size", [(40, 20), (80, 24)])
+async def test_window_and_fit_outlive_the_price_where_it_is_narrow(tmp_path: Path, size: tuple[int, int]) -> None:
+    app = models(tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await app.settle()
+        await pilot.pause()
+        lines = app.lines()
+        assert ("3.00 / 15.00" in lines[1]) == (size[0] == 80)
+        assert lines[1].startswith("● claude-sonnet-4-5 ") and "fits, 4" in lines[1] and "32k" in lines[1]
+        assert " 512 " in lines[2] and " over" in lines[2]
+        about = str(app.over.query_one("#about", Static).render())
+        assert "3.00 / 15.00" in about and "claude-sonnet-4-5" in about, "the whole of the row is told below"
 
 
 async def test_the_model_in_use_is_listed_whoever_named_it(tmp_path: Path) -> None:
@@ -283,7 +297,7 @@ async def test_both_fit(size: tuple[int, int], tmp_path: Path) -> None:
 
 def test_words_for_prices_and_room() -> None:
     assert [price_words(m) for m in MODELS] == ["1.25 / 10.00", "3.00 / 15.00", "free", ""]
-    assert fit_words(0, 0) == "window unknown"
+    assert fit_words(0, 0) == "not known"
     assert fit_words(9_000, 8_000) == "1.0k over"
     assert fit_words(4_000, 8_000) == "fits, 50 %"
     assert [m.name for m in matching(MODELS, "")][-1] == "openai/gpt-5"

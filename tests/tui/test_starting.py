@@ -17,8 +17,9 @@ from ctxchat.models.discovery import FoundModel, Offer
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.commands import BY_NAME
 from ctxchat.tui.screens.models import ModelsScreen
+from ctxchat.tui.widgets.answer import Answer
 from ctxchat.tui.widgets.blocks import NoticeBlock
-from ctxchat.tui.widgets.first_choice import FirstChoice, foremost, place_words
+from ctxchat.tui.widgets.first_choice import FirstChoice, foremost, place_lines
 from tests.tui.fakes import FakeServices, FakeSession
 from tests.tui.test_chat import idle, until
 
@@ -113,9 +114,21 @@ async def test_a_session_that_has_a_model_is_not_asked_about(tmp_path: Path) -> 
 
 
 def test_a_place_in_words() -> None:
-    words = place_words(Offer(LLAMA, 2))
+    (words,) = place_lines([Offer(LLAMA, 2)])
     assert "[b]qwen.gguf +2" in words and "16.4k loaded" in words and "$" not in words
-    assert "$2 / $10 per M" in place_words(Offer(CLAUDE))
+    assert "$2 / $10 per M" in place_lines([Offer(CLAUDE)])[0]
+
+
+async def test_the_places_stand_in_columns(tmp_path: Path) -> None:
+    small = msgspec.structs.replace(LLAMA, name="openai/qwen3-coder-30b-instruct.gguf", provider="LM Studio", window=0)
+    async with started(tmp_path, offering(tmp_path, LLAMA, small, CLAUDE)) as (app, pilot):
+        await until(pilot, lambda: app.query(FirstChoice))
+        lines = [str(a.render()) for a in app.query(Answer)][:3]
+        assert {line.index(name) for line, name in zip(lines, ("[b]qwen", "qwen3-c", "claude-x"), strict=True)} == {14}
+        assert lines[0].index("k loaded") == lines[2].index("k window") and lines[0].index("running") == lines[1].index(
+            "running"
+        )
+        assert lines[0].index("running") == lines[2].index("key in")
 
 
 def test_an_account_is_offered_however_many_servers_run_here() -> None:

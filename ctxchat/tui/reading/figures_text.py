@@ -238,7 +238,7 @@ def budget_words(figures: Figures) -> tuple[str, ...]:
 def fit_words(used: int, limit: int) -> str:
     """Whether so many tokens fit into a limit, in a few words; 0 for a limit that is not known."""
     if limit <= 0:
-        return "window unknown"
+        return "not known"
     return f"fits, {percent(used / limit)}" if used <= limit else f"{short(used - limit)} over"
 
 

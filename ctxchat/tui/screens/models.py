@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.content import Content
 from textual.fuzzy import Matcher
+from textual.widgets import Static
 
 from ctxchat.config.write import set_value
 from ctxchat.core.budget import limit_of
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.figures import Figures
-from ctxchat.tui.reading.figures_text import brief, count, fit_words
+from ctxchat.tui.reading.figures_text import SOURCES, brief, count, fit_words
 from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.listing import Listing
 from ctxchat.tui.screens.panel import Heading
@@ -29,10 +31,10 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("", 1),
-    Column("model", least=32),
-    Column("window", 7, right=True, rank=1),
+    Column("model", least=14, path=True),
+    Column("window", 6, right=True, rank=1),
     Column("", 10, rank=4),
-    Column("this session", 16, right=True, rank=2),
+    Column("would fit", 11, right=True, rank=2),
     Column("$ in / out", 14, right=True, rank=3),
     Column("note", 24, rank=5),
 )
@@ -56,6 +58,15 @@ def price_words(row: FoundModel) -> str:
     if row.input_cost is None or row.output_cost is None:
         return ""
     return "free" if row.input_cost == row.output_cost == 0 else f"{row.input_cost:.2f} / {row.output_cost:.2f}"
+
+
+def whole_words(row: FoundModel) -> str:
+    """All there is to say of a model where there is no room for columns."""
+    price = price_words(row)
+    window = f"window {short(row.window)}, {SOURCES[row.window_source]}" if row.window > 0 else "window unknown"
+    paid = price if price in ("", "free") else f"$ {price} for a million tokens in / out"
+    said = one_line(row.note) or ("" if row.reachable else "does not answer")
+    return "\n".join(filter(None, (one_line(row.name), "   ".join(filter(None, (window, paid))), said)))
 
 
 def matching(rows: Sequence[FoundModel], words: str) -> list[FoundModel]:
@@ -91,6 +102,7 @@ class ModelsScreen(Listing[str]):
         yield Heading("Models")
         yield Rows(COLUMNS, self._cells, empty="looking for models …")
         yield self.field("part of a name")
+        yield Static(id="about", markup=False)
         yield PanelKeys()
 
     def on_mount(self) -> None:
@@ -134,6 +146,10 @@ class ModelsScreen(Listing[str]):
 
     def narrowed(self) -> None:
         self._show()
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        row: FoundModel | None = event.item
+        self.query_one("#about", Static).update(Content(whole_words(row)) if row else "")
 
     # ── what is done ──
 

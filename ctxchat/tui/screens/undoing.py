@@ -107,11 +107,12 @@ class UndoScreen(Panel[Wish]):
         yield Heading()
         with VerticalScroll(classes="panel-body", can_focus=False):
             yield Static(self._sentence(), id="why", markup=False)
-            for name, figures in (("now", looked.before), ("part", looked.part), ("all", looked.after)):
-                if figures is not None:
-                    with Horizontal(classes="bar"):
-                        yield Label(name, markup=False)
-                        yield Gauge(figures)
+            bars = [("now", looked.before), ("part", looked.part), ("all", looked.after)]
+            shown = [(name, figures) for name, figures in bars if figures is not None]
+            for name, figures in shown:
+                with Horizontal(classes="bar"):
+                    yield Label(name, markup=False)
+                    yield Gauge(figures, among=[each for _, each in shown])
             yield Static(self._ways(), id="ways", markup=False)
         yield PanelKeys()
 

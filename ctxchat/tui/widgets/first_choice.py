@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from textual.binding import Binding
 from textual.content import Content
 from textual.message import Message
@@ -51,7 +52,7 @@ class FirstChoice(Asked):
 
     @property
     def offers(self) -> Sequence[asked.Offer]:
-        rows = [(str(n), str(n + 1), place_words(place), False) for n, place in enumerate(self._places)]
+        rows = [(str(n), str(n + 1), words, False) for n, words in enumerate(place_lines(self._places))]
         return (
             *rows,
             ("offline", "o", "the offline assistant: no network, quotes your files", False),
@@ -89,15 +90,28 @@ def foremost(places: Sequence[Offer]) -> tuple[Offer, ...]:
     return tuple(first)
 
 
-def place_words(place: Offer) -> str:
-    """`llama.cpp   qwen3.gguf   16k loaded   running at 127.0.0.1:8080`, what matters most first."""
+def place_lines(places: Sequence[Offer]) -> list[str]:
+    """A line a place, in columns, what matters most first: `llama.cpp  qwen3.gguf  16k loaded  running at 127.0.0.1:8080`."""
+    rows = [_cells(place) for place in places]
+    widths = [max(cell_len(row[i]) for row in rows) for i in range(4)] if rows else []
+    return [
+        "  ".join(
+            (*(cell + " " * (room - cell_len(cell)) for cell, room in zip(row, widths, strict=False) if room), row[-1])
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _cells(place: Offer) -> tuple[str, str, str, str, str]:
+    """Provider, model, window, price, note."""
     model = place.model
     name = one_line(model.name.rsplit("/", 1)[-1], 40)
-    more = f" +{place.others}" if place.others else ""
     held = "loaded" if model.window_source == "loaded" else "window"
-    window = f"{brief(model.window)} {held}" if model.window > 0 else ""
     paid = model.input_cost is not None and model.output_cost
-    price = f"${model.input_cost:g} / ${model.output_cost:g} per M" if paid else ""
-    return "   ".join(
-        part for part in (f"{model.provider:<9}", name + more, window, price, one_line(model.note, 60)) if part
+    return (
+        one_line(model.provider, 20),
+        f"{name} +{place.others}" if place.others else name,
+        f"{brief(model.window):>5} {held}" if model.window > 0 else "",
+        f"${model.input_cost:g} / ${model.output_cost:g} per M" if paid else "",
+        one_line(model.note, 60),
     )

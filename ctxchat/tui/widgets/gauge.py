@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
@@ -64,18 +64,26 @@ def signs_of(app: App[object]) -> Mapping[SectionName, str]:
     return signs
 
 
-def words_beside(figures: Figures, width: int) -> str:
+def words_beside(figures: Figures, width: int, among: Sequence[Figures] = ()) -> str:
     """What is said beside a bar when both share `width` columns: the bar keeps most of them, the percentage always shows.
 
-    As wide as it would be with a full window, so that the bar does not jump while figures grow.
+    As wide as it would be with a full window, so that the bar does not jump while figures grow; as wide as beside the bars of
+    `among`, so that those that stand under one another have one scale.
     """
-    full = msgspec.structs.replace(
-        figures, used=figures.limit, pressure=1.0, estimated=True, band=max(figures.band, 0.1)
+    alike = [_full(each) for each in (figures, *among)] + [*among, figures] * bool(among)
+    texts = gauge_words(figures)
+    widest = [max(cell_len(gauge_words(each)[level]) for each in alike) for level in range(len(texts))]
+    level = next(
+        (i for i, columns in enumerate(widest) if columns <= width * (4 if among else 3) // 10), len(texts) - 1
     )
-    texts, widest = gauge_words(figures), [cell_len(t) for t in gauge_words(full)]
-    level = next((i for i, columns in enumerate(widest) if columns <= width * 3 // 10), len(texts) - 1)
     text = texts[level].rjust(widest[level])
     return text if cell_len(text) < width else ""
+
+
+def _full(figures: Figures) -> Figures:
+    return msgspec.structs.replace(
+        figures, used=figures.limit, pressure=1.0, estimated=True, band=max(figures.band, 0.1)
+    )
 
 
 class Gauge(Widget):
@@ -99,21 +107,29 @@ class Gauge(Widget):
             self.name: SectionName = name
 
     def __init__(
-        self, figures: Figures | None = None, *, ghost: int = 0, words: bool = True, id: str | None = None
+        self,
+        figures: Figures | None = None,
+        *,
+        ghost: int = 0,
+        words: bool = True,
+        among: Sequence[Figures] = (),
+        id: str | None = None,
     ) -> None:
         super().__init__(id=id)
         self._figures = figures
+        self._among = among
         self._ghost = ghost
         self._words = words
         self._cells: tuple[Cell, ...] = ()
 
     def on_mount(self) -> None:
         if self._figures:
-            self.show(self._figures, ghost=self._ghost)
+            self.show(self._figures, ghost=self._ghost, among=self._among)
 
-    def show(self, figures: Figures, *, ghost: int = 0) -> None:
-        """Draw these figures; `ghost` is the tokens a prepared compaction would leave, 0 for none."""
-        self._figures, self._ghost = figures, ghost
+    def show(self, figures: Figures, *, ghost: int = 0, among: Sequence[Figures] = ()) -> None:
+        """Draw these figures; `ghost` is the tokens a prepared compaction would leave, 0 for none, `among` what the bars
+        above and below show."""
+        self._figures, self._ghost, self._among = figures, ghost, among
         self.set_class(known(figures) and figures.used >= figures.trigger_tokens * 0.9, "-near")
         self.set_class(known(figures) and figures.used >= figures.trigger_tokens, "-due")
         self.set_class(known(figures) and figures.used > figures.limit, "-over")
@@ -123,7 +139,7 @@ class Gauge(Widget):
     @property
     def words(self) -> str:
         """What stands beside the bar at this width."""
-        return words_beside(self._figures, self.size.width) if self._figures and self._words else ""
+        return words_beside(self._figures, self.size.width, self._among) if self._figures and self._words else ""
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width

@@ -31,13 +31,14 @@ Cell = str | tuple[str, str]
 
 class Column(msgspec.Struct, frozen=True):
     """One column. Width 0 takes what is left, `least` cells at least; the higher its `rank`, the earlier it goes where it is
-    narrow; rank 0 stays."""
+    narrow; rank 0 stays. Of a `path` the end is kept where it is too long: all behind the last slash, or the last of it."""
 
     title: str
     width: int = 0
     right: bool = False
     rank: int = 0
     least: int = 12
+    path: bool = False
 
 
 def fit(columns: Sequence[Column], width: int) -> list[tuple[int, int]]:
@@ -61,6 +62,14 @@ def fitted(text: str, width: int, right: bool = False) -> str:
     if cell_len(text) > width:
         text = set_cell_size(text, width - 1).rstrip() + "…"
     return " " * (width - cell_len(text)) + text if right else set_cell_size(text, width)
+
+
+def path_end(text: str, width: int) -> str:
+    """As much of the end of a path as fits: `anthropic/claude-haiku-4-5`, `claude-haiku-4-5`, `…haiku-4-5`."""
+    name = text if cell_len(text) <= width else text.rsplit("/", 1)[-1]
+    while cell_len(name) > max(1, width):
+        name = "…" + name.removeprefix("…")[1:]
+    return name
 
 
 class Rows(ScrollView, Generic[Item], can_focus=True):
@@ -234,7 +243,9 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
             text, name = cells[place] if place < len(cells) else ("", "")
             if segments:
                 segments.append(Segment(" ", ground))
-            segments.append(Segment(fitted(text, room, self._columns[place].right), self._style(name, ground)))
+            column = self._columns[place]
+            text = path_end(text, room) if column.path else text
+            segments.append(Segment(fitted(text, room, column.right), self._style(name, ground)))
         return Strip(segments).adjust_cell_length(width, ground)
 
     def _style(self, name: str, ground: Style) -> Style:
