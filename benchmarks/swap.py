@@ -157,9 +157,9 @@ async def swapped(folder: Path, messages: int, *, prepare: bool) -> Row:
         background = Gaps()
         if prepare:
             async with background:
-                session._compactor._ahead.prepare()
-                await session._compactor._ahead._prefetch.wait()
-            assert session.room.ghost, "a summary stands prepared"
+                session._compactor._prefetch.prepare()
+                await session._compactor._prefetch._slot.wait()
+            assert session.compaction.ghost, "a summary stands prepared"
         asked, seconds, result = writer.calls, 0.0, None
         async with Gaps() as gaps:
             start = time.perf_counter()

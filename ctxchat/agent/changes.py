@@ -1,4 +1,4 @@
-"""What a person changes by hand in one session: undo, redo, pin, drop, shrink, put back. `by_hand` and `undoing` say what
+"""What a person changes by hand in one session: undo, redo, pin, drop, shrink, put back. `manual_changes` and `undoing` say what
 each change is.
 
 Each is one journal transaction and comes back with the gauge. Knows nothing of turns or of passes.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from ctxchat.agent.by_hand import dropped, lost_facts, pinned, quoted, reinserted, restored, shrunk
 from ctxchat.agent.consent import Consent
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.floor import Floor
+from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.undoing import Undoing, found, in_part, look, redone
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Changed, Record, Sealed, Undone
 from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.manual_changes import dropped, lost_facts, pinned, quoted, reinserted, restored, shrunk
 from ctxchat.core.messages import Group
 from ctxchat.core.view import View
 
@@ -24,14 +24,14 @@ from ctxchat.core.view import View
 class Changes:
     """The verbs for changes by hand. All raise LedgerError for what cannot be done, and then nothing is written."""
 
-    def __init__(self, conversation: Conversation, floor: Floor, consent: Consent) -> None:
+    def __init__(self, conversation: Conversation, lock: SessionLock, consent: Consent) -> None:
         self._talk = conversation
-        self._floor = floor
+        self._lock = lock
         self._consent = consent
 
     async def undoing(self, change_id: str = "") -> Undoing:
         """What taking back a change would do, the last one without an id: how full the window would be, and which part fits."""
-        if not self._floor.busy:
+        if not self._lock.busy:
             await self._talk.refresh()  # the window of a session just opened has not been asked for yet
         return await asyncio.to_thread(look, self._talk.ledger, change_id, self._measured)
 
@@ -87,13 +87,13 @@ class Changes:
         return await self._write(Changed(change))
 
     async def _put_back(self, make: Callable[[Ledger, str, str], tuple[Group, Change]], of: str) -> Figures:
-        async with self._floor.alone():
+        async with self._lock.alone():
             await self._talk.settle()
             note, change = make(self._talk.ledger, of, self._talk.clock.now())
             await self._talk.write(Sealed((note,)), Changed(change))
             return await self._talk.refresh()
 
     async def _write(self, *records: Record) -> Figures:
-        async with self._floor.alone():
+        async with self._lock.alone():
             await self._talk.write(*records)
             return await self._talk.refresh()

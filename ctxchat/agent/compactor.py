@@ -9,15 +9,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from ctxchat.agent.ahead import Ahead
 from ctxchat.agent.consent import Agreed, Consent
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.orders import Orders
 from ctxchat.agent.passes import Order, Pass, writing
 from ctxchat.agent.planner import Planner, Prices, Registry
-from ctxchat.agent.prefetch import Prepared
+from ctxchat.agent.prefetch import Prefetch
+from ctxchat.agent.prepared import Prepared
 from ctxchat.agent.preview import Preview
 from ctxchat.agent.rescue import Rescue
+from ctxchat.agent.scheduler import Scheduler
 from ctxchat.core.events import CompactionFinished, Event, Notice, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Spent
@@ -44,9 +44,9 @@ class Compactor:
         self._talk = conversation
         self._summariser = summariser
         self._planner = Planner(conversation, registry, summariser, prices)
-        self._ahead = Ahead(conversation, self._planner, summariser)
+        self._prefetch = Prefetch(conversation, self._planner, summariser)
         self.consent = Consent(conversation)
-        self.orders = Orders(conversation, self._planner, self.consent, by_hooks=by_hooks)
+        self.scheduler = Scheduler(conversation, self._planner, self.consent, by_hooks=by_hooks)
 
     # ── before a request ──
 
@@ -60,21 +60,21 @@ class Compactor:
         async with aclosing(self._as_agreed(agreed) if agreed else self._due(figures, rounds)) as events:
             async for event in events:
                 yield event
-        if self.orders.too_long():
-            async with aclosing(self.rescue().fit(self.orders.reason("context_overflow"))) as events:
+        if self.scheduler.too_long():
+            async with aclosing(self.rescue().fit(self.scheduler.reason("context_overflow"))) as events:
                 async for event in events:
                     yield event
-        self.orders.room_made()
+        self.scheduler.room_made()
 
     async def _due(self, figures: Figures, rounds: int) -> Events:
-        standing = self.orders.standing(figures, rounds)
+        standing = self.scheduler.standing(figures, rounds)
         if standing == "overhead":
             for notice in self.consent.about_overhead(figures):
                 yield notice
             return
         try:
-            order = await self.orders.order(figures, rounds) if standing == "compact" else None
-            asked = None if order or standing == "no" else await self.orders.suggestion(figures)
+            order = await self.scheduler.order(figures, rounds) if standing == "compact" else None
+            asked = None if order or standing == "no" else await self.scheduler.suggestion(figures)
         except Exception as problem:  # a strategy may come from a third party, or have left with its package
             for notice in self.consent.about_plan(problem):
                 yield notice
@@ -85,8 +85,8 @@ class Compactor:
                     yield event
         elif standing != "no":
             if not rounds:  # between rounds a recap by code goes in, which would make what is prepared worthless
-                self._ahead.prepare()
-            for event in (asked,) if asked else self.orders.about_trigger(figures):
+                self._prefetch.prepare()
+            for event in (asked,) if asked else self.scheduler.about_trigger(figures):
                 yield event
 
     async def _automatic(self, order: Order, *, inside: bool = False) -> Events:
@@ -113,7 +113,7 @@ class Compactor:
             async with aclosing(self._as_agreed(outstanding)) as events:
                 async for event in events:
                     yield event
-        self._ahead.prepare()
+        self._prefetch.prepare()
 
     async def _as_agreed(self, agreed: Agreed) -> Events:
         preview = await self.preview(agreed.instructions, look=False)
@@ -125,11 +125,11 @@ class Compactor:
 
     def switched(self) -> None:
         """The conversation goes on with another model from here. What does not fit goes before the next request."""
-        self.orders.switched()
+        self.scheduler.switched()
 
     def write_with(self, summariser: Summariser) -> None:
         """Summaries are this one's from now on."""
-        self._summariser = self._ahead.summariser = summariser
+        self._summariser = self._prefetch.summariser = summariser
         self._planner.summariser = summariser
 
     # ── ahead of time ──
@@ -137,7 +137,7 @@ class Compactor:
     @property
     def prepared(self) -> Prepared | None:
         """The summary that stands ready."""
-        return self._ahead.prepared
+        return self._prefetch.prepared
 
     # ── by hand ──
 
@@ -225,12 +225,12 @@ class Compactor:
 
     async def close(self) -> None:
         """End what is being prepared."""
-        await self._ahead.close()
+        await self._prefetch.close()
 
     async def _perform(self, order: Order) -> Events:
-        doing = Pass(self._talk, order, self._planner.options(), self._summariser, self._ahead.fitted)
+        doing = Pass(self._talk, order, self._planner.options(), self._summariser, self._prefetch.fitted)
         async with aclosing(doing.run()) as events:
             async for event in events:
                 yield event
                 if isinstance(event, CompactionFinished) and event.outcome == "compacted":
-                    self._ahead.clear()
+                    self._prefetch.clear()

@@ -14,9 +14,9 @@ from typing import cast
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.prefetch import Prepared
+from ctxchat.agent.prepared import Prepared
+from ctxchat.agent.shield import to_the_end
 from ctxchat.agent.trial import Trial, gains, look_ahead, tried
-from ctxchat.agent.waiting import to_the_end
 from ctxchat.core.applying import groups_to_summarise
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionFinished, CompactionStarted, Event, Notice, SummaryDelta, Usage

@@ -1,83 +1,114 @@
-"""A summary made ahead, beside the conversation: so that the swap, when it is due, takes no model call.
+"""Summaries made ahead of need, and fitted into a pass when it comes. The background work never blocks or fails a turn.
 
-Holds at most one, and the task that makes it. Trusts nothing: what it covers must still be as it was.
+Holds the one prepared summary through `prefetch`; decides nothing about when a pass runs.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 
 import msgspec
 
-from ctxchat.core.ledger import Ledger
-
-TRIES = 2
-"""Failures in a row after which none is made ahead until a pass has succeeded: the swap makes its own."""
-
-
-class Prepared(msgspec.Struct, frozen=True):
-    """A summary that stands ready. `covers` are the groups it was made of, the earlier summary's included; `changes` the
-    changes that were in force; `after_used` where the gauge would stand; `cost_usd` what it cost to make, booked already."""
-
-    covers: tuple[str, ...]
-    changes: tuple[str, ...]
-    text: str
-    after_used: int
-    cost_usd: float = 0.0
-
-    def fits(self, ledger: Ledger) -> bool:
-        """True while nothing it was made of has changed since."""
-        if tuple(c.id for c in ledger.changes) != self.changes:
-            return False
-        return ledger.current not in self.covers and ledger.pinned.isdisjoint(self.covers)
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.passes import Order, writing
+from ctxchat.agent.planner import Planner
+from ctxchat.agent.prepared import Prepared, PreparedSlot
+from ctxchat.agent.trial import look_ahead
+from ctxchat.core.events import Usage
+from ctxchat.core.journal import Spent
+from ctxchat.core.ports import Summariser
+from ctxchat.core.strategies.base import Step
+from ctxchat.core.triggers import due
 
 
 class Prefetch:
-    """The one prepared summary of a conversation."""
+    """Prepares the summary of what will go next."""
 
-    def __init__(self) -> None:
-        self._task: asyncio.Task[None] | None = None
-        self._made: Prepared | None = None
-        self._failures = 0
-        self._closed = False
+    def __init__(self, conversation: Conversation, planner: Planner, summariser: Summariser | None) -> None:
+        self._talk = conversation
+        self._planner = planner
+        self._slot = PreparedSlot()
+        self.summariser = summariser
 
     @property
-    def busy(self) -> bool:
-        """One is being made."""
-        return self._task is not None and not self._task.done()
+    def prepared(self) -> Prepared | None:
+        """The summary that stands ready."""
+        return self._slot.ready(self._talk.ledger)
 
-    def ready(self, ledger: Ledger) -> Prepared | None:
-        """The one that stands ready and still fits."""
-        return self._made if self._made and self._made.fits(ledger) else None
+    def prepare(self) -> None:
+        """Begin to make the next summary, once the soft mark is passed. If that fails the swap makes its own."""
+        options = self._talk.options
+        if not options.prepare or options.consent == "off" or self.summariser is None:
+            return
+        if due(self._talk.figures, options.soft_mark) in {"prepare", "compact"} and self.prepared is None:
+            self._slot.start(self._made)
 
-    def start(self, make: Callable[[], Awaitable[Prepared | None]]) -> None:
-        """Make one in the background, in place of the one there is. None may come of it: then there is nothing to make."""
-        if not self.busy and not self._closed and self._failures < TRIES:
-            self._task = asyncio.create_task(self._make(make))
-
-    async def _make(self, make: Callable[[], Awaitable[Prepared | None]]) -> None:
-        """Nobody asked for it yet, so nobody is told when it fails, whatever the fault."""
+    async def _made(self) -> Prepared | None:
+        talk, summariser = self._talk, self.summariser
+        changes = tuple(c.id for c in talk.ledger.changes)
+        plan = await self._planner.usual()
+        step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
+        if plan is None or step is None or summariser is None:
+            return None
+        after = self._planner.after_used(plan)
+        await look_ahead(self._planner.options().memory, talk.ledger, step.fold)
+        text: list[str] = []
+        cost = 0.0
         try:
-            made = await make()
-            if made is not None:  # nothing to make says nothing about whether making works
-                self._made, self._failures = made, 0
-        except Exception:
-            self._failures += 1
+            async with aclosing(writing(talk, step, summariser)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Usage):
+                        cost += piece.cost_usd
+                    elif isinstance(piece, str):
+                        text.append(piece)
+        finally:
+            if cost:  # paid for, whatever becomes of it
+                talk.note(Spent(summariser.model, cost))
+        whole = "".join(text).strip()
+        return Prepared(step.fold, changes, whole, after, cost) if whole else None
 
-    async def wait(self) -> None:
-        """Until the one being made is ready, or failed. A cancel ends the waiting and not the making."""
-        if self._task is not None:
-            await asyncio.wait({self._task})
+    async def fitted(self, order: Order) -> Order:
+        """The order with the prepared summary, where one stands ready or is nearly made: as it is where it frees enough, else
+        to be topped up with the rest."""
+        step = next((s for s in order.plan.steps if s.needs_summary), None)
+        if step is None or order.summary is not None or order.instructions.strip():
+            return order
+        if self._slot.busy:
+            await self._slot.wait()
+        prepared = self.prepared
+        if prepared is None or not set(prepared.covers) <= set(step.fold):
+            return order
+        if order.reason != "manual":  # a person has seen what goes: no more, and no less
+            order = self._narrowed(order, step, prepared)
+        return msgspec.structs.replace(order, prepared=prepared)
+
+    def _narrowed(self, order: Order, step: Step, prepared: Prepared) -> Order:
+        """The order for what is prepared and no more, where that comes at least halfway from the trigger to the target.
+
+        What it leaves out stays as it is: other steps counted on its being folded, and would not keep its texts.
+        """
+        left_out = set(step.fold).difference(prepared.covers)
+        more = sum(item.tokens for item in self._talk.view.items if item.group in left_out)
+        less = max(
+            0, step.summary_tokens - self._talk.meter.text(prepared.text)
+        )  # set aside for a summary, and not needed
+        budget = self._planner.raw_budget()
+        if not left_out or order.plan.after + more - less > (budget.target + budget.trigger) // 2:
+            return order
+        small = msgspec.structs.replace(step, fold=prepared.covers, tokens_freed=max(0, step.tokens_freed - more))
+        steps = [small if s is step else _without(s, left_out) for s in order.plan.steps]
+        plan = msgspec.structs.replace(order.plan, steps=tuple(s for s in steps if s.edits or s.fold))
+        return msgspec.structs.replace(order, plan=plan)
 
     def clear(self) -> None:
-        """A pass was made, with it or without."""
-        self._made = None
-        self._failures = 0
+        """A pass was made, with what was prepared or without."""
+        self._slot.clear()
 
     async def close(self) -> None:
-        """End the one being made; no other is begun."""
-        self._closed = True
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        """End what is being made."""
+        await self._slot.close()
+
+
+def _without(step: Step, groups: set[str]) -> Step:
+    edits = tuple(edit for edit in step.edits if groups.isdisjoint(edit.covers))
+    return msgspec.structs.replace(step, edits=edits)

@@ -1,6 +1,6 @@
 """A session as the outside sees it: values to read and verbs to act. Terminal, headless mode and tests all use this one door.
 
-Composes the parts; what they do is theirs: `room` is for passes, `changes` for what is changed by hand, `setup` for model, agent
+Composes the parts; what they do is theirs: `compaction` is for passes, `changes` for what is changed by hand, `setup` for model, agent
 and settings. One at a time.
 """
 
@@ -10,16 +10,16 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 
 from ctxchat.agent.arrangement import Arrange, Arrangement
-from ctxchat.agent.attached import Attachments
+from ctxchat.agent.attachments import Attachments
 from ctxchat.agent.changes import Changes
+from ctxchat.agent.compaction import Compaction
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.floor import Floor
+from ctxchat.agent.fallback import Fallback
 from ctxchat.agent.gate import Answer
 from ctxchat.agent.hooks import Hooks
-from ctxchat.agent.room import Room
+from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.setup import Setup
-from ctxchat.agent.standby import Standby
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.agent.turn import Turn
 from ctxchat.core.access import Mode, Verdict
@@ -51,14 +51,14 @@ class Session:
         self._gate = toolbox.gate
         self._compactor = compactor
         self._hooks = hooks
-        self._floor = Floor(conversation, hooks, read_only)
+        self._lock = SessionLock(conversation, hooks, read_only)
         self.read_only = read_only
         self.notices = tuple(notices)
         self.attachments = Attachments(conversation)
-        self.setup = Setup(conversation, self._floor, toolbox, compactor, hooks, arranged, arrange)
-        self._standby = Standby(conversation, self.setup)
-        self.room = Room(compactor, self._floor)
-        self.changes = Changes(conversation, self._floor, compactor.consent)
+        self.setup = Setup(conversation, self._lock, toolbox, compactor, hooks, arranged, arrange)
+        self._fallback = Fallback(conversation, self.setup)
+        self.compaction = Compaction(compactor, self._lock)
+        self.changes = Changes(conversation, self._lock, compactor.consent)
 
     # ── values ──
 
@@ -85,7 +85,7 @@ class Session:
     @property
     def busy(self) -> bool:
         """A turn or a pass is under way."""
-        return self._floor.busy
+        return self._lock.busy
 
     @property
     def mode(self) -> Mode:
@@ -104,15 +104,15 @@ class Session:
 
     def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
         """One turn. Closing the generator interrupts it; what exists is kept. Raises SessionBusy for a read-only session."""
-        return self._floor.stamped(self.setup.first(self._turn().run(text, attachments)))
+        return self._lock.stamped(self.setup.first(self._turn().run(text, attachments)))
 
     def resume(self) -> AsyncGenerator[Stamped, None]:
         """The last turn goes on where it broke off: as `send`, without a message. Raises CtxchatError where nothing is open."""
-        return self._floor.stamped(self.setup.first(self._turn().resume()))
+        return self._lock.stamped(self.setup.first(self._turn().resume()))
 
     def _turn(self) -> Turn:
         between = self._hooks.between if self._hooks else None
-        return Turn(self._talk, self._toolbox, self._compactor, self._standby, between=between)
+        return Turn(self._talk, self._toolbox, self._compactor, self._fallback, between=between)
 
     def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
         """What the person said to an ApprovalRequested."""
@@ -128,19 +128,19 @@ class Session:
 
     async def rename(self, title: str) -> None:
         """Give the session another title."""
-        async with self._floor.alone():
+        async with self._lock.alone():
             await self._talk.write(Named(title))
 
     async def switch_model(self, name: str) -> Figures:
         """Go on with another model. What does not fit its window goes before the next request, or with `make_room`. Raises
         UsageError for one that cannot be had."""
-        self._standby.trust(name)
+        self._fallback.trust(name)
         return await self.setup.switch_model(name)
 
     async def close(self) -> tuple[Notice, ...]:
         """End what is being prepared, and give the session free for others. What hooks had to say at the end. A second time
         does nothing. Raises CtxchatError while a turn or a pass is under way: it would go on to write without the lock."""
-        async with self._floor.closing() as first:
+        async with self._lock.closing() as first:
             return await self._end() if first else ()
 
     async def _end(self) -> tuple[Notice, ...]:

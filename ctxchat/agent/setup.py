@@ -12,8 +12,8 @@ from contextlib import aclosing
 from ctxchat.agent.arrangement import Arrange, Arrangement, next_model
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.floor import Floor
 from ctxchat.agent.hooks import Hooks
+from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import UsageError
 from ctxchat.core.events import Event
@@ -30,7 +30,7 @@ class Setup:
     def __init__(
         self,
         conversation: Conversation,
-        floor: Floor,
+        lock: SessionLock,
         toolbox: Toolbox,
         compactor: Compactor,
         hooks: Hooks | None,
@@ -38,7 +38,7 @@ class Setup:
         arrange: Arrange | None = None,
     ) -> None:
         self._talk = conversation
-        self._floor = floor
+        self._lock = lock
         self._toolbox = toolbox
         self._compactor = compactor
         self._hooks = hooks
@@ -61,7 +61,7 @@ class Setup:
         UsageError for one that cannot be had."""
         model = self._arranged.open_model(name)
         after = await self._look(self.agent, model.name)
-        async with self._floor.alone():
+        async with self._lock.alone():
             await self._talk.write(ModelChosen(model.name))
             await self._talk.learned.remember()
             self.use(model)
@@ -77,7 +77,7 @@ class Setup:
         if (wanted := next_model(before, after, current)) != current:
             model = after.open_model(wanted)
             after = await self._look(name, model.name)
-        async with self._floor.alone():
+        async with self._lock.alone():
             await self._talk.write(AgentChosen(name), *([ModelChosen(model.name)] if model else []))
             await self._take(after)
             if model:
@@ -98,13 +98,13 @@ class Setup:
     async def adapt(self) -> Figures:
         """Go on by the settings as they are now."""
         after = await self._again()
-        if self._floor.busy:
+        if self._lock.busy:
             self._late = True
             self._talk.options = after.options if after else self._talk.options
             return self._talk.remeasured()
-        if self._floor.read_only:
+        if self._lock.read_only:
             return await self._taken(after)
-        async with self._floor.alone():
+        async with self._lock.alone():
             return await self._taken(after)
 
     async def first(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
@@ -145,7 +145,7 @@ class Setup:
         gate.rules = after.rules
         if self._hooks is not None:
             self._hooks.use(after.hooks)
-            self._compactor.orders.by_hooks = replaces_automatic(after.hooks)
+            self._compactor.scheduler.by_hooks = replaces_automatic(after.hooks)
         if after.serving != before.serving:
             talk.use(after.open_model(talk.model.name))
             self._write_for(talk.model)

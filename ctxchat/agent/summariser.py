@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from ctxchat.agent.calls import Draft, ask
+from ctxchat.agent.model_calls import Draft, ask
 from ctxchat.agent.prompts import prompt
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Notice, Retry, Usage

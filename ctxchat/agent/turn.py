@@ -1,7 +1,7 @@
 """One turn: the user's message, then rounds of model call and tools until the model has nothing left to call.
 
-Whatever ends it, what was said is sealed into the record first, so the next request is valid. `asking` makes the model calls,
-`working` runs the tools, `unsealed` is what is open between them. Knows no provider, no tool and no screen.
+Whatever ends it, what was said is sealed into the record first, so the next request is valid. `replies` makes the model calls,
+`tool_calls` runs the tools, `unsealed` is what is open between them. Knows no provider, no tool and no screen.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
-from ctxchat.agent.asking import Asking, Between
-from ctxchat.agent.attached import weights
+from ctxchat.agent.attachments import weights
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.fallback import Fallback
 from ctxchat.agent.repeats import Stuck
-from ctxchat.agent.standby import Standby
+from ctxchat.agent.replies import Between, Replies
+from ctxchat.agent.shield import to_the_end
+from ctxchat.agent.tool_calls import ToolCalls
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.agent.unsealed import CANCELLED, ENOUGH, FAILED, Unsealed
-from ctxchat.agent.waiting import to_the_end
-from ctxchat.agent.working import Working
 from ctxchat.core.attachments import attached
 from ctxchat.core.errors import CtxchatError, ModelError, StorageError
 from ctxchat.core.events import Event, Failed, Notice, TurnFinished, TurnStarted, TurnStatus
@@ -39,16 +39,16 @@ class Turn:
         conversation: Conversation,
         toolbox: Toolbox,
         compactor: Compactor,
-        standby: Standby,
+        fallback: Fallback,
         *,
         between: Between | None = None,
     ) -> None:
         self._talk = conversation
         self._compactor = compactor
-        self._standby = standby
+        self._fallback = fallback
         self._between = between
         self._open = Unsealed(conversation, toolbox.begun)
-        self._work = Working(conversation, toolbox, self._open)
+        self._calls = ToolCalls(conversation, toolbox, self._open)
         self._rounds = 0
 
     async def run(self, text: str, attachments: Sequence[Part] = ()) -> Steps:
@@ -104,7 +104,7 @@ class Turn:
                 yield Notice("warning", f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»).")
         except (asyncio.CancelledError, GeneratorExit):
             await to_the_end(self._open.seal(CANCELLED))
-            self._standby.step_back()
+            self._fallback.step_back()
             raise
         except (
             Exception
@@ -121,15 +121,15 @@ class Turn:
 
     async def _until_done(self, before: str) -> Steps:
         """Rounds until a reply calls nothing, or there were enough of them (then the last reply is still open)."""
-        asking = Asking(self._talk, self._compactor, self._open, self._standby, self._between, before)
+        replies = Replies(self._talk, self._compactor, self._open, self._fallback, self._between, before)
         while True:
-            async with aclosing(asking.reply(self._rounds)) as events:
+            async with aclosing(replies.next(self._rounds)) as events:
                 async for event in events:
                     yield event
             self._rounds += 1
             if self._open.reply is None or self._rounds >= self._talk.options.max_rounds:
                 return
-            async with aclosing(self._work.round(self._open.reply)) as events:
+            async with aclosing(self._calls.run(self._open.reply)) as events:
                 async for event in events:
                     yield event
 
@@ -139,7 +139,7 @@ class Turn:
         async with aclosing(self._compactor.after_turn(agreed=agreed)) as events:
             async for event in events:
                 yield event
-        if self._standby.step_back():
+        if self._fallback.step_back():
             yield await self._talk.again()
         with suppress(StorageError):  # what is still owed is asked for again at the next turn
             await self._talk.settle()

@@ -10,8 +10,8 @@ from contextlib import suppress
 
 import msgspec
 
-from ctxchat.agent.calls import Draft
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.model_calls import Draft
 from ctxchat.core.clip import clip
 from ctxchat.core.grouping import close_round, single
 from ctxchat.core.journal import Sealed

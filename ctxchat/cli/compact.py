@@ -64,7 +64,7 @@ def command(
 async def _compact(
     session: Session, strategy: str, keep_recent: int | None, target: float | None, instructions: str, dry_run: bool
 ) -> CompactionFinished:
-    preview = await session.room.preview(instructions, keep_recent, strategy=strategy, target=target)
+    preview = await session.compaction.preview(instructions, keep_recent, strategy=strategy, target=target)
     used, messages = preview.before.used, len(session.view.items)
     plan = preview.plan
     planned = CompactionFinished(
@@ -84,7 +84,7 @@ async def _compact(
     )
     if plan is None or dry_run:
         return planned
-    async with aclosing(session.room.free_up(preview, reason="offline")) as events:
+    async with aclosing(session.compaction.free_up(preview, reason="offline")) as events:
         async for stamped in events:
             if isinstance(stamped.event, CompactionFinished):
                 planned = stamped.event

@@ -25,7 +25,7 @@ async def offer_room(chat: ChatScreen, session: ChatSession) -> None:
     if not figures.over or session.busy or session.read_only:
         return
     try:
-        preview = await session.room.preview()
+        preview = await session.compaction.preview()
     except CtxchatError as problem:
         chat.announce(str(problem))
         return

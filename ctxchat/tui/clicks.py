@@ -8,7 +8,7 @@ from textual.app import App
 
 from ctxchat.tui import commands
 from ctxchat.tui.actions import Action, answering
-from ctxchat.tui.actions.room import reinsert
+from ctxchat.tui.actions.compaction import reinsert
 from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.widgets.banner import BranchOffer

@@ -24,11 +24,11 @@ class GhostWatch:
         """A turn is over; look from now on, where one may be in the making."""
         self.stop()
         figures = session.figures
-        if self.soft_mark and not session.room.ghost and figures.used >= self.soft_mark * figures.limit > 0:
+        if self.soft_mark and not session.compaction.ghost and figures.used >= self.soft_mark * figures.limit > 0:
             self._timer = self._widget.set_interval(GLANCE, lambda: self._glance(session), repeat=MOST)
 
     def _glance(self, session: ChatSession) -> None:
-        if session.room.ghost:
+        if session.compaction.ghost:
             self.stop()
             self._show()
 

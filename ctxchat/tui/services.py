@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from ctxchat.tools.mcp.server import ServerRow
 
 
-class Room(Protocol):
+class Compaction(Protocol):
     """Making room in a conversation."""
 
     @property
@@ -159,7 +159,7 @@ class ChatSession(Protocol):
     @property
     def id(self) -> str: ...
     @property
-    def room(self) -> Room: ...
+    def compaction(self) -> Compaction: ...
     @property
     def changes(self) -> Changes: ...
     @property

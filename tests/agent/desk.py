@@ -221,8 +221,8 @@ class Desk:
 
     async def free_up(self, steps: Sequence[str] | None = None, **options: object) -> list[Event]:
         """A pass by hand, as previewed; its events."""
-        preview = await self.session.room.preview()
-        async with aclosing(self.session.room.free_up(preview, steps, **options)) as stream:  # type: ignore[arg-type]
+        preview = await self.session.compaction.preview()
+        async with aclosing(self.session.compaction.free_up(preview, steps, **options)) as stream:  # type: ignore[arg-type]
             return [stamped.event async for stamped in stream]
 
     async def say(self, text: str, answers: Sequence[str] = ()) -> list[Event]:

@@ -100,7 +100,7 @@ async def work(folder: Path, at: int, after: bool, *, begin: bool) -> int:
             for number in range(TURNS):
                 await consume(session.send(f"question {number} {LONG}"))
         else:
-            await consume(session.room.free_up(await session.room.preview()))
+            await consume(session.compaction.free_up(await session.compaction.preview()))
             await consume(session.send(QUESTION))
         await session.close()
         return journal.calls

@@ -112,9 +112,9 @@ async def test_cancelling_a_pass_leaves_everything_as_it_was():
     desk = desk_of(6)
     await talk(desk, 3)
     before, view = desk.state.ledger, desk.session.view
-    preview = await desk.session.room.preview()
+    preview = await desk.session.compaction.preview()
     assert preview.plan is not None
-    async with aclosing(desk.session.room.free_up(preview)) as events:
+    async with aclosing(desk.session.compaction.free_up(preview)) as events:
         async for stamped in events:
             if isinstance(stamped.event, CompactionStarted):
                 break
@@ -128,7 +128,7 @@ async def test_preview_changes_nothing_and_a_pass_does_what_it_said():
     desk = desk_of(6)
     await talk(desk, 3)
     before = desk.state
-    preview = await desk.session.room.preview()
+    preview = await desk.session.compaction.preview()
     assert desk.state == before and preview.after_used < preview.before.used
     result = of(await desk.free_up(), CompactionFinished)[0]
     assert result.outcome == "compacted"
@@ -150,10 +150,10 @@ async def test_undo_after_later_turns_gives_back_every_word():
 async def test_nothing_to_free_is_said_calmly_and_calls_nobody():
     writer = Writer()
     desk = desk_of(2, writer=writer)
-    preview = await desk.session.room.preview()
+    preview = await desk.session.compaction.preview()
     assert preview.plan is None and "Nothing to free" in preview.reason
     assert "F4" not in preview.reason  # read on the command line too
-    async with aclosing(desk.session.room.free_up(preview)) as events:
+    async with aclosing(desk.session.compaction.free_up(preview)) as events:
         told = [e.event async for e in events]
     assert [type(e) for e in told] == [Notice] and writer.asked == []
 
@@ -209,8 +209,8 @@ async def test_a_prepared_summary_is_swapped_in_without_a_call():
             if isinstance(event, CompactionFinished):
                 assert event.outcome == "compacted"
                 asked_at_swap.append(len(writer.asked))
-        if desk.session.room.ghost:
-            assert desk.session.room.ghost < desk.session.figures.used
+        if desk.session.compaction.ghost:
+            assert desk.session.compaction.ghost < desk.session.figures.used
     assert asked_at_swap
     assert len(writer.asked) <= len(asked_at_swap) + 1
 

@@ -56,7 +56,7 @@ async def worked(turns: int, writer: Summariser | None = None, **options: object
 @pytest.mark.parametrize("turns", [8, 14])
 async def test_a_preview_tells_what_will_come_of_it(strategy: str, turns: int) -> None:
     desk = await worked(turns, strategy=strategy, keep_recent=4)
-    preview = await desk.session.room.preview()
+    preview = await desk.session.compaction.preview()
     [result] = of(await desk.free_up(), CompactionFinished)
     assert result.outcome == "compacted"
     used = preview.before.used
@@ -69,7 +69,7 @@ async def test_a_preview_tells_what_will_come_of_it(strategy: str, turns: int) -
 async def test_a_model_is_not_asked_for_a_look() -> None:
     writer = Terse()
     desk = await worked(14, writer, strategy="summarize", keep_recent=4)
-    preview = await desk.session.room.preview()
+    preview = await desk.session.compaction.preview()
     assert writer.asked == [] and preview.model == writer.model
     [result] = of(await desk.free_up(), CompactionFinished)
     assert 0 <= preview.after_used - result.after.used <= BAND * preview.before.used
@@ -102,7 +102,7 @@ async def test_facts_of_what_was_dropped_are_told_as_lost() -> None:
 
 async def test_a_preview_of_what_changed_meanwhile_is_not_run() -> None:
     desk = await worked(8, strategy="truncate", keep_recent=2)
-    preview = await desk.session.room.preview()
+    preview = await desk.session.compaction.preview()
     await desk.session.changes.pin(desk.state.ledger.groups[0].id)
     assert preview.changes == () != tuple(c.id for c in desk.state.ledger.changes)
 

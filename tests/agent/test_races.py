@@ -178,9 +178,9 @@ async def test_a_pass_cancelled_at_any_write_is_made_or_not_made(done: bool):
         for number in range(3):
             await one.say(f"question {number} {LONG}")
         before, used = one.state.ledger, one.session.figures.used
-        preview = await one.session.room.preview()
+        preview = await one.session.compaction.preview()
         events: list[object] = []
-        task = asyncio.create_task(listen(one.session.room.free_up(preview), events))
+        task = asyncio.create_task(listen(one.session.compaction.free_up(preview), events))
         cancelling(one, task, at, done, times=2)
         with suppress(asyncio.CancelledError):
             await task
@@ -199,9 +199,9 @@ async def test_a_pass_cancelled_at_any_event_is_not_made():
     for number in range(3):
         await one.say(f"question {number} {LONG}")
     before, used = one.state.ledger, one.session.figures.used
-    preview = await one.session.room.preview()
+    preview = await one.session.compaction.preview()
     for stop in range(1, 6):
-        async with aclosing(one.session.room.free_up(preview)) as stream:
+        async with aclosing(one.session.compaction.free_up(preview)) as stream:
             for _ in range(stop):
                 await anext(stream)
         assert one.state.ledger == before and one.session.figures.used == used
@@ -267,7 +267,7 @@ async def test_what_is_asked_while_a_turn_is_under_way_leaves_its_view_alone():
             if isinstance(stamped.event, TextDelta):
                 view = one.session.view
                 assert await one.session.measure() == one.session.figures
-                await one.session.room.preview()
+                await one.session.compaction.preview()
                 assert one.session.view is view
                 for verb in (one.session.changes.restore("g1"), one.session.changes.undo(), one.session.rename("x")):
                     with pytest.raises(CtxchatError):

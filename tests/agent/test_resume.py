@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxchat.agent.continuation import LEAST, Continuation
 from ctxchat.agent.options import Options
-from ctxchat.agent.seam import LEAST, Seam
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import Event, Failed, TextDelta, TurnFinished, TurnStarted
 from ctxchat.core.view import problems
@@ -82,12 +82,12 @@ async def test_a_whole_reply_has_nothing_to_continue_and_nothing_happens():
     assert len(desk.state.ledger.groups) == 2 and not desk.session.busy
 
 
-# ── the seam ──
+# ── the continuation ──
 
 
 def through(before: str, pieces: list[str]) -> str:
-    seam = Seam(before)
-    return "".join(seam.take(piece) for piece in pieces) + seam.end()
+    continuation = Continuation(before)
+    return "".join(continuation.take(piece) for piece in pieces) + continuation.end()
 
 
 @given(st.text("ab \n", max_size=80), st.lists(st.text("ab \n", max_size=12), max_size=20))

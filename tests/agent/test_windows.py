@@ -281,4 +281,4 @@ async def test_with_room_left_recent_messages_stay_as_the_settings_say():
     desk = Desk(ScriptedModel((says(LONG) for _ in range(20)), window=Window(50_000, "configured")), options=Options())
     for number in range(3):
         await desk.say(f"question {number} {LONG}")
-    assert (await desk.session.room.preview()).plan is None
+    assert (await desk.session.compaction.preview()).plan is None

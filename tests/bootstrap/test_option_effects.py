@@ -45,7 +45,7 @@ def option(name: str) -> Look:
 
 
 async def planned(session: Session) -> Plan | None:
-    return (await session.room.preview()).plan
+    return (await session.compaction.preview()).plan
 
 
 def plan(look: Callable[[Plan], Any]) -> Callable[[Session], Any]:

@@ -8,7 +8,7 @@ from ctxchat.core.figures import Figures
 
 
 class OfOnePiece:
-    """The session is its own setup, room and changes. `adapted` counts how often it was told to go by edited settings."""
+    """The session is its own setup, compaction and changes. `adapted` counts how often it was told to go by edited settings."""
 
     agent = ""
     adapted = 0
@@ -19,7 +19,7 @@ class OfOnePiece:
         return self
 
     @property
-    def room(self) -> Self:
+    def compaction(self) -> Self:
         return self
 
     @property

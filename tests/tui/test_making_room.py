@@ -202,9 +202,9 @@ async def test_a_prepared_compaction_is_a_ghost_on_the_bar_as_soon_as_it_stands(
             assert desk.state.ledger.turn < 20
             await say(app, pilot, f"question? {LONG}")
             await pilot.pause()
-        assert desk.session.room.ghost == 0 and not desk.state.ledger.compactions
+        assert desk.session.compaction.ghost == 0 and not desk.state.ledger.compactions
         writer.go.set()
-        await until(pilot, lambda: desk.session.room.ghost)
+        await until(pilot, lambda: desk.session.compaction.ghost)
         await until(pilot, lambda: "u" in words(app).split("\n")[-2])  # small letters: what it would free
 
 

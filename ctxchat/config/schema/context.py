@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ctxchat.config.schema.making_room import Emergency, Prepare, Reactive, SummaryModel, ToolResults
+from ctxchat.config.schema.compaction import Emergency, Prepare, Reactive, SummaryModel, ToolResults
 from ctxchat.config.schema.option import OWN_NAMES, Table, opt
 from ctxchat.core.compilers import ConversationSection
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from ctxchat.tui.actions import answering, looking, program, room, sessions
+from ctxchat.tui.actions import answering, compaction, looking, program, sessions
 from ctxchat.tui.host import Host
 
 Action = Callable[[Host, str], Awaitable[None]]
@@ -15,11 +15,11 @@ Action = Callable[[Host, str], Awaitable[None]]
 
 
 ACTIONS: Mapping[str, Action] = {
-    "free": room.free_up,
-    "compact": room.compact,
-    "undo": room.undo,
-    "redo": room.redo,
-    "reinsert": room.reinsert,
+    "free": compaction.free_up,
+    "compact": compaction.compact,
+    "undo": compaction.undo,
+    "redo": compaction.redo,
+    "reinsert": compaction.reinsert,
     "context": looking.context,
     "archive": looking.archive,
     "xray": looking.xray,

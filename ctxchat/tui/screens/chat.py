@@ -157,7 +157,7 @@ class ChatScreen(Screen[None]):
         session, draft, parts = self._session, self.composer.draft, self.composer.parts
         if session and (draft or parts):
             figures = session.with_draft(draft, parts)
-        self.gauge.show(figures, ghost=session.room.ghost if session else 0)
+        self.gauge.show(figures, ghost=session.compaction.ghost if session else 0)
         self.composer.weigh(figures)
         if session:
             self.side.show_figures(figures, session)

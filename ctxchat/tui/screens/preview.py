@@ -253,7 +253,7 @@ class PreviewScreen(Panel[Agreed]):
 
     async def _ask(self, keep: int) -> None:
         await asyncio.sleep(PAUSE)
-        found = await self.attempt(self._session.room.preview(self.query_one(Input).value, keep))
+        found = await self.attempt(self._session.compaction.preview(self.query_one(Input).value, keep))
         if found is not None:
             self._asked = True
             self._preview = found

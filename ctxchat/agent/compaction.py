@@ -6,18 +6,18 @@ from collections.abc import AsyncGenerator, Sequence
 
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.consent import When
-from ctxchat.agent.floor import Floor
 from ctxchat.agent.preview import Preview
+from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core.events import Stamped
 from ctxchat.core.record import Reason
 
 
-class Room:
+class Compaction:
     """The verbs for passes; those that run one yield its events."""
 
-    def __init__(self, compactor: Compactor, floor: Floor) -> None:
+    def __init__(self, compactor: Compactor, lock: SessionLock) -> None:
         self._compactor = compactor
-        self._floor = floor
+        self._lock = lock
 
     @property
     def ghost(self) -> int:
@@ -34,7 +34,7 @@ class Room:
         target: float | None = None,
     ) -> Preview:
         """What freeing up context would do. Calls no model, sends nothing anywhere."""
-        return await self._compactor.preview(instructions, keep_recent, strategy, target, look=not self._floor.busy)
+        return await self._compactor.preview(instructions, keep_recent, strategy, target, look=not self._lock.busy)
 
     def draft_summary(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
         """The summary of a previewed pass as it is written, to be edited and handed to `free_up`. Nothing comes where the
@@ -51,11 +51,11 @@ class Room:
     ) -> AsyncGenerator[Stamped, None]:
         """Run a previewed pass, only the named steps of it where given, with a summary a person wrote where there is one.
         Closing it leaves everything as it was."""
-        return self._floor.stamped(self._compactor.run(preview, steps, reason, summary))
+        return self._lock.stamped(self._compactor.run(preview, steps, reason, summary))
 
     def make_room(self) -> AsyncGenerator[Stamped, None]:
         """Between turns: the pass that is due or agreed, where there is one, without waiting for the next message."""
-        return self._floor.stamped(self._compactor.make_room(0))
+        return self._lock.stamped(self._compactor.make_room(0))
 
     def agree(self, when: When, instructions: str = "") -> None:
         """Yes to a CompactionSuggested: `now`, at the next place where no call is open, or `after` the turn has ended."""

@@ -10,7 +10,7 @@ LEAST = 24
 """Characters that must be the same before they are taken for said again: a word or two may well follow itself."""
 
 
-class Seam:
+class Continuation:
     """The seam between `before`, a text that was cut off, and what comes now."""
 
     def __init__(self, before: str) -> None:

@@ -15,13 +15,13 @@ PATIENCE = 1.0
 """Seconds that closing waits for a change that is being made; a turn is not waited for."""
 
 
-class Floor:
+class SessionLock:
     """The right to work on one conversation. `read_only` says why nobody has it, empty where somebody may."""
 
     def __init__(self, conversation: Conversation, hooks: Hooks | None = None, read_only: str = "") -> None:
         self._talk = conversation
         self._hooks = hooks
-        self._lock = asyncio.Lock()
+        self._mutex = asyncio.Lock()
         self._closed = False
         self._seq = 0
         self.read_only = read_only
@@ -29,7 +29,7 @@ class Floor:
     @property
     def busy(self) -> bool:
         """Somebody is at work."""
-        return self._lock.locked()
+        return self._mutex.locked()
 
     def alone(self) -> asyncio.Lock:
         """To be entered for as long as the work takes. Raises at once where it is not to be had: SessionBusy for a read-only
@@ -38,9 +38,9 @@ class Floor:
             raise SessionBusy(self.read_only)
         if self._closed:
             raise CtxchatError("This session is closed.", "Open it again.")
-        if self._lock.locked():
+        if self._mutex.locked():
             raise CtxchatError("A turn is under way.", "Wait for its end, or stop it with Esc.")
-        return self._lock
+        return self._mutex
 
     async def stamped(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Stamped, None]:
         """The events with their place in the session, hooks' among them. Holds the session for itself while they run."""
@@ -62,11 +62,11 @@ class Floor:
             yield False
             return
         try:
-            await asyncio.wait_for(self._lock.acquire(), PATIENCE)
+            await asyncio.wait_for(self._mutex.acquire(), PATIENCE)
         except TimeoutError:
             raise CtxchatError("A turn is under way.", "Stop it with Esc, then close.") from None
         try:
             first, self._closed = not self._closed, True
             yield first
         finally:
-            self._lock.release()
+            self._mutex.release()

@@ -22,7 +22,7 @@ LEAST_RESULT = 200
 """Tokens that any result may have, however small the window."""
 
 
-class Working:
+class ToolCalls:
     """The rounds of one turn, as far as tools are concerned."""
 
     def __init__(self, conversation: Conversation, toolbox: Toolbox, unsealed: Unsealed) -> None:
@@ -32,7 +32,7 @@ class Working:
         self._repeats = Repeats()
         self._paid: dict[str, float] = {}  # US dollars, by the session of a sub-agent
 
-    async def round(self, reply: Message) -> AsyncGenerator[Event, None]:
+    async def run(self, reply: Message) -> AsyncGenerator[Event, None]:
         """Run the calls of an open reply and seal the round. Raises Stuck, after it, where the model runs in circles."""
         talk, results = self._talk, self._open.results
         places = {call.id: reply.seq + 1 + place for place, call in enumerate(reply.calls)}

@@ -1,4 +1,4 @@
-"""One model call of a turn, until its reply is whole: room is made, the reply heard, a refused request mended, and another
+"""The replies of a turn, each until it is whole: room is made, the model heard, a refused request mended, and another
 model asked where this one fails for good. Knows no provider and no tool.
 """
 
@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-from ctxchat.agent.attached import images_for
-from ctxchat.agent.calls import Draft, Tally, ask
+from ctxchat.agent.attachments import images_for
 from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.continuation import Continuation
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.fallback import Fallback
+from ctxchat.agent.model_calls import Draft, Tally, ask
 from ctxchat.agent.rescue import Rescue
-from ctxchat.agent.seam import Seam
-from ctxchat.agent.standby import Standby
 from ctxchat.agent.unsealed import Unsealed
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Event, Notice, ReasoningDelta, Retry, TextDelta, Usage
@@ -27,7 +27,7 @@ Between = Callable[[], Steps]
 """What hooks have to do between two requests."""
 
 
-class Asking:
+class Replies:
     """The model calls of one turn. What they say is in `unsealed`; `before` is the text of a reply that goes on."""
 
     def __init__(
@@ -35,18 +35,18 @@ class Asking:
         conversation: Conversation,
         compactor: Compactor,
         unsealed: Unsealed,
-        standby: Standby,
+        fallback: Fallback,
         between: Between | None = None,
         before: str = "",
     ) -> None:
         self._talk = conversation
         self._compactor = compactor
         self._open = unsealed
-        self._standby = standby
+        self._fallback = fallback
         self._between = between
         self._before = before
 
-    async def reply(self, rounds: int) -> Steps:
+    async def next(self, rounds: int) -> Steps:
         """One reply, sealed, or open with calls to run. `rounds` is how many there were. Raises ModelError."""
         async with aclosing(self._ready(rounds)) as events:
             async for event in events:
@@ -64,7 +64,7 @@ class Asking:
                         yield event
                 if self._talk.model is not asked:
                     rescue = self._compactor.rescue()
-        self._standby.answered()
+        self._fallback.answered()
         async with aclosing(self._heard()) as events:
             async for event in events:
                 yield event
@@ -84,7 +84,7 @@ class Asking:
         steps: tuple[Steps, ...]
         if mending := rescue.mend(problem):
             steps = (mending, self._between()) if self._between else (mending,)
-        elif not self._open.draft.begun and (said := self._standby.step_in(problem)):
+        elif not self._open.draft.begun and (said := self._fallback.step_in(problem)):
             yield Notice("warning", said)
             steps = (self._ready(rounds),)
         else:
@@ -125,16 +125,16 @@ class Asking:
 
     async def _pieces(self, output: int) -> AsyncGenerator[ModelPiece | Retry, None]:
         """What the model says, without what it says again of a reply that goes on."""
-        talk, seam = self._talk, Seam(self._before)
+        talk, continuation = self._talk, Continuation(self._before)
         request = ModelRequest(talk.view, output, await images_for(talk))
-        asked = ask(talk.model, request, talk.clock, self._standby.retries, self._standby.in_vain)
+        asked = ask(talk.model, request, talk.clock, self._fallback.retries, self._fallback.in_vain)
         async with aclosing(asked) as pieces:
             async for piece in pieces:
                 if isinstance(piece, TextPiece):
-                    if text := seam.take(piece.text):
+                    if text := continuation.take(piece.text):
                         yield TextPiece(text)
                     continue
-                if isinstance(piece, CallPiece | ReplyEnd) and (text := seam.end()):
+                if isinstance(piece, CallPiece | ReplyEnd) and (text := continuation.end()):
                     yield TextPiece(text)
                 yield piece
 

@@ -21,13 +21,13 @@ async def free_up(host: Host, argument: str = "") -> None:
     summary = await _edited(host, agreed.preview, agreed.steps) if agreed.edit else None
     if agreed.edit and summary is None:
         return
-    host.work.run_pass(host.work.idle_session().room.free_up(agreed.preview, agreed.steps, summary=summary))
+    host.work.run_pass(host.work.idle_session().compaction.free_up(agreed.preview, agreed.steps, summary=summary))
 
 
 async def _edited(host: Host, preview: Preview, steps: tuple[str, ...]) -> str | None:
     from ctxchat.tui.screens.summary import SummaryScreen
 
-    drafted = host.work.idle_session().room.draft_summary(preview, steps)
+    drafted = host.work.idle_session().compaction.draft_summary(preview, steps)
     return await host.ask(SummaryScreen(drafted, preview))
 
 
@@ -38,12 +38,12 @@ async def compact(host: Host, argument: str = "") -> None:
         return
     preview = await _previewed(host, argument)
     if preview is not None:
-        host.work.run_pass(host.work.idle_session().room.free_up(preview))
+        host.work.run_pass(host.work.idle_session().compaction.free_up(preview))
 
 
 async def _previewed(host: Host, instructions: str) -> Preview | None:
     """What could be freed; where that is nothing it is said, calmly."""
-    preview = await host.work.idle_session().room.preview(instructions)
+    preview = await host.work.idle_session().compaction.preview(instructions)
     if preview.plan is not None:
         return preview
     host.chat.notice("info", preview.reason or "Nothing to free.")

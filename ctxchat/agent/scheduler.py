@@ -16,7 +16,7 @@ from ctxchat.core.summaries import too_little
 from ctxchat.core.triggers import Due, due, overhead
 
 
-class Orders:
+class Scheduler:
     """Passes that start by themselves, for one conversation. `by_hooks`: hooks say when, so none starts at the beginning of a
     turn."""
 

@@ -17,7 +17,7 @@ FOR_GOOD = frozenset(
 )  # what another model may not suffer from; a refusal of what was said, or of its length, is not among them
 
 
-class Standby:
+class Fallback:
     """The fallbacks of one session."""
 
     def __init__(self, conversation: Conversation, setup: Setup) -> None:

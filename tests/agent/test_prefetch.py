@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 import pytest
 
 from ctxchat.agent.options import Options
-from ctxchat.agent.prefetch import Prefetch, Prepared
+from ctxchat.agent.prepared import Prepared, PreparedSlot
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Notice, TurnFinished, Usage
 from ctxchat.core.messages import Group
@@ -62,7 +62,7 @@ async def until_prepared(desk: Desk, writer: Writer) -> None:
         if writer.asked:
             return
         await desk.say(f"question {number} {LONG}")
-        ahead = desk.compactor._ahead._prefetch
+        ahead = desk.compactor._prefetch._slot
         if not isinstance(writer, Slow):
             await ahead.wait()
         for _ in range(400):
@@ -76,7 +76,7 @@ async def test_it_begins_when_a_turn_has_ended_and_the_swap_asks_nobody():
     writer = Writer()
     desk = desk_of(writer)
     await until_prepared(desk, writer)
-    assert desk.session.room.ghost and desk.session.room.ghost < desk.session.figures.used
+    assert desk.session.compaction.ghost and desk.session.compaction.ghost < desk.session.figures.used
     assert desk.state.ledger.changes == (), "nothing is changed ahead of time"
     swapped = None
     while swapped is None:
@@ -95,7 +95,7 @@ async def test_a_slow_one_does_not_hold_up_a_turn_and_closing_ends_it():
     await until_prepared(desk, writer)
     events = await desk.say("short")
     assert of(events, TurnFinished)[0].status == "done"
-    assert not desk.session.room.ghost and not of(events, CompactionFinished)
+    assert not desk.session.compaction.ghost and not of(events, CompactionFinished)
     await desk.session.close()
     assert writer.cancelled == 1
     await desk.session.close()
@@ -117,7 +117,7 @@ async def test_a_faulty_one_never_fails_a_turn_and_is_not_tried_for_ever():
     desk = desk_of(writer, compression_trigger=0.75)
     for number in range(16):
         events = await desk.say(f"question {number} {LONG[:600]}")
-        await desk.compactor._ahead._prefetch.wait()
+        await desk.compactor._prefetch._slot.wait()
         assert of(events, TurnFinished)[0].status == "done"
     ahead = len(writer.asked) - len(desk.state.passes)
     assert ahead == 2
@@ -143,20 +143,20 @@ async def test_one_that_no_longer_fits_is_not_used():
     desk = desk_of(writer)
     await until_prepared(desk, writer)
     group = writer.asked[0][0][0]
-    assert desk.session.room.ghost
+    assert desk.session.compaction.ghost
     await desk.session.changes.pin(group)
-    assert not desk.session.room.ghost, "what it covers was pinned since"
+    assert not desk.session.compaction.ghost, "what it covers was pinned since"
     await desk.session.changes.undo()
-    assert desk.session.room.ghost, "and now it is as it was"
+    assert desk.session.compaction.ghost, "and now it is as it was"
     await desk.session.changes.drop(group)
-    assert not desk.session.room.ghost
+    assert not desk.session.compaction.ghost
 
 
 async def test_a_pass_by_hand_folds_what_was_shown_with_what_stands_ready():
     writer = Writer()
     desk = desk_of(writer)
     await until_prepared(desk, writer)
-    preview = await desk.session.room.preview()
+    preview = await desk.session.compaction.preview()
     assert preview.plan is not None
     result = of(await desk.free_up(), CompactionFinished)[0]
     assert result.outcome == "compacted" and result.folded_groups == len(preview.plan.covers)
@@ -185,7 +185,7 @@ async def test_with_tools_and_lossless_steps_a_narrowed_swap_leaves_no_pointer_w
     passes: list[CompactionFinished] = []
     for number in range(36):
         events = await desk.say(f"question {number}")
-        await desk.compactor._ahead._prefetch.wait()
+        await desk.compactor._prefetch._slot.wait()
         passes += of(events, CompactionFinished)
         assert not problems(desk.session.view)
         for item in desk.session.view.items:
@@ -199,7 +199,7 @@ async def test_with_tools_and_lossless_steps_a_narrowed_swap_leaves_no_pointer_w
 
 
 async def test_nothing_to_make_says_nothing_about_whether_making_works():
-    prefetch, tried = Prefetch(), []
+    prefetch, tried = PreparedSlot(), []
 
     async def broken() -> Prepared | None:
         tried.append("broken")
