@@ -46,6 +46,17 @@ def set_value(path: Path, key: str, value: object, *, known: KnownNames | None =
     _write(path, text, wanted, _proposals(text, layout(text), parts, literal(right)), key)
 
 
+def refused(key: str, value: object, *, known: KnownNames | None = None) -> str:
+    """Why one option cannot have this plain value, with what is allowed: `is 99, must be a whole number from 1 to 9`; empty
+    where it can. Whether the rest of the file agrees with it is seen when it is written. Raises UsageError for what is no key."""
+    _, faults = check(nested(_parts(key), value), known or entry_points)
+    if not faults:
+        return ""
+    fault = faults[0]
+    near = f"did you mean {fault.nearest}?" if fault.nearest else ""
+    return ", ".join(part for part in (fault.what, fault.allowed, near) if part)
+
+
 def unset_value(path: Path, key: str) -> None:
     """Take one option out, so that its default counts again. Nothing happens where it is not there. Raises as `set_value`."""
     parts = _parts(key)

@@ -35,15 +35,17 @@ def parsed(text: str, option: Option) -> Any:
 
 
 class ChangeScreen(ModalScreen[Any]):
-    """Comes back with a plain value, not checked yet, or None. `effect` says what a value means; `figures` are given for what
-    moves something on the bar."""
+    """Comes back with a plain value, or None. `effect` says what a value means, `refused` why it cannot be, empty where it can;
+    `figures` are given for what moves something on the bar."""
 
     CSS_PATH = STYLE / "settings.tcss"
     BINDINGS = [Binding("escape", "leave", "leave")]
 
-    def __init__(self, row: Row, effect: Callable[[Any], str], figures: Figures | None = None) -> None:
+    def __init__(
+        self, row: Row, effect: Callable[[Any], str], refused: Callable[[Any], str], figures: Figures | None = None
+    ) -> None:
         super().__init__(classes="asking")
-        self._row, self._effect, self._figures = row, effect, figures
+        self._row, self._effect, self._refused, self._figures = row, effect, refused, figures
 
     def compose(self) -> ComposeResult:
         value = self._row.value
@@ -57,13 +59,30 @@ class ChangeScreen(ModalScreen[Any]):
             yield PanelKeys()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        value = parsed(event.value, self._row.option) if event.value.strip() else None
-        self.query_one("#effect", Static).update(Content(clean(self._effect(value)) or " "))
-        if self._figures and isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1e8:
+        value = self._typed(event.value)
+        wrong = self._wrong(value)
+        said = self.query_one("#effect", Static)
+        said.set_class(bool(wrong), "-wrong")
+        said.update(Content(clean(f"! {wrong}" if wrong else self._effect(value)) or " "))
+        if (
+            not wrong
+            and self._figures
+            and isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and 0 <= value <= 1e8
+        ):
             self.query_one(Gauge).show(with_marks(self._figures, **{MARKS[self._row.key]: value}))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(parsed(event.value, self._row.option) if event.value.strip() else None)
+        value = self._typed(event.value)
+        if not self._wrong(value):  # else it has been said already: nothing is written, Esc leaves
+            self.dismiss(value)
+
+    def _typed(self, text: str) -> Any:
+        return parsed(text, self._row.option) if text.strip() else None
+
+    def _wrong(self, value: Any) -> str:
+        return self._refused(value) if value is not None else ""
 
     def action_leave(self) -> None:
         self.dismiss(None)

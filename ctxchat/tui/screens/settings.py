@@ -6,7 +6,7 @@ Reads and writes through `ctxchat.config`; a change is written to the person's o
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -17,10 +17,10 @@ from textual.widgets import Static
 
 from ctxchat.config.agents import for_agent
 from ctxchat.config.explain import Row, rows
-from ctxchat.config.files import Loaded
+from ctxchat.config.files import Loaded, entry_points
 from ctxchat.config.literals import literal
 from ctxchat.config.options import NOW, bare
-from ctxchat.config.write import set_value, unset_value
+from ctxchat.config.write import refused, set_value, unset_value
 from ctxchat.core.errors import UsageError
 from ctxchat.tui.reading.advice import Advice, advice
 from ctxchat.tui.reading.effects import MARKS, effect, with_marks
@@ -204,7 +204,9 @@ class SettingsScreen(Writing):
         value = following(row)
         if value is None:
             figures = self._session.figures if self._session and row.key in MARKS else None
-            value = await self.app.push_screen_wait(ChangeScreen(row, partial(self._effect, row), figures))
+            wrong = partial(refused, row.key, known=cache(entry_points))  # looked for once, not with every key
+            asked = ChangeScreen(row, partial(self._effect, row), wrong, figures)
+            value = await self.app.push_screen_wait(asked)
             if value is None:
                 return
         await self.write(partial(set_value, self._file, row.key, value))
