@@ -9,6 +9,7 @@ The ledger's cap grows from table to table: with the largest every fact has room
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from benchmarks.history import Planted, Work
@@ -29,6 +30,8 @@ KINDS = Planted.__struct_fields__
 PASSES = 10
 TURNS = 12
 """Turns between two passes."""
+
+FOLDED = re.compile(r"([\w./~@+:-]+/)\{([^{}\n]*)\}")
 
 Way = Callable[[Ledger, View, Budget, PlanOptions, str], Change | None]
 
@@ -92,9 +95,15 @@ def run(way: Way, evidence_tokens: int, at: Sequence[int]) -> dict[int, tuple[di
     return kept
 
 
+def shown(view: View) -> str:
+    """What a view says; files that are written once with their folder (`src/{a.py, b.py}`) whole besides."""
+    text = "\n".join(item.message.text + "".join(c.arguments for c in item.message.calls) for item in view.items)
+    return "\n".join([text, *(folder + name for folder, names in FOLDED.findall(text) for name in names.split(", "))])
+
+
 def shares(planted: Planted, view: View) -> dict[str, float]:
     """Planted facts found in a view, as a share, by kind."""
-    text = "\n".join(item.message.text + "".join(c.arguments for c in item.message.calls) for item in view.items)
+    text = shown(view)
     found: dict[str, float] = {}
     for kind in KINDS:
         facts: tuple[str, ...] = getattr(planted, kind)

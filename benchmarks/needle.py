@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.evidence import FRAME, Way, summarised, window_only
+from benchmarks.evidence import FRAME, Way, shown, summarised, window_only
 from benchmarks.history import Work
 from ctxchat.bootstrap.recollection import Recollection
 from ctxchat.core.budget import Budget, Window
@@ -180,7 +180,7 @@ async def _told(
         if needle.message in named and needle.answer in text:
             recalled.add(needle.message)
     view = compile(ledger, FRAME, meter)
-    said = "\n".join(i.message.text + "".join(c.arguments for c in i.message.calls) for i in view.items)
+    said = shown(view)
     seen = {needle.message for needle in needles if needle.answer in said}
     return Told(number, frozenset(searched), frozenset(recalled), frozenset(seen))
 

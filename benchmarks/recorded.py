@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.evidence import FRAME, WAYS, Way
+from benchmarks.evidence import FRAME, WAYS, Way, shown
 from benchmarks.recordings import OURS, Recording, recordings
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.facts import plain
@@ -122,14 +122,13 @@ def kept(ledger: Ledger, view: View) -> tuple[Counter[str], Counter[str], int]:
     gone = {name for change in ledger.changes for edit in change.edits for name in edit.covers}
     all_of_it = {fact for group in ledger.groups if group.id in gone for m in group.messages for fact in facts(m)}
     all_of_it -= {("listed", fact) for kind, fact in all_of_it if kind == "paths"}
-    text = plain(" ".join(i.message.text + " " + " ".join(_spoken(i.message)) for i in view.items))
+    text = plain(" ".join([shown(view), *(word for i in view.items for word in _spoken(i.message))]))
     found = {(kind, fact) for kind, fact in all_of_it if _holds(text, fact)}
     return Counter(kind for kind, _ in all_of_it), Counter(kind for kind, _ in found), view.weights()["summary"]
 
 
 def _spoken(message: Message) -> Iterator[str]:
     for call in message.calls:
-        yield call.arguments
         yield _argument(call.arguments, "command")
 
 

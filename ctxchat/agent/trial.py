@@ -81,7 +81,7 @@ def tried(
     after = ledger.apply(change)
     view = compiled(after)
     covered = [ledger.group(g) for edit in change.edits for g in edit.covers]
-    evidence = collect(covered, None, options.memory.facts_of)
+    evidence = collect(covered, None, options.memory.facts_of, per_kind=None)
     facts, lost = _kept(evidence, view, change, ledger, options.memory)
     digest = next((e.digest for e in change.edits if e.digest), None)
     return Trial(

@@ -8,16 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.messages import Group, Message, Text
 from ctxchat.core.plain import clean
-from ctxchat.core.record import Fact
+from ctxchat.core.record import Fact, Speaker
 from ctxchat.core.tooluse import Use, exit_code, failed, refused, use_of
 
 _LONG = 240
 """Characters of a sentence, an error or a command that are kept."""
 
-LISTED = "listed"
-"""Value of a path that a tool named and nobody else did."""
+CUT = "…"
+"""The end of a sentence, an error or a command that is longer than what is kept of it."""
+
+At = tuple[int, Speaker, int]
+"""Where a fact was met: the message's place, who brought it up, the turn."""
 
 PATHS = 100
 """Paths that are taken from one result at most."""
@@ -78,8 +81,9 @@ _RULE = re.compile(
 )
 _DECISION = re.compile(
     r"\b(?:decided|decision|we(?:'ll| will) (?:use|go|keep|take)|I(?:'ll| will) (?:use the|go with|take the)"
-    r"|let's (?:use|go|keep|take)|going with|go with|settled on"
-    r"|chose|chosen|agreed|opted for|decidi(?:mos|u|do)?|decisão|decisión|entschieden|entscheidung|décidé|décision)\b"
+    r"|let's (?:use|go|keep|take)|going with|go with"
+    r"|settled(?! down)|chose|chosen|agreed|opted for"
+    r"|decidi(?:mos|u|do)?|decisão|decisión|entschieden|entscheidung|décidé|décision)\b"
     r"|決定|に決め|决定",
     re.IGNORECASE,
 )
@@ -95,48 +99,66 @@ def facts_of(group: Group) -> tuple[Fact, ...]:
     uses = [use_of(call) for call in group.first.calls]
     facts: list[Fact] = []
     for place, message in enumerate(group.messages):
-        if message.role == "tool" and group.kind == "round" and place:
-            facts += _result_facts(message, uses[place - 1] if place <= len(uses) else None)
+        if message.role == "tool":
+            use = uses[place - 1] if group.kind == "round" and 0 < place <= len(uses) else None
+            facts += _result_facts(message, use, group.turn)
         elif group.kind not in {"system", "summary"}:
-            facts += _said_facts(message)
+            facts += _said_facts(message, group)
     return tuple(facts)
 
 
-def _said_facts(message: Message) -> Iterator[Fact]:
-    text = _scanned(message)
-    by_user = message.role == "user"
+def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
+    said, attached = _words(message)
+    at: At = (message.seq, "user" if message.role == "user" else "assistant", group.turn)
+    text = _scanned(said)
     for match in _SENTENCE.finditer(text):
         sentence = plain(match.group()).lstrip("-*# ")
         if len(sentence) < 8:
             continue
-        if by_user and _RULE.search(sentence):
-            yield Fact("rule", _clip(sentence), seq=message.seq)
+        if group.kind == "user" and _RULE.search(sentence):
+            yield Fact("rule", _clip(sentence), "", *at)
         elif _DECISION.search(sentence):
-            yield Fact("decision", _clip(sentence), seq=message.seq)
-    yield from _mentions(text, message.seq, most=60)
+            yield Fact("decision", _clip(sentence), "", *at)
+    yield from _mentions(text, at, most=60)
     for match in _QUOTED.finditer(text):
         if not _is_path(match[1]):
-            yield Fact("identifier", match[1], seq=message.seq)
+            yield Fact("identifier", match[1], "", *at)
+    for piece in attached:
+        yield from _mentions(_scanned(piece), (message.seq, "tool", group.turn), most=24)
 
 
-def _result_facts(message: Message, use: Use | None) -> Iterator[Fact]:
+def _words(message: Message) -> tuple[str, tuple[str, ...]]:
+    """What somebody said, and the texts of files that came along, which they need not have written."""
+    if isinstance(message.content, str):
+        return message.content, ()
+    files = tuple(part.text for part in message.content if isinstance(part, Text) and part.name)
+    said = [part.name if part.name else part.text for part in message.content if isinstance(part, Text)]
+    return "\n".join(said), files
+
+
+def _result_facts(message: Message, use: Use | None, turn: int) -> Iterator[Fact]:
     if refused(message):
         return  # it never happened
-    text = _scanned(message)
+    text = _scanned(message.text)
+    did: At = (message.seq, "assistant", turn)
+    at: At = (message.seq, "tool", turn)
     if use and use.target and not failed(message):
         if use.kind in {"read", "change"}:
-            yield Fact("changed" if use.kind == "change" else "read", use.target, seq=message.seq)
+            yield Fact("changed" if use.kind == "change" else "read", use.target, "", *did)
         elif use.kind == "fetch":
-            yield Fact("url", use.target, seq=message.seq)
+            yield Fact("url", use.target, "", *did)
+    command = ""
     if use and use.kind == "run":
-        yield Fact("command", _clip(plain(use.target), 2 * _LONG), _outcome(message), message.seq)
+        command = _clip(plain(use.target))
+        yield Fact("command", command, _outcome(message), *did)
         text = _TALLY.sub(" ", _EXIT_LINE.sub(" ", text))  # told with the command
     small = "" if use and use.kind in {"read", "search"} else text.lower()  # what a file says of errors is none
     errors = [line for line in text.splitlines() if _is_error(line)] if any(w in small for w in _TROUBLE) else []
     for line in [*errors[:3], *errors[3:][-3:]]:
-        yield Fact("error", _clip(plain(line)), seq=message.seq)
+        yield Fact("error", _clip(plain(line)), command, *did)
     source = use.target.rsplit("/", 1)[-1] if use and use.kind == "read" else ""
-    yield from _mentions(text, message.seq, most=24, source=source, listed=True)
+    echo = message.name == "recall"  # what the record says of itself was found where it was said
+    yield from (f for f in _mentions(text, at, most=24, source=source) if not (echo and f.kind == "number"))
 
 
 def _is_error(line: str) -> bool:
@@ -154,35 +176,33 @@ def _outcome(result: Message) -> str:
     return ", ".join([*words, *tally[-4:]])
 
 
-def _mentions(text: str, seq: int, most: int, source: str = "", *, listed: bool = False) -> Iterator[Fact]:
-    """Addresses, paths, numbers and identifiers. Only words and lines that may hold one are looked at closely. What is only
-    `listed` by a tool counts for less than what somebody said."""
+def _mentions(text: str, at: At, most: int, source: str = "") -> Iterator[Fact]:
+    """Addresses, paths, numbers and identifiers. Only words and lines that may hold one are looked at closely."""
     if "://" in text:
         for match in _some(_URL, text, most):
-            yield Fact("url", match.group().rstrip(".,;:"), seq=seq)
+            yield Fact("url", match.group().rstrip(".,;:"), "", *at)
         text = _URL.sub(" ", text)
     words = dict.fromkeys(text.split())
-    standing = LISTED if listed else ""
-    for match in _some(_PATH, " ".join(w for w in words if "/" in w or "." in w), PATHS if listed else most):
+    for match in _some(_PATH, " ".join(w for w in words if "/" in w or "." in w), PATHS if at[1] == "tool" else most):
         path = match.group().rstrip(".")
         if _is_path(path):
-            yield Fact("path", path, standing, seq)
-    yield from _numbers("\n".join(line for line in text.splitlines() if _DIGIT.search(line)), seq, most, source)
+            yield Fact("path", path, "", *at)
+    yield from _numbers("\n".join(line for line in text.splitlines() if _DIGIT.search(line)), at, most, source)
     for match in _some(_IDENTIFIER, " ".join(w for w in words if _ODD.search(w)), most):
-        yield Fact("identifier", match.group(), seq=seq)
+        yield Fact("identifier", match.group(), "", *at)
 
 
-def _numbers(text: str, seq: int, most: int, source: str) -> Iterator[Fact]:
+def _numbers(text: str, at: At, most: int, source: str) -> Iterator[Fact]:
     named: set[int] = set()
     for match in _some(_NAMED, text, most):
         named.add(match.start(2))
         if match[1].rsplit(".", 1)[-1] in _ENDINGS:
             continue  # a place in a file, not an amount
         label = f"{match[1]} ({source})" if source else match[1]
-        yield Fact("number", label, plain(match[2]), seq)
+        yield Fact("number", label, plain(match[2]), *at)
     for match in _some(_NUMBER, text, most):
         if match.start() not in named:
-            yield Fact("number", _in_context(text, match), seq=seq)
+            yield Fact("number", _in_context(text, match), "", *at)
 
 
 def _some(pattern: re.Pattern[str], text: str, most: int) -> list[re.Match[str]]:
@@ -211,15 +231,14 @@ def _is_path(text: str) -> bool:
     return text.rsplit(".", 1)[-1] in _ENDINGS
 
 
-def _scanned(message: Message) -> str:
-    text = message.text
+def _scanned(text: str) -> str:
     if len(text) > _SCANNED * 3 // 2:  # cut between words: half a path or a number would be a false one
         text = f"{_WHOLE_HEAD.sub('', text[:_SCANNED])}\n{_WHOLE_TAIL.sub('', text[-_SCANNED // 2 :])}"
     return clean(text) if "\x1b" in text else text
 
 
-def _clip(text: str, width: int = _LONG) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+def _clip(text: str) -> str:
+    return text if len(text) <= _LONG else text[: _LONG - 1] + CUT
 
 
 def plain(text: str) -> str:

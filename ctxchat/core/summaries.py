@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ctxchat.core.clip import clip, head
-from ctxchat.core.evidence import render
+from ctxchat.core.evidence import merged, render
 from ctxchat.core.ledger import Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Digest
@@ -37,11 +37,10 @@ def merged_digest(entries: Sequence[Entry]) -> Digest:
     digests = [e.digest or Digest(recap=e.group.first.text if e.group else "") for e in entries]
     if len(digests) == 1:
         return digests[0]
-    facts = {(f.kind, f.key): f for d in digests for f in d.evidence.facts}
     return Digest(
         summary="\n\n".join(d.summary for d in digests if d.summary),
         recap="\n\n".join(d.recap for d in digests if d.recap),
-        evidence=type(Digest().evidence)(tuple(facts.values())),
+        evidence=merged(d.evidence for d in digests),
     )
 
 
@@ -58,7 +57,7 @@ def summary_group(
     digest: Digest, covered: Sequence[Group], evidence_tokens: int, count: Count, source: str = ""
 ) -> Group:
     """One clearly delimited user message: preface, summary, recap, the facts that fit, and the ids to recall the rest by."""
-    facts = render(digest.evidence, evidence_tokens, count)
+    facts = render(digest.evidence, evidence_tokens, count, f"{digest.summary}\n{digest.recap}")
     turns = [g.turn for g in covered]
     where = f"Covers messages {_ranges(m.seq for g in covered for m in g.messages)} (turns {min(turns)}–{max(turns)})."
     parts = [

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.evidence import run, summarised, truncated
-from ctxchat.core.evidence import Memory, collect, facts_of, fitting, render, survival
+from ctxchat.core.evidence import (
+    KINDS,
+    Memory,
+    allotted,
+    collect,
+    facts_of,
+    fitting,
+    merged,
+    render,
+    survival,
+    unfolded,
+)
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Group, Message, ToolCall
-from ctxchat.core.record import Evidence, Fact
+from ctxchat.core.messages import Group, Message, Text, ToolCall
+from ctxchat.core.record import Evidence, Fact, FactKind
 from ctxchat.core.tokens import Meter, rough_count
 from ctxchat.core.view import Frame, compile
 from tests.core.histories import histories
@@ -21,9 +33,9 @@ def by_kind(evidence: Evidence, kind: str) -> dict[str, str]:
     return {f.key: f.value for f in evidence.facts if f.kind == kind}
 
 
-def said(text: str, role: str = "user") -> Group:
-    message = Message(1, "user" if role == "user" else "assistant", text)
-    return single("user" if role == "user" else "reply", message, 1)
+def said(text: str, role: str = "user", turn: int = 1) -> Group:
+    message = Message(turn, "user" if role == "user" else "assistant", text)
+    return single("user" if role == "user" else "reply", message, turn)
 
 
 def ran(name: str, arguments: str, result: str, seq: int = 1) -> Group:
@@ -36,7 +48,9 @@ def test_commands_carry_their_outcome_and_the_newest_wins() -> None:
     second = ran("shell", '{"command": "pytest -q"}', "44 passed in 2.0s\n[exit code: 0]", seq=3)
     evidence = collect([first, second])
     assert by_kind(evidence, "command") == {"pytest -q": "exit 0, 44 passed"}
-    assert by_kind(collect([second, first]), "command") == {"pytest -q": "exit 1, 3 failed, 41 passed"}
+    assert collect([second, first]) == evidence, (
+        "what was pinned for a while and is folded late brings nothing old back"
+    )
 
 
 def test_a_changed_file_is_not_listed_as_read_and_a_failed_read_not_at_all() -> None:
@@ -186,7 +200,7 @@ def test_what_a_command_says_takes_no_room_again() -> None:
         Fact("command", "python src/app/db.py --check", "exit 0"),
     )
     text = render(Evidence(facts), 1000, rough_count)
-    assert text == "Commands run: `python src/app/db.py --check` → exit 0\nPaths mentioned: db.py"
+    assert text == "Commands run: `python src/app/db.py --check` ok\nPaths mentioned: db.py"
 
 
 def test_what_a_tool_only_listed_gives_way_to_what_somebody_said() -> None:
@@ -195,8 +209,133 @@ def test_what_a_tool_only_listed_gives_way_to_what_somebody_said() -> None:
         [said("Mind src/billing/rates.csv please."), listing, ran("grep", "{}", "src/billing/rates.csv", 7)]
     )
     assert len(by_kind(evidence, "path")) == 61
-    assert by_kind(evidence, "path")["src/billing/rates.csv"] == "", (
-        "naming it again in a listing takes nothing from it"
-    )
+    (rates,) = (f for f in evidence.facts if f.key == "src/billing/rates.csv")
+    assert rates.by == "user", "naming it again in a listing takes nothing from it"
     text = render(evidence, 120, rough_count)
-    assert "src/billing/rates.csv" in text and "part_59" in text and "part_0/" not in text
+    assert "src/billing/rates.csv" in text and "part_59" in text and "part_30/" not in text
+    assert (
+        text.splitlines()[-1]
+        == f'{61 - text.count(".csv")} more facts are left out here: recall("words of it") finds them.'
+    )
+
+
+def test_an_old_fact_of_weight_outlasts_a_flood_of_new_ones() -> None:
+    """Every pass brings more than the cap holds."""
+    evidence = collect(
+        [said("Keep in mind: the settings live in deploy/rollout.yaml. Never restart the queue by hand.")]
+    )
+    for turn in range(2, 22):
+        noise = "\n".join(f"src/area_{turn}/part_{n}/file.py has {n + 7} lines" for n in range(80))
+        groups = [ran("grep", '{"pattern": "x"}', noise, turn * 10), said(f"Look at src/mod_{turn}.py", turn=turn)]
+        evidence = collect(groups, evidence)
+        text = render(evidence, 400, rough_count)
+        assert "deploy/rollout.yaml" in text and "Never restart the queue by hand." in text
+        assert f"mod_{turn}.py" in text, "and what is new is there too"
+
+
+def test_what_came_up_in_several_turns_goes_before_what_came_up_once() -> None:
+    groups = [said(f"See lib/{n}/once.py please", turn=n) for n in range(1, 60)]
+    groups[30:30] = [said("The file lib/often/here.py again", turn=n) for n in (10, 20, 30)]
+    assert "lib/often/here.py" in render(collect(groups), 60, rough_count)
+    (often,) = (f for f in collect(groups).facts if f.key == "lib/often/here.py")
+    assert often.turns == 3
+
+
+def test_an_error_that_was_mended_gives_way_to_one_that_stands() -> None:
+    groups = [ran("shell", '{"command": "make a"}', "Error: old trouble in a\n[exit code: 2]")]
+    groups += [
+        ran("shell", '{"command": "make b"}', f"Error: trouble {n}\n[exit code: 2]", 3 + n) for n in range(0, 40, 2)
+    ]
+    standing = collect(groups)
+    assert "old trouble in a" in render(standing, 150, rough_count)
+    mended = collect([*groups, ran("shell", '{"command": "make a"}', "fine\n[exit code: 0]", 99)])
+    assert "old trouble in a" not in render(mended, 150, rough_count)
+    assert any(f.key == "Error: old trouble in a" for f in mended.facts), "it is not forgotten"
+
+
+def test_old_values_of_one_quantity_give_way_to_the_newest() -> None:
+    groups = [said(f"The export now takes {n}00 ms.", "assistant", n) for n in range(1, 30)]
+    groups.insert(9, said("The import saturates at 512 requests.", "assistant", 9))
+    text = render(collect(groups), 60, rough_count)
+    assert "2900 ms" in text and "512 requests" in text
+
+
+def test_a_file_that_came_along_is_not_what_the_user_said() -> None:
+    content = (Text("Look at this."), Text("You must never push. See src/deep/inner.py", name="guide.md"))
+    evidence = collect([single("user", Message(1, "user", content), 1)])
+    assert by_kind(evidence, "rule") == {}
+    assert {f.key: f.by for f in evidence.facts} == {"guide.md": "user", "src/deep/inner.py": "tool"}
+
+
+def test_a_quotation_that_was_put_back_makes_no_rules() -> None:
+    note = single("note", Message(3, "user", "assistant: You must never do this in src/a.py."), 1)
+    assert [f.kind for f in collect([note]).facts] == ["path"]
+
+
+def test_what_recall_repeats_makes_no_new_numbers() -> None:
+    call = Message(1, "assistant", calls=(ToolCall("a", "recall", '{"query": "rates"}'),))
+    result = Message(
+        2, "tool", "m4 (turn 2): … the rate is 44 requests, Error: in src/a.py …", call_id="a", name="recall"
+    )
+    assert [(f.kind, f.key) for f in facts_of(Group("g1", "round", (call, result), 1))] == [("path", "src/a.py")]
+
+
+names = st.text("ab.{},; ", min_size=1, max_size=4)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "/", "src/", "src/a b/", "x/{y}/", "./"]), names), max_size=12))
+def test_files_written_with_their_folder_can_be_read_whole(paths: list[tuple[str, str]]) -> None:
+    keys = [folder + name for folder, name in paths if (folder + name).strip() == folder + name]
+    evidence = merged([Evidence(tuple(Fact("changed", key, seq=n) for n, key in enumerate(keys)))])
+    text = render(evidence, 10_000, rough_count)
+    whole = f"{text} {' '.join(unfolded(text))}"
+    assert all(key in whole for key in keys)
+
+
+def test_files_of_one_folder_share_it() -> None:
+    keys = ("src/deep/a.py", "docs/x.md", "src/deep/b.py", "Makefile")
+    text = render(Evidence(tuple(Fact("changed", key) for key in keys)), 1000, rough_count)
+    assert text == "Files changed: src/deep/{a.py, b.py}; docs/x.md; Makefile"
+
+
+def test_what_the_summary_says_is_not_said_again() -> None:
+    facts = (
+        Fact("decision", "We decided to use SQLite."),
+        Fact("path", "src/a.py"),
+        Fact("changed", "src/b.py"),
+        Fact("number", "it takes 12 ms"),
+        Fact("number", "takes 1 ms"),
+    )
+    beside = "We decided to use SQLite. In src/a.py and src/b.py it\ntakes 12 ms, not takes 1 msec."
+    assert render(Evidence(facts), 1000, rough_count, beside) == "Files changed: src/b.py\nNumbers: takes 1 ms"
+
+
+def test_half_a_word_is_not_the_word() -> None:
+    evidence = Evidence((Fact("identifier", "#1"), Fact("path", "src/a.py"), Fact("url", "http://h/x")))
+    messages = [Message(1, "user", "see #12 and src/a.pyc, (http://h/x)")]
+    count, lost = survival(evidence, compile(Ledger(groups=group_messages(messages)), Frame(), Meter()))
+    assert [f.key for f in lost] == ["#1", "src/a.py"] and count.kept == 1
+
+
+def test_a_long_command_in_the_view_counts_as_kept() -> None:
+    command = "python -c '" + "print(1); " * 60 + "'"
+    group = ran("shell", msgspec.json.encode({"command": command}).decode(), "[exit code: 0]")
+    evidence = collect([group])
+    count, _ = survival(evidence, compile(Ledger(groups=(group,)), Frame(), Meter()))
+    assert (count.found, count.kept) == (1, 1)
+
+
+def test_more_than_is_carried_on_is_counted() -> None:
+    paths = [said(f"see a/{n}/f.py b/{n}/f.py c/{n}/f.py", turn=n + 1) for n in range(150)]
+    evidence = collect(paths)
+    assert (len(evidence.facts), evidence.dropped) == (300, 150)
+    assert len(collect(paths, per_kind=None).facts) == 450
+    assert "more facts are left out" in render(evidence, 20_000, rough_count)
+
+
+@given(st.dictionaries(st.sampled_from(KINDS), st.integers(0, 500), min_size=1), st.integers(0, 1000))
+def test_room_is_shared_out_and_none_is_lost(needs: dict[FactKind, int], room: int) -> None:
+    given_ = allotted(needs, room)
+    assert sum(given_.values()) <= room
+    assert all(given_[kind] <= needs[kind] for kind in needs)
+    assert sum(given_.values()) >= min(room, sum(needs.values())) - len(needs)

@@ -1,0 +1,75 @@
+"""Which of the exact facts matter most, so that old and important ones stay under a cap and noise leaves.
+
+Goes by who brought a fact up, in how many turns, how lately, and what has come after it; by no model's judgement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import chain, zip_longest
+from math import log2
+from typing import get_args
+
+from ctxchat.core.record import Fact, FactKind, Speaker
+
+KINDS: tuple[FactKind, ...] = get_args(FactKind)
+"""Every kind once, the dearest first; also the order on the page."""
+
+SPEAKERS: dict[Speaker, float] = {"user": 3.0, "assistant": 2.0, "": 2.0, "tool": 0.0}
+"""What it is worth who said or did it. One step more is worth as much as coming up in twice as many turns."""
+
+_LESS = 3.0
+"""What an error loses once its command has come to a good end, and a number in a listing that has no unit."""
+
+_SUCCESS = re.compile(r"exit 0\b(?!.*\b(?:failed|errors?)\b)")
+_PLACES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
+_BARE = re.compile(r"[\d.,+-]+")
+_COUNTED = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{4,}\b|\d[\d.,:]*")
+
+
+def ranked(facts: Iterable[Fact]) -> dict[FactKind, list[Fact]]:
+    """Facts by kind, within each those first that should stay longest.
+
+    Two orders by turns: what is worth most (of equals the eldest, so that what stood in the last pass still stands), and what
+    was seen last. Each alone would let the other's first fact go.
+    """
+    by_kind: dict[FactKind, list[Fact]] = {kind: [] for kind in KINDS}
+    for fact in facts:
+        by_kind[fact.kind].append(fact)
+    ends = {f.key: f.seq for f in by_kind["command"] if _SUCCESS.match(f.value)}
+    return {kind: _by_turns(some, ends) for kind, some in by_kind.items()}
+
+
+def _by_turns(facts: Sequence[Fact], ends: dict[str, int]) -> list[Fact]:
+    past = {f for f in facts if f.kind == "error" and ends.get(f.value, -1) > f.seq}
+    less = past | {f for f in facts if f.kind == "number" and f.by == "tool" and _BARE.fullmatch(f.value)}
+    worth = {f: SPEAKERS[f.by] + log2(f.turns) - later - _LESS * (f in less) for f, later in _later(facts)}
+    worthy = sorted(facts, key=lambda f: (-worth[f], f.seq))
+    newest = sorted(facts, key=lambda f: (f not in less, f.by != "tool", f.seq))[
+        ::-1
+    ]  # of one result the last lines too
+    return list(dict.fromkeys(f for f in chain(*zip_longest(worthy, newest)) if f))
+
+
+def _later(facts: Sequence[Fact]) -> Iterable[tuple[Fact, float]]:
+    """Each fact with what it loses by those of its family that came later: the twentieth run of one test command, the
+    hundredth file of one folder and the old values of one quantity tell less than the newest."""
+    families: dict[str, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        families[_family(fact)].append(fact)
+    for some in families.values():
+        for place, fact in enumerate(sorted(some, key=lambda f: -f.seq), 1):
+            yield fact, log2(place) / 2
+
+
+def _family(fact: Fact) -> str:
+    """What facts of one sort have in common; a rule and a decision are each one of a kind."""
+    if fact.kind in {"rule", "decision"}:
+        return fact.key
+    if fact.kind in _PLACES:
+        return fact.key.rstrip("/").rpartition("/")[0]
+    if fact.kind == "command":
+        return " ".join(fact.key.split()[:2])
+    return _COUNTED.sub("#", fact.key)

@@ -1,0 +1,245 @@
+"""The exact facts as text under a cap: what fits, and how it is written so that more does.
+
+Files of one folder are written once with their folder, `src/{a.py, b.py}`; what the summary beside it says word for word is not
+said again. What is left out is told as a number, with the way to find it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from ctxchat.core.evidence_order import KINDS, ranked
+from ctxchat.core.facts import plain
+from ctxchat.core.record import Evidence, Fact, FactKind
+from ctxchat.core.tokens import Count
+
+SHARES: dict[FactKind, float] = {
+    "rule": 0.14,
+    "decision": 0.18,
+    "changed": 0.11,
+    "command": 0.16,
+    "error": 0.07,
+    "number": 0.14,
+    "read": 0.05,
+    "path": 0.09,
+    "url": 0.03,
+    "identifier": 0.03,
+}
+"""What each kind may take of the cap. What one does not need goes to the others by the same measure."""
+
+SAID = 0.75
+"""What facts that somebody said or did may take before those that only stood in a result get any."""
+
+TITLES: dict[FactKind, str] = {
+    "rule": "Rules from the user",
+    "decision": "Decisions",
+    "changed": "Files changed",
+    "command": "Commands run",
+    "error": "Errors seen",
+    "number": "Numbers",
+    "read": "Files read",
+    "path": "Paths mentioned",
+    "url": "Addresses",
+    "identifier": "Identifiers",
+}
+
+_FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
+_WITHIN: frozenset[FactKind] = frozenset({"read", "path", "identifier"})
+_QUOTED: frozenset[FactKind] = frozenset({"rule", "decision", "error", "number", "url"})
+_SENTENCES: frozenset[FactKind] = frozenset({"rule", "decision", "error"})
+_PLACE = re.compile(r"[\w./~@+:-]+")
+_FOLDED = re.compile(r"([^\s{};,]+/)\{([^{}\n]+)\}")
+_ODD = re.compile(r"[{},;\s]")
+_MORE = '{} more facts are left out here: recall("words of it") finds them.'
+
+
+Facts = dict[FactKind, list[Fact]]
+"""Facts by kind, in the order in which they are to be taken."""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """The facts that were chosen, in the order of the record, and how many are not on the page."""
+
+    facts: tuple[Fact, ...]
+    left_out: int
+
+
+def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "") -> Page:
+    """The facts that fit a cap when rendered, by rank within what each kind may take.
+
+    What stands word for word in the text `beside` them takes no room, nor does a path or an identifier that stands in a chosen
+    command or path.
+    """
+    order: Facts = {kind: facts for kind, facts in ranked(evidence.facts).items() if facts}
+    writing = _Writing(count, plain(beside))
+    left = max_tokens - sum(count(TITLES[kind]) + 3 for kind in order) - count(_MORE.format(99_999)) - 1
+    said: Facts = {kind: [f for f in facts if f.by != "tool"] for kind, facts in order.items()}
+    for facts, share in ((said, SAID), (order, 1.0)):
+        needs: dict[FactKind, int] = {
+            kind: sum(writing.whole(f) for f in some if not writing.has(f)) for kind, some in facts.items()
+        }
+        room = allotted(needs, int(left * share))
+        left -= sum(writing.take(some, room[kind]) for kind, some in facts.items())
+    for some in order.values():  # what rounding and common folders have left
+        left -= writing.take(some, left)
+    facts = tuple(f for f in evidence.facts if f in writing.taken)
+    missing = sum(not writing.has(f) for f in evidence.facts)
+    return Page(facts, missing + evidence.dropped)
+
+
+def allotted(needs: dict[FactKind, int], room: int) -> dict[FactKind, int]:
+    """Room by kind: each its share, and of what is not needed the others their share again."""
+    given: dict[FactKind, int] = {}
+    open_kinds = dict(needs)
+    while open_kinds:
+        whole = sum(SHARES[kind] for kind in open_kinds)
+        content: list[FactKind] = [kind for kind, need in open_kinds.items() if need <= room * SHARES[kind] / whole]
+        if not content:
+            given.update((kind, int(room * SHARES[kind] / whole)) for kind in open_kinds)
+            break
+        for kind in content:
+            given[kind] = open_kinds.pop(kind)
+            room -= given[kind]
+    return given
+
+
+def render(evidence: Evidence, max_tokens: int, count: Count, beside: str = "") -> str:
+    """The facts as compact text of at most `max_tokens`, without those that the text `beside` says; empty where there are none
+    or no room."""
+    page = fitting(evidence, max_tokens, count, beside)
+    blocks = [_block(kind, [f for f in page.facts if f.kind == kind]) for kind in KINDS]
+    if not any(blocks):
+        return ""
+    more = [_MORE.format(page.left_out)] if page.left_out else []
+    return "\n".join([*filter(None, blocks), *more])
+
+
+def line_of(fact: Fact) -> str:
+    """One fact as it is shown."""
+    match fact.kind:
+        case "command":
+            return f"`{fact.key}` → {fact.value}" if fact.value else f"`{fact.key}`"
+        case "number":
+            return f"{fact.key}: {fact.value}" if fact.value else fact.key
+        case _:
+            return fact.key
+
+
+def unfolded(text: str) -> Iterator[str]:
+    """The whole paths of files that a text names together with their folder."""
+    for match in _FOLDED.finditer(text):
+        yield from (f"{match[1]}{name}" for name in match[2].split(", "))
+
+
+def stands(words: str, text: str) -> bool:
+    """True when a text has these words, and not as a part of longer ones."""
+    at = text.find(words)
+    while at >= 0:
+        end = at + len(words)
+        if not (_joined(text[at - 1 : at], words[:1]) or _joined(words[-1:], text[end : end + 1])):
+            return True
+        at = text.find(words, at + 1)
+    return False
+
+
+def _joined(one: str, other: str) -> bool:
+    return one.isascii() and one.isalnum() and other.isascii() and other.isalnum()
+
+
+class _Writing:
+    """What was chosen so far, and what need not be written again."""
+
+    def __init__(self, count: Count, beside: str) -> None:
+        self._count = count
+        self._beside = beside
+        self.taken: set[Fact] = set()
+        self._words = set(_PLACE.findall(beside))
+        self._folders: set[tuple[FactKind, str]] = set()
+        self._weights: dict[Fact, int] = {}
+
+    def whole(self, fact: Fact) -> int:
+        """Tokens of a fact on its own, with what parts it from the next."""
+        weight = self._weights.get(fact)
+        if weight is None:
+            weight = self._weights[fact] = self._count(_line(fact)) + 2
+        return weight
+
+    def has(self, fact: Fact) -> bool:
+        """It was chosen, or stands in something that was, or beside it."""
+        if fact in self.taken:
+            return True
+        if fact.kind in _WITHIN:
+            return fact.key in self._words
+        return fact.kind in _QUOTED and bool(self._beside) and stands(line_of(fact), self._beside)
+
+    def take(self, facts: Sequence[Fact], room: int) -> int:
+        """Choose of these in order what fits; gives the tokens that it takes."""
+        spent = 0
+        for fact in facts:
+            if self.has(fact):
+                continue
+            tokens = self._price(fact)
+            if spent + tokens > room:
+                continue
+            spent += tokens
+            self.taken.add(fact)
+            self._words.update(_places_in(fact))
+            self._folders.add((fact.kind, _split(fact)[0]))
+        return spent
+
+    def _price(self, fact: Fact) -> int:
+        folder, name = _split(fact)
+        if not folder:
+            return self.whole(fact)
+        if (fact.kind, folder) in self._folders:
+            return self._count(name) + 2
+        return self.whole(fact) + 2
+
+
+def _split(fact: Fact) -> tuple[str, str]:
+    """The folder of a file and its name; no folder where the two have to be written in one."""
+    if fact.kind not in _FILES or _ODD.search(fact.key):
+        return "", fact.key
+    folder, slash, name = fact.key.rpartition("/")
+    return (folder + slash, name) if name and folder else ("", fact.key)
+
+
+def _block(kind: FactKind, facts: Sequence[Fact]) -> str:
+    if not facts:
+        return ""
+    lines = list(_folded(facts)) if kind in _FILES else map(_line, facts)
+    if kind in _SENTENCES:
+        return f"{TITLES[kind]}:\n" + "\n".join(f"- {line}" for line in lines)
+    return f"{TITLES[kind]}: " + "; ".join(lines)
+
+
+def _line(fact: Fact) -> str:
+    if fact.kind == "command" and fact.value.startswith("exit 0"):
+        return f"`{fact.key}` ok{fact.value.removeprefix('exit 0')}"
+    return line_of(fact)
+
+
+def _folded(facts: Iterable[Fact]) -> Iterator[str]:
+    folders: defaultdict[str, list[str]] = defaultdict(list)
+    for fact in facts:
+        folder, name = _split(fact)
+        folders[folder].append(name)
+    for folder, names in folders.items():
+        if folder:
+            yield f"{folder}{{{', '.join(names)}}}" if len(names) > 1 else folder + names[0]
+        else:
+            yield from names
+
+
+def _places_in(fact: Fact) -> Iterator[str]:
+    """The words of a fact that may be paths or identifiers, and the folders that those name."""
+    if fact.kind in _WITHIN or fact.kind in {"command", "changed"}:
+        for word in _PLACE.findall(fact.key):
+            yield word
+            while "/" in word.rstrip("/"):
+                word = word.rstrip("/").rsplit("/", 1)[0]
+                yield from (word, f"{word}/")
