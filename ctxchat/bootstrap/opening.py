@@ -16,28 +16,30 @@ from ctxchat.agent.session import Session
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.bootstrap.arranging import Arranging, remembered
 from ctxchat.bootstrap.assumptions import StoredAssumptions
-from ctxchat.bootstrap.choice import Overrides, price, token_price
 from ctxchat.bootstrap.clock import SystemClock
 from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.hooks import HookCommands
-from ctxchat.bootstrap.reading import ReadOnlyJournal
+from ctxchat.bootstrap.model_choice import Overrides, price, token_price
+from ctxchat.bootstrap.read_only import ReadOnlyJournal
 from ctxchat.bootstrap.shared import Shared
 from ctxchat.bootstrap.strategies import with_plugins
 from ctxchat.bootstrap.subagents import SubAgents
 from ctxchat.bootstrap.tools import tools_for
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rule
-from ctxchat.core.access import Rule
 from ctxchat.core.errors import CtxchatError, SessionBusy
 from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import AgentChosen, SessionState
 from ctxchat.core.ledger import Ledger
+from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import JournalPort, ModelPort
 from ctxchat.models.offline import OFFLINE_NAME
-from ctxchat.storage import files, loading, sessions
-from ctxchat.storage.journal import open_journal
+from ctxchat.storage import files, loading
+from ctxchat.storage.journal import begin_journal, open_journal
 from ctxchat.tools.delegating import Delegate
 from ctxchat.tools.todo import Todo, TodoList
+
+_ONLY_READ = "This session was opened to be read only."
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -62,20 +64,18 @@ class Opening:
         self._notices: list[str] = []
         self._arranging = Arranging(shared, self._extensions, ahead=interactive)
 
-    async def open(self, session_id: str) -> Session:
-        """A new session, or a stored one. Raises UsageError and StorageError."""
-        shared = self._shared
+    async def open(self, session_id: str, *, only_read: bool = False) -> Session:
+        """A new session, or a stored one: `only_read` leaves it to others to write. Raises UsageError and StorageError."""
+        shared, database = self._shared, self._shared.database
         if not session_id:
-            model = self._model(None)
-            return await self._put_together(
-                await shared.database.run(sessions.create, shared.database, model=model.name)
-            )
-        return await self._put_together(await shared.find(session_id))
+            begun = await database.run(begin_journal, database, self._model(None).name)
+            return await self._put_together(Stored(begun.journal, begun.state))
+        session = await shared.find(session_id)
+        return await self._put_together(await (self._read(session, _ONLY_READ) if only_read else self._stored(session)))
 
-    async def _put_together(self, session: str) -> Session:
-        stored = await self._stored(session)
+    async def _put_together(self, stored: Stored) -> Session:
         try:
-            return await self._session(session, stored)
+            return await self._session(stored.journal.session, stored)
         except BaseException:
             await stored.journal.close()  # or it would stay locked
             raise
@@ -127,9 +127,13 @@ class Opening:
         try:
             opened = await database.run(open_journal, database, session)
         except SessionBusy as busy:
-            loaded = await database.run(loading.load, database, session)
-            return Stored(ReadOnlyJournal(session, str(busy)), loaded.state, str(busy), loaded.problems)
+            return await self._read(session, str(busy))
         return Stored(opened.journal, opened.state, "", opened.problems)
+
+    async def _read(self, session: str, why: str) -> Stored:
+        """Without holding it: what others write meanwhile is not seen."""
+        loaded = await self._shared.database.run(loading.load, self._shared.database, session)
+        return Stored(ReadOnlyJournal(session, why), loaded.state, why, loaded.problems)
 
     def _model(self, agent: str | None, stored: str = "") -> ModelPort:
         """The model to begin with: that of the flags, else the one a stored session went on with where it can still be had, else

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from ctxchat.agent.session import Session
-from ctxchat.bootstrap.choice import Overrides, settings_of
-from ctxchat.bootstrap.first import first_look
+from ctxchat.bootstrap.first_look import first_look
 from ctxchat.bootstrap.flags import Flags, settings_from
+from ctxchat.bootstrap.model_choice import Overrides, settings_of
 from ctxchat.bootstrap.opening import Opening
 from ctxchat.bootstrap.shared import Shared
-from ctxchat.bootstrap.start import workspace_of
+from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.config import paths
 from ctxchat.config.files import Loaded
 from ctxchat.core.errors import UsageError
@@ -68,13 +68,13 @@ class Program(Shared):
 
     # ── sessions ──
 
-    async def open(self, session_id: str = "", *, interactive: bool = True) -> Session:
+    async def open(self, session_id: str = "", *, interactive: bool = True, only_read: bool = False) -> Session:
         """A new session, or a stored one by a unique beginning of its id. One that is open for writing elsewhere opens
-        read-only. Raises UsageError and StorageError."""
+        read-only, as with `only_read`, which takes it from nobody. Raises UsageError and StorageError."""
         self.servers.start(self.settings.mcp)
         if not interactive:  # nobody is kept waiting who could do something else meanwhile
             await self.servers.settled(SERVERS)
-        return await Opening(self, interactive).open(session_id)
+        return await Opening(self, interactive).open(session_id, only_read=only_read)
 
     async def sessions(self) -> Sequence[SessionRow]:
         """All stored sessions, the one used last first."""

@@ -41,7 +41,8 @@ def command(
 
     async def work() -> CompactionFinished:
         async with Program.started(flags()) as program:
-            opened = await program.open(await program.find(session or flags().session), interactive=False)
+            wanted = await program.find(session or flags().session)
+            opened = await program.open(wanted, interactive=False, only_read=dry_run)
             try:
                 if opened.read_only and not dry_run:
                     raise CtxchatError(opened.read_only)

@@ -25,7 +25,8 @@ def command(session: str, draft: str) -> None:
 
     async def work() -> tuple[str, Figures]:
         async with Program.started(flags()) as program:
-            opened = await program.open(await program.find(session or flags().session), interactive=False)
+            wanted = await program.find(session or flags().session)
+            opened = await program.open(wanted, interactive=False, only_read=True)
             try:
                 measured = await opened.measure()
                 return opened.id, opened.with_draft(message) if message else measured

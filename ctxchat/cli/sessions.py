@@ -15,7 +15,7 @@ from ctxchat.core import openai
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group
-from ctxchat.core.plain import clean
+from ctxchat.core.sanitize import clean
 from ctxchat.models import dialects
 from ctxchat.storage import exporting, importing, loading, sessions
 from ctxchat.storage.database import Database
@@ -101,7 +101,7 @@ def export(session: str, view: str, form: exporting.Format, output: str | None) 
                 loaded = await program.database.run(loading.load, program.database, found)
                 state = await program.database.run(_whole, program.database, found, loaded.state)
                 return exporting.export_record(state, form)
-            opened = await program.open(session, interactive=False)
+            opened = await program.open(session, interactive=False, only_read=True)
             try:
                 await opened.measure()
                 return await program.database.run(_view, program.database, opened, form)

@@ -86,20 +86,39 @@ class Journal:
             connection.execute("INSERT OR REPLACE INTO partials VALUES (?, ?, ?)", values)
 
 
+def begin_journal(database: Database, model: str) -> Opened:
+    """A new session, held by this process from its first moment: no window or command that looks for the latest one comes in
+    between. Raises StorageError. Call it like `open_journal`."""
+    locks: list[files.Lock] = []
+    try:
+        session = sessions.create(
+            database, model=model, unseen=lambda new: locks.append(files.lock(sessions.lock_path(database, new)))
+        )
+        return _opened(database, session, locks[0])
+    except BaseException:
+        for lock in locks:
+            lock.release()
+        raise
+
+
 def open_journal(database: Database, session: str) -> Opened:
     """Open a session (a full id) for writing, and close in its record what a kill left open.
 
-    Raises SessionBusy while another window or command writes to it: `loading.load` reads it all the same. Call it in
-    the storage
-    thread (`database.run`) where an event loop is running.
+    Raises SessionBusy while another window or command writes to it: `loading.load` reads it all the same. Call it in the
+    storage thread (`database.run`) where an event loop is running.
     """
     sessions.row(database, session)
     lock = files.lock(sessions.lock_path(database, session))
     try:
         sessions.row(database, session)
-        loaded = loading.load(database, session, owned=True)
-        sessions.append(database, session, *loaded.repairs, clear=True) if loaded.repairs else None
+        return _opened(database, session, lock)
     except BaseException:
         lock.release()
         raise
+
+
+def _opened(database: Database, session: str, lock: files.Lock) -> Opened:
+    loaded = loading.load(database, session, owned=True)
+    if loaded.repairs:
+        sessions.append(database, session, *loaded.repairs, clear=True)
     return Opened(Journal(database, session, lock), loaded.state, loaded.problems)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -53,15 +53,22 @@ def new_id(at: str) -> str:
 
 
 def create(
-    database: Database, *, title: str = "", model: str = "", parent: str = "", records: Iterable[Record] = ()
+    database: Database,
+    *,
+    title: str = "",
+    model: str = "",
+    parent: str = "",
+    records: Iterable[Record] = (),
+    unseen: Callable[[str], None] = lambda session: None,
 ) -> str:
-    """A new session with these entries, all or nothing; its id. `title` and `model` are columns for the list: they
-    belong among
-    `records` too where the session itself shall know them. Raises StorageError."""
+    """A new session with these entries, all or nothing; its id. `title` and `model` are columns for the list: they belong
+    among `records` too where the session itself shall know them. `unseen` is told the id before anyone else can see the
+    session. Raises StorageError."""
     at = database.now()
     with database.transaction() as connection:
         session = _insert(connection, at, title, model, parent)
         entries.append(connection, session, records, at, database.count, fts=database.fts)
+        unseen(session)
     return session
 
 

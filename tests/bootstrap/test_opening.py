@@ -51,3 +51,18 @@ async def test_flags_are_about_the_model_of_the_flags_and_no_other(tmp_path: Pat
     assert [m.settings.api_base for m in (first, other, hosted)] == ["http://a/v1", "http://b/v1", ""]  # type: ignore[union-attr]
     assert (await first.window()).tokens == 9000 and (await hosted.window()).tokens != 9000
     await made.close()
+
+
+async def test_who_only_reads_takes_a_session_from_nobody(tmp_path: Path) -> None:
+    made = program(tmp_path, "")
+    session = await made.open()
+    [event async for event in session.send("hello")]
+    await session.close()
+    looked = await made.open(session.id, only_read=True)
+    written = await made.open(session.id)
+    assert looked.read_only and not written.read_only
+    assert (await looked.measure()).used == (await written.measure()).used
+    await looked.close()
+    [event async for event in written.send("and again")]
+    await written.close()
+    await made.close()

@@ -35,7 +35,7 @@ from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
 from ctxchat.storage import loading, sessions
 from ctxchat.storage.database import Database
-from ctxchat.storage.journal import open_journal
+from ctxchat.storage.journal import begin_journal, open_journal
 from tests.storage.samples import compaction, reply, turns, user
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -313,6 +313,30 @@ def _journal_pages(database: Database) -> list[tuple[int, str]]:
 # ── one writer ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_a_new_session_is_held_before_anyone_can_see_it(tmp_path: Path) -> None:
+    with Database(tmp_path / "data") as database, Database(tmp_path / "data") as other:
+        held: list[bool] = []
+
+        def look(session: str) -> None:
+            """As `begin_journal` does it, with a look from outside right after."""
+            assert not sessions.rows(other)
+            held.append(True)
+
+        sessions.create(database, unseen=look)
+        assert held == [True]
+        opened = begin_journal(database, "x")
+        with pytest.raises(SessionBusy):
+            open_journal(other, opened.journal.session)
+
+
+def test_a_new_session_that_cannot_be_held_is_none(tmp_path: Path) -> None:
+    with Database(tmp_path / "data") as database:
+        (tmp_path / "data" / "sessions").write_text("a file where the folder should be")
+        with pytest.raises(StorageError):
+            begin_journal(database, "x")
+        assert not sessions.rows(database)
+
+
 async def test_a_second_window_is_told_and_may_read(database: Database) -> None:
     session = sessions.create(database, records=turns(1))
     other_session = sessions.create(database, records=turns(1))
@@ -337,7 +361,7 @@ import asyncio, pathlib, sys
 from ctxchat.core.journal import Partial, PassStarted, Sealed
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.storage.database import Database
-from ctxchat.storage.journal import open_journal
+from ctxchat.storage.journal import begin_journal, open_journal
 from tests.storage.samples import compaction, round_of, user
 
 async def main():
