@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import msgspec
 
@@ -17,13 +18,13 @@ from ctxchat.bootstrap.shared import Shared
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.config import paths
 from ctxchat.config.files import Loaded
-from ctxchat.core.errors import UsageError
+from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.messages import Group
 from ctxchat.core.search import Hit, Scope
 from ctxchat.models.catalogue import prices
 from ctxchat.models.discovery import FirstLook, FoundModel, configured, discover
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
-from ctxchat.storage import archive, glance, sessions
+from ctxchat.storage import archive, glance, importing, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.glance import Said
 from ctxchat.storage.sessions import SessionRow
@@ -83,6 +84,19 @@ class Program(Shared):
     async def glance(self, session_id: str) -> Sequence[Said]:
         """What you and the model said last in a stored session, in its order. Raises StorageError."""
         return await self.database.run(glance.glance, self.database, session_id)
+
+    async def bring_in(self, file: Path, title: str) -> str:
+        """A new session with the chat messages of a file; its id. Lists say of it what the gauge says, but for the tools of MCP
+        servers, which are not started for that. Raises UsageError and StorageError."""
+        session = await self.database.run(importing.import_file, self.database, file, title)
+        with suppress(CtxchatError):  # a model that cannot be had: it stays a rough estimate
+            opened = await Opening(self, interactive=False).open(session, only_read=True)
+            try:
+                figures = await opened.measure()
+            finally:
+                await opened.close()
+            await self.database.run(sessions.reckon, self.database, session, figures.used)
+        return session
 
     async def delete(self, session_id: str) -> None:
         """The session and all that belongs to it."""

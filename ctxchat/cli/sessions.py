@@ -17,7 +17,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.sanitize import clean
 from ctxchat.models import dialects
-from ctxchat.storage import exporting, importing, loading, sessions
+from ctxchat.storage import exporting, loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.files import write_private
 
@@ -142,7 +142,7 @@ def import_(file: str, title: str) -> None:
 
     async def work() -> str:
         async with Program.started(flags()) as program:
-            return await program.database.run(importing.import_file, program.database, Path(file), title)
+            return await program.bring_in(Path(file), title)
 
     session = run_async(work())
     if flags().json:

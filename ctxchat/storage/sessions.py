@@ -154,6 +154,15 @@ def append(database: Database, session: str, *records: Record, clear: bool = Fal
             connection.execute("DELETE FROM partials WHERE session = ?", (session,))
 
 
+def reckon(database: Database, session: str, used: int) -> None:
+    """Have lists show what the gauge reckons that a session holds, until a server counts it. Raises StorageError."""
+    with database.transaction() as connection:
+        counted = "used AND NOT estimated"
+        connection.execute(
+            f"UPDATE sessions SET used = ?, estimated = 1 WHERE id = ? AND NOT ({counted})", (used, session)
+        )
+
+
 def delete(database: Database, session: str) -> None:
     """Its rows, its index, its folder; nothing else. Raises SessionBusy and StorageError; a folder that resists goes
     at a later start."""
@@ -197,6 +206,8 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
     except StorageError:
         delete(database, new)
         raise
+    if source.estimated and not up_to:
+        reckon(database, new, source.used)
     return new
 
 

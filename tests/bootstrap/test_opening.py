@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ctxchat.bootstrap.flags import Flags
@@ -65,4 +66,30 @@ async def test_who_only_reads_takes_a_session_from_nobody(tmp_path: Path) -> Non
     await looked.close()
     [event async for event in written.send("and again")]
     await written.close()
+    await made.close()
+
+
+@pytest.mark.parametrize("model", ["", "openai/gpt-4o"])
+async def test_what_was_brought_in_is_listed_as_the_gauge_shows_it(tmp_path: Path, model: str) -> None:
+    text = "def harbour(tide: int) -> str:\n    return f'{tide:>4} metres'\n" * 200
+    file = tmp_path / "chat.json"
+    file.write_bytes(msgspec.json.encode([{"role": "user", "content": text}, {"role": "assistant", "content": "Yes."}]))
+    made = program(tmp_path, "", Flags(model=model, window=100_000))
+    session = await made.open(await made.bring_in(file, ""))
+    used = (await session.measure()).used
+    (row,) = await made.sessions()
+    assert (row.used, row.estimated) == (used, True)
+    fork = await made.fork(row.id)
+    assert {r.used for r in await made.sessions() if r.id == fork} == {used}
+    await session.close()
+    await made.close()
+
+
+async def test_what_no_model_can_be_had_for_is_brought_in_all_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "chat.json"
+    file.write_text('[{"role": "user", "content": "hello"}]')
+    made = program(tmp_path, 'model = "antropic/claude-x"\n')
+    assert await made.bring_in(file, "")
+    (row,) = await made.sessions()
+    assert row.used > 0 and row.estimated
     await made.close()
