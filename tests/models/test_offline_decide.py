@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from ctxchat.core.messages import Image, Message, Text, ToolCall
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, Insert, Item, ToolSpec, View, compile
 from ctxchat.models.offline import decide
-from ctxchat.models.offline.intents import intent
+from ctxchat.models.offline.intents import Run, intent
 
 NAMES = (
     "read_file",
@@ -212,3 +213,15 @@ def test_recall_is_asked_about_the_past() -> None:
     reply = decide(asked("what did we say about the Albatross?", *NAMES))
     assert [c.name for c in reply.calls] == ["recall"]
     assert msgspec.json.decode(reply.calls[0].arguments) == {"query": "Albatross"}
+
+
+@pytest.mark.parametrize(
+    "words", ["run: wc -l a.py", "run wc -l a.py", "Run : `wc -l a.py`", "please run: wc -l a.py", "$ wc -l a.py"]
+)
+def test_a_command_is_run_with_or_without_marks(words: str) -> None:
+    assert intent(words) == Run("wc -l a.py")
+
+
+def test_a_question_that_begins_with_run_is_none() -> None:
+    assert not isinstance(intent("run me through the code"), Run)
+    assert not isinstance(intent("runs: where are they?"), Run)

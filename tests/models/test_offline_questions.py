@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ctxchat.core.evidence import collect
+from ctxchat.core.grouping import single
+from ctxchat.core.messages import Message
 from tests.models.offline_talk import Talk, make_repository
 
 
@@ -58,14 +61,21 @@ async def test_more_gives_other_places(root: Path) -> None:
 async def test_nothing_found_is_said_with_what_was_tried(root: Path) -> None:
     talk = Talk(root)
     answer = await talk.ask("Which penguin colony do we observe?")
-    assert answer.startswith("I found nothing") and "`penguin`" in answer
+    assert answer.startswith("I found nothing") and "“penguin”" in answer
     assert "offline assistant" in answer and "`/model`" in answer
     assert talk.rounds == 3  # one search, one wider search, the answer
 
 
+async def test_the_words_it_looked_for_are_no_facts(root: Path) -> None:
+    answer = await Talk(root).ask("Which `penguin_colony` do `obs_erve_*` at _Pier 9_?")
+    assert "“penguin_colony”" in answer and "obs\\_erve\\_" not in answer
+    facts = collect([single("reply", Message(1, "assistant", answer), 1)]).facts
+    assert [f.key for f in facts if f.kind == "identifier"] == []
+
+
 async def test_a_name_that_is_nowhere_is_named(root: Path) -> None:
     answer = await Talk(root).ask("Which logger does the gauge at Pier 9 report to?")
-    assert "covers all of this" in answer and "None of these passages mentions `Pier 9`." in answer
+    assert "covers all of this" in answer and "None of these passages mentions “Pier 9”." in answer
 
 
 async def test_the_answer_comes_in_the_language_of_the_question(root: Path) -> None:

@@ -143,6 +143,8 @@ def test_examples_are_made_from_the_folder() -> None:
     asked = examples(("README.md", "notes.txt", "src/a.py"))
     assert len(asked) == 3 and "@README.md" in asked[0] and "@src/a.py" in asked[1]
     assert len(examples(())) == 3
+    assert "say?" not in " ".join(examples(("README.md", "a.py", "shot.png", "x.db", ".env.txt", "photo.JPG")))
+    assert "What does @notes.txt say?" in examples(("README.md", "shot.png", "notes.txt"))
 
 
 async def test_a_huge_paste_is_attached_and_sent_whole(tmp_path: Path) -> None:

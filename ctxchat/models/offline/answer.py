@@ -9,7 +9,7 @@ from ctxchat.models.offline import phrases
 from ctxchat.models.offline.language import Language
 from ctxchat.models.offline.passages import Line, Passage, Ranking, file_lines, hits
 from ctxchat.models.offline.question import Question
-from ctxchat.models.offline.quoting import clip, fence, head, listed, quote, ref, said
+from ctxchat.models.offline.quoting import clip, fence, head, listed, quote, ref, said, sought
 from ctxchat.models.offline.transcript import Source, Transcript
 from ctxchat.models.offline.words import terms
 
@@ -57,7 +57,7 @@ def answer(asked: Question, seen: Transcript, language: Language, about_talk: bo
     if not parts:
         parts += [phrases.say(language, "nothing"), *refusals(seen, language)]
     if missing and (good or told):
-        parts.append(phrases.say(language, "missing", words=listed(missing)))
+        parts.append(phrases.say(language, "missing", words=sought(missing)))
     parts.append(_searched(asked, seen, language))
     if not good and not told:
         parts.append(phrases.say(language, "limits"))
@@ -93,7 +93,7 @@ def _searched(asked: Question, seen: Transcript, language: Language) -> str:
     words = asked.topic.shown or tuple(asked.lesser)
     paths = list(dict.fromkeys(d.get("path") for d in seen.named("read_file") if not d.failed))
     read = phrases.say(language, "read", paths=listed(paths)) if paths else ""
-    return phrases.say(language, "searched", words=listed(words), read=read)
+    return phrases.say(language, "searched", words=sought(words), read=read)
 
 
 def refusals(seen: Transcript, language: Language) -> list[str]:

@@ -58,7 +58,7 @@ GREP = re.compile(
 )
 
 RUN = re.compile(
-    r"""^(?:(?:run | execute | exec | führe?\ | exécute | lance | ejecuta | corre | rode | esegui)\s+
+    r"""^(?:(?:run | execute | exec | führe?\ | exécute | lance | ejecuta | corre | rode | esegui)(?:\s*:\s*|\s+)
         (?:the\s+command\s+|den\s+befehl\s+|la\s+commande\s+)? | [!$]\s*)
     (?P<command>.+)$""",
     _FLAGS | re.S,

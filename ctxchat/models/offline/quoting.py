@@ -16,6 +16,7 @@ MOST_QUOTED = 420
 """Characters of one quoted line."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b\[[0-9;?]*[A-Za-z]")
+_MARKS = re.compile(r"[\\`*<\[]|(?<!\w)_|_(?!\w)|~~")
 _COMMENT = re.compile(r"\s*(?:#|//|--|/\*|\*|@|;)\s*\w")
 _KINDS = {
     "py": "python", "js": "javascript", "ts": "typescript", "tsx": "tsx", "rs": "rust", "go": "go", "c": "c", "h": "c",
@@ -75,6 +76,13 @@ def listed(words: Sequence[str], most: int = 8) -> str:
     """Words one after the other, each marked as quoted."""
     more = f" and {len(words) - most} more" if len(words) > most else ""
     return ", ".join(ref(clip(w, 60)) for w in words[:most]) + more
+
+
+def sought(words: Sequence[str], most: int = 8) -> str:
+    """Words that were looked for, one after the other. Not as code: what is in code marks is taken for something that exists."""
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    shown = (_MARKS.sub(r"\\\g<0>", clean(clip(word, 60))).replace("\n", " ") for word in words[:most])
+    return ", ".join(f"“{word}”" for word in shown) + more
 
 
 def _paragraph(passage: Passage) -> list[Line]:

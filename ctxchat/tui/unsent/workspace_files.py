@@ -14,6 +14,26 @@ SKIPPED = frozenset(
 )
 
 
+_CODE = (".py", ".js", ".ts", ".go", ".rs", ".java", ".c", ".cpp", ".rb", ".sh")
+_WORDS = (
+    *_CODE,
+    ".md",
+    ".rst",
+    ".txt",
+    ".org",
+    ".toml",
+    ".yaml",
+    ".yml",
+    ".json",
+    ".ini",
+    ".cfg",
+    ".csv",
+    ".html",
+    ".css",
+)
+"""How names of files end that have words in them."""
+
+
 def files_of(root: Path, most: int = MOST) -> tuple[str, ...]:
     """Paths below `root` with `/`, at most `most`, without what `.gitignore` files leave out. Unreadable folders are skipped."""
     found: list[str] = []
@@ -50,13 +70,23 @@ def examples(files: tuple[str, ...]) -> list[str]:
     """Three things to ask about these files."""
     by_name = {f.rsplit("/", 1)[-1].lower(): f for f in reversed(files)}
     readme = next((by_name[n] for n in ("readme.md", "readme.rst", "readme.txt", "readme") if n in by_name), "")
-    code = next(
-        (f for f in files if f.endswith((".py", ".js", ".ts", ".go", ".rs", ".java", ".c", ".cpp", ".rb", ".sh"))), ""
-    )
-    other = next((f for f in files if f not in {readme, code} and not f.rsplit("/", 1)[-1].startswith(".")), "")
+    code = next((f for f in files if f.endswith(_CODE)), "")
+    other = next((f for f in files if f not in {readme, code} and _says_something(f)), "")
     asked = [f"What is this folder about? @{readme}" if readme else "What is in this folder?"]
     if code:
         asked.append(f"Explain @{code}")
     if other:
         asked.append(f"What does @{other} say?")
     return [*asked, "Which files changed last?", "Find every TODO"][:3]
+
+
+def _says_something(file: str) -> bool:
+    """True for a file with words in it, by its name; not for an image, nor for what lies hidden."""
+    name = file.rsplit("/", 1)[-1].lower()
+    return (name.endswith(_WORDS) and not name.startswith(".")) or name in {
+        "makefile",
+        "dockerfile",
+        "license",
+        "notes",
+        "todo",
+    }
