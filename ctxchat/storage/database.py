@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +28,7 @@ T = TypeVar("T")
 
 FILE = "ctxchat.db"
 BACKUPS_KEPT = 5
+_ROOM = 2_000_000  # bytes, for a few long replies
 _PATIENCE = 30.0  # seconds another process may write before we give up
 
 
@@ -101,7 +103,10 @@ class Database:
         return copy
 
     def check(self) -> list[str]:
-        """What SQLite finds wrong with the file, in words; empty when all is well."""
+        """What SQLite finds wrong with the file, and that the disk is all but full, in words; empty when all is well."""
+        free = shutil.disk_usage(self.folder).free
+        if free < _ROOM:
+            return [f"the disk has only {free // 1000:,} kB left"]
         try:
             rows = [str(row[0]) for row in self.read("PRAGMA quick_check(20)")]
         except StorageError as problem:
@@ -145,14 +150,21 @@ class Database:
         return copy
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, *, alone: bool = False) -> sqlite3.Connection:
+    """On a full disk there is no room for the file that processes share beside the database. What is there can be read all the
+    same by one process alone, which keeps that in memory."""
     uri = f"file:{quote(str(path.resolve()))}?mode=rw"
     connection = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
     try:
+        if alone:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA user_version")  # the first look is what wants that file
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = FAST")
-    except BaseException:
+    except BaseException as problem:
         connection.close()
+        if not alone and getattr(problem, "sqlite_errorname", "").startswith("SQLITE_IOERR_SHM"):
+            return _connect(path, alone=True)
         raise
     return connection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from ctxchat.core.errors import StorageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_SHARED = 32_768  # bytes
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -29,7 +31,7 @@ def faults(path: Path) -> Iterator[None]:
 
 def _from_sqlite(error: sqlite3.Error, path: Path) -> StorageError:
     name = getattr(error, "sqlite_errorname", "") or ""
-    if name.startswith("SQLITE_FULL"):
+    if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and _no_room(path)):
         return _full(path)
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
         return _refused(path)
@@ -52,6 +54,14 @@ def _from_system(error: OSError, path: Path) -> StorageError:
             f"{path}: {error.strerror or error}", "Move it away, or set CTXCHAT_DATA_DIR to another folder."
         )
     return StorageError(f"{path}: {error.strerror or error}", "Nothing was changed.")
+
+
+def _no_room(path: Path) -> bool:
+    """Not even for the file that processes share beside the database."""
+    try:
+        return shutil.disk_usage(path.parent).free < _SHARED
+    except OSError:
+        return False
 
 
 def _full(path: Path) -> StorageError:

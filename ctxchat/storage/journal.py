@@ -89,15 +89,17 @@ class Journal:
 def begin_journal(database: Database, model: str) -> Opened:
     """A new session, held by this process from its first moment: no window or command that looks for the latest one comes in
     between. Raises StorageError. Call it like `open_journal`."""
-    locks: list[files.Lock] = []
+    held: dict[str, files.Lock] = {}
     try:
         session = sessions.create(
-            database, model=model, unseen=lambda new: locks.append(files.lock(sessions.lock_path(database, new)))
+            database, model=model, unseen=lambda new: held.update({new: files.lock(sessions.lock_path(database, new))})
         )
-        return _opened(database, session, locks[0])
+        return _opened(database, session, held[session])
     except BaseException:
-        for lock in locks:
+        for unmade, lock in held.items():
             lock.release()
+            with suppress(StorageError):
+                files.remove_folder(files.session_folder(database.folder, unmade))
         raise
 
 

@@ -161,6 +161,29 @@ def test_a_full_disk_is_told_and_changes_nothing(database: Database) -> None:
 
 
 @POSIX
+def test_where_no_file_may_grow_what_is_there_is_read_all_the_same(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, resource, sys\n"
+        "from ctxchat.storage import sessions\n"
+        "from ctxchat.storage.database import Database\n"
+        "from ctxchat.core.errors import StorageError\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))  # as on a full disk\n"
+        "with Database(pathlib.Path(sys.argv[1])) as database:\n"
+        "    print([row.messages for row in sessions.rows(database)])\n"
+        "    try: sessions.create(database)\n"
+        "    except StorageError as problem: print(problem)\n"
+    )
+    with Database(tmp_path) as database:
+        sessions.create(database, records=turns(1))
+    before = (tmp_path / FILE).read_bytes()
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("[4]\n") and "Nothing was changed" in done.stdout, done.stderr
+    assert (tmp_path / FILE).read_bytes() == before
+    with Database(tmp_path) as database:
+        assert database.check() == [] and sessions.rows(database)[0].messages == 4
+
+
+@POSIX
 def test_a_read_only_folder_is_told() -> None:
     code = (
         "import os, sys, pathlib\n"
