@@ -20,7 +20,7 @@ from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import builtin_strategies
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, View, compile
 from ctxchat.models.offline.summariser import OfflineSummariser

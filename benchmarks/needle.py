@@ -24,13 +24,13 @@ import msgspec
 
 from benchmarks.evidence import FRAME, Way, shown, summarised, window_only
 from benchmarks.history import Work
-from ctxchat.bootstrap.recollection import Recollection
+from ctxchat.bootstrap.recall import Recollection
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Changed, Sealed
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import compile
 from ctxchat.storage import archive, sessions

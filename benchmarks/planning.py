@@ -17,7 +17,7 @@ from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.builtin import builtin_strategies
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile
 from ctxchat.models.tokenizers import counter

@@ -26,8 +26,8 @@ from ctxchat.core.events import (
     TurnFinished,
 )
 from ctxchat.core.messages import Part
-from ctxchat.core.plain import clean
-from ctxchat.tools.naming import look_all, part_of
+from ctxchat.core.sanitize import clean
+from ctxchat.tools.mentions import look_all, part_of
 
 UNSEEN = "this model is shown no images, only its name goes along"
 EXIT = {"done": 0, "cancelled": 130, "error": 1, "max_rounds": 1}

@@ -10,9 +10,9 @@ from typing import Protocol
 import msgspec
 
 from ctxchat.agent.options import Options
-from ctxchat.core.access import Mode, Rule
 from ctxchat.core.compilers import Compiler, all_sections
 from ctxchat.core.hooks import Hook
+from ctxchat.core.permissions import Mode, Rule
 from ctxchat.core.ports import ModelPort, Summariser, ToolLimits
 from ctxchat.core.view import Insert, Transform
 

@@ -12,7 +12,7 @@ from ctxchat.core.clip import head
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Count
 from ctxchat.core.view import View
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from ctxchat.agent.permissions import Judgement, judge, stricter
-from ctxchat.core.access import Demand, Mode, Rule, Verdict
+from ctxchat.core.permissions import Demand, Mode, Rule, Verdict
 from ctxchat.core.ports import ToolLeave, ToolQuestion
 
 

@@ -26,7 +26,7 @@ from ctxchat.core.ports import Summariser
 from ctxchat.core.record import CompactionRecord, FactCount, Outcome, Reason, SideFigures, StepGain
 from ctxchat.core.sections import OUTSIDE
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import too_little
 from ctxchat.core.view import View
 from ctxchat.core.words import count

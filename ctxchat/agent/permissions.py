@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from ctxchat.core.access import Demand, Mode, Rule
+from ctxchat.core.permissions import Demand, Mode, Rule
 
 _SHELL_SYNTAX = re.compile(r"[;&|<>`\n\r(){}\\$]")
 """What could put a second command, a file or a substitution behind the first: a rule with a wildcard never reaches across it."""

@@ -24,8 +24,8 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import Summariser
 from ctxchat.core.strategies.base import Plan, Strategy
 from ctxchat.core.strategies.builtin import builtin_strategies
-from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.strategies.pipeline import Pipeline
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.triggers import overhead
 from ctxchat.core.view import View
 

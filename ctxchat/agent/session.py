@@ -1,7 +1,7 @@
 """A session as the outside sees it: values to read and verbs to act. Terminal, headless mode and tests all use this one door.
 
-Composes the parts; what they do is theirs: `compaction` is for passes, `changes` for what is changed by hand, `setup` for model, agent
-and settings. One at a time.
+Composes the parts; what they do is theirs: `compaction` is for passes, `changes` for what is changed by hand, `setup` for
+model, agent and settings. One at a time.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.setup import Setup
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.agent.turn import Turn
-from ctxchat.core.access import Mode, Verdict
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice, Stamped
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Named, SessionState
 from ctxchat.core.messages import Part
+from ctxchat.core.permissions import Mode, Verdict
 from ctxchat.core.view import View
 
 

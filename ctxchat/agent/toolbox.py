@@ -13,7 +13,6 @@ from typing import cast
 import msgspec
 
 from ctxchat.agent.gate import Answer, Gate
-from ctxchat.core.access import Demand, Rule
 from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -26,6 +25,7 @@ from ctxchat.core.events import (
     ToolStarted,
 )
 from ctxchat.core.messages import ToolCall
+from ctxchat.core.permissions import Demand, Rule
 from ctxchat.core.ports import (
     Clock,
     ToolContext,

@@ -16,7 +16,7 @@ from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.record import Evidence, Fact, FactCount
 from ctxchat.core.strategies.base import Plan
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.view import View, problems
 
 EVIDENCE_TOKENS = 20_000

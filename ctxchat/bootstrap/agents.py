@@ -9,7 +9,7 @@ import msgspec
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.config.agents import for_agent
 from ctxchat.config.schema import AgentSettings, Settings
-from ctxchat.core.access import Mode
+from ctxchat.core.permissions import Mode
 
 
 def in_force(settings: Settings, flags: Flags, name: str | None = None) -> tuple[Settings, AgentSettings]:

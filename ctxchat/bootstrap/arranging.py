@@ -10,10 +10,10 @@ from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.prompts import prompt
 from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.bootstrap.agents import in_force, unknown_tools
-from ctxchat.bootstrap.choice import Overrides
 from ctxchat.bootstrap.clock import SystemClock
 from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.hooks import hooks_of
+from ctxchat.bootstrap.model_choice import Overrides
 from ctxchat.bootstrap.options import agent_options, compiler_of
 from ctxchat.bootstrap.shared import Shared
 from ctxchat.bootstrap.surroundings import WorkspaceSurroundings
@@ -21,8 +21,8 @@ from ctxchat.config import paths
 from ctxchat.config.rules import read_rules
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.context.standard import standard_providers
-from ctxchat.core.access import Rule, parse_rule
 from ctxchat.core.errors import CtxchatError, UsageError
+from ctxchat.core.permissions import Rule, parse_rule
 from ctxchat.core.ports import ContextProvider, ModelPort, Summariser, ToolLimits
 from ctxchat.core.view import Transform
 from ctxchat.models.offline import OfflineAssistant

@@ -14,7 +14,7 @@ import msgspec
 from ctxchat.agent.hooks import Ran
 from ctxchat.config.schema import HookSettings
 from ctxchat.core.hooks import Action, CompactContext, Hook, Inject, Notify, RunCommand, When
-from ctxchat.core.plain import clean
+from ctxchat.core.sanitize import clean
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.text import HeadTail
 

@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 
 from ctxchat.bootstrap.agents import in_force
-from ctxchat.bootstrap.choice import Overrides, model_port
 from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.model_choice import Overrides, model_port
 from ctxchat.bootstrap.servers import Servers
-from ctxchat.bootstrap.start import sandbox_of
+from ctxchat.bootstrap.workspace import sandbox_of
 from ctxchat.config import files as settings_files
 from ctxchat.config import paths
 from ctxchat.config.schema import Settings

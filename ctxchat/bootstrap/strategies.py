@@ -8,7 +8,7 @@ from __future__ import annotations
 from ctxchat.agent.planner import Registry
 from ctxchat.core.strategies.base import Strategy
 from ctxchat.core.strategies.builtin import builtin_strategies
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.plugins import Plugins, load
 
 

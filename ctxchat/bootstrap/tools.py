@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ctxchat.bootstrap.recollection import Recollection
+from ctxchat.bootstrap.recall import Recollection
 from ctxchat.bootstrap.shared import Shared
 from ctxchat.core.ports import ToolPort
 from ctxchat.tools.catalogue import standard_tools

@@ -17,7 +17,7 @@ from ctxchat.core.evidence import collect
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Role
 from ctxchat.core.openai import recorded
-from ctxchat.core.plain import clean
+from ctxchat.core.sanitize import clean
 from ctxchat.core.search import Scope
 from ctxchat.core.words import count
 from ctxchat.storage import archive, exporting

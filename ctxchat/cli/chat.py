@@ -32,10 +32,10 @@ def open_chat(flags: Flags | None = None) -> int:
 def _painted(flags: Flags | None) -> int:
     with FirstFrame() as first:
         from ctxchat.bootstrap.flags import Flags
-        from ctxchat.bootstrap.late import LateProgram
+        from ctxchat.bootstrap.lazy_program import LazyProgram
 
         flags = flags or Flags()
-        program = LateProgram(flags)
+        program = LazyProgram(flags)
         from ctxchat.cli.interface import run  # the big import; the program tries its sandbox meanwhile
 
         return run(program, flags.session, first)

@@ -13,7 +13,7 @@ import msgspec
 
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.core.errors import UsageError
-from ctxchat.core.plain import clean
+from ctxchat.core.sanitize import clean
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ctxchat.bootstrap.flags import settings_from
-from ctxchat.bootstrap.start import workspace_of
+from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli.common import common_options, emit, flags, narrate, readable, table
 from ctxchat.config import explain, files, paths, write
 from ctxchat.config.json_schema import json_schema

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 import click
 import msgspec
 
-from ctxchat.bootstrap.checkup import answers_after
-from ctxchat.bootstrap.choice import Overrides
 from ctxchat.bootstrap.flags import settings_from
+from ctxchat.bootstrap.model_check import answers_after
+from ctxchat.bootstrap.model_choice import Overrides
 from ctxchat.bootstrap.program import Program
-from ctxchat.bootstrap.start import workspace_of
+from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli.common import common_options, emit, flags, run_async
 from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.plain import clean
+from ctxchat.core.sanitize import clean
 from ctxchat.core.words import count
 from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.tools.mcp.server import ServerRow

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ctxchat.config import paths
 from ctxchat.core.errors import CtxchatError, UsageError
-from ctxchat.core.plain import clean
+from ctxchat.core.sanitize import clean
 
 LOG = "errors.log"
 """In the data folder: what an error nobody expected looked like."""

@@ -8,7 +8,7 @@ import signal
 import threading
 from contextlib import suppress
 
-from ctxchat.bootstrap.late import LateProgram
+from ctxchat.bootstrap.lazy_program import LazyProgram
 from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
 from ctxchat.tui.app import CtxchatApp
@@ -19,7 +19,7 @@ PATIENCE = 5.0
 """Seconds an orderly end may take once the terminal is gone."""
 
 
-def run(program: LateProgram, session: str, first: FirstFrame) -> int:
+def run(program: LazyProgram, session: str, first: FirstFrame) -> int:
     """Take over from the first frame, and run until the person leaves; the exit code."""
     themes = load_themes(paths.config_dir())
     app = CtxchatApp(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ctxchat.config.agreement import agent_context
+from ctxchat.config.consistency import agent_context
 from ctxchat.config.problems import nearest, shown
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.core.errors import UsageError

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.config import keys, paths
-from ctxchat.config.agreement import build
 from ctxchat.config.atomic import write_text
 from ctxchat.config.check import KnownNames
+from ctxchat.config.consistency import build
 from ctxchat.config.layers import Layer, Origin, agreeing, environment_layer, file_layer, flags_layer
 from ctxchat.config.lines import parse_key
 from ctxchat.config.merge import leaves, merge, split_trust

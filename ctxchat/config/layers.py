@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from ctxchat.config.agreement import build, contradictions
 from ctxchat.config.check import KnownNames, check
+from ctxchat.config.consistency import build, contradictions
 from ctxchat.config.lines import layout, parse_key
 from ctxchat.config.merge import merge
 from ctxchat.config.options import Option, bare, find, options

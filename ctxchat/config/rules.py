@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ctxchat.config.lists import read_list, write_list
 from ctxchat.config.problems import Problem, shown
-from ctxchat.core.access import Rule, parse_rule
+from ctxchat.core.permissions import Rule, parse_rule
 
 
 def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:

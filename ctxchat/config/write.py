@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ctxchat.config.agreement import build, contradictions
 from ctxchat.config.atomic import write_text
 from ctxchat.config.check import KnownNames, check
+from ctxchat.config.consistency import build, contradictions
 from ctxchat.config.files import entry_points
 from ctxchat.config.lines import Layout, Section, layout, parse_key
 from ctxchat.config.literals import bare_key, literal

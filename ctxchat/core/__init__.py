@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from ctxchat.core.record import CompactionRecord, Digest, Evidence, Fact, FactCount
     from ctxchat.core.strategies.base import Plan, Spill, Step, Strategy
     from ctxchat.core.strategies.builtin import builtin_strategies
-    from ctxchat.core.strategies.ground import PlanOptions
     from ctxchat.core.strategies.pipeline import Pipeline
+    from ctxchat.core.strategies.planning import PlanOptions
     from ctxchat.core.tokens import Meter, rough_count
     from ctxchat.core.view import Frame, Insert, Item, ToolSpec, View, compile, problems
 
@@ -63,7 +63,7 @@ _HOMES = {
     "record": "CompactionRecord Digest Evidence Fact FactCount",
     "strategies.base": "Plan Spill Step Strategy",
     "strategies.builtin": "builtin_strategies",
-    "strategies.ground": "PlanOptions",
+    "strategies.planning": "PlanOptions",
     "strategies.pipeline": "Pipeline",
     "tokens": "Meter rough_count",
     "view": "Frame Insert Item ToolSpec View compile problems",

@@ -12,7 +12,7 @@ from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.record import CompactionRecord, Digest
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier, fold_edit, merged_digest
 
 

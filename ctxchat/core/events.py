@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from ctxchat.core.access import Access, Verdict
 from ctxchat.core.attachments import Attached
 from ctxchat.core.figures import Figures
+from ctxchat.core.permissions import Access, Verdict
 from ctxchat.core.record import FactCount, Outcome, Reason, SideFigures, StepGain
 
 ToolStatus = Literal["ok", "error", "denied", "cancelled", "timeout"]

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from ctxchat.core.messages import Group, Message, Text
-from ctxchat.core.plain import clean
 from ctxchat.core.record import Fact, Speaker
+from ctxchat.core.sanitize import clean
 from ctxchat.core.tooluse import Use, exit_code, failed, refused, use_of
 
 _LONG = 240

@@ -7,12 +7,12 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from ctxchat.core.access import Demand, Verdict
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Calibration
 from ctxchat.core.events import ApprovalRequested, ApprovalResolved, Delegated, Notice, ToolStatus, Usage
 from ctxchat.core.journal import Partial, Record
 from ctxchat.core.messages import Group, ToolCall
+from ctxchat.core.permissions import Demand, Verdict
 from ctxchat.core.view import ToolSpec, View
 
 # ── models ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ from typing import Any
 
 from ctxchat.core.overflow import is_context_overflow, overflow_code
 from ctxchat.models.protocol import Failure
-from ctxchat.models.waiting import retry_after
+from ctxchat.models.retry_after import retry_after
 
 _QUOTA = re.compile(
     r"insufficient.{0,3}(quota|balance|funds|credit)|credit balance|billing|payment|out of credits", re.I

@@ -31,7 +31,7 @@ _TILES = (
 
 def takes_images(settings: ModelSettings) -> bool:
     """As set, else by litellm's catalogue; no where neither says so: a server would refuse the request. A server of one's own
-    that says it itself (`sight`) is believed instead of the catalogue."""
+    that says it itself (`vision`) is believed instead of the catalogue."""
     if settings.vision is not None:
         return settings.vision
     entry = catalogue.find(settings.name)

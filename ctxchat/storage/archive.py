@@ -1,4 +1,4 @@
-"""The archive: what compactions took out of view, exactly as it was. Search over it all is `finding`, re-exported here.
+"""The archive: what compactions took out of view, exactly as it was. Search over it all is `search`, re-exported here.
 
 Not a second copy: it reads what a compaction covers from the record. Reads only.
 """
@@ -17,7 +17,7 @@ from ctxchat.core.messages import Group, Message
 from ctxchat.core.search import Hit as Hit
 from ctxchat.storage import entries, loading
 from ctxchat.storage.database import Database
-from ctxchat.storage.finding import search as search
+from ctxchat.storage.search import search as search
 
 
 class CompactionRow(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from ctxchat.core.plain import clean
+from ctxchat.core.sanitize import clean
 from ctxchat.storage.query import apart
 from ctxchat.storage.ranking import fold
 

@@ -12,7 +12,6 @@ from typing import Annotated, Protocol
 
 import msgspec
 
-from ctxchat.core.access import Demand, Verdict
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -28,6 +27,7 @@ from ctxchat.core.events import (
     TurnFinished,
 )
 from ctxchat.core.figures import Figures
+from ctxchat.core.permissions import Demand, Verdict
 from ctxchat.core.ports import ToolContext, ToolLeave, ToolNews, ToolOutput, ToolPiece, ToolQuestion, ToolText
 from ctxchat.tools.text import clip_line
 from ctxchat.tools.tool import Arguments, Pieces, Tool

@@ -8,8 +8,8 @@ from typing import Annotated, BinaryIO
 
 import msgspec
 
-from ctxchat.core.access import Demand
 from ctxchat.core.errors import ToolError
+from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.paths import Place, locate, open_file
 from ctxchat.tools.text import LATIN1, SNIFF, Encoding, binary_kind, encoding_of, size

@@ -9,15 +9,15 @@ from typing import Annotated
 
 import msgspec
 
-from ctxchat.core.access import Demand
 from ctxchat.core.errors import ToolError
+from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.paths import Place, locate, missing
 from ctxchat.tools.text import size
 from ctxchat.tools.tool import A, Arguments, Pieces, Tool
 from ctxchat.tools.walking import wants_hidden
 from ctxchat.tools.worker import Answer, Found, GlobJob, GrepJob, Job, Line, ListJob, Skipped
-from ctxchat.tools.working import TimeUp, answers
+from ctxchat.tools.worker_client import TimeUp, answers
 
 SECONDS = 30.0
 """What a search may take; then it ends with what it has."""

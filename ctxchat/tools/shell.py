@@ -12,9 +12,9 @@ from typing import Annotated
 
 import msgspec
 
-from ctxchat.core.access import Demand
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import ToolStatus
+from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.commands import rule_for
 from ctxchat.tools.processes import child, environment

@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from ctxchat.core.access import Demand
 from ctxchat.core.messages import Group
+from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.tooluse import failed
 from ctxchat.tools.tool import Arguments, Pieces, Tool

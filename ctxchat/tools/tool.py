@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 import msgspec
 
-from ctxchat.core.access import Demand
 from ctxchat.core.errors import ToolError
+from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolPiece
 from ctxchat.core.view import ToolSpec
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from ctxchat.core.access import Demand
 from ctxchat.core.errors import ToolError
+from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.text import SNIFF, binary_kind, clip, encoding_of, size
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 from ctxchat.tools.worker import HtmlJob, Page
-from ctxchat.tools.working import TimeUp, answers
+from ctxchat.tools.worker_client import TimeUp, answers
 
 if TYPE_CHECKING:  # httpx takes a tenth of a second to import: when it is first needed
     from ctxchat.tools.fetching import Answered, Fetcher

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import msgspec
 
-from ctxchat.core.access import Demand
 from ctxchat.core.errors import ToolError
+from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.diffs import Diff, difference
 from ctxchat.tools.edits import only_crlf, replaced, to_crlf

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from textual.app import App
 
 from ctxchat.tui import commands
-from ctxchat.tui.actions import Action, answering
+from ctxchat.tui.actions import Action, models
 from ctxchat.tui.actions.compaction import reinsert
 from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.screens.chat import ChatScreen
-from ctxchat.tui.widgets.banner import BranchOffer
+from ctxchat.tui.widgets.banner import AllNotices, BranchOffer
 from ctxchat.tui.widgets.blocks import CompactionMark
 from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.gauge import Gauge
@@ -58,10 +58,14 @@ class Clicks(App[int]):
         event.stop()
         self.run_command(commands.BY_NAME["branch"])
 
+    def on_all_notices_pressed(self, event: AllNotices.Pressed) -> None:
+        event.stop()
+        self.run_command(commands.BY_NAME["notices"])
+
     def on_first_choice_chosen(self, event: FirstChoice.Chosen) -> None:
         event.stop()
         self.chat.composer.prompt.focus()
-        self.begin(answering.first_choice, event.name)
+        self.begin(models.first_choice, event.name)
 
     def on_suggestion_panel_replied(self, event: SuggestionPanel.Replied) -> None:
         event.stop()

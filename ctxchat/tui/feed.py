@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ctxchat.core.events import CompactionFinished
 from ctxchat.core.open_end import open_end
-from ctxchat.tui.live import Growing, Live
+from ctxchat.tui.live_turn import Growing, LiveTurn
 from ctxchat.tui.reading.history import items, last_answer
 from ctxchat.tui.services import ChatSession
 from ctxchat.tui.widgets.blocks import ErrorBlock, Level, NoticeBlock, PassLine
@@ -23,7 +23,7 @@ class Feed:
     def __init__(self, transcript: Transcript, *, show_reasoning: bool) -> None:
         self._transcript, self.show_reasoning = transcript, show_reasoning
         self._session: ChatSession | None = None
-        self._live: Live | None = None
+        self._live: LiveTurn | None = None
         self._groups = 0
         self._told = False  # a word of ours stands there
 
@@ -79,7 +79,7 @@ class Feed:
 
     async def begin(self, what: str) -> None:
         """Work has begun."""
-        self._live = Live(self._transcript, show_reasoning=self.show_reasoning)
+        self._live = LiveTurn(self._transcript, show_reasoning=self.show_reasoning)
         self._offer_to_go_on()
         await self._transcript.to_end()
         await self._live.wait(what)

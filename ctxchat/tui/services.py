@@ -13,14 +13,14 @@ if TYPE_CHECKING:  # the first frame needs none of it
 
     from ctxchat.agent.consent import When
     from ctxchat.agent.preview import Preview
-    from ctxchat.agent.undoing import Undoing
     from ctxchat.config.files import Loaded
-    from ctxchat.core.access import Mode, Verdict
     from ctxchat.core.events import Stamped
     from ctxchat.core.figures import Figures
     from ctxchat.core.journal import SessionState
     from ctxchat.core.messages import Group, Image, Part, Text
+    from ctxchat.core.permissions import Mode, Verdict
     from ctxchat.core.search import Hit, Scope
+    from ctxchat.core.undo import Undoing
     from ctxchat.core.view import View
     from ctxchat.models.discovery import FirstLook, FoundModel
     from ctxchat.storage.glance import Said

@@ -15,7 +15,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import ApprovalRequested, CompactionFinished, Stamped
 from ctxchat.tui.arriving import arrive
 from ctxchat.tui.feed import WAITING
-from ctxchat.tui.live import MAKING_ROOM
+from ctxchat.tui.live_turn import MAKING_ROOM
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.services import ChatSession, Services
 from ctxchat.tui.unsent.draft import Draft, joined

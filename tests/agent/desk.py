@@ -14,10 +14,10 @@ from ctxchat.agent.gate import Gate
 from ctxchat.agent.options import Options
 from ctxchat.agent.session import Session
 from ctxchat.agent.toolbox import Toolbox
-from ctxchat.core.access import Demand, Mode, Rule
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
 from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
+from ctxchat.core.permissions import Demand, Mode, Rule
 from ctxchat.core.ports import ModelPort, Summariser, ToolContext, ToolOutput, ToolPort, ToolText
 from ctxchat.core.view import Insert, ToolSpec
 

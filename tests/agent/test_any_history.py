@@ -19,7 +19,7 @@ from ctxchat.core.journal import Changed, Sealed
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.strategies.builtin import builtin_strategies
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk

@@ -9,7 +9,6 @@ from itertools import pairwise
 import pytest
 
 from ctxchat.agent.permissions import stricter
-from ctxchat.core.access import Mode
 from ctxchat.core.errors import ModelError, UsageError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -22,6 +21,7 @@ from ctxchat.core.events import (
     TurnFinished,
     Usage,
 )
+from ctxchat.core.permissions import Mode
 from ctxchat.core.view import problems
 from ctxchat.tools.delegating import Delegate
 from ctxchat.tools.notes import AskUser

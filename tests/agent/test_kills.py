@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.journal import SessionState
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile, problems

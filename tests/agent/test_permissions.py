@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.agent.permissions import judge, matches
-from ctxchat.core.access import Demand, Rule
+from ctxchat.core.permissions import Demand, Rule
 from ctxchat.tools.commands import rule_for
 
 COMPOUND = "ls *.py && rm [a-z]*.tmp"

@@ -11,7 +11,7 @@ from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.openai import from_wire
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.view import Frame, problems
 from ctxchat.plugins import Plugins
 

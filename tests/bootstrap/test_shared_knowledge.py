@@ -10,12 +10,12 @@ from ctxchat.agent.assumptions import Known
 from ctxchat.agent.permissions import judge
 from ctxchat.bootstrap.arranging import Arranging
 from ctxchat.bootstrap.assumptions import StoredAssumptions
-from ctxchat.bootstrap.choice import price
 from ctxchat.bootstrap.extensions import Extensions
+from ctxchat.bootstrap.model_choice import price
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.files import load
-from ctxchat.core.access import Demand
 from ctxchat.core.calibration import level
+from ctxchat.core.permissions import Demand
 from ctxchat.models.offline import OfflineAssistant
 from ctxchat.models.offline.summariser import OfflineSummariser
 from ctxchat.storage.database import Database

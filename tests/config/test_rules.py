@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.config.rules import add_rule, parse_rule, read_rules, remove_rule, rules_file
-from ctxchat.core.access import Rule
+from ctxchat.core.permissions import Rule
 
 from .conftest import Home
 

@@ -16,8 +16,8 @@ import pytest
 
 from ctxchat.config import paths
 from ctxchat.config.agents import for_agent
-from ctxchat.config.agreement import build, contradictions
 from ctxchat.config.check import check
+from ctxchat.config.consistency import build, contradictions
 from ctxchat.config.explain import as_json, in_tokens, rows
 from ctxchat.config.json_schema import json_schema
 from ctxchat.config.keys import ACTION_IDS

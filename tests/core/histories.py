@@ -9,7 +9,7 @@ from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Image, Message, Opaque, Reasoning, Text, ToolCall
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.view import Frame, View, compile
 
 IDS = ("a", "b", "c", "call_1")

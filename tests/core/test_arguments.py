@@ -16,7 +16,7 @@ from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.strategies.arguments import short_calls
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import builtin_strategies
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter
 from tests.core.histories import budget_of, see
 

@@ -15,7 +15,7 @@ from ctxchat.core.applying import apply_plan
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.strategies.builtin import builtin_strategies
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import problems

@@ -11,8 +11,8 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Image, Message, Reasoning, ToolCall
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import LOSSLESS, builtin_strategies
-from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.strategies.pipeline import Pipeline
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import problems
 from tests.core.histories import budget_of, see

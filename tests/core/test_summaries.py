@@ -14,7 +14,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall
 from ctxchat.core.recap import recap
 from ctxchat.core.strategies.builtin import builtin_strategies
-from ctxchat.core.strategies.ground import PlanOptions
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import chunks, earlier, merged_digest, render_input, too_little
 from ctxchat.core.tokens import rough_count
 from tests.core.histories import budget_of, histories, see

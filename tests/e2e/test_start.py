@@ -17,13 +17,13 @@ LATER = {"litellm", "tiktoken", "httpx", "sqlite3", "aiohttp", "markdown_it", "m
 START = """
 import json, sys
 from ctxchat.bootstrap.flags import Flags
-from ctxchat.bootstrap.late import LateProgram
+from ctxchat.bootstrap.lazy_program import LazyProgram
 from ctxchat.tui.first_frame import FirstFrame
 
 def loaded():
     return sorted({name.split(".")[0] for name in sys.modules} | {n for n in sys.modules if n.startswith("ctxchat.")})
 
-class Noted(LateProgram):
+class Noted(LazyProgram):
     async def open(self, session_id=""):
         open(sys.argv[1], "w").write(json.dumps(loaded()))
         return await super().open(session_id)

@@ -8,8 +8,6 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.agent.preview import Preview, PreviewStep
-from ctxchat.agent.undoing import Undoing, found, in_part, look, redone
-from ctxchat.core.access import Mode, Verdict
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.calibration import level
 from ctxchat.core.errors import CtxchatError
@@ -19,9 +17,11 @@ from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.journal import Changed, SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Image, Message, Part, Reasoning, Text, ToolCall
+from ctxchat.core.permissions import Mode, Verdict
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures, StepGain
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.tokens import Meter
+from ctxchat.core.undo import Undoing, found, in_part, look, redone
 from ctxchat.core.view import Frame, Insert, ToolSpec, View, compile
 from ctxchat.models.discovery import FirstLook, FoundModel
 from ctxchat.storage.glance import Said

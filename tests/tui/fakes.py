@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ctxchat.agent.preview import Preview
-from ctxchat.agent.undoing import Undoing, found, look
-from ctxchat.core.access import Mode, Verdict
 from ctxchat.core.attachments import attached
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.calibration import Calibration
@@ -25,9 +23,11 @@ from ctxchat.core.images import size_in
 from ctxchat.core.journal import SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Image, Message, Part, Text
+from ctxchat.core.permissions import Mode, Verdict
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
 from ctxchat.core.search import Hit, Scope
 from ctxchat.core.tokens import Meter, rough_count
+from ctxchat.core.undo import Undoing, found, look
 from ctxchat.core.view import Frame, View, compile
 from tests.tui.parts import OfOnePiece
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ctxchat.config.held import held_lines
 from ctxchat.config.options import find
 from ctxchat.config.schema import DEFAULTS
+from ctxchat.config.trust_preview import held_lines
 from ctxchat.core.events import CompactionFinished
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Ending, SessionState

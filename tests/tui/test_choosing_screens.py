@@ -17,7 +17,7 @@ from ctxchat.core.errors import StorageError
 from ctxchat.models.discovery import FoundModel
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tui.reading.figures_text import fit_words, percent
-from ctxchat.tui.screens.asking import AskText, Confirm
+from ctxchat.tui.screens.dialogs import AskText, Confirm
 from ctxchat.tui.screens.models import ModelsScreen, matching, price_words
 from ctxchat.tui.screens.sessions import NEW, SessionsScreen, as_tree, found
 from ctxchat.tui.widgets.rows import Rows

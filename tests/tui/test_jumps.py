@@ -16,7 +16,7 @@ from ctxchat.storage import importing
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.screens.search import SearchScreen
 from ctxchat.tui.screens.xray import XrayScreen
-from ctxchat.tui.widgets.found import Found
+from ctxchat.tui.widgets.search_results import Found
 from tests.cli.conftest import Home
 from tests.cli.conftest import home as home
 from tests.tui.test_chat import until

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from ctxchat.config.keys import ActionId
 from ctxchat.config.schema.context import ContextSettings
+from ctxchat.config.schema.named import AgentSettings, Condition, HookSettings, McpSettings
 from ctxchat.config.schema.option import OWN_NAMES, Table, opt
-from ctxchat.config.schema.own import AgentSettings, Condition, HookSettings, McpSettings
 from ctxchat.config.schema.program import Interface, ModelSettings, Permissions, ToolSettings
 
 __all__ = [

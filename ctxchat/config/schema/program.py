@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from ctxchat.config.keys import Preset
 from ctxchat.config.schema.option import Table, opt
-from ctxchat.core.access import Mode
+from ctxchat.core.permissions import Mode
 
 
 class ModelSettings(Table, frozen=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ctxchat.core.strategies.base import Strategy
 from ctxchat.core.strategies.drop_superseded import DropSuperseded
 from ctxchat.core.strategies.drop_tool_calls import DropToolCalls
-from ctxchat.core.strategies.ground import PlanOptions
 from ctxchat.core.strategies.oversize import Oversize
 from ctxchat.core.strategies.pipeline import Pipeline
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.strategies.reactive import ReactiveFull, ReactiveMicro
 from ctxchat.core.strategies.shrink_tool_results import ShrinkToolResults
 from ctxchat.core.strategies.sliding_window import SlidingWindow

@@ -6,7 +6,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.strategies.base import Plan, Spill
-from ctxchat.core.strategies.ground import Ground, PlanOptions, one_step
+from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
 from ctxchat.core.strategies.results import shorten
 from ctxchat.core.tooluse import failed, same_arguments, use_of
 from ctxchat.core.view import View
@@ -24,22 +24,22 @@ class DropSuperseded:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
-        ground = Ground(view, ledger, self.options)
-        newer = self._superseded(ground)
+        basis = Basis(view, ledger, self.options)
+        newer = self._superseded(basis)
 
         def line(entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
             later = newer.get((entry.covers[0], place))
             return (f"[superseded by the same call in {later}; the old result is {message.id}]", ()) if later else None
 
-        return one_step(self.name, ground, shorten(self.name, ground, ground.old(), line))
+        return one_step(self.name, basis, shorten(self.name, basis, basis.old(), line))
 
-    def _superseded(self, ground: Ground) -> dict[_Place, str]:
+    def _superseded(self, basis: Basis) -> dict[_Place, str]:
         """Older results of calls that were answered again, with the id of the newest answer."""
         older: dict[_Place, str] = {}
         newest: dict[tuple[str, str], str] = {}
-        for entry in reversed(ground.entries):
+        for entry in reversed(basis.entries):
             group = entry.group
-            if group is None or group.kind != "round" or not ground.items(entry):
+            if group is None or group.kind != "round" or not basis.items(entry):
                 continue
             for place in range(len(group.messages) - 1, 0, -1):
                 call, result = group.first.calls[place - 1], group.messages[place]
@@ -47,7 +47,7 @@ class DropSuperseded:
                 if key in newest:
                     if use_of(call).kind in _REPEATABLE:
                         older[entry.covers[0], place] = newest[key]
-                elif ground.as_it_was(entry, result) and _tells(call, result):
+                elif basis.as_it_was(entry, result) and _tells(call, result):
                     newest[key] = result.id
         return older
 

@@ -6,7 +6,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.drops import drop_step
-from ctxchat.core.strategies.ground import Ground, PlanOptions, one_step
+from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
 from ctxchat.core.view import View
 
 
@@ -19,6 +19,6 @@ class DropToolCalls:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
-        ground = Ground(view, ledger, self.options)
-        rounds = [e for e in ground.old() if e.group and e.group.kind in {"round", "stray"}]
-        return one_step(self.name, ground, drop_step(self.name, ground, rounds))
+        basis = Basis(view, ledger, self.options)
+        rounds = [e for e in basis.old() if e.group and e.group.kind in {"round", "stray"}]
+        return one_step(self.name, basis, drop_step(self.name, basis, rounds))

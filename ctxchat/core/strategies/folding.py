@@ -14,34 +14,34 @@ from ctxchat.core.ledger import Entry
 from ctxchat.core.recap import recap
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Step
-from ctxchat.core.strategies.ground import Ground, is_summary
+from ctxchat.core.strategies.planning import Basis, is_summary
 from ctxchat.core.summaries import earlier, fold_edit, merged_digest, overhead_tokens
 
 
-def choose(ground: Ground, budget: Budget) -> list[Entry]:
+def choose(basis: Basis, budget: Budget) -> list[Entry]:
     """What a fold takes: everything old up to a turn boundary, or up to the cut itself where that would free too little."""
-    boundary = ground.turn_start()
-    raw = ground.view.raw
-    if boundary < ground.cut and raw > budget.target:
-        weight = sum(ground.weight(e) for e in ground.old(boundary))
-        if raw - weight + allowance(ground, budget, weight) > budget.target:
-            boundary = ground.cut
-    return ground.old(boundary)
+    boundary = basis.turn_start()
+    raw = basis.view.raw
+    if boundary < basis.cut and raw > budget.target:
+        weight = sum(basis.weight(e) for e in basis.old(boundary))
+        if raw - weight + allowance(basis, budget, weight) > budget.target:
+            boundary = basis.cut
+    return basis.old(boundary)
 
 
-def allowance(ground: Ground, budget: Budget, weight: int) -> int:
+def allowance(basis: Basis, budget: Budget, weight: int) -> int:
     """The most that a summary with its evidence will take, in raw tokens, where `weight` tokens are folded."""
-    summary, _, evidence = caps(ground, budget, weight)
-    return summary + evidence + overhead_tokens(ground.options.meter.text)
+    summary, _, evidence = caps(basis, budget, weight)
+    return summary + evidence + overhead_tokens(basis.options.meter.text)
 
 
-def caps(ground: Ground, budget: Budget, weight: int) -> tuple[int, int, int]:
+def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
     """Tokens for a summary, a recap and the evidence where `weight` tokens are folded.
 
     Small windows and small folds get less, though never less evidence than the summary in force has room for.
     """
-    options = ground.options
-    known = sum(ground.weight(e) for e in earlier(ground.ledger))
+    options = basis.options
+    known = sum(basis.weight(e) for e in earlier(basis.ledger))
     return (
         min(options.summary_tokens, budget.limit // 8, weight // 3),
         min(options.recap_tokens, budget.limit // 10, weight // 4),
@@ -49,39 +49,39 @@ def caps(ground: Ground, budget: Budget, weight: int) -> tuple[int, int, int]:
     )
 
 
-def covers(ground: Ground, entries: Sequence[Entry]) -> tuple[str, ...]:
+def covers(basis: Basis, entries: Sequence[Entry]) -> tuple[str, ...]:
     """The groups of these entries and of the summary in force, in the order of the record."""
-    names = {name for e in (*entries, *earlier(ground.ledger)) for name in e.covers}
-    return tuple(g.id for g in ground.ledger.groups if g.id in names)
+    names = {name for e in (*entries, *earlier(basis.ledger)) for name in e.covers}
+    return tuple(g.id for g in basis.ledger.groups if g.id in names)
 
 
-def weight_with_summary(ground: Ground, entries: Sequence[Entry]) -> int:
+def weight_with_summary(basis: Basis, entries: Sequence[Entry]) -> int:
     """What a fold of these entries takes out of the view: the summary in force goes too."""
-    return sum(ground.weight(e) for e in (*(e for e in entries if not is_summary(e)), *earlier(ground.ledger)))
+    return sum(basis.weight(e) for e in (*(e for e in entries if not is_summary(e)), *earlier(basis.ledger)))
 
 
-def summary_step(name: str, ground: Ground, entries: Sequence[Entry], budget: Budget) -> Step | None:
+def summary_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget) -> Step | None:
     """A fold that somebody has to write the summary for."""
     if not entries:
         return None
-    weight = weight_with_summary(ground, entries)
-    summary, _, evidence = caps(ground, budget, weight)
-    freed = weight - allowance(ground, budget, weight)
+    weight = weight_with_summary(basis, entries)
+    summary, _, evidence = caps(basis, budget, weight)
+    freed = weight - allowance(basis, budget, weight)
     if freed <= 0:
         return None
-    fold = covers(ground, entries)
+    fold = covers(basis, entries)
     return Step(name, freed, len(entries), fold=fold, summary_tokens=summary, evidence_tokens=evidence)
 
 
-def recap_step(name: str, ground: Ground, entries: Sequence[Entry], budget: Budget) -> Step | None:
+def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget) -> Step | None:
     """A fold whose summary is a recap made by code, with the evidence, and with what an earlier summary said."""
     if not entries:
         return None
-    options, ledger = ground.options, ground.ledger
+    options, ledger = basis.options, basis.ledger
     count = options.meter.text
-    weight = weight_with_summary(ground, entries)
-    fold = covers(ground, entries)
-    _, recap_cap, evidence_cap = caps(ground, budget, weight)
+    weight = weight_with_summary(basis, entries)
+    fold = covers(basis, entries)
+    _, recap_cap, evidence_cap = caps(basis, budget, weight)
     summary_cap = min(
         options.summary_tokens, budget.limit // 8
     )  # what was summarised once is not worn away pass by pass
@@ -94,5 +94,5 @@ def recap_step(name: str, ground: Ground, entries: Sequence[Entry], budget: Budg
     )
     edit = fold_edit(ledger, fold, digest, evidence_cap, count)
     assert edit.replacement is not None
-    freed = weight - ground.weigh(edit.replacement)
+    freed = weight - basis.weigh(edit.replacement)
     return Step(name, freed, len(entries), edits=(edit,), evidence_tokens=evidence_cap) if freed > 0 else None

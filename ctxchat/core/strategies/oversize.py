@@ -12,7 +12,7 @@ from ctxchat.core.ledger import Edit, Entry, Ledger
 from ctxchat.core.messages import Message, Text
 from ctxchat.core.strategies.arguments import short_calls
 from ctxchat.core.strategies.base import Plan, Spill, Step
-from ctxchat.core.strategies.ground import Ground, PlanOptions, is_summary, one_step, replaced
+from ctxchat.core.strategies.planning import Basis, PlanOptions, is_summary, one_step, replaced
 from ctxchat.core.strategies.results import spill_of
 from ctxchat.core.tokens import MESSAGE_OVERHEAD, Meter
 from ctxchat.core.view import View
@@ -30,29 +30,29 @@ class Oversize:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
-        ground = Ground(view, ledger, self.options)
+        basis = Basis(view, ledger, self.options)
         cap = max(LEAST, self.options.oversize_tokens or budget.limit // 4)
-        return one_step(self.name, ground, clip_step(self.name, ground, ground.entries, cap))
+        return one_step(self.name, basis, clip_step(self.name, basis, basis.entries, cap))
 
 
-def clip_step(name: str, ground: Ground, entries: Iterable[Entry], cap: int) -> Step | None:
+def clip_step(name: str, basis: Basis, entries: Iterable[Entry], cap: int) -> Step | None:
     """A step that clips every message over `cap` tokens among these entries."""
     edits: list[Edit] = []
     spills: list[Spill] = []
     freed = 0
     for entry in entries:
-        if not _clippable(ground, entry) or all(item.tokens <= cap for item in ground.items(entry)):
+        if not _clippable(basis, entry) or all(item.tokens <= cap for item in basis.items(entry)):
             continue
         assert entry.group is not None
         messages = list(entry.group.messages)
-        originals = ground.originals(entry)
+        originals = basis.originals(entry)
         saved: list[Spill] = []
         for place, message in enumerate(messages):
-            fresh, texts = clip_message(message, originals.get(message.seq, message), cap, ground.options.meter)
+            fresh, texts = clip_message(message, originals.get(message.seq, message), cap, basis.options.meter)
             if fresh is not None:
                 messages[place] = fresh
                 saved += texts
-        edit, gain = replaced(ground, entry, messages)
+        edit, gain = replaced(basis, entry, messages)
         if gain > 0:
             freed += gain
             edits.append(edit)
@@ -60,11 +60,11 @@ def clip_step(name: str, ground: Ground, entries: Iterable[Entry], cap: int) -> 
     return Step(name, freed, len(edits), edits=tuple(edits), spills=tuple(spills)) if edits else None
 
 
-def _clippable(ground: Ground, entry: Entry) -> bool:
+def _clippable(basis: Basis, entry: Entry) -> bool:
     if is_summary(entry) or entry.group is None:
         return False
-    current = ground.ledger.current in entry.covers and not entry.pinned
-    return ground.movable(entry) or (current and ground.options.clip_current)
+    current = basis.ledger.current in entry.covers and not entry.pinned
+    return basis.movable(entry) or (current and basis.options.clip_current)
 
 
 def clip_message(

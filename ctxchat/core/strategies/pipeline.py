@@ -9,7 +9,7 @@ import msgspec
 from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.base import Plan, Step, Strategy
-from ctxchat.core.strategies.ground import after_step
+from ctxchat.core.strategies.planning import after_step
 from ctxchat.core.strategies.results import saved_as
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import View

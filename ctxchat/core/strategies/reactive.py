@@ -9,7 +9,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.folding import recap_step
-from ctxchat.core.strategies.ground import Ground, PlanOptions, is_summary, one_step
+from ctxchat.core.strategies.planning import Basis, PlanOptions, is_summary, one_step
 from ctxchat.core.view import View
 
 
@@ -25,28 +25,28 @@ class ReactiveMicro:
         goal = (budget.trigger + budget.target) // 2
         if view.raw <= goal:
             return None
-        ground = Ground(view, ledger, self.options)
-        entries = foldable(ground)
+        basis = Basis(view, ledger, self.options)
+        entries = foldable(basis)
         size = max(1, self.options.micro_batch_groups)
         best: Step | None = None
         end, needed = 0, view.raw - goal
         while end < len(entries):
-            end = self._end(ground, entries, end + size, needed)
-            step = recap_step(self.name, ground, entries[:end], budget)
+            end = self._end(basis, entries, end + size, needed)
+            step = recap_step(self.name, basis, entries[:end], budget)
             best = step or best
             short = view.raw - goal - (step.tokens_freed if step else 0)
             if short <= 0:
                 break
             needed += short  # what the recap itself takes
-        return one_step(self.name, ground, best)
+        return one_step(self.name, basis, best)
 
-    def _end(self, ground: Ground, entries: list[Entry], least: int, needed: int) -> int:
+    def _end(self, basis: Basis, entries: list[Entry], least: int, needed: int) -> int:
         """The first end of a batch, from `least` on, where the entries before it weigh what is needed."""
         size = max(1, self.options.micro_batch_groups)
-        weight = sum(ground.weight(e) for e in entries[:least])
+        weight = sum(basis.weight(e) for e in entries[:least])
         end = min(least, len(entries))
         while weight < needed and end < len(entries):
-            weight += sum(ground.weight(e) for e in entries[end : end + size])
+            weight += sum(basis.weight(e) for e in entries[end : end + size])
             end = min(end + size, len(entries))
         return end
 
@@ -60,17 +60,17 @@ class ReactiveFull:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
-        ground = Ground(view, ledger, self.options)
-        return one_step(self.name, ground, recap_step(self.name, ground, foldable(ground), budget))
+        basis = Basis(view, ledger, self.options)
+        return one_step(self.name, basis, recap_step(self.name, basis, foldable(basis), budget))
 
 
-def foldable(ground: Ground) -> list[Entry]:
+def foldable(basis: Basis) -> list[Entry]:
     """What may be folded in the middle of a turn: everything before its newest rounds, earlier turns included."""
-    turn, keep = ground.ledger.turn, ground.options.preserve_recent_rounds
-    ours = [i for i, e in enumerate(ground.entries) if e.group and e.group.turn == turn and not is_summary(e)]
-    rounds = [i for i in ours if (group := ground.entries[i].group) and group.kind == "round"]
+    turn, keep = basis.ledger.turn, basis.options.preserve_recent_rounds
+    ours = [i for i, e in enumerate(basis.entries) if e.group and e.group.turn == turn and not is_summary(e)]
+    rounds = [i for i in ours if (group := basis.entries[i].group) and group.kind == "round"]
     if keep <= 0:
-        return ground.old(len(ground.entries))
+        return basis.old(len(basis.entries))
     if keep <= len(rounds):
-        return ground.old(rounds[-keep])
-    return ground.old(ours[0] if ours else len(ground.entries))
+        return basis.old(rounds[-keep])
+    return basis.old(ours[0] if ours else len(basis.entries))

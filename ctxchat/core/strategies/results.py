@@ -11,7 +11,7 @@ from ctxchat.core.ledger import Edit, Entry
 from ctxchat.core.messages import Message
 from ctxchat.core.strategies.arguments import arguments_file, short_calls
 from ctxchat.core.strategies.base import Spill, Step
-from ctxchat.core.strategies.ground import Ground, replaced
+from ctxchat.core.strategies.planning import Basis, replaced
 
 LEAD = 120
 """Characters that each long text among a call's arguments keeps."""
@@ -21,7 +21,7 @@ Short = Callable[[Entry, int, Message], tuple[str, tuple[Spill, ...]] | None]
 
 
 def shorten(
-    name: str, ground: Ground, entries: Iterable[Entry], short: Short, arguments: int | None = None
+    name: str, basis: Basis, entries: Iterable[Entry], short: Short, arguments: int | None = None
 ) -> Step | None:
     """A step that replaces results by shorter texts where that frees tokens, and with `arguments` a call's arguments that take
     more tokens than that; what was shortened before is left alone."""
@@ -29,28 +29,28 @@ def shorten(
     spills: list[Spill] = []
     freed = 0
     for entry in entries:
-        if entry.group is None or entry.group.kind not in {"round", "stray"} or not ground.items(entry):
+        if entry.group is None or entry.group.kind not in {"round", "stray"} or not basis.items(entry):
             continue
         messages = list(entry.group.messages)
         saved: list[Spill] = []
         changed = False
         if arguments is not None and messages[0].calls:
-            original = ground.originals(entry)[messages[0].seq]
-            messages[0], texts = short_calls(messages[0], original, arguments, ground.options.meter, LEAD)
+            original = basis.originals(entry)[messages[0].seq]
+            messages[0], texts = short_calls(messages[0], original, arguments, basis.options.meter, LEAD)
             changed = bool(texts)
             saved += texts
         for place, message in enumerate(messages):
             found = short(entry, place, message) if message.role == "tool" else None
-            if found is None or not ground.as_it_was(entry, message):
+            if found is None or not basis.as_it_was(entry, message):
                 continue
             fresh = msgspec.structs.replace(message, content=found[0])
-            if ground.options.meter.message(fresh) < ground.options.meter.message(message):
+            if basis.options.meter.message(fresh) < basis.options.meter.message(message):
                 messages[place] = fresh
                 changed = True
                 saved += found[1]
         if not changed:
             continue
-        edit, gain = replaced(ground, entry, messages)
+        edit, gain = replaced(basis, entry, messages)
         if gain > 0:
             freed += gain
             edits.append(edit)

@@ -6,7 +6,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.strategies.base import Plan, Spill
-from ctxchat.core.strategies.ground import Ground, PlanOptions, one_step
+from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
 from ctxchat.core.strategies.results import shorten, spill_of
 from ctxchat.core.tooluse import first_line
 from ctxchat.core.view import View
@@ -22,14 +22,14 @@ class ShrinkToolResults:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
-        ground = Ground(view, ledger, self.options)
+        basis = Basis(view, ledger, self.options)
         kept = recent_results(view, self.options)
 
         def line(entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
             return None if message.seq in kept else self._line(entry, place, message)
 
-        step = shorten(self.name, ground, ground.old(), line, self.options.argument_tokens)
-        return one_step(self.name, ground, step)
+        step = shorten(self.name, basis, basis.old(), line, self.options.argument_tokens)
+        return one_step(self.name, basis, step)
 
     def _line(self, entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
         meter = self.options.meter

@@ -6,7 +6,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.drops import drop_step
-from ctxchat.core.strategies.ground import Ground, PlanOptions, is_summary, one_step
+from ctxchat.core.strategies.planning import Basis, PlanOptions, is_summary, one_step
 from ctxchat.core.view import View
 
 
@@ -19,7 +19,7 @@ class SlidingWindow:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
-        ground = Ground(view, ledger, self.options)
+        basis = Basis(view, ledger, self.options)
         first = ledger.turn - max(1, self.options.keep_turns) + 1
-        gone = [e for e in ground.old(len(ground.entries)) if e.group and e.group.turn < first and not is_summary(e)]
-        return one_step(self.name, ground, drop_step(self.name, ground, gone))
+        gone = [e for e in basis.old(len(basis.entries)) if e.group and e.group.turn < first and not is_summary(e)]
+        return one_step(self.name, basis, drop_step(self.name, basis, gone))

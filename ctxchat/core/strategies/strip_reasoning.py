@@ -6,7 +6,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.grouping import without_reasoning
 from ctxchat.core.ledger import Edit, Ledger
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.strategies.ground import Ground, PlanOptions, one_step
+from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
 from ctxchat.core.view import View
 
 
@@ -19,17 +19,17 @@ class StripReasoning:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
-        ground = Ground(view, ledger, self.options)
+        basis = Basis(view, ledger, self.options)
         edits: list[Edit] = []
         freed = 0
-        for entry in ground.old():
+        for entry in basis.old():
             group = entry.group
-            if group is None or group.turn >= ledger.turn or not any(i.message.reasoning for i in ground.items(entry)):
+            if group is None or group.turn >= ledger.turn or not any(i.message.reasoning for i in basis.items(entry)):
                 continue
             bare = without_reasoning(group)
-            gain = ground.weight(entry) - ground.weigh(bare)
+            gain = basis.weight(entry) - basis.weigh(bare)
             if gain > 0:
                 freed += gain
                 edits.append(Edit(kind="shrink", covers=entry.covers, replacement=bare))
         step = Step(self.name, freed, len(edits), edits=tuple(edits)) if edits else None
-        return one_step(self.name, ground, step)
+        return one_step(self.name, basis, step)

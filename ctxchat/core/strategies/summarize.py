@@ -6,7 +6,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.folding import choose, summary_step
-from ctxchat.core.strategies.ground import Ground, PlanOptions, one_step
+from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
 from ctxchat.core.view import View
 
 
@@ -19,5 +19,5 @@ class Summarize:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
-        ground = Ground(view, ledger, self.options)
-        return one_step(self.name, ground, summary_step(self.name, ground, choose(ground, budget), budget))
+        basis = Basis(view, ledger, self.options)
+        return one_step(self.name, basis, summary_step(self.name, basis, choose(basis, budget), budget))

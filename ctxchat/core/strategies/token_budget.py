@@ -6,8 +6,8 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.drops import drop_step
-from ctxchat.core.strategies.ground import Ground, PlanOptions, after_step
 from ctxchat.core.strategies.oversize import LEAST, clip_step
+from ctxchat.core.strategies.planning import Basis, PlanOptions, after_step
 from ctxchat.core.view import View
 
 
@@ -26,7 +26,7 @@ class TokenBudget:
         steps: list[Step] = []
         now, state = view, ledger
         for make in (_drop, _clip):
-            step = make(self.name, Ground(now, state, self.options), budget, cap)
+            step = make(self.name, Basis(now, state, self.options), budget, cap)
             if step is not None:
                 steps.append(step)
                 now, state = after_step(now, state, step, self.options.meter)
@@ -37,23 +37,23 @@ class TokenBudget:
         return Plan(self.name, tuple(steps), before=view.raw, after=now.raw, keep_recent=self.options.keep_recent)
 
 
-def _drop(name: str, ground: Ground, budget: Budget, cap: int) -> Step | None:
-    old = [e for e in ground.old() if ground.weight(e)]
-    left = ground.view.raw
+def _drop(name: str, basis: Basis, budget: Budget, cap: int) -> Step | None:
+    old = [e for e in basis.old() if basis.weight(e)]
+    left = basis.view.raw
     gone: list[Entry] = []
     for place, entry in enumerate(old):
         if left <= budget.target and _starts_turn(old, place):
             break
-        if _whole(ground, entry) > budget.target:
+        if _whole(basis, entry) > budget.target:
             continue  # clipped instead, or clipped before: a group that large does not vanish
         gone.append(entry)
-        left -= ground.weight(entry)
-    return drop_step(name, ground, gone)
+        left -= basis.weight(entry)
+    return drop_step(name, basis, gone)
 
 
-def _whole(ground: Ground, entry: Entry) -> int:
+def _whole(basis: Basis, entry: Entry) -> int:
     """What an entry's groups would take as they were."""
-    return max(ground.weight(entry), *(ground.weigh(ground.ledger.group(name)) for name in entry.covers))
+    return max(basis.weight(entry), *(basis.weigh(basis.ledger.group(name)) for name in entry.covers))
 
 
 def _starts_turn(old: list[Entry], place: int) -> bool:
@@ -62,5 +62,5 @@ def _starts_turn(old: list[Entry], place: int) -> bool:
     return group is None or before is None or group.turn != before.turn
 
 
-def _clip(name: str, ground: Ground, budget: Budget, cap: int) -> Step | None:
-    return clip_step(f"{name}: clip", ground, ground.entries, cap)
+def _clip(name: str, basis: Basis, budget: Budget, cap: int) -> Step | None:
+    return clip_step(f"{name}: clip", basis, basis.entries, cap)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from ctxchat.core.access import Demand
+from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece
 from ctxchat.core.view import ToolSpec
 from ctxchat.tools.mcp.host import Reply

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from ctxchat.tui.actions import answering, compaction, looking, program, sessions
+from ctxchat.tui.actions import compaction, models, program, sessions, views
 from ctxchat.tui.host import Host
 
 Action = Callable[[Host, str], Awaitable[None]]
@@ -20,19 +20,20 @@ ACTIONS: Mapping[str, Action] = {
     "undo": compaction.undo,
     "redo": compaction.redo,
     "reinsert": compaction.reinsert,
-    "context": looking.context,
-    "archive": looking.archive,
-    "xray": looking.xray,
-    "search": looking.search,
-    "flight": looking.flight,
+    "context": views.context,
+    "archive": views.archive,
+    "xray": views.xray,
+    "search": views.search,
+    "flight": views.flight,
     "sessions": sessions.sessions,
     "new": sessions.new_session,
     "branch": sessions.branch,
     "rename": sessions.rename,
-    "model": answering.models,
-    "continue": answering.resume,
+    "model": models.models,
+    "continue": models.resume,
     "agent": sessions.agents,
-    "mcp": looking.servers,
+    "mcp": views.servers,
+    "notices": program.notices,
     "mode": sessions.mode,
     "settings": program.settings,
     "keys": program.keys,

@@ -28,7 +28,7 @@ async def keys(host: Host, argument: str = "") -> None:
 async def trust(host: Host, argument: str = "") -> None:
     """From now on this folder's own settings may start programs and change permissions."""
     from ctxchat.config import paths, trust
-    from ctxchat.config.held import held_lines
+    from ctxchat.config.trust_preview import held_lines
     from ctxchat.tui.screens.trust import TrustScreen
 
     folder = host.services.workspace
@@ -90,7 +90,7 @@ async def copy(host: Host, argument: str = "") -> None:
 
 async def paste_image(host: Host, argument: str = "") -> None:
     """The image on the system's clipboard goes along with the message."""
-    from ctxchat.tools.naming import image
+    from ctxchat.tools.mentions import image
     from ctxchat.tui.unsent.clipboard import image_on_clipboard
 
     found = image("clipboard.png", await to_thread(image_on_clipboard))

@@ -6,8 +6,8 @@ from asyncio import to_thread
 from pathlib import Path
 from typing import get_args
 
-from ctxchat.core.access import Mode
 from ctxchat.core.errors import CtxchatError
+from ctxchat.core.permissions import Mode
 from ctxchat.tui.host import Host
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.starting import get_ready

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ctxchat.core.plain import clean as clean  # handed on: widgets find all they need for foreign text here
-from ctxchat.core.plain import visible as visible
+from ctxchat.core.sanitize import clean as clean  # handed on: widgets find all they need for foreign text here
+from ctxchat.core.sanitize import visible as visible
 
 
 def one_line(text: str, limit: int = 200) -> str:

@@ -28,19 +28,19 @@ from ctxchat.core.events import (
 from ctxchat.core.figures import Figures
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.feed import Feed
-from ctxchat.tui.ghost import GhostWatch
+from ctxchat.tui.prefetch_watch import PrefetchWatch
 from ctxchat.tui.services import ChatSession
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.banner import Banner
 from ctxchat.tui.widgets.blocks import Level
 from ctxchat.tui.widgets.composer import Composer
-from ctxchat.tui.widgets.empty import EmptyChat, Example
+from ctxchat.tui.widgets.empty_chat import EmptyChat, Example
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.header import Header, Heading
 from ctxchat.tui.widgets.key_line import BUSY_KEYS, IDLE_KEYS, KeyLine
 from ctxchat.tui.widgets.prompt import Prompt
 from ctxchat.tui.widgets.questions import Questions
-from ctxchat.tui.widgets.side import Side
+from ctxchat.tui.widgets.side_panel import Side
 from ctxchat.tui.widgets.transcript import Transcript
 
 
@@ -65,7 +65,7 @@ class ChatScreen(Screen[None]):
         self.transcript, self.composer = Transcript(), Composer(keys, history)
         self.empty, self.banner = EmptyChat(folder), Banner()
         self.questions, self.side = Questions(), Side()
-        self._ghost = GhostWatch(self, soft_mark, self._show_again)
+        self._ghost = PrefetchWatch(self, soft_mark, self._show_again)
         self.feed = Feed(self.transcript, show_reasoning=show_reasoning)
         self._session: ChatSession | None = None
         self._begun = False

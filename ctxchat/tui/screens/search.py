@@ -23,8 +23,8 @@ from ctxchat.tui.style import STYLE
 from ctxchat.tui.style.hit_text import CLOSE, OPEN, put_back_words
 from ctxchat.tui.widgets.choice import Choice
 from ctxchat.tui.widgets.filters import Filters
-from ctxchat.tui.widgets.found import Found
 from ctxchat.tui.widgets.panel_keys import PanelKeys
+from ctxchat.tui.widgets.search_results import Found
 
 PAUSE = 0.12
 """Seconds of rest after a key before a search begins."""

@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from ctxchat.tui.reading.figures_text import age, count, percent
 from ctxchat.tui.reading.text import one_line, short
-from ctxchat.tui.screens.asking import AskText, Confirm
+from ctxchat.tui.screens.dialogs import AskText, Confirm
 from ctxchat.tui.screens.listing import Listing
 from ctxchat.tui.screens.panel import Heading
 from ctxchat.tui.services import ChatSession, Services

@@ -13,9 +13,9 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Label, Static
 
-from ctxchat.agent.undoing import Undoing
 from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import ChangeKind
+from ctxchat.core.undo import Undoing
 from ctxchat.tui.reading.figures_text import count, day_and_clock, percent
 from ctxchat.tui.reading.passes import REASONS
 from ctxchat.tui.reading.text import short

@@ -6,7 +6,7 @@ from asyncio import to_thread
 from pathlib import Path
 
 from ctxchat.core.messages import Part, Text
-from ctxchat.tools.naming import LONGEST_TEXT, look_all, part_of
+from ctxchat.tools.mentions import LONGEST_TEXT, look_all, part_of
 from ctxchat.tui.services import Attachments, ChatSession
 from ctxchat.tui.unsent.draft import Along, Draft, Paste
 

@@ -15,8 +15,8 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ctxchat.core.access import Verdict
 from ctxchat.core.events import ApprovalRequested
+from ctxchat.core.permissions import Verdict
 from ctxchat.tui.reading.text import visible
 from ctxchat.tui.widgets.asked import Asked, Offer
 

@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from ctxchat.core.attachments import attached
 from ctxchat.core.messages import Image, Part, Text
-from ctxchat.tools.naming import Named
+from ctxchat.tools.mentions import Named
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.unsent.draft import Along, Draft, Paste
 from ctxchat.tui.widgets.blocks import ATTACHED_SIGN, attached_size

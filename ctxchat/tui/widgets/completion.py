@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from ctxchat.tools.naming import mention
+from ctxchat.tools.mentions import mention
 from ctxchat.tui.commands import COMMANDS
 from ctxchat.tui.reading.text import one_line
 

@@ -19,7 +19,7 @@ from textual.widgets import Static, TextArea
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Image, Part
-from ctxchat.tools.naming import LONGEST_TEXT, Named, file_name, look_all
+from ctxchat.tools.mentions import LONGEST_TEXT, Named, file_name, look_all
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.reading.figures_text import draft_words
 from ctxchat.tui.reading.text import clean

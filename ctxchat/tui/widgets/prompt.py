@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import TextArea
 
-from ctxchat.tools.naming import Named, look, pasted_data, pasted_images
+from ctxchat.tools.mentions import Named, look, pasted_data, pasted_images
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.reading.text import clean
 from ctxchat.tui.unsent.input_history import InputHistory

@@ -13,7 +13,7 @@ GLANCE, MOST = 1.0, 300
 """Seconds between two looks, and after how many we give up."""
 
 
-class GhostWatch:
+class PrefetchWatch:
     """`show` is called once when it stands. `soft_mark` is the share of the limit from which one is made, 0 for never."""
 
     def __init__(self, widget: Widget, soft_mark: float, show: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.images import MOST_BYTES
-from ctxchat.tools.naming import look, look_all, mention, mentions, pasted_data, pasted_images
+from ctxchat.tools.mentions import look, look_all, mention, mentions, pasted_data, pasted_images
 from tests.doubles.images import gif, jpeg, png, webp
 
 

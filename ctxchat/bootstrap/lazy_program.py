@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ctxchat.bootstrap.agents import in_force
 from ctxchat.bootstrap.flags import Flags, settings_from
-from ctxchat.bootstrap.start import sandbox_of, workspace_of
+from ctxchat.bootstrap.workspace import sandbox_of, workspace_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ BESIDE_KEYS = 0.0005
 """Seconds after which the import lets the interface have a go; with the usual 0.005 each key waits several times as long."""
 
 
-class LateProgram:
+class LazyProgram:
     """A `Program` to be. Raises UsageError for a folder or settings file that is not there.
 
     From here until the program is imported the garbage collector rests: an import makes objects that stay.

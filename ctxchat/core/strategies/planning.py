@@ -43,7 +43,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     preserve_recent_rounds: int = 3
 
 
-class Ground:
+class Basis:
     """A view and its ledger, looked at once for planning. Changes nothing."""
 
     def __init__(self, view: View, ledger: Ledger, options: PlanOptions) -> None:
@@ -122,19 +122,19 @@ def _turn(entry: Entry) -> int:
     return entry.group.turn if entry.group else -1
 
 
-def one_step(strategy: str, ground: Ground, step: Step | None) -> Plan | None:
+def one_step(strategy: str, basis: Basis, step: Step | None) -> Plan | None:
     """A plan of a single step, or none where it frees nothing."""
     if step is None or step.tokens_freed <= 0:
         return None
-    raw = ground.view.raw
-    return Plan(strategy, (step,), before=raw, after=raw - step.tokens_freed, keep_recent=ground.options.keep_recent)
+    raw = basis.view.raw
+    return Plan(strategy, (step,), before=raw, after=raw - step.tokens_freed, keep_recent=basis.options.keep_recent)
 
 
-def replaced(ground: Ground, entry: Entry, messages: Iterable[Message]) -> tuple[Edit, int]:
+def replaced(basis: Basis, entry: Entry, messages: Iterable[Message]) -> tuple[Edit, int]:
     """The edit that shows these messages in place of an entry's own, and what it frees."""
     assert entry.group is not None
     group = msgspec.structs.replace(entry.group, messages=tuple(messages))
-    return Edit(kind="shrink", covers=entry.covers, replacement=group), ground.weight(entry) - ground.weigh(group)
+    return Edit(kind="shrink", covers=entry.covers, replacement=group), basis.weight(entry) - basis.weigh(group)
 
 
 def after_step(view: View, ledger: Ledger, step: Step, meter: Meter) -> tuple[View, Ledger]:

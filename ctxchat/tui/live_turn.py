@@ -43,7 +43,7 @@ Growing = (
 MAKING_ROOM = "making room: what is here stays as it is until that is done"
 
 
-class Live:
+class LiveTurn:
     """One turn while it runs."""
 
     def __init__(self, transcript: Transcript, *, show_reasoning: bool = False) -> None:

@@ -8,8 +8,8 @@ from msgspec import Meta
 
 from ctxchat.config.schema.context import ContextSettings
 from ctxchat.config.schema.option import Table, opt
-from ctxchat.core.access import Mode
 from ctxchat.core.hooks import HookEvent
+from ctxchat.core.permissions import Mode
 
 
 class AgentSettings(Table, frozen=True):

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.evidence import window_only
 from benchmarks.needle import run
-from ctxchat.bootstrap.recollection import TOKENS, Recollection
+from ctxchat.bootstrap.recall import TOKENS, Recollection
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message, ToolCall
