@@ -68,7 +68,7 @@ class Opening:
         """A new session, or a stored one: `only_read` leaves it to others to write. Raises UsageError and StorageError."""
         shared, database = self._shared, self._shared.database
         if not session_id:
-            begun = await database.run(begin_journal, database, self._model(None).name)
+            begun = await database.run(begin_journal, database, self._model(None).name, str(shared.workspace))
             return await self._put_together(Stored(begun.journal, begun.state))
         session = await shared.find(session_id)
         return await self._put_together(await (self._read(session, _ONLY_READ) if only_read else self._stored(session)))

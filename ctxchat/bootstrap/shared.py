@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ctxchat.bootstrap.agents import in_force
-from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.flags import LAST_HERE, Flags
 from ctxchat.bootstrap.model_choice import Overrides, model_port
 from ctxchat.bootstrap.servers import Servers
 from ctxchat.bootstrap.workspace import sandbox_of
@@ -68,13 +68,14 @@ class Shared:
             overrides = self.given if chosen == first else Overrides()
         return model_port(chosen, settings, overrides, self.worker)
 
-    async def newest(self) -> str:
-        """The id of the session used last. Raises UsageError when there is none."""
-        found = await self.database.run(sessions.latest, self.database)
-        if not found:
-            raise UsageError("There is no session yet.", 'Begin one with `ctxchat` or `ctxchat run "…"`.')
-        return found
-
     async def find(self, prefix: str) -> str:
-        """A session's id from its beginning; the one used last for none. Raises UsageError."""
-        return await self.database.run(sessions.find, self.database, prefix) if prefix else await self.newest()
+        """A session's id from its beginning; LAST_HERE for the one used last in this folder, none for that of any. Raises
+        UsageError."""
+        if prefix not in {"", LAST_HERE}:
+            return await self.database.run(sessions.find, self.database, prefix)
+        folder = str(self.workspace) if prefix else ""
+        found = await self.database.run(sessions.latest, self.database, folder)
+        if not found:
+            where = f"in {folder} " if folder else ""
+            raise UsageError(f"There is no session {where}yet.", 'Begin one with `ctxchat` or `ctxchat run "…"`.')
+        return found

@@ -33,6 +33,12 @@ class SubAgents:
         model = caller.model if own.model is None else settings.model
         records = (AgentChosen(agent), ModelChosen(model))
         session = await shared.database.run(
-            sessions.create, shared.database, model=model, parent=self._caller, records=records
+            sessions.create,
+            shared.database,
+            model=model,
+            parent=self._caller,
+            folder=str(shared.workspace),
+            delegated=True,
+            records=records,
         )
         return await self._open_below(session, self._gate.below(own.permissions or "all"))

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
+import msgspec
 
 from ctxchat import __version__
+from ctxchat.bootstrap.flags import LAST_HERE
 from ctxchat.cli.common import common_options, flags
 from ctxchat.cli.ending import ended
 from ctxchat.core.errors import UsageError
@@ -44,13 +46,16 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ctxchat")
+@click.option("--continue", "go_on", is_flag=True, help="Go on with the session used last in this folder.")
 @common_options
-def ctxchat() -> None:
+def ctxchat(go_on: bool) -> None:
     """A chat agent in the terminal whose context window is something you can see, steer and undo.
 
     Without a command it opens the chat in this folder.
     """
     ctx = click.get_current_context()
+    if go_on:
+        ctx.obj = msgspec.structs.replace(flags(), session=flags().session or LAST_HERE)
     if ctx.invoked_subcommand is None:
         from ctxchat.cli.chat import open_chat
 

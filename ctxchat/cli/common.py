@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +32,11 @@ _OPTIONS = (
     _option("api-key-env", metavar="VAR", help="Environment variable that holds the key."),
     _option("window", type=click.IntRange(min=0), metavar="N", help="The window in tokens; 0 detects it."),
     _option("config", type=click.Path(), metavar="FILE", help="Settings file instead of your own."),
-    _option("session", metavar="ID", help="A stored session; a unique beginning of its id is enough."),
+    _option(
+        "session",
+        metavar="ID",
+        help="A stored session; a unique beginning of its id is enough, - is the last of this folder.",
+    ),
     _option("json", is_flag=True, help="JSON on standard output, everything else on standard error."),
 )
 
@@ -88,12 +92,19 @@ def readable(path: str) -> Path:
     return file
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]], empty: str = "") -> None:
-    """Rows for people, in columns; foreign text in them is made harmless."""
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[object]], empty: str = "", *, right: Collection[int] = ()
+) -> None:
+    """Rows for people, in columns, those of figures (their places in `right`) from the right; foreign text in them is made
+    harmless."""
     if not rows:
         click.echo(empty, err=True)
         return
     cells = [[clean(" ".join(str(cell).split())) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     for row in cells:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        placed = (
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        click.echo("  ".join(placed).rstrip())

@@ -8,6 +8,7 @@ import sys
 import click
 import msgspec
 
+from ctxchat.bootstrap.flags import LAST_HERE
 from ctxchat.cli.common import common_options, flags, narrate, run_async
 from ctxchat.core.errors import UsageError
 
@@ -26,7 +27,7 @@ PATIENCE = 2.0
     help="What may run without asking; here `ask` denies what would ask.",
 )
 @click.option("--max-rounds", type=click.IntRange(min=1), metavar="N", help="Most model calls in this turn.")
-@click.option("--continue", "go_on", is_flag=True, help="Go on with the newest session of this folder.")
+@click.option("--continue", "go_on", is_flag=True, help="Go on with the session used last in this folder.")
 @click.option("--cwd", type=click.Path(file_okay=False), metavar="DIR", help="Work in this folder.")
 @common_options
 def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on: bool, cwd: str | None) -> None:
@@ -38,7 +39,7 @@ def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on:
 
     async def work() -> int:
         async with Program.started(chosen) as program:
-            session_id = chosen.session or (await program.newest() if go_on else "")
+            session_id = chosen.session or (LAST_HERE if go_on else "")
             session = await program.open(session_id, interactive=False)
             try:
                 files = await along(session, text, program.workspace, narrate)

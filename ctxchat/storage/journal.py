@@ -86,13 +86,16 @@ class Journal:
             connection.execute("INSERT OR REPLACE INTO partials VALUES (?, ?, ?)", values)
 
 
-def begin_journal(database: Database, model: str) -> Opened:
-    """A new session, held by this process from its first moment: no window or command that looks for the latest one comes in
-    between. Raises StorageError. Call it like `open_journal`."""
+def begin_journal(database: Database, model: str, folder: str) -> Opened:
+    """A new session of a folder, held by this process from its first moment: no window or command that looks for the latest
+    one comes in between. Raises StorageError. Call it like `open_journal`."""
     held: dict[str, files.Lock] = {}
     try:
         session = sessions.create(
-            database, model=model, unseen=lambda new: held.update({new: files.lock(sessions.lock_path(database, new))})
+            database,
+            model=model,
+            folder=folder,
+            unseen=lambda new: held.update({new: files.lock(sessions.lock_path(database, new))}),
         )
         return _opened(database, session, held[session])
     except BaseException:

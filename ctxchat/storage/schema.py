@@ -61,7 +61,13 @@ _ESTIMATED: Migration = ("ALTER TABLE sessions ADD COLUMN estimated INTEGER NOT 
 # Messages that came back of a compaction by undo in part; `after` and `messages` are then those of what is left of it.
 _IN_PART: Migration = ("ALTER TABLE compactions ADD COLUMN put_back INTEGER NOT NULL DEFAULT 0",)
 
-MIGRATIONS: Sequence[Migration] = (_FIRST, _TOOLS, _ESTIMATED, _IN_PART)
+# The folder a session was begun in, empty where nobody knows; and whether an agent began it, for a task of another session.
+_FOLDER: Migration = (
+    "ALTER TABLE sessions ADD COLUMN folder TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE sessions ADD COLUMN delegated INTEGER NOT NULL DEFAULT 0",
+)
+
+MIGRATIONS: Sequence[Migration] = (_FIRST, _TOOLS, _ESTIMATED, _IN_PART, _FOLDER)
 """Step n turns version n into version n + 1. Never edited once released, only added to."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +23,8 @@ _SINCE = 1_704_067_200_000  # 2024-01-01 in milliseconds
 
 class SessionRow(msgspec.Struct, frozen=True):
     """A stored session, as in `sessions list --json`. Times ISO 8601 UTC, `used` tokens at its last reply
-    or pass (what its messages hold, where there was none), `estimated` unless a server counted them; `compactions` in force."""
+    or pass (what its messages hold, where there was none), `estimated` unless a server counted them; `compactions` in force.
+    `folder` is where it was begun, empty where nobody knows; `delegated`: an agent began it for a task of its `parent`."""
 
     id: str
     title: str
@@ -35,6 +36,8 @@ class SessionRow(msgspec.Struct, frozen=True):
     compactions: int
     parent: str
     estimated: bool = False
+    folder: str = ""
+    delegated: bool = False
 
 
 _RECKONED = {
@@ -58,6 +61,8 @@ def create(
     title: str = "",
     model: str = "",
     parent: str = "",
+    folder: str = "",
+    delegated: bool = False,
     records: Iterable[Record] = (),
     unseen: Callable[[str], None] = lambda session: None,
 ) -> str:
@@ -65,20 +70,28 @@ def create(
     among `records` too where the session itself shall know them. `unseen` is told the id before anyone else can see the
     session. Raises StorageError."""
     at = database.now()
+    about = {
+        "created": at,
+        "updated": at,
+        "title": entries.whole_text(title),
+        "model": entries.whole_text(model),
+        "parent": parent,
+        "folder": entries.whole_text(folder),
+        "delegated": delegated,
+    }
     with database.transaction() as connection:
-        session = _insert(connection, at, title, model, parent)
+        session = _insert(connection, about)
         entries.append(connection, session, records, at, database.count, fts=database.fts)
         unseen(session)
     return session
 
 
-def _insert(connection: sqlite3.Connection, at: str, title: str, model: str, parent: str) -> str:
-    values = (at, at, entries.whole_text(title), entries.whole_text(model), parent)
+def _insert(connection: sqlite3.Connection, about: Mapping[str, str | bool]) -> str:
+    names, marks = ", ".join(about), ", ".join("?" * len(about))
     while True:
-        session = new_id(at)
+        session = new_id(str(about["created"]))
         made = connection.execute(
-            "INSERT OR IGNORE INTO sessions (id, created, updated, title, model, parent) VALUES (?, ?, ?, ?, ?, ?)",
-            (session, *values),
+            f"INSERT OR IGNORE INTO sessions (id, {names}) VALUES (?, {marks})", (session, *about.values())
         )
         if made.rowcount:
             return session
@@ -90,7 +103,8 @@ def rows(database: Database) -> list[SessionRow]:
 
 
 def _row(found: Sequence[Any]) -> SessionRow:
-    return SessionRow(*found[:-1], estimated=bool(found[-1]))
+    row = SessionRow(*found)
+    return msgspec.structs.replace(row, estimated=bool(row.estimated), delegated=bool(row.delegated))
 
 
 def row(database: Database, session: str) -> SessionRow:
@@ -118,9 +132,11 @@ def find(database: Database, prefix: str) -> str:
     return str(found[0][0])
 
 
-def latest(database: Database) -> str:
-    """The id of the session used last, empty when there is none."""
-    found = database.read("SELECT id FROM sessions ORDER BY updated DESC, id DESC LIMIT 1")
+def latest(database: Database, folder: str = "") -> str:
+    """The id of the session a person used last, in that folder or in any; empty when there is none. One that nobody knows the
+    folder of counts for every folder."""
+    where = "NOT delegated AND (? IN ('', folder) OR folder = '')"
+    found = database.read(f"SELECT id FROM sessions WHERE {where} ORDER BY updated DESC, id DESC LIMIT 1", (folder,))
     return str(found[0][0]) if found else ""
 
 
@@ -198,7 +214,7 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
     records, _ = loading.read_records(database, session)
     records += loading.cut_off(database, session, fold(records))[0]
     copied = fitting(cut(records, up_to) if up_to else records)
-    new = create(database, title=source.title, model=source.model, parent=session, records=copied)
+    new = create(database, title=source.title, model=source.model, parent=session, folder=source.folder, records=copied)
     try:
         old_folder, new_folder = (files.session_folder(database.folder, s) for s in (session, new))
         files.copy_folder(old_folder / "tool-results", new_folder / "tool-results")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,8 +128,14 @@ def test_an_empty_pipe_and_no_prompt_is_wrong_usage(harbour: Home) -> None:
     assert harbour.start("run", input="").code == 2
 
 
-def test_going_on_with_the_newest_session(harbour: Home) -> None:
+def test_going_on_with_the_newest_session_of_this_folder(harbour: Home, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
     first = harbour.start("run", "Where is INTERVAL set?", "--json").lines
+    refused = harbour.start("run", "Hello?", "--continue", "--cwd", str(elsewhere))
+    assert (refused.code, str(elsewhere) in refused.err) == (2, True)
+    other = harbour.start("run", "Hello?", "--json", "--cwd", str(elsewhere)).lines
+    assert other[0]["session"] != first[0]["session"]
     second = harbour.start("run", "And LOGGER?", "--continue", "--json").lines
     assert second[0]["session"] == first[0]["session"]
     assert (first[0]["turn"], second[0]["turn"]) == (1, 2)

@@ -25,6 +25,21 @@ def test_ids_sort_by_age() -> None:
     assert len({sessions.new_id(stamps[0]) for _ in range(100)}) > 90
 
 
+def test_the_last_session_of_a_folder_is_one_that_a_person_had_there(database: Database) -> None:
+    here = sessions.create(database, folder="/here")
+    there = sessions.create(database, folder="/there")
+    sessions.append(database, there, *turns(1))
+    task = sessions.create(database, folder="/here", parent=here, delegated=True)
+    sessions.append(database, task, *turns(1))
+    assert sessions.row(database, task).delegated
+    assert sessions.latest(database) == there
+    assert sessions.latest(database, "/here") == here
+    assert sessions.latest(database, "/elsewhere") == ""
+    brought = sessions.create(database, records=turns(1))  # an import: nobody knows its folder
+    assert sessions.latest(database, "/here") == sessions.latest(database, "/elsewhere") == brought
+    assert sessions.row(database, sessions.fork(database, here)).folder == "/here"
+
+
 def test_the_list_says_what_the_sessions_are(database: Database) -> None:
     assert sessions.rows(database) == []
     assert sessions.latest(database) == ""
