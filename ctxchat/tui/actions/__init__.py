@@ -33,7 +33,6 @@ ACTIONS: Mapping[str, Action] = {
     "continue": models.resume,
     "agent": sessions.agents,
     "mcp": views.servers,
-    "notices": program.notices,
     "mode": sessions.mode,
     "settings": program.settings,
     "keys": program.keys,
