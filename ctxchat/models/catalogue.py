@@ -79,7 +79,13 @@ def find(name: str) -> Entry | None:
         return table[name]
     head, slash, rest = name.partition("/")
     entry = table.get(rest) if slash else None
-    return entry if entry and (entry.provider or "").split("-")[0] == head else None
+    return entry if entry and head in _prefixes(entry.provider or "") else None
+
+
+def _prefixes(provider: str) -> set[str]:
+    """What stands before a model's name, by the provider its entry names: litellm has several of those for one."""
+    family = provider.split("-")[0]
+    return {family, family.removesuffix("_converse"), family.removesuffix("_chat")}
 
 
 def prices(name: str) -> Prices:

@@ -20,13 +20,17 @@ GO_ON = "[continue]"
 NOTED = "[results noted]"
 
 _PROVIDERS_OWN = ("cache_control", "thinking_blocks", "reasoning_content")
+_NOTHING_THOUGHT = " "
+"""The shortest thought that is taken for one."""
+
 _USER_KINDS = {"text", "image_url", "input_audio", "file"}
 _EPHEMERAL = {"type": "ephemeral"}
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """The rules of one family. `id_length` 0: any up to `id_max`. `reasoning` is the field thoughts go back in, empty for none.
-    `user_after_tool` False: an assistant message must follow results. `markers`: prompt-cache marks are understood."""
+    """The rules of one family. `id_length` 0: any up to `id_max`. `reasoning` is the field thoughts go back in, empty for none;
+    `always_thinks`: no reply may be without it. `user_after_tool` False: an assistant message must follow results. `markers`:
+    prompt-cache marks are understood."""
 
     name: str
     id_pattern: str = r"[a-zA-Z0-9_-]+"
@@ -37,6 +41,7 @@ class Dialect(msgspec.Struct, frozen=True):
     user_last: bool = True
     user_after_tool: bool = True
     reasoning: str = ""
+    always_thinks: bool = False
     markers: bool = False
 
 
@@ -44,29 +49,33 @@ OPENAI = Dialect("openai", user_first=False, user_last=False)
 ANTHROPIC = Dialect("anthropic", id_max=64, reasoning="thinking_blocks", markers=True)
 MISTRAL = Dialect("mistral", id_pattern=r"[a-zA-Z0-9]+", id_length=9, user_after_tool=False)
 GEMINI = Dialect("gemini", keep_ids=True)  # litellm keeps thought signatures inside the ids
-DEEPSEEK = Dialect("deepseek", reasoning="reasoning_content")
+DEEPSEEK = Dialect("deepseek", reasoning="reasoning_content", always_thinks=True)
+THINKS_ALOUD = Dialect("thinks-aloud", reasoning="reasoning_content")
 LOCAL = Dialect("local")
-OPENROUTER_CLAUDE = Dialect("openrouter-claude", user_first=False, user_last=False, markers=True)
+OPENROUTER = Dialect("openrouter", user_first=False, user_last=False, reasoning="reasoning_details")
+OPENROUTER_CLAUDE = msgspec.structs.replace(OPENROUTER, name="openrouter-claude", markers=True)
 """OpenAI's form with Anthropic's cache marks, which litellm moves into the parts of a message, where OpenRouter wants them."""
 
 _CLAUDE = re.compile(r"claude", re.I)
 _MISTRAL = re.compile(r"mistral|mixtral|ministral|magistral|devstral|codestral|pixtral", re.I)
 _WANTS_THOUGHTS = re.compile(r"deepseek|kimi|moonshot", re.I)
-_OPENAI_LIKE = {"openai", "azure", "groq", "xai", "openrouter", "cerebras", "github", "github_copilot"}
+_OPENAI_LIKE = {"openai", "azure", "groq", "xai", "cerebras", "github", "github_copilot"}
 
 
 def family(prefix: str, model: str, *, own_server: bool) -> Dialect:
     """The dialect of a model: by litellm's provider prefix, by the model's name on servers that use its own chat template."""
     if prefix == "anthropic" or (prefix in {"bedrock", "vertex_ai"} and _CLAUDE.search(model)):
         return ANTHROPIC
-    if prefix == "openrouter" and _CLAUDE.search(model):
-        return OPENROUTER_CLAUDE
+    if prefix == "openrouter" and not _MISTRAL.search(model):
+        return OPENROUTER_CLAUDE if _CLAUDE.search(model) else OPENROUTER
     if prefix in {"gemini", "vertex_ai"}:
         return GEMINI
     if prefix == "mistral" or _MISTRAL.search(model):
         return MISTRAL
-    if prefix in {"deepseek", "moonshot"} or (own_server and _WANTS_THOUGHTS.search(model)):
+    if prefix in {"deepseek", "moonshot"}:
         return DEEPSEEK
+    if own_server and _WANTS_THOUGHTS.search(model):
+        return THINKS_ALOUD
     return OPENAI if prefix in _OPENAI_LIKE and not own_server else LOCAL
 
 
@@ -101,14 +110,27 @@ def _last_user(messages: Sequence[Wire]) -> int:
 
 
 def _own(message: Wire, dialect: Dialect, keep: bool) -> Wire:
-    """Without the fields only other families know."""
-    allowed = {dialect.reasoning} if keep else set()
-    if dialect.markers:
-        return {k: v for k, v in message.items() if k not in _PROVIDERS_OWN or k in {*allowed, "cache_control"}}
-    message = {k: v for k, v in message.items() if k not in _PROVIDERS_OWN or k in allowed}
-    if isinstance(message.get("content"), list):
+    """Without the fields only other families know, and with its thoughts where this one takes them."""
+    thoughts = _thoughts(message, dialect) if keep and dialect.reasoning else None
+    if not thoughts and dialect.always_thinks and message["role"] == "assistant":
+        thoughts = _NOTHING_THOUGHT
+    marks = {"cache_control"} if dialect.markers else set()
+    message = {k: v for k, v in message.items() if k not in _PROVIDERS_OWN or k in marks}
+    if thoughts:
+        message[dialect.reasoning] = thoughts
+    if not marks and isinstance(message.get("content"), list):
         message["content"] = [{k: v for k, v in part.items() if k != "cache_control"} for part in message["content"]]
     return message
+
+
+def _thoughts(message: Wire, dialect: Dialect) -> object:
+    """What goes back of a reply's thoughts: the text, or the blocks this family signed. A session may have changed models, and
+    one provider's blocks are an error for another."""
+    if dialect.reasoning == "reasoning_content":
+        return message.get("reasoning_content")
+    theirs = dialect.reasoning == "reasoning_details"
+    blocks = message.get("thinking_blocks") or []
+    return [block for block in blocks if str(block.get("type")).startswith("reasoning.") is theirs]
 
 
 def _known(message: Wire) -> Wire:

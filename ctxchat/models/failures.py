@@ -39,6 +39,12 @@ _LOST = re.compile(
 _ODD_LINE = re.compile(r"Got unexpected response from Ollama: (\{.*\})", re.S)
 """litellm makes a status 400 of any line of Ollama's stream that is no piece of a reply; errors come as such lines."""
 
+_ENDED = re.compile(r"raised a streaming error - finish_reason: error")
+"""litellm's words where a provider gives its own trouble as the reason for the end."""
+
+_MISWRITTEN = {"tool_use_failed", "output_parse_failed"}
+"""Groq's codes for what its model wrote and it could not read: the request is not at fault."""
+
 _NO_CONNECTION = {"ConnectError", "ClientConnectorError", "ConnectTimeout"}
 _HOST = re.compile(r"Cannot connect to host (\S+)(?: ssl:.*)? \[([^\]]*)\]")
 
@@ -69,6 +75,8 @@ _HINTS = {
 def failure(id: int, error: BaseException, began: bool) -> Failure:
     """An exception as a line for the other side. `began`: parts of the reply had already arrived."""
     chain = list(_chain(error))
+    if any(_ENDED.search(str(error)) for error in chain):
+        return ended_badly(id, "ERROR", began=began)
     status, code, body = _status(chain), _code(chain), _body(chain)
     kind = _kind(chain, status, code, body, began)
     return Failure(
@@ -86,6 +94,13 @@ def failure(id: int, error: BaseException, began: bool) -> Failure:
 def cut_off(id: int) -> Failure:
     """The stream ended in good order, but before the reply did."""
     return Failure(id, "The stream ended before the reply was complete.", _HINTS["interrupted"], "interrupted")
+
+
+def ended_badly(id: int, reason: str, *, began: bool) -> Failure:
+    """The provider ended the reply with a reason that is none of a reply. `began`: parts of it had arrived."""
+    kind = "interrupted" if began else "server"
+    text = f"The provider ended the reply with {reason}."
+    return Failure(id, text, _HINTS.get(kind, ""), kind)
 
 
 def nothing_came(id: int, finish: str) -> Failure:
@@ -118,6 +133,8 @@ def _kind(chain: list[BaseException], status: int, code: str, body: str, began: 
         return "auth"
     if status in {400, 402, 403, 429} and _QUOTA.search(f"{code} {body}"):
         return "quota"
+    if code in _MISWRITTEN:
+        return "interrupted" if began else "server"
     if "ModuleNotFoundError" in names:
         return "not_found"  # some providers need a package that litellm does not bring
     if names & _NO_CONNECTION and not began:
@@ -153,9 +170,10 @@ def _status(chain: list[BaseException]) -> int:
             return int(getattr(response, "status_code", 0) or 0)
     for error in reversed(chain):
         body = getattr(error, "body", None)
-        said = body.get("code") if isinstance(body, dict) else None
-        if isinstance(said, int) and 400 <= said < 600:
-            return said
+        for field in ("code", "status_code"):
+            said = body.get(field) if isinstance(body, dict) else None
+            if isinstance(said, int) and 400 <= said < 600:
+                return said
     statuses = [getattr(error, "status_code", None) for error in chain if _says_status(error)]
     return next((int(s) for s in reversed(statuses) if isinstance(s, int | str) and str(s).isdigit()), 0)
 

@@ -21,6 +21,7 @@ Finish = Literal["stop", "tool_calls", "length", "content_filter"]
 _FINISH: dict[str, Finish] = {
     "length": "length",
     "max_tokens": "length",
+    "model_length": "length",
     "model_context_window_exceeded": "length",
     "content_filter": "content_filter",
     "refusal": "content_filter",
@@ -28,6 +29,30 @@ _FINISH: dict[str, Finish] = {
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
 }
+
+_FAILED = {
+    *(
+        "ERROR",
+        "abort",
+        "network_error",
+        "insufficient_system_resource",
+        "MALFORMED_FUNCTION_CALL",
+        "MALFORMED_RESPONSE",
+    ),
+    *("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"),
+}
+"""What providers give as the reason where the reply is none: their own trouble, or a call that cannot be read."""
+
+REASONS = {reason: reason for reason in ("model_length", "model_context_window_exceeded", *_FAILED)} | {
+    "error": "ERROR"
+}
+"""The reasons beyond OpenAI's that are told apart here. `error` litellm takes for a lost connection."""
+
+_GROWING = {"reasoning.text": "text", "reasoning.summary": "summary"}
+"""OpenRouter's blocks that come in pieces, and the field that grows."""
+
+_UNSIGNED = {"", "mistral"}
+"""What litellm puts where a provider signs nothing."""
 
 
 class _Slot:
@@ -40,9 +65,11 @@ class _Slot:
 
 
 class ReplyBuilder:
-    """One reply. `empty` is true while nothing has arrived that an answer could consist of."""
+    """One reply. `empty` is true while nothing has arrived that an answer could consist of. `signed` False: what its thoughts are
+    signed with is not sent back."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, signed: bool = True) -> None:
+        self._signed = signed
         self._text = ThinkSplitter()
         self._slots: list[_Slot] = []
         self._by_index: dict[int, int] = {}
@@ -56,6 +83,11 @@ class ReplyBuilder:
         """Why the server says the reply ended."""
         return _FINISH.get(self._finish, "stop")
 
+    @property
+    def failed(self) -> str:
+        """The reason the provider gives for a reply that is none; empty for any other."""
+        return self._finish if self._finish in _FAILED else ""
+
     def feed(self, chunk: Any) -> list[ModelPiece]:
         """The pieces in one of litellm's chunks."""
         if not chunk.choices:
@@ -67,8 +99,10 @@ class ReplyBuilder:
         reasoning = getattr(delta, "reasoning_content", None)
         if isinstance(reasoning, str) and reasoning:
             pieces.append(ReasoningPiece(reasoning))
-        for block in getattr(delta, "thinking_blocks", None) or []:
+        for block in (getattr(delta, "thinking_blocks", None) or []) if self._signed else []:
             self._block(block)
+        for detail in getattr(delta, "reasoning_details", None) or []:
+            self._detail(detail)
         if isinstance(delta.content, str) and delta.content:
             pieces += self._text.feed(delta.content)
         pieces += [self._fragment(fragment) for fragment in delta.tool_calls or []]
@@ -110,12 +144,22 @@ class ReplyBuilder:
         text = block.get("thinking") or ""
         if block.get("type") == "redacted_thinking":
             self._blocks.append({"type": "redacted_thinking", "data": block.get("data")})
-        elif signature := block.get("signature"):
+        elif (signature := block.get("signature") or "") not in _UNSIGNED:
             whole = text if text.startswith(self._thought) else self._thought + text
             self._blocks.append({"type": "thinking", "thinking": whole, "signature": signature})
             self._thought = ""
         else:
             self._thought += text
+
+    def _detail(self, detail: dict[str, Any]) -> None:
+        """OpenRouter's blocks: pieces of one block are joined, the order stays."""
+        last, kind = self._blocks[-1] if self._blocks else {}, str(detail.get("type"))
+        if kind in _GROWING and (last.get("type"), last.get("index")) == (kind, detail.get("index")):
+            field = _GROWING[kind]
+            grown = f"{last.get(field) or ''}{detail.get(field) or ''}"
+            self._blocks[-1] = {**last, **{k: v for k, v in detail.items() if v is not None}, field: grown}
+        else:
+            self._blocks.append(dict(detail))
 
 
 def usage_from(raw: Any, *, counted: bool, cost_usd: float = 0.0) -> Usage | None:

@@ -17,10 +17,11 @@ import traceback
 from typing import Any, BinaryIO
 
 from ctxchat.core.ports import ReplyEnd
-from ctxchat.core.usage import dollars
+from ctxchat.core.usage import dollars, tokens
 from ctxchat.models import failures, protocol
-from ctxchat.models.gemini import Listener, is_gemini
-from ctxchat.models.reply import ReplyBuilder, usage_from
+from ctxchat.models.gemini import is_gemini
+from ctxchat.models.reply import REASONS, ReplyBuilder, usage_from
+from ctxchat.models.streams import listen
 
 _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # or the import asks the network
@@ -83,7 +84,9 @@ class Worker:
         return litellm
 
     async def _run(self, call: protocol.Call) -> None:
-        reply = ReplyBuilder()
+        reply = ReplyBuilder(
+            signed=not is_gemini(str(call.arguments["model"]))
+        )  # litellm keeps its signatures in call ids
         try:
             assert self._litellm is not None
             await self._stream(await asyncio.shield(self._litellm), call, reply)
@@ -96,18 +99,20 @@ class Worker:
 
         timeout = httpx.Timeout(call.timeout, connect=min(15.0, call.timeout))
         stream = await litellm.acompletion(**call.arguments, **_FIXED, timeout=timeout)
-        gemini = Listener(stream, call.timeout) if is_gemini(str(call.arguments["model"])) else None
+        listener = listen(stream, str(call.arguments["model"]), call.timeout)
         raw_usage = None
         try:
-            async for chunk in gemini.chunks() if gemini else stream:
+            async for chunk in listener.chunks():
                 self._pieces(call.id, reply.feed(chunk))
                 raw_usage = getattr(chunk, "usage", None) or raw_usage
         finally:
             await stream.aclose()
         self._pieces(call.id, reply.flush())
-        if reply.empty:
+        if reply.failed:
+            self._say(failures.ended_badly(call.id, reply.failed, began=not reply.empty))
+        elif reply.empty:
             self._say(failures.nothing_came(call.id, reply.finish))
-        elif not (gemini.ended if gemini else _complete(stream)):
+        elif not listener.ended:
             self._say(failures.cut_off(call.id))
         else:
             self._say(protocol.Piece(call.id, _end(litellm, call, stream, reply, raw_usage)))
@@ -125,15 +130,22 @@ def _give_up_without(loading: asyncio.Task[Any]) -> None:
         os._exit(3)
 
 
-def _complete(stream: Any) -> bool:
-    """litellm says `stop` for a stream that ended in the middle of the reply too; what it received tells them apart."""
-    return bool(stream.received_finish_reason) or bool(stream.chunks and getattr(stream.chunks[-1], "usage", None))
-
-
 def _end(litellm: Any, call: protocol.Call, stream: Any, reply: ReplyBuilder, raw_usage: Any) -> ReplyEnd:
-    counted = any(getattr(chunk, "usage", None) for chunk in stream.chunks)  # else litellm made the figures up
-    usage = usage_from(raw_usage, counted=counted, cost_usd=_cost(litellm, call, raw_usage))
+    told = [
+        usage for chunk in stream.chunks if (usage := getattr(chunk, "usage", None))
+    ]  # else litellm made the figures up
+    if told and getattr(told[-1], "cached_tokens", None) and not getattr(raw_usage, "prompt_tokens_details", None):
+        raw_usage = _with_cached(litellm, raw_usage, told[-1])
+    usage = usage_from(raw_usage, counted=bool(told), cost_usd=_cost(litellm, call, raw_usage))
     return reply.end(usage)
+
+
+def _with_cached(litellm: Any, usage: Any, told: Any) -> Any:
+    """Moonshot says beside the counts what was cached; litellm's sum leaves it out, and prices it in full."""
+    details = {"cached_tokens": tokens(told.cached_tokens)}
+    return litellm.Usage(
+        **{**usage.model_dump(), "cost": getattr(told, "cost", None), "prompt_tokens_details": details}
+    )
 
 
 def _cost(litellm: Any, call: protocol.Call, usage: Any) -> float:
@@ -164,6 +176,7 @@ def _import_litellm() -> Any:
     litellm.disable_hf_tokenizer_download = True
     litellm.drop_params = True
     _ask_ollama_nothing()
+    _hear_why_replies_end()
     return litellm
 
 
@@ -181,6 +194,15 @@ def _ask_ollama_nothing() -> None:
         return {"key": model, "litellm_provider": "ollama", "mode": "chat", **free, **limits}
 
     OllamaModelInfo.get_runtime_model_info = known
+
+
+def _hear_why_replies_end() -> None:
+    """litellm makes a good end of reasons that are none; those `reply` knows stay as the provider gave them."""
+    try:
+        from litellm.litellm_core_utils.core_helpers import _FINISH_REASON_MAP  # pyright: ignore[reportPrivateUsage]
+    except ImportError:
+        return
+    _FINISH_REASON_MAP.update(REASONS)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 async def _warm(litellm: Any) -> None:

@@ -11,19 +11,29 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
 
 from tests.doubles import wire
+from tests.doubles.forms import FORMS, Form
 from tests.doubles.replies import Reply, call, calls, says
 
 Script = Iterable[Reply] | Callable[[dict[str, Any]], Reply]
 """Replies in order, the last one again when they run out; or a function from the request's body to a reply."""
 
-Encoder = Callable[[Reply, dict[str, Any]], Iterator[bytes]]
+_FORM_AT = {
+    "/v1/chat/completions": "openai",
+    "/v1/messages": "anthropic",
+    "/api/chat": "ollama",
+    "/v2/chat": "cohere",
+    "/{model:.*}:streamGenerateContent": "gemini",
+    "/openai/deployments/{model}/chat/completions": "azure",
+    "/model/{model}/converse-stream": "bedrock",
+}
+"""Whose form is spoken at which path."""
 
 
 @dataclass
@@ -40,7 +50,8 @@ class Seen:
 
 class ModelDouble:
     """The server. `pages` are further GET (or POST) paths with the JSON they answer, such as `/props` or `/api/ps`; `tokenize`
-    makes the tokens that `/tokenize` tells, as llama.cpp does. The paths in `silent` are never answered."""
+    makes the tokens that `/tokenize` tells, as llama.cpp does. The paths in `silent` are never answered. `form` names whose
+    form of OpenAI's stream is spoken."""
 
     def __init__(
         self,
@@ -49,6 +60,7 @@ class ModelDouble:
         model: str = "double",
         tokenize: Callable[[str], list[int]] | None = None,
         silent: Collection[str] = (),
+        form: str = "openai",
     ) -> None:
         self.requests: list[Seen] = []
         self._answer = script if callable(script) else _in_order(script)
@@ -56,6 +68,7 @@ class ModelDouble:
         self._model = model
         self._tokenize = tokenize
         self._silent = frozenset(silent)
+        self._form = form
         self._runner: web.AppRunner | None = None
         self._arrived = asyncio.Event()
         self.port = 0
@@ -73,14 +86,8 @@ class ModelDouble:
     async def start(self, port: int = 0) -> None:
         """Listen on loopback; port 0 takes a free one."""
         app = web.Application(client_max_size=1 << 28)
-        for path, encoder in (
-            ("/v1/chat/completions", wire.openai),
-            ("/v1/messages", wire.anthropic),
-            ("/api/chat", wire.ollama),
-            ("/v2/chat", wire.openai),
-            ("/{model:.*}:streamGenerateContent", wire.gemini),
-        ):
-            app.router.add_post(path, self._chat(encoder))
+        for path, form in _FORM_AT.items():
+            app.router.add_post(path, self._chat(FORMS[self._form if form == "openai" else form]))
         app.router.add_route("*", "/{page:.*}", self._page)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -105,13 +112,13 @@ class ModelDouble:
     async def __aexit__(self, *exc: object) -> None:
         await self.stop()
 
-    def _chat(self, encoder: Encoder) -> Callable[[web.Request], Any]:
+    def _chat(self, form: Form) -> Callable[[web.Request], Any]:
         async def handle(request: web.Request) -> web.StreamResponse:
             seen = Seen(request.path, await request.json(), dict(request.headers))
             self.requests.append(seen)
             self._arrived.set()
             try:
-                return await _play(self._answer(seen.body), seen, request, encoder)
+                return await _play(self._answer(seen.body), seen, request, form)
             except (asyncio.CancelledError, ConnectionError):
                 seen.dropped = True
                 raise
@@ -137,29 +144,29 @@ def _in_order(script: Iterable[Reply]) -> Callable[[dict[str, Any]], Reply]:
     return lambda _body: left.pop(0) if len(left) > 1 else left[0]
 
 
-async def _play(reply: Reply, seen: Seen, request: web.Request, encoder: Encoder) -> web.StreamResponse:
+async def _play(reply: Reply, seen: Seen, request: web.Request, form: Form) -> web.StreamResponse:
     await asyncio.sleep(reply.first_byte)
     seen.started.set()
     if reply.status != 200:
         text = reply.error if isinstance(reply.error, str) else json.dumps(reply.error or {})
         kind = "application/json" if text[:1] == "{" else "text/plain"
         return web.Response(status=reply.status, text=text, headers=reply.headers, content_type=kind)
-    if not seen.body.get("stream", encoder in {wire.ollama, wire.gemini}):
+    if not seen.body.get("stream", form.streams):
         return web.json_response(wire.openai_whole(reply, seen.body), headers=reply.headers)
     response = web.StreamResponse(headers={"content-type": "text/event-stream", **reply.headers})
     await response.prepare(request)
-    for number, chunk in enumerate(encoder(reply, seen.body)):
-        if reply.fault and number >= reply.fault_after and await _go_wrong(reply, request, response):
+    for number, chunk in enumerate(form.stream(reply, seen.body)):
+        if reply.fault and number >= reply.fault_after and await _go_wrong(reply, form, request, response):
             return response
         await response.write(chunk)
         await asyncio.sleep(reply.delay)
-    if encoder is wire.openai and not reply.fault:
-        await response.write(b"data: [DONE]\n\n")
+    if form.closing and not reply.fault:
+        await response.write(form.closing)
     await response.write_eof()
     return response
 
 
-async def _go_wrong(reply: Reply, request: web.Request, response: web.StreamResponse) -> bool:
+async def _go_wrong(reply: Reply, form: Form, request: web.Request, response: web.StreamResponse) -> bool:
     """Do what the fault says; True when nothing may follow."""
     match reply.fault:
         case "reset" if request.transport:
@@ -167,9 +174,9 @@ async def _go_wrong(reply: Reply, request: web.Request, response: web.StreamResp
         case "stall":
             await asyncio.sleep(3600)
         case "malformed":
-            await response.write(b'data: {"choices": [{"delta": {"conte\n\n')
+            await response.write(form.garbage)
         case "error_event":
-            await response.write(f"data: {json.dumps(reply.error)}\n\n".encode())
+            await response.write(form.event(reply.error))
         case "cut":
             return False
         case _:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from tests.doubles.replies import Reply
+from tests.doubles.replies import Call, Reply
 
 Body = dict[str, Any]
 
@@ -35,34 +36,41 @@ def usage_of(reply: Reply, body: Body) -> Body | None:
 
 def openai(reply: Reply, body: Body) -> Iterator[bytes]:
     """Server-sent events of /v1/chat/completions, one chunk a time, without the closing [DONE]."""
-    yield _event(_delta(body, {"role": "assistant", "content": ""}))
+    yield sse(delta(body, {"role": "assistant", "content": ""}))
     for text in reply.texts(reply.reasoning):
-        yield _event(_delta(body, {"reasoning_content": text}))
+        yield sse(delta(body, {"reasoning_content": text}))
     for text in reply.texts(reply.text):
-        yield _event(_delta(body, {"content": text}))
-    for fragments in _interleaved(reply):
-        yield _event(_delta(body, {"tool_calls": [fragments]}))
+        yield sse(delta(body, {"content": text}))
+    for fragments in interleaved(reply):
+        yield sse(delta(body, {"tool_calls": [fragments]}))
     if reply.fault != "cut":
-        yield _event(_delta(body, {}, reply.finish_reason))
+        yield sse(delta(body, {}, reply.finish_reason))
         usage = usage_of(reply, body)
         if usage is not None and (body.get("stream_options") or {}).get("include_usage"):
-            yield _event({**_delta(body, {}), "choices": [], "usage": usage})
+            yield sse({**delta(body, {}), "choices": [], "usage": usage})
+
+
+def whole_call(call: Call, index: int) -> Body:
+    """A whole call, as some send it in one chunk."""
+    return {
+        "index": index,
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }
 
 
 def openai_whole(reply: Reply, body: Body) -> Body:
     """The answer in one piece, for requests without `stream`."""
     message: Body = {"role": "assistant", "content": reply.text or None}
     if reply.calls:
-        message["tool_calls"] = [
-            {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
-            for c in reply.calls
-        ]
+        message["tool_calls"] = [whole_call(call, index) for index, call in enumerate(reply.calls)]
     choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
     usage = usage_of(reply, body)
-    return {**_delta(body, {}), "object": "chat.completion", "choices": [choice], "usage": usage}
+    return {**delta(body, {}), "object": "chat.completion", "choices": [choice], "usage": usage}
 
 
-def _delta(body: Body, delta: Body, finish: str | None = None) -> Body:
+def delta(body: Body, delta: Body, finish: str | None = None) -> Body:
     return {
         "id": "chatcmpl-double",
         "object": "chat.completion.chunk",
@@ -72,11 +80,11 @@ def _delta(body: Body, delta: Body, finish: str | None = None) -> Body:
     }
 
 
-def _interleaved(reply: Reply) -> Iterator[Body]:
+def interleaved(reply: Reply) -> Iterator[Body]:
     """Parallel calls as real servers send them: names first, then fragments of all in turn."""
     left: list[list[str]] = []
     for index, call in enumerate(reply.calls):
-        yield {"index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""}}
+        yield whole_call(replace(call, arguments=""), index)
         left.append(reply.texts(call.arguments))
     while any(left):
         for index, fragments in enumerate(left):
@@ -84,7 +92,7 @@ def _interleaved(reply: Reply) -> Iterator[Body]:
                 yield {"index": index, "function": {"arguments": fragments.pop(0)}}
 
 
-def _event(data: Body) -> bytes:
+def sse(data: Body) -> bytes:
     return f"data: {json.dumps(data)}\n\n".encode()
 
 
@@ -167,14 +175,14 @@ def gemini(reply: Reply, body: Body) -> Iterator[bytes]:
     parts += [{"text": text} for text in reply.texts(reply.text)]
     parts += [{"functionCall": {"name": c.name, "args": json.loads(c.arguments)}} for c in reply.calls]
     for part in parts:
-        yield _event({"candidates": [_candidate([part])], "usageMetadata": usage, "modelVersion": "double"})
+        yield sse({"candidates": [_candidate([part])], "usageMetadata": usage, "modelVersion": "double"})
     if reply.fault != "cut":
         usage["candidatesTokenCount"] = said.get("completion_tokens", tokens_of(reply.text))
         if reply.reasoning:
             usage["thoughtsTokenCount"] = tokens_of(reply.reasoning)
         reasons = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}
-        end = {**_candidate([]), "finishReason": reasons.get(reply.finish_reason, "STOP")}
-        yield _event({"candidates": [end], "usageMetadata": {**usage, "totalTokenCount": sum(usage.values())}})
+        end = {**_candidate([]), "finishReason": reasons.get(reply.finish_reason, reply.finish or "STOP")}
+        yield sse({"candidates": [end], "usageMetadata": {**usage, "totalTokenCount": sum(usage.values())}})
 
 
 def _candidate(parts: list[Body]) -> Body:

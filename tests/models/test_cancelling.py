@@ -11,15 +11,15 @@ from ctxchat.models.process import Worker
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import Reply, breaks, says
 from tests.doubles.requests import asks, listen
-from tests.models.served import FAMILIES, model_at
+from tests.models.served import FAMILIES, model_at, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-async def test_closing_closes_the_connection(worker: Worker, name: str) -> None:
-    async with ModelDouble([says("words " * 1000, delay=0.01)]) as double:
-        async with aclosing(model_at(double, worker, name).stream(asks("hi"))) as pieces:
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_closing_closes_the_connection(worker: Worker, family: str) -> None:
+    async with served(family, [says("words " * 1000, delay=0.01)]) as double:
+        async with aclosing(model_at(double, worker, family).stream(asks("hi"))) as pieces:
             async for _ in pieces:
                 break
         seen = double.requests[0]
@@ -27,13 +27,13 @@ async def test_closing_closes_the_connection(worker: Worker, name: str) -> None:
     assert seen.dropped
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("reply", [says("late", first_byte=60), breaks("stall")])
 async def test_cancelling_closes_the_connection_even_when_nothing_comes(
-    worker: Worker, reply: Reply, name: str
+    worker: Worker, reply: Reply, family: str
 ) -> None:
-    async with ModelDouble([reply]) as double:
-        task = asyncio.create_task(listen(model_at(double, worker, name), asks("hi")))
+    async with served(family, [reply]) as double:
+        task = asyncio.create_task(listen(model_at(double, worker, family), asks("hi")))
         await double.asked()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -55,6 +55,6 @@ async def test_one_cancelled_stream_leaves_the_others_alone(worker: Worker) -> N
 
 async def test_an_ollama_that_answers_no_further_question_holds_up_nobody(worker: Worker) -> None:
     async with ModelDouble([says("well")], silent=["/api/show"]) as double:
-        assert (await listen(model_at(double, worker, "ollama_chat/double"), asks("hi"))).text == "well"
+        assert (await listen(model_at(double, worker, "ollama"), asks("hi"))).text == "well"
         other = await asyncio.wait_for(listen(model_at(double, worker), asks("and you?")), 10)
     assert other.text == "well"

@@ -21,7 +21,9 @@ from ctxchat.models.dialects import (
     LOCAL,
     MISTRAL,
     OPENAI,
+    OPENROUTER,
     OPENROUTER_CLAUDE,
+    THINKS_ALOUD,
     Dialect,
     family,
     mark,
@@ -30,12 +32,13 @@ from ctxchat.models.dialects import (
 )
 from tests.doubles.requests import view_of
 
-ALL = [OPENAI, ANTHROPIC, MISTRAL, GEMINI, DEEPSEEK, LOCAL, OPENROUTER_CLAUDE]
+ALL = [OPENAI, ANTHROPIC, MISTRAL, GEMINI, DEEPSEEK, THINKS_ALOUD, LOCAL, OPENROUTER, OPENROUTER_CLAUDE]
 
 words = st.sampled_from(["hello", " ", "", "two\nlines  ", "日本"])
 ids = st.sampled_from(["call_1", "call_1", "toolu_01AbC", "weird id/§", "x" * 80, "abcdefghi", ""])
 SIGNED = '[{"type":"thinking","thinking":"hm","signature":"s"}]'
-thoughts = st.sampled_from([None, Reasoning("hm"), Reasoning("hm", SIGNED)])
+DETAILED = '[{"type":"reasoning.text","text":"hm","signature":"s"}]'
+thoughts = st.sampled_from([None, Reasoning("hm"), Reasoning("hm", SIGNED), Reasoning("hm", DETAILED)])
 
 
 @st.composite
@@ -94,8 +97,13 @@ def test_what_everybody_asks_for(history: list[dict[str, Any]], dialect: Dialect
     shaped = shape(history, dialect, keep_reasoning=keep)
     assert history == before
     check_common(shaped, dialect)
-    foreign = {"thinking_blocks", "reasoning_content"} - ({dialect.reasoning} if keep else set())
+    goes = {dialect.reasoning} if keep or dialect.always_thinks else set()
+    foreign = {"thinking_blocks", "reasoning_content", "reasoning_details"} - goes
     assert not any(foreign & set(message) for message in shaped)
+    assert "reasoning." not in str(shaped) or dialect.reasoning == "reasoning_details", "another provider's blocks"
+    assert "thinking'" not in str(shaped) or dialect.reasoning == "thinking_blocks", "another provider's blocks"
+    if dialect.always_thinks:
+        assert all(message["reasoning_content"] for message in shaped if message["role"] == "assistant")
     if shaped and shaped[-1]["role"] == "assistant":
         content = shaped[-1]["content"]
         assert not isinstance(content, str) or content == content.rstrip(), "Anthropic: no white space at the end"
@@ -158,9 +166,11 @@ def test_thinking_goes_on_only_with_signed_thoughts() -> None:
         ("openai", "gpt-5", False, OPENAI),
         ("openai", "qwen3", True, LOCAL),
         ("openrouter", "anthropic/claude-sonnet-4.5", False, OPENROUTER_CLAUDE),
-        ("openrouter", "qwen/qwen3-coder", False, OPENAI),
+        ("openrouter", "qwen/qwen3-coder", False, OPENROUTER),
+        ("openrouter", "mistralai/devstral-2", False, MISTRAL),
         ("deepseek", "deepseek-reasoner", False, DEEPSEEK),
-        ("openai", "kimi-k2-thinking", True, DEEPSEEK),
+        ("moonshot", "kimi-k2.6", False, DEEPSEEK),
+        ("openai", "kimi-k2-thinking", True, THINKS_ALOUD),
     ],
 )
 def test_families(prefix: str, model: str, own: bool, expected: Dialect) -> None:

@@ -1,0 +1,124 @@
+"""Hearing litellm's streams out: what its reading of providers' lines loses is put right before it reads them.
+
+Knows the lines of a stream and where litellm takes them apart, not what a reply says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Protocol
+
+from ctxchat.models import cohere
+from ctxchat.models.gemini import Listener as GeminiListener
+from ctxchat.models.gemini import is_gemini
+
+
+class Listener(Protocol):
+    """One stream while it is read. `ended`: the provider has said why the reply ended."""
+
+    @property
+    def ended(self) -> bool: ...
+
+    def chunks(self) -> AsyncIterator[Any]: ...
+
+
+class PlainListener:
+    """A stream that litellm reads as it comes."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    @property
+    def ended(self) -> bool:
+        """litellm says `stop` for a stream that ended in the middle of the reply too; what it received tells them apart."""
+        stream = self._stream
+        return bool(stream.received_finish_reason) or bool(stream.chunks and getattr(stream.chunks[-1], "usage", None))
+
+    def chunks(self) -> AsyncIterator[Any]:
+        """litellm's chunks."""
+        return aiter(self._stream)
+
+
+def listen(stream: Any, model: str, seconds: float) -> Listener:
+    """The listener for this model's stream; `seconds` without a piece are too many where litellm does not look at the time."""
+    if is_gemini(model):
+        return GeminiListener(stream, seconds)
+    _mend(getattr(stream, "completion_stream", None), model)
+    return PlainListener(stream)
+
+
+def read_line(line: str) -> dict[str, Any] | None:
+    """The object in a line of a stream; None for its end, comments and the names of events. Raises ValueError where there should
+    be one and cannot be read."""
+    data = line.strip().removeprefix("data:").strip()
+    if data == "[DONE]" or not (line.startswith("data:") or data.startswith("{")) or not data:
+        return None
+    try:
+        read = json.loads(data)
+    except ValueError:
+        raise ValueError("The server sent a piece that cannot be read.") from None
+    return read if isinstance(read, dict) else None
+
+
+def mended(chunk: dict[str, Any]) -> dict[str, Any]:
+    """A chunk of OpenAI's form with what providers add in places where litellm does not look, or drops what it finds."""
+    if chunk.get("object") == "error":
+        return {"error": chunk}
+    groq = chunk.get("x_groq") or {}
+    if groq.get("usage") and not chunk.get("usage"):
+        chunk = {**chunk, "usage": groq["usage"]}
+    if groq.get("error") and not chunk.get("error"):
+        chunk = {**chunk, "error": {"message": str(groq["error"])}}
+    for choice in chunk.get("choices") or ():
+        delta = choice.get("delta") or {}
+        if delta.get("reasoning_details") and delta.get("reasoning") is None:
+            delta["reasoning"] = ""  # a chunk with a signature alone counts as empty otherwise
+    return chunk
+
+
+def _mend(raw: Any, model: str) -> None:
+    """Take over where litellm takes a line apart: it ends a stream at a `[DONE]` that the model wrote, leaves out what it cannot
+    read, and knows another form of Cohere's events. Streams that other libraries read are left alone."""
+    if hasattr(raw, "_handle_string_chunk"):
+        raw._handle_string_chunk = _lines(raw._handle_string_chunk, raw.chunk_parser)
+    elif cohere.is_cohere(model) and hasattr(raw, "convert_str_chunk_to_generic_chunk"):
+        raw.convert_str_chunk_to_generic_chunk = _events()
+
+
+def _lines(usual: Callable[[str], Any], parse: Callable[[dict[str, Any]], Any]) -> Callable[[str], Any]:
+    def handled(str_line: str) -> Any:
+        read = read_line(str_line)
+        if read is None:
+            return usual("data: [DONE]" if "[DONE]" in str_line else "")
+        read = mended(read)
+        _raise_error(read)
+        return parse(read)
+
+    return handled
+
+
+def _events() -> Callable[[str], Any]:
+    from litellm.llms.openai.chat.gpt_transformation import OpenAIChatCompletionStreamingHandler
+
+    parser = OpenAIChatCompletionStreamingHandler(streaming_response=None, sync_stream=False)
+
+    def handled(chunk: str) -> Any:
+        read = cohere.chunk(read_line(chunk) or {})
+        _raise_error(read)
+        return parser.chunk_parser(read)
+
+    return handled
+
+
+def _raise_error(chunk: dict[str, Any]) -> None:
+    """Raise the error a stream tells of, with its own words and code."""
+    error = chunk.get("error")
+    if not error:
+        return
+    from litellm.llms.openai.common_utils import OpenAIError
+
+    body: dict[str, Any] = error if isinstance(error, dict) else {"message": str(error)}
+    codes = [code for name in ("status_code", "code") if isinstance(code := body.get(name), int) and 400 <= code < 600]
+    words = str(body.get("message") or json.dumps(body))
+    raise OpenAIError(status_code=codes[0] if codes else 500, message=words, body=body)

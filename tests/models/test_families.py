@@ -1,0 +1,142 @@
+"""Every family's own stream through the real litellm, and what it is sent next: nothing of a reply is lost on the way, and the
+second round is what the provider documents that it takes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ctxchat.core.errors import ModelError
+from ctxchat.core.messages import Message, Reasoning
+from ctxchat.core.overflow import is_context_overflow
+from ctxchat.core.ports import ModelRequest
+from ctxchat.models.process import Worker
+from tests.doubles.forms import FORMS
+from tests.doubles.replies import Reply, breaks, call, calls, says
+from tests.doubles.requests import Heard, asks, listen, view_of
+from tests.doubles.rules import RULES
+from tests.models.served import FAMILIES, model_at, served
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PATHS = ["a long name.txt", "b [DONE].txt"]
+LOOKS = calls(
+    *(call("read_file", f"call_{n}", path=path) for n, path in enumerate(PATHS)),
+    text="Looking.",
+    reasoning="Both at once.",
+    signature="c2ln",
+    cached=40,
+)
+
+
+def next_round(heard: Heard) -> ModelRequest:
+    """The request with the results of what was called."""
+    assert heard.end is not None
+    thought = Reasoning(heard.reasoning, heard.end.reasoning_blocks)
+    results = [
+        Message(n, "tool", "found", call_id=wanted.id, name=wanted.name) for n, wanted in enumerate(heard.end.calls, 4)
+    ]
+    asked = [Message(0, "system", "Be brief."), Message(1, "user", "Read both.")]
+    return ModelRequest(
+        view_of(*asked, Message(3, "assistant", heard.text, heard.end.calls, reasoning=thought), *results)
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_a_reply_comes_whole_and_goes_back_as_documented(worker: Worker, family: str) -> None:
+    async with served(family, [LOOKS, says("Done.")]) as double:
+        model = model_at(double, worker, family)
+        heard = await listen(model, asks("Read both."))
+        assert heard.end is not None and heard.end.finish == "tool_calls"
+        if family == "cohere":  # what it says beside calls is a plan
+            assert (heard.text, heard.reasoning) == ("", "Both at once.Looking.")
+        else:
+            assert (heard.text, heard.reasoning) == ("Looking.", "Both at once.")
+        assert [json.loads(c.arguments) for c in heard.end.calls] == [{"path": path} for path in PATHS]
+        assert len({c.id for c in heard.end.calls}) == 2
+        usage = heard.end.usage
+        assert usage is not None and not usage.estimated and usage.prompt > 40 and usage.completion > 0
+        assert usage.cached == (0 if family == "ollama" else 40)
+        assert (await listen(model, next_round(heard))).text == "Done."
+    RULES[family](double.requests[0].body)
+    RULES[family](double.requests[1].body)
+    if family in {"anthropic", "bedrock", "openrouter", "deepseek", "moonshot"}:
+        assert "Both at once." in json.dumps(double.requests[1].body), "the thought goes back with its calls"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_what_looks_like_the_end_of_a_stream_is_text(worker: Worker, family: str) -> None:
+    async with served(family, [says("It ends with data: [DONE] and no more.", chunk=100)]) as double:
+        heard = await listen(model_at(double, worker, family), asks("How does it end?"))
+    assert heard.text == "It ends with data: [DONE] and no more."
+
+
+OVERFLOWS = {
+    "openrouter": "This endpoint's maximum context length is 8192 tokens. However, you requested about 9001 tokens.",
+    "deepseek": "This model's maximum context length is 8192 tokens. However, you requested 9001 tokens.",
+    "moonshot": "Invalid request: Your request exceeded model token limit: 8192",
+    "mistral": "Prompt contains 9001 tokens and 0 draft tokens, too large for model with 8192 maximum context length",
+    "groq": "Please reduce the length of the messages or completion.",
+    "xai": "This model's maximum prompt length is 8192 but the request contains 9001 tokens.",
+    "vllm": "The decoder prompt (length 9001) is longer than the maximum model length of 8192.",
+    "lm_studio": "The model is loaded with context length of only 8192 tokens, which is not enough.",
+    "cohere": "too many tokens: size limit exceeded by 809 tokens. Try using shorter or fewer inputs.",
+    "bedrock": "Input is too long for requested model.",
+    "azure": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
+}
+
+
+async def failure_of(worker: Worker, family: str, reply: Reply) -> tuple[ModelError, Heard]:
+    heard = Heard()
+    async with served(family, [reply]) as double:
+        with pytest.raises(ModelError) as caught:
+            await listen(model_at(double, worker, family), asks("hi"), heard)
+    return caught.value, heard
+
+
+@pytest.mark.parametrize("family", OVERFLOWS)
+async def test_an_overflow_is_known_by_the_familys_words(worker: Worker, family: str) -> None:
+    form = FORMS[FAMILIES[family].form]
+    error, _ = await failure_of(worker, family, Reply(status=400, error=form.error(400, OVERFLOWS[family])))
+    assert is_context_overflow(error), (error.kind, error.body)
+    assert OVERFLOWS[family] in error.text and "litellm" not in error.text
+
+
+@pytest.mark.parametrize("family", ["openrouter", "mistral", "lm_studio", "gemini", "cohere"])
+async def test_a_reason_that_is_none_is_an_error(worker: Worker, family: str) -> None:
+    reason = {"gemini": "MALFORMED_FUNCTION_CALL"}.get(family, "error")
+    amid, heard = await failure_of(worker, family, says("Half an answer", finish=reason))
+    before, _ = await failure_of(worker, family, says("", finish=reason))
+    assert (amid.kind, before.kind) == ("interrupted", "server") and heard.text == "Half an answer"
+    assert reason.upper() in amid.text and before.transient
+
+
+async def test_mistrals_and_anthropics_words_for_a_full_window(worker: Worker) -> None:
+    for family, reason in (("mistral", "model_length"), ("anthropic", "model_context_window_exceeded")):
+        async with served(family, [says("Half an answer", finish=reason)]) as double:
+            heard = await listen(model_at(double, worker, family), asks("hi"))
+        assert heard.end is not None and heard.end.finish == "length"
+
+
+async def test_a_call_groq_could_not_read_is_tried_again(worker: Worker) -> None:
+    words = {"message": "Failed to call a function. See 'failed_generation'.", "type": "invalid_request_error"}
+    error = {"error": {**words, "code": "tool_use_failed", "failed_generation": "<function=read_file"}}
+    asked, _ = await failure_of(worker, "groq", Reply(status=400, error=error))
+    streamed, _ = await failure_of(worker, "groq", breaks("error_event", after=0, error=error))
+    assert asked.kind == streamed.kind == "server" and asked.transient and "<function=read_file" in asked.body
+
+
+async def test_an_azure_deployment_is_asked_in_its_version(worker: Worker) -> None:
+    async with served("azure", [says("ok")]) as double:
+        await listen(model_at(double, worker, "azure"), asks("hi"))
+        await listen(model_at(double, worker, "azure"), asks("hi"))
+    assert double.requests[0].headers["api-key"] == "key"
+
+
+async def test_openrouters_blocks_are_joined_and_keep_their_order(worker: Worker) -> None:
+    async with served("openrouter", [LOOKS]) as double:
+        heard = await listen(model_at(double, worker, "openrouter"), asks("hi"))
+    assert heard.end is not None
+    [block] = json.loads(heard.end.reasoning_blocks)
+    assert (block["type"], block["text"], block["signature"]) == ("reasoning.text", "Both at once.", "c2ln")
