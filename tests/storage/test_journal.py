@@ -324,7 +324,7 @@ def test_a_new_session_is_held_before_anyone_can_see_it(tmp_path: Path) -> None:
 
         sessions.create(database, unseen=look)
         assert held == [True]
-        opened = begin_journal(database, "x")
+        opened = begin_journal(database, "x", "/w")
         with pytest.raises(SessionBusy):
             open_journal(other, opened.journal.session)
 
@@ -333,7 +333,7 @@ def test_a_new_session_that_cannot_be_held_is_none(tmp_path: Path) -> None:
     with Database(tmp_path / "data") as database:
         (tmp_path / "data" / "sessions").write_text("a file where the folder should be")
         with pytest.raises(StorageError):
-            begin_journal(database, "x")
+            begin_journal(database, "x", "/w")
         assert not sessions.rows(database)
 
 
@@ -361,7 +361,7 @@ import asyncio, pathlib, sys
 from ctxchat.core.journal import Partial, PassStarted, Sealed
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.storage.database import Database
-from ctxchat.storage.journal import begin_journal, open_journal
+from ctxchat.storage.journal import open_journal
 from tests.storage.samples import compaction, round_of, user
 
 async def main():

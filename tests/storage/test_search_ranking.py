@@ -146,7 +146,7 @@ def test_messages_of_before_the_tools_were_kept_are_found(tmp_path: Path) -> Non
             connection.execute("INSERT INTO messages VALUES (1, '0', 1, 0, 'user', '', 5, 'an old lighthouse')")
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('index', 'stale')")
     with Database(tmp_path) as database:
-        assert [path.name.split("-")[0] for path in database.backups] == ["v1", "v2", "v3"]
+        assert [path.name.split("-")[0] for path in database.backups] == [f"v{n}" for n in range(1, len(schema.MIGRATIONS))]
         assert found(database, "lighthouse") == ["m1"]
 
 
