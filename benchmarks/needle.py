@@ -1,13 +1,15 @@
-"""Needles in a long history: what of 200 facts can still be had after 1, 5 and 20 passes.
+"""Needles in a long history: what of 208 facts can still be had after 1, 5 and 20 passes.
 
     python -m benchmarks.needle
 
-Paths, numbers, commands, decisions and single lines inside long tool results are said once, early, in a history of agent work
-made by a seeded generator. Then passes fold it, again and again. For each fact the record is asked in two ways: with a few
-words, as a person types them into search, and with a whole question, as a model puts it to `recall`. The answer is never
-among the words asked. Found means that the very message it was said in is among the first three. Beside it: what a model
-would still see in its view, with ctxchat's own summary and evidence, and where old turns are simply cut off. A quarter of the
-facts were asked for before and looked up by the agent, so that its own searches stand in the way.
+Standing rules, paths, numbers, commands, decisions and single lines inside long tool results are said once, early, in a history
+of agent work made by a seeded generator, which says ten times as many of the same weight about other things. Then passes fold
+it, again and again. For each fact the record is asked in two ways: with a few words, as a person types them into search, and
+with a whole question, as a model puts it to `recall`. The answer is never among the words asked. Found means that the very
+message it was said in is among the first three. Beside it: what a model would still see in its view, with ctxchat's own summary
+and evidence, and where old turns are simply cut off; apart, what people and the agent said or did, what only stood in a result,
+and what came up again: a quarter of the facts were asked for before and looked up by the agent, so that its own searches stand
+in the way.
 """
 
 from __future__ import annotations
@@ -40,19 +42,22 @@ PLANTED_TURNS, TURNS = 100, 12
 """Turns among which the facts are planted, and turns between two passes after that."""
 
 FIRST = 3
+RULES = 8
 COLOURS = ("amber", "cobalt", "crimson", "indigo", "ivory", "jade", "russet", "teal")
 BIRDS = ("cormorant", "curlew", "dunlin", "fulmar", "gannet")
 SUBJECTS = [f"{colour} {bird}" for colour, bird in product(COLOURS, BIRDS)]
 
 
 class Needle(msgspec.Struct, frozen=True):
-    """A fact: its `kind`, the exact `answer`, what is typed to find it, what is asked, and the `message` it was said in."""
+    """A fact: its `kind`, the exact `answer`, what is typed to find it, what is asked, and the `message` it was said in;
+    whether it came up `again`."""
 
     kind: str
     answer: str
     words: str
     question: str
     message: str
+    again: bool = False
 
 
 class Haystack(Work):
@@ -64,16 +69,25 @@ class Haystack(Work):
         self._chance = random.Random(seed + 1)
 
     def plant(self, turns: int) -> None:
-        """So many turns with forty facts of each of five kinds strewn among them, and a quarter of them asked for again."""
+        """So many turns with eight rules and forty facts of each of five kinds strewn among them, and a quarter of them asked for
+        again."""
         makers = (self._path, self._number, self._command, self._decision, self._line)
         wanted = [(make, subject) for make in makers for subject in SUBJECTS]
+        wanted += [(self._rule, subject) for subject in SUBJECTS[:: len(SUBJECTS) // RULES]]
         self._chance.shuffle(wanted)
         for number in range(turns):
             self.turns(1)
             for make, subject in wanted[number * len(wanted) // turns : (number + 1) * len(wanted) // turns]:
                 make(subject)
-        for needle in self.needles[::4]:
+        for place in range(0, len(self.needles), 4):
+            needle = self.needles[place] = msgspec.structs.replace(self.needles[place], again=True)
             self._asked_again(needle)
+
+    def _rule(self, subject: str) -> None:
+        answer = f"never restart the {subject} before {self._chance.randrange(10, 24)}:{self._chance.randrange(10, 60)}"
+        self._say("user", f"By the way, {answer}. People are at work then.")
+        self._keep("rule", answer, f"restart {subject} people", f"When may the {subject} be restarted, given people?")
+        self._say("assistant", "Noted.")
 
     def _path(self, subject: str) -> None:
         colour, bird = subject.split()
@@ -122,7 +136,8 @@ class Haystack(Work):
 
     def _asked_again(self, needle: Needle) -> None:
         self._say("user", needle.question)
-        text = f"{needle.message} (you, turn 1, in view):\n… {needle.answer} … {needle.words}"
+        who = {"command": "call of shell", "line in a result": "result of read_file"}.get(needle.kind, "you")
+        text = f"{needle.message} ({who}, turn 1, in view):\n… {needle.answer} … {needle.words}"
         self._call("recall", {"query": needle.words}, text)
         self._call("grep", {"pattern": needle.words}, "no matches")
         self._say("assistant", "It is as said above.")
@@ -136,9 +151,10 @@ class Haystack(Work):
 
 class Told(msgspec.Struct, frozen=True):
     """After so many passes: the messages of facts that are among the first three by search and by recall, and those
-    whose fact is in the view."""
+    whose fact is in the view; the tokens of the summary with its facts."""
 
     passes: int
+    summary: int
     searched: frozenset[str]
     recalled: frozenset[str]
     seen: frozenset[str]
@@ -182,31 +198,47 @@ async def _told(
     view = compile(ledger, FRAME, meter)
     said = shown(view)
     seen = {needle.message for needle in needles if needle.answer in said}
-    return Told(number, frozenset(searched), frozenset(recalled), frozenset(seen))
+    return Told(number, view.weights()["summary"], frozenset(searched), frozenset(recalled), frozenset(seen))
 
 
 def _in_turn(group: Group, turn: int) -> Group:
     return msgspec.structs.replace(group, turn=group.turn + turn)
 
 
+KINDS = ("rule", "path", "number", "command", "decision", "line in a result")
+
+
 def main() -> None:
-    kinds = ("path", "number", "command", "decision", "line in a result")
     for name, way in (("summary + evidence", summarised), ("truncation only", window_only)):
         with tempfile.TemporaryDirectory() as folder:
             needles, told = asyncio.run(run(Path(folder), way, (1, 5, 20)))
         print(f"\n{name}: {len(needles)} facts; share found")
-        print(f"{'passes':>6}  {'how':<22}" + "".join(f"{kind:>18}" for kind in kinds) + f"{'all':>9}")
+        print(f"{'passes':>6}  {'how':<22}" + "".join(f"{kind:>18}" for kind in KINDS) + f"{'all':>9}")
         for after in told:
             for how, found in (
                 ("search, first 3", after.searched),
                 ("recall, first 3", after.recalled),
                 ("in view", after.seen),
             ):
-                row = "".join(f"{_share(found, [n for n in needles if n.kind == kind]):>18.1%}" for kind in kinds)
+                row = "".join(f"{_share(found, [n for n in needles if n.kind == kind]):>18.1%}" for kind in KINDS)
                 print(f"{after.passes:>6}  {how:<22}{row}{_share(found, needles):>9.1%}")
+        print("in view, by weight:")
+        for after in told:
+            print(f"{after.passes:>6}  {_weighed(needles, after)}")
         missing = [n for n in needles if n.message not in told[-1].searched & told[-1].recalled]
         for needle in missing[:10]:
             print(f"        not found: {needle.question} ({needle.message})")
+
+
+def _weighed(needles: Sequence[Needle], after: Told) -> str:
+    said = [n for n in needles if n.kind != "line in a result"]
+    parts = {
+        "said or done": said,
+        "of these come up again": [n for n in said if n.again],
+        "only in a result": [n for n in needles if n.kind == "line in a result"],
+    }
+    shares = ", ".join(f"{name} {_share(after.seen, some):.1%}" for name, some in parts.items())
+    return f"{shares}; summary {after.summary:,} tokens"
 
 
 def _share(found: frozenset[str], needles: Sequence[Needle]) -> float:

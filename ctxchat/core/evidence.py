@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+import msgspec
+
 from ctxchat.core.evidence_order import KINDS, SPEAKERS, ranked
 from ctxchat.core.evidence_page import TITLES, allotted, fitting, line_of, render, stands, unfolded
-from ctxchat.core.facts import CUT, facts_of, plain
+from ctxchat.core.facts import CUT, facts_of, plain, recalled
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Evidence, Fact, FactCount, FactKind
 from ctxchat.core.tooluse import use_of
@@ -63,12 +65,24 @@ def collect(
     per_kind: int | None = PER_KIND,
 ) -> Evidence:
     """The facts of these groups with those of an earlier pass: each once, the newest value standing, at most so many of
-    a kind.
+    a kind. What the agent looked up again came up again.
 
     `find` may be a Memory's.
     """
-    fresh = Evidence(tuple(fact for group in groups for fact in find(group)))
-    return merged([previous, fresh] if previous else [fresh], per_kind)
+    facts: list[Fact] = []
+    again: dict[int, int] = {}
+    for group in groups:
+        facts += find(group)
+        again.update((place, group.turn) for place in recalled(group))
+    fresh = Evidence(tuple(facts))
+    evidence = merged([previous, fresh] if previous else [fresh], per_kind)
+    if not again:
+        return evidence
+    return msgspec.structs.replace(evidence, facts=tuple(_needed(f, again.get(f.seq, 0)) for f in evidence.facts))
+
+
+def _needed(fact: Fact, turn: int) -> Fact:
+    return msgspec.structs.replace(fact, turn=turn, turns=fact.turns + 1) if turn > fact.turn else fact
 
 
 def merged(several: Iterable[Evidence], per_kind: int | None = PER_KIND) -> Evidence:

@@ -23,6 +23,9 @@ SPEAKERS: dict[Speaker, float] = {"user": 3.0, "assistant": 2.0, "": 2.0, "tool"
 _LESS = 3.0
 """What an error loses once its command has come to a good end, and a number in a listing that has no unit."""
 
+_MOST_LATER = 2.0
+"""The most that a fact loses by later ones of its family."""
+
 _SUCCESS = re.compile(r"exit 0\b(?!.*\b(?:failed|errors?)\b)")
 _PLACES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
 _BARE = re.compile(r"[\d.,+-]+")
@@ -61,7 +64,7 @@ def _later(facts: Sequence[Fact]) -> Iterable[tuple[Fact, float]]:
         families[_family(fact)].append(fact)
     for some in families.values():
         for place, fact in enumerate(sorted(some, key=lambda f: -f.seq), 1):
-            yield fact, log2(place) / 2
+            yield fact, min(_MOST_LATER, log2(place) / 2)
 
 
 def _family(fact: Fact) -> str:

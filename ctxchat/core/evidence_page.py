@@ -80,7 +80,7 @@ def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "")
     said: Facts = {kind: [f for f in facts if f.by != "tool"] for kind, facts in order.items()}
     for facts, share in ((said, SAID), (order, 1.0)):
         needs: dict[FactKind, int] = {
-            kind: sum(writing.whole(f) for f in some if not writing.has(f)) for kind, some in facts.items()
+            kind: sum(writing.most(f) for f in some if not writing.has(f)) for kind, some in facts.items()
         }
         room = allotted(needs, int(left * share))
         left -= sum(writing.take(some, room[kind]) for kind, some in facts.items())
@@ -161,11 +161,11 @@ class _Writing:
         self._folders: set[tuple[FactKind, str]] = set()
         self._weights: dict[Fact, int] = {}
 
-    def whole(self, fact: Fact) -> int:
-        """Tokens of a fact on its own, with what parts it from the next."""
+    def most(self, fact: Fact) -> int:
+        """Tokens of a fact with what parts it from the next, where it shares nothing with others."""
         weight = self._weights.get(fact)
         if weight is None:
-            weight = self._weights[fact] = self._count(_line(fact)) + 2
+            weight = self._weights[fact] = self._count(_line(fact)) + (4 if _split(fact)[0] else 2)
         return weight
 
     def has(self, fact: Fact) -> bool:
@@ -193,11 +193,7 @@ class _Writing:
 
     def _price(self, fact: Fact) -> int:
         folder, name = _split(fact)
-        if not folder:
-            return self.whole(fact)
-        if (fact.kind, folder) in self._folders:
-            return self._count(name) + 2
-        return self.whole(fact) + 2
+        return self._count(name) + 2 if folder and (fact.kind, folder) in self._folders else self.most(fact)
 
 
 def _split(fact: Fact) -> tuple[str, str]:

@@ -25,6 +25,9 @@ At = tuple[int, Speaker, int]
 PATHS = 100
 """Paths that are taken from one result at most."""
 
+_LOOKED_UP = 3
+"""Messages of one answer of recall that count as looked up."""
+
 _SCANNED = 8_000
 """Characters at the head of a message that are looked through; half as many at its tail."""
 
@@ -91,6 +94,9 @@ _IDENTIFIER = re.compile(
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
     r"|\b[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{1,7}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
 )
+_HEADING = re.compile(r"^m(\d{1,12}) \((call of )?", re.MULTILINE)
+_NAME = re.compile(r"[^\W\d]{3}")
+_ODD_NAME = re.compile(r"\A--?\w|[A-Z]\w\w|[^\W\d].*[\d_.:()/-]")
 _QUOTED = re.compile(r"`([^`\s]{2,60})`")
 
 
@@ -107,6 +113,16 @@ def facts_of(group: Group) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
+def recalled(group: Group) -> tuple[int, ...]:
+    """Places of the messages that the agent looked up again in this group, the best of each answer; a call's with its result."""
+    found: list[int] = []
+    for message in group.messages:
+        if message.role == "tool" and message.name == "recall":
+            for place, call in _HEADING.findall(message.text)[:_LOOKED_UP]:
+                found += [int(place), int(place) + 1] if call else [int(place)]
+    return tuple(found)
+
+
 def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
     said, attached = _words(message)
     at: At = (message.seq, "user" if message.role == "user" else "assistant", group.turn)
@@ -121,7 +137,7 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
             yield Fact("decision", _clip(sentence), "", *at)
     yield from _mentions(text, at, most=60)
     for match in _QUOTED.finditer(text):
-        if not _is_path(match[1]):
+        if not _is_path(match[1]) and (_NAME if message.role == "user" else _ODD_NAME).search(match[1]):
             yield Fact("identifier", match[1], "", *at)
     for piece in attached:
         yield from _mentions(_scanned(piece), (message.seq, "tool", group.turn), most=24)

@@ -272,6 +272,17 @@ def test_a_quotation_that_was_put_back_makes_no_rules() -> None:
     assert [f.kind for f in collect([note]).facts] == ["path"]
 
 
+def test_words_in_code_marks_are_names_only_where_they_look_like_one() -> None:
+    words = "`may` `10` `take` `make_pool` `RetryLimit` `ctx.run` `--keep` `ms`"
+    assert list(by_kind(collect([said(words, "assistant")]), "identifier")) == [
+        "make_pool",
+        "RetryLimit",
+        "ctx.run",
+        "--keep",
+    ]
+    assert list(by_kind(collect([said("use `render`, not `10`")]), "identifier")) == ["render"]
+
+
 def test_what_recall_repeats_makes_no_new_numbers() -> None:
     call = Message(1, "assistant", calls=(ToolCall("a", "recall", '{"query": "rates"}'),))
     result = Message(
@@ -339,3 +350,15 @@ def test_room_is_shared_out_and_none_is_lost(needs: dict[FactKind, int], room: i
     assert sum(given_.values()) <= room
     assert all(given_[kind] <= needs[kind] for kind in needs)
     assert sum(given_.values()) >= min(room, sum(needs.values())) - len(needs)
+
+
+def test_what_the_agent_looked_up_again_outlasts_what_it_did_not() -> None:
+    groups = [said(f"Service {n} saturates at {n}000 requests.", "assistant", n) for n in range(1, 60)]
+    heading = "m30 (you, turn 30, put away by c1):\nService 30 saturates at 30000 requests."
+    call = Message(200, "assistant", calls=(ToolCall("a", "recall", '{"query": "service"}'),))
+    looked = Group("g200", "round", (call, Message(201, "tool", heading, call_id="a", name="recall")), 60)
+    assert "Service 30 saturates" not in render(collect(groups), 130, rough_count)
+    before = collect(groups)
+    after = collect([looked], before)
+    assert "Service 30 saturates" in render(after, 130, rough_count)
+    assert collect([looked], after) == after, "once a turn"
