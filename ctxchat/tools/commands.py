@@ -27,12 +27,16 @@ _HARMLESS_GIT = frozenset({"status", "ls-files", "rev-parse"})
 """Not `diff`, `log`, `show`, `blame`: all of them take `--output`."""
 
 
+_LONGEST = 4000
+"""Characters; taking a longer line apart takes seconds, and nobody wants a rule for it."""
+
+
 def rule_for(command: str) -> str:
     """The pattern that `session` and `always` would store: `git status *`, `ls *`, or the whole command with its wildcards
     quoted, where a wider rule would let in more than was seen. A pattern without an open `*` is only matched by being
     equal."""
     exact = glob.escape(command)
-    if _COMPOUND.search(command):
+    if len(command) > _LONGEST or _COMPOUND.search(command):
         return exact
     try:
         words = shlex.split(command)

@@ -13,11 +13,11 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
+from ctxchat.tools.walking import SYSTEM
 
 SPILLED = "tool-results"
 """The folder of a session where large results are kept; reachable under this name from every workspace."""
 
-_FORBIDDEN = ("/dev", "/proc", "/sys")
 _DRIVE = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
 
 
@@ -41,7 +41,7 @@ def locate(written: str, context: ToolContext, *, spilled: bool = True) -> Place
     path = _resolve(written, root)
     if kept and not path.exists() and path.is_relative_to(root / SPILLED):
         path = Path(os.path.realpath(kept / path.relative_to(root / SPILLED)))
-    if any(path.is_relative_to(folder) for folder in _FORBIDDEN):
+    if any(path.is_relative_to(folder) for folder in SYSTEM):
         raise ToolError(f"{path} is a device or a view of the system, not a file to work with.")
     if kept and path.is_relative_to(kept):
         return Place(path, f"{SPILLED}/{path.relative_to(kept).as_posix()}".removesuffix("/."), True)
@@ -110,6 +110,8 @@ def missing(place: Place) -> ToolError:
             names = [entry.name for entry, _ in zip(entries, range(5000), strict=False)]
     except OSError:
         names = []
+    if place.path.name in names:
+        return ToolError(f"{place.shown} is a link that leads nowhere.")
     folded = {name.lower(): name for name in names}
     near = [folded[name] for name in difflib.get_close_matches(place.path.name.lower(), folded, 3)]
     beside = Path(place.shown).parent

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import secrets
 import signal
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 GRACE = 1.0
 """Seconds between asking a group of processes to end and ending it."""
+
+_MARK = "CTXCHAT_CALL"
+"""The variable by which what a call began is told."""
 
 _SECRET = re.compile(
     r"""(?xi)
@@ -45,16 +50,20 @@ def _holds_a_key(name: str, value: str) -> bool:
 
 @asynccontextmanager
 async def child(argv: Sequence[str], **options: Any) -> AsyncGenerator[asyncio.subprocess.Process, None]:
-    """A process in a group of its own. However the block is left, nothing of the group is alive afterwards.
+    """A process in a group of its own. However the block is left, nothing of the group is alive afterwards; and where there is a
+    `/proc`, nothing that left the group either.
 
     Its input is empty unless `stdin` says otherwise: else it would take the keys from the person at the terminal.
     """
     options = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.PIPE} | options
+    mark = secrets.token_hex(16)
+    options["env"] = {**(options.get("env") or os.environ), _MARK: mark}
     process = await asyncio.create_subprocess_exec(*argv, start_new_session=True, **options)
     try:
         yield process
     finally:
         await _end(process)
+        await asyncio.shield(asyncio.to_thread(_end_escaped, f"{_MARK}={mark}".encode()))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -70,6 +79,16 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     transport = getattr(process, "_transport", None)
     if transport is not None:
         transport.close()
+
+
+def _end_escaped(mark: bytes) -> None:
+    """Daemons: they have another parent, group and session by now, but were born with the mark."""
+    for place in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in place.read_bytes().split(b"\0"):
+                os.kill(int(place.parent.name), signal.SIGKILL)
+        except OSError:  # it has ended, or is somebody else's
+            continue
 
 
 async def _ended(process: asyncio.subprocess.Process, seconds: float) -> None:

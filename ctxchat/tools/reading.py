@@ -138,7 +138,7 @@ def _drawn(place: Place, excerpt: Excerpt, encoding: Encoding, first: int) -> st
     if not excerpt.lines:
         if excerpt.total == 0 and first == 1:
             return f"[{place.shown} is empty]"
-        raise ToolError(f"{place.shown} has only {total} lines; there is no line {first}.")
+        raise ToolError(f"{place.shown} has only {total} line{'s' * (total != '1')}; there is no line {first}.")
     notes = [] if encoding == Encoding() else [f"encoding: {encoding.label}"]
     notes += ["line ends: CRLF"] if excerpt.crlf else []
     if first > 1 or excerpt.last != excerpt.total:

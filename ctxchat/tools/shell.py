@@ -35,6 +35,9 @@ _AFTERGLOW = 0.3
 """Seconds of listening on after the command ended while something it left behind holds its pipe."""
 
 
+LONGEST_COMMAND = 100_000
+"""Characters: Linux takes 128 kB as one argument."""
+
 LONGEST = 600.0
 """Seconds a call may ask for, where the settings do not allow more anyway."""
 
@@ -72,6 +75,11 @@ class Shell(Tool[ShellArguments]):
         command = arguments.command.strip()
         if not command or "\0" in command:
             raise ToolError("The command is empty." if not command else "The command holds a NUL character.")
+        if len(command) > LONGEST_COMMAND:
+            raise ToolError(
+                f"The command is {len(command):,} characters long; no system takes that.",
+                "Write it to a file with write_file and run that.",
+            )
         first, _, more = command.partition("\n")
         how = "" if self.sandbox else " (no sandbox)"
         summary = f"run {clip_line(first, 200)}{' …' if more else ''}{how}"
@@ -161,7 +169,7 @@ class _Run:
 
     def output(self, code: int | None, seconds: float) -> ToolOutput:
         """The whole for the model, ending in what became of the command."""
-        text = self._kept.text().rstrip("\n")
+        text = self._kept.text().rstrip("\n").replace("\0", "\ufffd")  # at which some servers end a text
         if self._timed_out:
             return ToolOutput(_with(text, f"[stopped after {seconds:g} s: time-out]"), "timeout")
         status: ToolStatus = "ok" if code == 0 else "error"

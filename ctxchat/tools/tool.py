@@ -18,6 +18,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolPiece
 from ctxchat.core.view import ToolSpec
+from ctxchat.tools.text import clip_line
 
 A = TypeVar("A", bound="Arguments")
 T = TypeVar("T")
@@ -137,5 +138,5 @@ async def in_thread(work: Callable[Concatenate[threading.Event, P], T], *args: P
 
 
 def _readable(error: OSError) -> ToolError:
-    where = f": {error.filename}" if error.filename else ""
+    where = f": {clip_line(str(error.filename), 300)}" if error.filename else ""
     return ToolError(f"{error.strerror or error}{where}.")

@@ -11,6 +11,9 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from pathspec import GitIgnoreSpec
 
+SYSTEM = ("/dev", "/proc", "/sys")
+"""Devices and views of the system: nothing in them is a file to work with."""
+
 Rules = tuple[tuple[str, GitIgnoreSpec], ...]
 """Ignore rules that hold in a folder, outermost first, each with the folder (ending in `/`) it counts from."""
 
@@ -38,7 +41,7 @@ def _walk(folder: str, rules: Rules, hidden: bool, depth: int, level: int) -> It
         return
     rules = (*rules, *_own_rules(folder, any(entry.name == ".gitignore" for entry in entries)))
     for entry in entries:
-        if entry.name == ".git" or (not hidden and entry.name.startswith(".")):
+        if entry.name == ".git" or (not hidden and entry.name.startswith(".")) or entry.path in SYSTEM:
             continue
         kind, size = _look(entry)
         if ignored(entry.path, kind == "folder", rules):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,7 +114,7 @@ def perform(job: Job) -> Iterator[Answer]:
                 from ctxchat.tools.markdown import to_markdown
 
                 yield Page(to_markdown(job.html, job.base))
-    except (re.error, ValueError, RecursionError) as error:
+    except (re.error, ValueError, OverflowError, RecursionError) as error:
         yield Refused(str(error))
 
 
@@ -153,14 +154,12 @@ def _grep(job: GrepJob) -> Iterator[Line | Skipped]:
 
 def _search(pattern: re.Pattern[str], quick: bool, file: str, path: str, around: int) -> Iterator[Line | Skipped]:
     try:
-        with open(file, "rb") as opened:  # noqa: PTH123 - many files: plain open is quicker
-            large = os.fstat(opened.fileno()).st_size > MAX_FILE
-            data = b"" if large else opened.read()
+        data = _content(file)
     except OSError as error:
         yield Skipped(path, error.strerror or "cannot be read")
         return
-    if large:
-        yield Skipped(path, "too large")
+    if isinstance(data, str):
+        yield Skipped(path, data)
         return
     if binary_kind(data[:SNIFF]):
         return
@@ -182,6 +181,15 @@ def _search(pattern: re.Pattern[str], quick: bool, file: str, path: str, around:
                 break
             yield Line(path, near + 1, clip_line(line, MAX_LINE, hit.start() if hit else 0), bool(hit))
             shown = near
+
+
+def _content(file: str) -> bytes | str:
+    """What is in a file, or why that is not looked at. Never waits for a pipe."""
+    with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
+        found = os.fstat(opened.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            return "not a plain file"
+        return "too large" if found.st_size > MAX_FILE else opened.read(MAX_FILE + 1)
 
 
 def _below(path: str, top: str) -> str:

@@ -22,11 +22,15 @@ class TimeUp(Exception):
 
 async def answers(job: Job, seconds: float) -> AsyncGenerator[Answer, None]:
     """The worker's answers. Raises TimeUp, or ToolError where the job makes no sense."""
+    try:
+        told = msgspec.json.encode(job)
+    except UnicodeEncodeError as error:
+        raise ToolError("It holds characters that no text has.") from error
     # -P: the folder we stand in is somebody's workspace; nothing is imported from it.
     argv = [sys.executable, "-P", "-W", "ignore", "-m", "ctxchat.tools.worker"]
     pipe = asyncio.subprocess.PIPE
     async with child(argv, stdin=pipe, stderr=pipe, env=environment(os.environ)) as process:
-        sending = asyncio.create_task(_send(process, msgspec.json.encode(job)))
+        sending = asyncio.create_task(_send(process, told))
         try:
             async for line in _lines(process, asyncio.get_running_loop().time() + seconds):
                 answer: Answer = msgspec.json.decode(line, type=Answer)

@@ -130,6 +130,9 @@ def _writable(place: Place) -> bool:
     if place.path.is_dir():
         raise ToolError(f"{place.shown} is a folder.")
     if not place.path.exists():
+        above = next(folder for folder in place.path.parents if folder.exists())
+        if not above.is_dir():
+            raise ToolError(f"{above} is a file, not a folder.")
         return False
     if not os.access(place.path, os.W_OK):
         raise ToolError(f"{place.shown} is write-protected.")

@@ -9,7 +9,7 @@ import pytest
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
-from ctxchat.tools.paths import locate, open_file
+from ctxchat.tools.paths import locate, missing, open_file
 
 
 @pytest.mark.parametrize("written", ["../x", "/etc/passwd", "sub/../../x", "~/x", "a/../../work2/x"])
@@ -114,3 +114,8 @@ def test_the_workspaces_own_folder_of_that_name_comes_first(context: ToolContext
     (workspace / "tool-results" / "mine.txt").write_text("mine")
     assert locate("tool-results/mine.txt", context).path == workspace / "tool-results" / "mine.txt"
     assert locate("tool-results/new.txt", context, spilled=False).path == workspace / "tool-results" / "new.txt"
+
+
+def test_a_link_in_a_circle_is_not_offered_as_its_own_remedy(workspace: Path, context: ToolContext) -> None:
+    (workspace / "circle").symlink_to("circle")
+    assert str(missing(locate("circle", context))) == "circle is a link that leads nowhere."

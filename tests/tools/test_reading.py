@@ -120,7 +120,7 @@ async def test_folder_empty_file_and_beyond_the_end(call: Callable, workspace: P
     with pytest.raises(ToolError, match="list_files"):
         await call(tool, path="d")
     assert (await call(tool, path="e")).text == "[e is empty]"
-    with pytest.raises(ToolError, match="only 1 lines"):
+    with pytest.raises(ToolError, match="only 1 line;"):
         await call(tool, path="one", start_line=5)
     with pytest.raises(ToolError, match="comes before"):
         await call(tool, path="one", start_line=5, end_line=2)

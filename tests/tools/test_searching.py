@@ -257,3 +257,16 @@ def test_braces() -> None:
 @given(st.text("{},a*[]!/.", max_size=20))
 def test_braces_always_end(pattern: str) -> None:
     assert 1 <= len(braces(pattern)) <= 200
+
+
+async def test_a_pipe_and_what_no_pattern_is_are_told_at_once(call: Callable, workspace: Path) -> None:
+    os.mkfifo(workspace / "pipe")
+    assert "not searched: pipe (not a plain file)" in (await call(grep, pattern="x", path="pipe")).text
+    for pattern in ("a{99999999999}", "\ud800"):
+        with pytest.raises(ToolError, match="not usable"):
+            await call(grep, pattern=pattern)
+
+
+def test_devices_and_views_of_the_system_are_not_walked_through() -> None:
+    found = {entry.path for entry in walk("/", depth=1)}
+    assert found and not found & {"/dev", "/proc", "/sys"}

@@ -294,3 +294,19 @@ def test_clips_count_what_they_leave_out(text: str, limit: int, at: int) -> None
     assert clip(text, limit) == text or f"[… {len(text) - limit:,} characters left out …]" in clip(text, limit)
     line = clip_line(text, limit, at)
     assert line == text or sum(int(n) for n in re.findall(r"(\d+) characters", line)) >= len(text) - limit
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc")
+async def test_a_daemon_ends_with_the_call_that_began_it(call: Callable, workspace: Path) -> None:
+    daemon = "(setsid bash -c 'echo $$ > pid; exec sleep 3000' &)"
+    assert (await call(bare, command=f"{daemon}; until test -s pid; do sleep 0.02; done; echo begun")).text == "begun"
+    assert await gone(*await pids(workspace / "pid", 1))
+
+
+def test_a_command_no_system_takes_is_refused_at_once(context: ToolContext) -> None:
+    with pytest.raises(ToolError, match="200,005 characters long"):
+        bare.demand({"command": "echo " + "x" * 200_000}, context)
+
+
+async def test_zeros_are_not_passed_on_where_servers_would_end_a_text(call: Callable) -> None:
+    assert (await call(bare, command="printf 'a\\0b'")).text == "a\ufffdb"

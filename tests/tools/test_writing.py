@@ -129,7 +129,7 @@ async def test_refusals(call: Callable, workspace: Path) -> None:
         await call(edit, path="none", old="a", new="b")
     with pytest.raises(ToolError, match="cannot hold"):
         await call(write, path="s", content="\ud800")
-    with pytest.raises(ToolError, match=r"(?i)not a directory|exists"):
+    with pytest.raises(ToolError, match="is a file, not a folder"):
         await call(write, path="b/under", content="x")
     assert not (workspace / "s").exists()
 
@@ -222,3 +222,14 @@ def test_a_long_diff_is_cut_and_counted() -> None:
     assert diff.text.count("\n") == 53
     assert diff.text.endswith("[… 99,951 more lines of this diff …]\n")
     assert (diff.added, diff.removed) == (100_000, 0)
+
+
+async def test_a_file_where_a_folder_should_be_is_told_before_anyone_is_asked(
+    workspace: Path, context: ToolContext
+) -> None:
+    (workspace / "file").write_text("x")
+    with pytest.raises(ToolError, match="file is a file, not a folder"):
+        write.demand({"path": "file/a/b.txt", "content": "x"}, context)
+    with pytest.raises(ToolError) as told:
+        write.demand({"path": "x" * 5000, "content": "x"}, context)
+    assert len(str(told.value)) < 500
