@@ -8,7 +8,12 @@ from itertools import takewhile
 
 import msgspec
 
+from ctxchat.tools.text import clip_line
+
 CONTEXT = 3
+MAX_LINE = 2000
+"""Characters of a line that are shown: the file may be a single one of many megabytes."""
+
 _COMPARED = 6000
 """Lines of the differing middle up to which they are matched one by one; beyond it the middle is shown as replaced."""
 
@@ -55,7 +60,7 @@ def _hunks(before: list[str], after: list[str]) -> Iterator[str]:
 
 def _marked(sign: str, lines: list[str]) -> Iterator[str]:
     for line in lines:
-        yield sign + line.removesuffix("\n").removesuffix("\r")
+        yield sign + clip_line(line.removesuffix("\n").removesuffix("\r"), MAX_LINE)
         if not line.endswith("\n"):
             yield "\\ No newline at end of file"
 

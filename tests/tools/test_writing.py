@@ -224,6 +224,13 @@ def test_a_long_diff_is_cut_and_counted() -> None:
     assert (diff.added, diff.removed) == (100_000, 0)
 
 
+async def test_the_difference_of_a_huge_line_is_shown_and_no_more_of_it(call: Callable, workspace: Path) -> None:
+    (workspace / "bundle.js").write_text("x" * 1_000_000 + "needle")
+    found = await call(edit, path="bundle.js", old="needle", new="thread")
+    assert len(found.diff) < 10_000 and "[… 998,006 characters]" in found.diff
+    assert (workspace / "bundle.js").read_text().endswith("xthread")
+
+
 async def test_a_file_where_a_folder_should_be_is_told_before_anyone_is_asked(
     workspace: Path, context: ToolContext
 ) -> None:
