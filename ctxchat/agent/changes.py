@@ -38,12 +38,14 @@ class Changes:
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
         """Take back a change, the last one without an id; of a compaction only these groups, where given. Where what comes
         back no longer fits, `over` of the figures says by how much."""
-        ledger, at = self._talk.ledger, self._talk.clock.now()
-        undone = found(ledger, change_id)
-        left = [Changed(in_part(ledger, undone.id, groups))] if groups else []
-        if undone.kind == "compaction":
-            self._consent.stopped()
-        return await self._write(Undone(undone.id, at), *left)
+        async with self._lock.alone():
+            ledger, at = self._talk.ledger, self._talk.clock.now()
+            undone = found(ledger, change_id)
+            left = [await asyncio.to_thread(in_part, ledger, undone.id, groups, self._measured)] if groups else []
+            if undone.kind == "compaction":
+                self._consent.stopped()
+            await self._talk.write(Undone(undone.id, at), *(Changed(change) for change in left))
+            return await self._talk.refresh()
 
     async def redo(self, change_id: str = "") -> Figures:
         """Make a change again that was undone, the one last undone without an id, exactly as it was."""

@@ -157,8 +157,9 @@ class PreviewScreen(Panel[Agreed]):
         self._say("calm", "" if some else clean(preview.reason or "Nothing to free."))
         self._say("stays", self._stays() if some else "")
         self.query_one(Input).display = any(s.needs_model for s in preview.steps)
-        self.query_one("#before", Gauge).show(preview.before)
-        self.query_one("#after", Gauge).show(figures)
+        both = (preview.before, figures)
+        self.query_one("#before", Gauge).show(preview.before, among=both)
+        self.query_one("#after", Gauge).show(figures, among=both)
         self.query_one(Stepper).display = some or self._asked
         self.query_one(".-after").display = some
         self.query_one(".-before Label", Label).update("before" if some else "now")
