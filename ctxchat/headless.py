@@ -27,6 +27,7 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.messages import Part
 from ctxchat.core.sanitize import clean
+from ctxchat.core.words import short
 from ctxchat.tools.mentions import look_all, part_of
 
 UNSEEN = "this model is shown no images, only its name goes along"
@@ -116,7 +117,7 @@ class _Words:
             case ToolFinished():
                 name = self._names.pop(event.call_id, event.name)
                 sign = "·" if event.status == "ok" else f"! {event.status}:"
-                return f"{sign} {name}  ({event.seconds:.1f} s, {event.tokens} tokens)"
+                return f"{sign} {name}  ({event.seconds:.1f} s, {short(event.tokens)} tokens)"
             case ApprovalResolved(verdict="deny"):
                 return ""
             case CompactionFinished():

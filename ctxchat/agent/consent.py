@@ -16,6 +16,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionFinished, Notice
 from ctxchat.core.figures import Figures
 from ctxchat.core.triggers import FIXED, fixed, overhead
+from ctxchat.core.words import percent, short
 
 When = Literal["now", "after"]
 """`now`: at the next place where no call is open. `after`: when the turn has ended."""
@@ -118,8 +119,8 @@ class Consent:
         if not self.once_a_turn():
             return ()
         parts = sorted(((figures.tokens(n), n) for n in FIXED), reverse=True)
-        biggest = ", ".join(f"{name} {tokens:,}" for tokens, name in parts[:3] if tokens)
-        text = f"Compaction would be in vain: {fixed(figures):,} tokens cannot be compacted ({biggest})."
+        biggest = ", ".join(f"{name} {short(tokens)}" for tokens, name in parts[:3] if tokens)
+        text = f"Compaction would be in vain: {short(fixed(figures))} tokens cannot be compacted ({biggest})."
         cost = fixed(figures) * figures.price.input
         price = f" They cost ${cost:,.2f} a request." if cost >= 0.01 else ""
         ways = "Fewer tools or shorter memory files make room."
@@ -138,5 +139,5 @@ class Consent:
         """The trigger is reached, and nothing is done by itself."""
         if self._talk.options.consent != "off" or not self.once_a_turn():
             return ()
-        text = f"The window is {figures.pressure:.0%} full. F8 frees up context; nothing is done by itself."
+        text = f"The window is {percent(figures.pressure)} full. F8 frees up context; nothing is done by itself."
         return (Notice("info", text),)

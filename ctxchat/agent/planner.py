@@ -28,6 +28,7 @@ from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.triggers import overhead
 from ctxchat.core.view import View
+from ctxchat.core.words import short
 
 Registry = Callable[[PlanOptions], Mapping[str, Strategy]]
 """Every strategy by name, made with these options; plug-ins add theirs."""
@@ -282,5 +283,5 @@ def nothing_to_free(figures: Figures) -> str:
         (figures.tokens("summary"), "in the summary"),
         (figures.tokens("pinned"), "pinned"),
     )
-    parts = ", ".join(f"{tokens:,} {what}" for tokens, what in held if tokens)
-    return f"Nothing to free. Of {used:,} tokens, {parts}; the newest messages stay as they are."
+    parts = ", ".join(f"{short(tokens)} {what}" for tokens, what in held if tokens)
+    return f"Nothing to free. Of {short(used)} tokens, {parts}; the newest messages stay as they are."

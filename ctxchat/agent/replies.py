@@ -21,6 +21,7 @@ from ctxchat.core.grouping import single
 from ctxchat.core.journal import Sealed, Spent
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.words import short
 
 Steps = AsyncGenerator[Event, None]
 Between = Callable[[], Steps]
@@ -185,7 +186,9 @@ def remarks(end: ReplyEnd, message: Message, cut: int) -> list[str]:
     """What a person should know of a reply that came, in sentences. `cut`: tokens its server left out of the prompt."""
     said: list[str] = []
     if cut:
-        text = f"The server cut ~{cut:,} tokens from the prompt without a word: its window is smaller than believed."
+        text = (
+            f"The server cut ~{short(cut)} tokens from the prompt without a word: its window is smaller than believed."
+        )
         said.append(f"{text} Set the window it really has (--window, or `window` in config.toml).")
     if end.finish == "length":
         said.append("The reply was cut at the output limit. Raise context.output_reserved for longer ones.")

@@ -20,6 +20,7 @@ from ctxchat.core.overflow import is_context_overflow, output_excess, stated_pro
 from ctxchat.core.record import Reason
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.summaries import too_little
+from ctxchat.core.words import brief, short
 
 Perform = Callable[[Order], AsyncGenerator[Event, None]]
 
@@ -71,7 +72,7 @@ class Rescue:
         self._count_call(problem)
         self.output = room
         self._counted(problem)
-        yield Notice("info", f"Prompt and reply together would not fit: this reply may have {room:,} tokens.")
+        yield Notice("info", f"Prompt and reply together would not fit: this reply may have {short(room)} tokens.")
         yield Retry(self._calls - 1, 0.0, "the output limit was too high for what the prompt leaves")
 
     async def _smaller(self, problem: ModelError) -> AsyncGenerator[Event, None]:
@@ -97,8 +98,10 @@ class Rescue:
             raise self._given_up(problem)
         self.output = self._room_for_reply()
         known = talk.window.tokens
-        what = f"its window is {known:,}, not {believed:,}. " if known < believed else ""
-        yield Notice("warning", f"The server refused {before.used:,} tokens; {what}Freed {freed:,}, sent again.")
+        what = f"its window is {brief(known)}, not {brief(believed)}. " if known < believed else ""
+        yield Notice(
+            "warning", f"The server refused {short(before.used)} tokens; {what}Freed {short(freed)}, sent again."
+        )
         yield Retry(self._calls - 1, 0.0, "the request was larger than the server's window")
 
     def _counted(self, problem: ModelError) -> Figures:
@@ -148,7 +151,7 @@ class Rescue:
         """The original error, with what fills the window and what to do."""
         items = sorted(self._talk.view.items, key=lambda item: -item.tokens)[:3]
         biggest = ", ".join(
-            f"{item.message.id if item.message.seq else item.section} {item.tokens:,}" for item in items
+            f"{item.message.id if item.message.seq else item.section} {short(item.tokens)}" for item in items
         )
         return ModelError(
             problem.text,

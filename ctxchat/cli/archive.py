@@ -19,8 +19,10 @@ from ctxchat.core.messages import Role
 from ctxchat.core.openai import recorded
 from ctxchat.core.sanitize import clean
 from ctxchat.core.search import Scope
-from ctxchat.core.words import count
+from ctxchat.core.words import count, short
 from ctxchat.storage import archive, exporting
+from ctxchat.tui.reading.figures_text import gauge_words
+from ctxchat.tui.reading.passes import REASONS
 
 
 @click.group("archive")
@@ -48,9 +50,19 @@ def list_(session: str) -> None:
     table(
         ("id", "session", "when", "why", "how", "before", "after", "messages"),
         [
-            (r.id, r.session, r.at[:16].replace("T", " "), _why(r), r.strategy, r.before, r.after, r.messages)
+            (
+                r.id,
+                r.session,
+                r.at[:16].replace("T", " "),
+                _why(r),
+                r.strategy,
+                short(r.before),
+                short(r.after),
+                f"{r.messages:,}",
+            )
             for r in rows
         ],
+        right=(5, 6, 7),
         empty="No compactions yet.",
     )
 
@@ -58,7 +70,8 @@ def list_(session: str) -> None:
 def _why(row: archive.CompactionRow) -> str:
     """Why it was made; what came back of it since."""
     back = "undone" if row.undone else f"{row.put_back:,} put back" if row.put_back else ""
-    return f"{row.reason}, {back}" if back else row.reason
+    why = next((words for reason, words in REASONS.items() if reason == row.reason), row.reason)
+    return f"{why}, {back}" if back else why
 
 
 @command.command("show")
@@ -91,7 +104,9 @@ def show(id: str) -> None:
     if record:
         back = f"  ({count(record.back.messages, 'message')} put back)" if record.back.messages else ""
         undone = "  (undone)" if found.undone else back
-        click.echo(clean(f"{record.id}  {record.at}  {record.reason}  {record.strategy}  {record.detail}{undone}"))
+        click.echo(
+            clean(f"{record.id}  {record.at}  {REASONS[record.reason]}  {record.strategy}  {record.detail}{undone}")
+        )
         click.echo(clean(f"\n{record.summary}\n\n{record.evidence}\n").rstrip() + "\n")
     for message in found.messages:
         calls = "".join(f"\n  calls {c.name} {c.arguments}" for c in message.calls)
@@ -123,7 +138,7 @@ def search(query: str, limit: int, role: Role | None, tool: str, before: str, af
         return
     for hit in hits:
         who = f"{hit.role}{f' ({hit.tool})' if hit.tool else ''}"
-        where = f"{hit.session} {hit.message} {who}, turn {hit.turn}, {hit.tokens:,} tokens"
+        where = f"{hit.session} {hit.message} {who}, turn {hit.turn}, {short(hit.tokens)} tokens"
         click.echo(clean(f"{where}{', put away by ' + hit.compaction if hit.compaction else ''}\n  {hit.snippet}"))
     if not hits:
         click.echo("Nothing found.", err=True)
@@ -139,7 +154,7 @@ def restore(id: str, message: str, part: bool) -> None:
     if message and part:
         raise UsageError("--message and --part exclude each other.", "Give one of them.")
 
-    async def work() -> dict[str, object]:
+    async def work() -> tuple[str, Figures]:
         async with Program.started(flags()) as program:
             found = await program.database.run(archive.show, program.database, id, await _session(program))
             group = _group(found, message) if message else ""
@@ -149,15 +164,15 @@ def restore(id: str, message: str, part: bool) -> None:
                     figures = await session.changes.restore(group)
                 else:
                     figures = await _undone(session.changes, found, part)
-                return context_json(session.id, figures)
+                return session.id, figures
             finally:
                 await session.close()
 
-    context = run_async(work())
+    changed, figures = run_async(work())
     if flags().json:
-        emit(context)
+        emit(context_json(changed, figures))
     else:
-        click.echo(f"Put back: {context['used']:,} of {context['limit']:,} tokens are used now.")
+        click.echo(f"Put back: {gauge_words(figures)[0]}")
 
 
 def _group(found: archive.Archived, message: str) -> str:
@@ -184,7 +199,7 @@ async def _undone(changes: Changes, found: archive.Archived, part: bool) -> Figu
     figures = await changes.undo(found.change.id)
     if figures.over:
         narrate(
-            f"That is {figures.over:,} tokens too much for the window. `ctxchat compact {found.session}` frees up some."
+            f"That is {short(figures.over)} tokens too much for the window. `ctxchat compact {found.session}` frees up some."
         )
     elif not looked.fits:
         narrate("The window is past its trigger: the next message will start a compaction.")

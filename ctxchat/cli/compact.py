@@ -15,7 +15,8 @@ from ctxchat.cli.common import common_options, emit, flags, narrate, run_async
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionFinished, Notice
 from ctxchat.core.record import FactCount, SideFigures, StepGain
-from ctxchat.core.words import count
+from ctxchat.core.words import count, short
+from ctxchat.tui.reading.figures_text import gain
 
 
 class _Share(click.FloatRange):
@@ -56,9 +57,11 @@ def command(
     else:
         about = "~" if dry_run and result.steps else ""
         outcome = "would compact" if about else result.outcome
-        click.echo(f"{outcome}: {result.before.used:,} → {about}{result.after.used:,} tokens. {result.detail}")
+        click.echo(
+            f"{outcome}: {short(result.before.used)} → {about}{short(result.after.used)} tokens. {result.detail}"
+        )
         for step in result.steps:
-            click.echo(f"  {step.name}  −{about}{step.tokens_freed:,}  ({count(step.groups, 'group')})")
+            click.echo(f"  {step.name}  {gain(step.tokens_freed)}  ({count(step.groups, 'group')})")
     click.get_current_context().exit(0 if result.outcome in {"compacted", "noop"} else 1)
 
 

@@ -11,6 +11,8 @@ from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, run_async, table
 from ctxchat.core.figures import Figures
 from ctxchat.core.triggers import fixed, overhead
+from ctxchat.core.words import short
+from ctxchat.tui.reading.figures_text import PARTS, gauge_words, known, share, window_words
 
 
 @click.command("context")
@@ -37,32 +39,24 @@ def command(session: str, draft: str) -> None:
     if flags().json:
         emit(context_json(found, figures))
         return
-    about = "~" if figures.estimated else ""
-    band = f", give or take {figures.band:.1%} of it" if figures.band else ""
-    click.echo(f"{about}{figures.used:,} of {figures.limit:,} tokens used ({about}{figures.pressure:.0%}){band}")
-    believed = f" instead of {figures.claimed_window:,}" if figures.claimed_window else ""
-    click.echo(
-        f"window {figures.window:,}, {figures.window_source}{believed}; compaction from {figures.trigger_tokens:,}"
-    )
+    click.echo(f"{gauge_words(figures)[0]} tokens")
+    click.echo(f"{window_words(figures)}; compaction starts at {short(figures.trigger_tokens)}")
     rows = [
         (
-            s.name,
-            f"{'~' if s.estimated and s.tokens else ''}{s.tokens:,}",
-            f"{s.budget:,}" if s.budget else "",
-            _over(s.over),
+            PARTS[s.name].label,
+            f"{'~' if s.estimated and s.tokens else ''}{short(s.tokens)}",
+            "" if s.name == "reserved" or not known(figures) else share(s.tokens, figures.limit),
+            short(s.budget) if s.budget else "",
+            f"{short(s.over)} over" if s.over else "",
         )
         for s in figures.sections
     ]
     if any(s.budget for s in figures.sections):
-        table(("section", "tokens", "budget", ""), rows)
+        table(("part", "tokens", "share", "budget", ""), rows, right=(1, 2, 3))
     else:
-        table(("section", "tokens"), [row[:2] for row in rows])
+        table(("part", "tokens", "share"), [row[:3] for row in rows], right=(1, 2))
     if text := in_vain(figures):
         click.echo(text, err=True)
-
-
-def _over(tokens: int) -> str:
-    return f"over by {tokens:,}" if tokens else ""
 
 
 def in_vain(figures: Figures) -> str:
@@ -72,7 +66,7 @@ def in_vain(figures: Figures) -> str:
     what = "system, tools and memory"
     if overhead(figures) < figures.trigger_tokens:
         what = f"pinned messages with {what}"
-    return f"No compaction can help: {what} hold {fixed(figures):,} of {figures.limit:,} tokens."
+    return f"No compaction can help: {what} hold {short(fixed(figures))} of {short(figures.limit)} tokens."
 
 
 def context_json(session: str, figures: Figures) -> dict[str, object]:

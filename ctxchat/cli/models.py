@@ -7,6 +7,7 @@ import click
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, run_async, table
 from ctxchat.models.discovery import FoundModel
+from ctxchat.tui.reading.figures_text import SOURCES, brief, per_million
 
 
 @click.command("models")
@@ -24,10 +25,16 @@ def command() -> None:
         emit([{name: getattr(row, name) for name in names} for row in rows])
         return
     table(
-        ("model", "window", "from", "$/M in", "$/M out", ""),
-        [(r.name, f"{r.window:,}", r.window_source, _price(r.input_cost), _price(r.output_cost), r.note) for r in rows],
+        ("model", "window", "from", "$ in / out", "note"),
+        [
+            (
+                r.name,
+                brief(r.window) if r.window > 0 else "?",
+                SOURCES[r.window_source],
+                per_million(r.input_cost, r.output_cost),
+                r.note,
+            )
+            for r in rows
+        ],
+        right=(1, 3),
     )
-
-
-def _price(cost: float | None) -> str:
-    return "?" if cost is None else f"{cost:g}"

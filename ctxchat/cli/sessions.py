@@ -16,6 +16,7 @@ from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.sanitize import clean
+from ctxchat.core.words import short
 from ctxchat.models import dialects
 from ctxchat.storage import exporting, loading, sessions
 from ctxchat.storage.database import Database
@@ -50,14 +51,15 @@ def list_() -> None:
                 (
                     r.id,
                     r.updated[:16].replace("T", " "),
-                    r.messages,
-                    f"{'~' if r.estimated else ''}{r.used}",
+                    f"{r.messages:,}",
+                    f"{'~' if r.estimated else ''}{short(r.used)}",
                     r.compactions,
                     r.title,
                 )
                 for r in rows
             ],
             empty="No sessions yet.",
+            right=(2, 3, 4),
         )
 
     run_async(work())

@@ -13,6 +13,7 @@ from ctxchat.core.ledger import Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Digest
 from ctxchat.core.tokens import Count
+from ctxchat.core.words import percent, short
 
 OPENING = "<conversation_summary>"
 CLOSING = "</conversation_summary>"
@@ -104,7 +105,8 @@ def too_little(before: int, after: int) -> str:
     """Why a pass is not worth it, in one sentence; empty when it frees at least 5 % of the view."""
     if before - after >= before * LEAST_GAIN and after < before:
         return ""
-    return f"The pass would have freed {max(0, before - after)} of {before} tokens, less than {LEAST_GAIN:.0%}."
+    freed = short(max(0, before - after))
+    return f"The pass would have freed {freed} of {short(before)} tokens, less than {percent(LEAST_GAIN)}."
 
 
 def _message_input(message: Message, count: Count, most: int) -> str:

@@ -1,4 +1,5 @@
-"""Numbers in sentences for people. Knows nothing of what is counted."""
+"""Numbers in sentences for people, said in one way everywhere: on screen, on the command line, in notices. Knows nothing of what
+is counted."""
 
 from __future__ import annotations
 
@@ -6,3 +7,30 @@ from __future__ import annotations
 def count(n: int, one: str, many: str = "") -> str:
     """`1 message`, `1,204 messages`. `many` where an `s` does not do."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def short(tokens: int) -> str:
+    """Tokens: 412, 12.3k, 118.4k, 1.5M."""
+    size = abs(tokens)
+    if size < 1000:
+        return str(tokens)
+    return f"{tokens / 1000:.1f}k" if size < 999_950 else f"{tokens / 1_000_000:.1f}M"
+
+
+def brief(n: int) -> str:
+    """As few signs as tell the size: `118k`, `9.8k`, `200k`, `2M`."""
+    text = short(n)
+    if text[-1].isdigit():
+        return text
+    number, unit = text[:-1], text[-1]
+    return f"{float(number):.0f}{unit}" if number.endswith(".0") or abs(float(number)) >= 100 else text
+
+
+def percent(ratio: float) -> str:
+    """`61 %`. Never 100 while there is room, never 100 or less once there is none."""
+    whole = int(ratio * 100 + 0.5)
+    if ratio < 1:
+        whole = min(99, whole)
+    elif ratio > 1:
+        whole = max(101, whole)
+    return f"{max(0, whole)} %"

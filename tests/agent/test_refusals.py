@@ -11,6 +11,7 @@ from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, Event, Failed, Notice, Retry, TurnFinished
 from ctxchat.core.ports import ModelRequest
+from ctxchat.core.words import short
 from tests.agent.desk import Desk
 from tests.agent.test_compaction import LONG
 from tests.agent.test_turn import of
@@ -63,7 +64,7 @@ async def test_a_stated_count_teaches_how_the_server_counts_and_no_smaller_windo
     passed = of(events, CompactionFinished)[0]
     assert passed.before.used == counts[-2], "the gauge showed what the server counted"
     assert abs(figures.used - counts[-1]) < 0.15 * counts[-1], "and counts like the server from then on"
-    assert any(f"refused {counts[-2]:,} tokens" in n.text for n in of(events, Notice))
+    assert any(f"refused {short(counts[-2])} tokens" in n.text for n in of(events, Notice))
     assert desk.folded() == desk.state
     later = [await desk.say(f"more {n} {LONG}") for n in range(3)]
     assert not any(of(events, Failed) for events in later)
@@ -105,5 +106,5 @@ async def test_a_shorter_reply_is_told_and_the_count_is_learned_too() -> None:
     events = await desk.say("word " * 2_400)
     assert of(events, TurnFinished)[0].text == "short" and not of(events, CompactionFinished)
     assert [r.max_output for r in model.requests] == [2_000, 1_000]
-    assert any("this reply may have 1,000 tokens" in n.text for n in of(events, Notice))
+    assert any("this reply may have 1.0k tokens" in n.text for n in of(events, Notice))
     assert desk.state.calibrations["scripted/model"].samples == 1

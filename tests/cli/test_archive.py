@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ctxchat.core.words import short
 from tests.cli.conftest import Cli, Home
 from tests.cli.test_context import work_session
 
@@ -23,7 +24,7 @@ def test_an_undone_compaction_is_marked_and_counts_nowhere(cli: Cli, session: st
     cli("archive", "restore", id)
     (row,) = cli("archive", "list", "--json").json
     listed = cli("archive", "list").out
-    assert row["undone"] and row["id"] == id and "offline, undone" in listed
+    assert row["undone"] and row["id"] == id and "command, undone" in listed
     assert session in listed.splitlines()[1].split()[1:], "a branch has compactions of the same ids"
     assert cli("sessions", "list", "--json").json[0]["compactions"] == 0
     assert cli("context", session, "--json").json["compactions"] == 0
@@ -54,9 +55,12 @@ def test_what_no_longer_fits_is_told_and_the_part_that_fits_can_be_had(cli: Cli,
     part = cli("archive", "restore", id, "--part", "--json", *small)
     assert used < part.json["used"] < part.json["trigger_tokens"] and part.json["compactions"] == 1
     assert "can come back, and did" in part.err
+    (row,) = cli("archive", "list", "--json").json
+    assert row["put_back"] > 0 and f"command, {row['put_back']} put back" in cli("archive", "list").out
+    assert row["before"] - row["after"] < row["before"] - used, "what is left of it"
     whole = cli("archive", "restore", id, "--json", *small)
     assert whole.json["used"] > whole.json["limit"] and whole.json["compactions"] == 0
-    assert f"{whole.json['used'] - whole.json['limit']:,} tokens too much for the window" in whole.err
+    assert f"{short(whole.json['used'] - whole.json['limit'])} tokens too much for the window" in whole.err
     assert cli("sessions", "export", session).json[: len(work_session())] == work_session()
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ctxchat.core.words import short
 from tests.cli.conftest import Cli, Home
 
 SECTIONS = [
@@ -83,8 +85,9 @@ def test_it_adds_up_in_any_window(cli: Cli, session: str, window: str) -> None:
 
 def test_for_people_it_is_a_table(cli: Cli, session: str) -> None:
     said = cli("context", session).out
-    assert "~" in said
-    assert "tool_results" in said
+    figures = cli("context", session, "--json").json
+    assert f"~{short(figures['used'])}/{short(figures['limit'])} tokens" in said, "as on screen"
+    assert "tool results" in said and not re.search(r"\d%", said)
 
 
 def test_a_dry_run_changes_nothing(cli: Cli, home: Home, session: str) -> None:
@@ -240,7 +243,7 @@ def test_budgets_of_sections_are_in_the_figures_and_a_breach_is_told(cli: Cli, h
     parts = {part["name"]: part for part in context["sections"]}
     assert parts["tools"]["budget"] == 10 and parts["tools"]["over"] == parts["tools"]["tokens"] - 10 > 0
     assert parts["user"]["budget"] == 900_000 and parts["user"]["over"] == 0 == parts["system"]["budget"]
-    (line,) = [line for line in cli("context", session).out.splitlines() if "over by" in line]
+    (line,) = [line for line in cli("context", session).out.splitlines() if line.endswith(" over")]
     assert line.startswith("tools")
 
 

@@ -131,7 +131,7 @@ def test_a_recap_fits(history: list[Message], most: int) -> None:
 @pytest.mark.parametrize(("after", "enough"), [(500, True), (950, True), (951, False), (1500, False)])
 def test_a_pass_frees_a_twentieth_or_is_refused(after: int, enough: bool) -> None:
     verdict = too_little(1000, after)
-    assert verdict == "" if enough else "less than 5%" in verdict
+    assert verdict == "" if enough else "less than 5 %" in verdict
 
 
 def test_two_summaries_left_by_an_undo_become_one() -> None:

@@ -14,6 +14,7 @@ from ctxchat.core.events import Usage
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
 from ctxchat.core.tokens import Count, Meter, rough_count
 from ctxchat.core.view import View
+from ctxchat.core.words import short
 from ctxchat.models.offline.decide import Reply, decide
 
 OFFLINE_NAME = "offline/assistant"
@@ -115,7 +116,7 @@ class OfflineAssistant:
 
 def _overflow(prompt: int, window: int) -> ModelError:
     return ModelError(
-        f"The request holds {prompt:,} tokens, more than the {window:,} of the offline assistant's window.",
+        f"The request holds {short(prompt)} tokens, more than the {short(window)} of the offline assistant's window.",
         "Free up context, or drop the largest messages.",
         kind="overflow",
         status=400,

@@ -10,7 +10,9 @@ from ctxchat.core.budget import WindowSource
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.triggers import fixed, overhead
-from ctxchat.core.words import count as count  # handed on: figures and their nouns go together
+from ctxchat.core.words import brief as brief  # handed on: figures and their nouns go together
+from ctxchat.core.words import count as count
+from ctxchat.core.words import percent as percent
 from ctxchat.tui.reading.text import short
 
 
@@ -55,15 +57,6 @@ _LEARNED: dict[WindowSource, str] = {
 MINUS = "−"
 
 
-def brief(n: int) -> str:
-    """As few signs as tell the size: `118k`, `9.8k`, `200k`, `2M`."""
-    text = short(n)
-    if text[-1].isdigit():
-        return text
-    number, unit = text[:-1], text[-1]
-    return f"{float(number):.0f}{unit}" if number.endswith(".0") or abs(float(number)) >= 100 else text
-
-
 def steady(n: int) -> str:
     """As `brief`, but a decimal stays where there may be one: `2.0k`. What grows does not make its line jump."""
     text = short(n)
@@ -80,16 +73,6 @@ def gain(n: int) -> str:
     return f"{MINUS}{short(n)}" if n > 0 else f"+{short(-n)}" if n < 0 else "0"
 
 
-def percent(ratio: float) -> str:
-    """`61 %`. Never 100 while there is room, never 100 or less once there is none."""
-    whole = int(ratio * 100 + 0.5)
-    if ratio < 1:
-        whole = min(99, whole)
-    elif ratio > 1:
-        whole = max(101, whole)
-    return f"{max(0, whole)} %"
-
-
 def share(part: int, whole: int) -> str:
     """A part of a whole in percent; `0 %` of nothing."""
     return f"{int(part * 100 / whole + 0.5)} %" if whole > 0 else "0 %"
@@ -100,6 +83,13 @@ def money(usd: float) -> str:
     if usd <= 0:
         return "$0"
     return f"${usd:,.2f}" if usd >= 0.01 else "<$0.01"
+
+
+def per_million(input_cost: float | None, output_cost: float | None) -> str:
+    """US dollars a million tokens, in and out: `3.00 / 15.00`, `free`; empty where they are not known."""
+    if input_cost is None or output_cost is None:
+        return ""
+    return "free" if input_cost == output_cost == 0 else f"{input_cost:.2f} / {output_cost:.2f}"
 
 
 def moment(at: str) -> datetime | None:

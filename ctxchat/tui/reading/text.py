@@ -10,20 +10,13 @@ from datetime import datetime
 
 from ctxchat.core.sanitize import clean as clean  # handed on: widgets find all they need for foreign text here
 from ctxchat.core.sanitize import visible as visible
+from ctxchat.core.words import short as short
 
 
 def one_line(text: str, limit: int = 200) -> str:
     """The text cleaned, on one line, cut with `…` at `limit` characters."""
     flat = " ".join(clean(text[: limit * 8]).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
-
-
-def short(tokens: int) -> str:
-    """Tokens for people: 412, 12.3k, 118.4k, 1.5M."""
-    size = abs(tokens)
-    if size < 1000:
-        return str(tokens)
-    return f"{tokens / 1000:.1f}k" if size < 999_950 else f"{tokens / 1_000_000:.1f}M"
 
 
 def elapsed(seconds: float) -> str:

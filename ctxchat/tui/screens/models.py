@@ -18,7 +18,7 @@ from ctxchat.config.write import set_value
 from ctxchat.core.budget import limit_of
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.figures import Figures
-from ctxchat.tui.reading.figures_text import SOURCES, brief, count, fit_words
+from ctxchat.tui.reading.figures_text import SOURCES, brief, count, fit_words, per_million
 from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.listing import Listing
 from ctxchat.tui.screens.panel import Heading
@@ -55,9 +55,7 @@ def with_present(rows: Sequence[FoundModel], figures: Figures) -> Sequence[Found
 
 def price_words(row: FoundModel) -> str:
     """US dollars a million tokens, in and out; empty where they are not known."""
-    if row.input_cost is None or row.output_cost is None:
-        return ""
-    return "free" if row.input_cost == row.output_cost == 0 else f"{row.input_cost:.2f} / {row.output_cost:.2f}"
+    return per_million(row.input_cost, row.output_cost)
 
 
 def whole_words(row: FoundModel) -> str:
