@@ -11,7 +11,7 @@ from ctxchat.tui.actions import Action, models
 from ctxchat.tui.actions.compaction import reinsert
 from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.screens.chat import ChatScreen
-from ctxchat.tui.widgets.banner import BranchOffer
+from ctxchat.tui.widgets.banner import AllNotices, BranchOffer
 from ctxchat.tui.widgets.blocks import CompactionMark
 from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.gauge import Gauge
@@ -57,6 +57,10 @@ class Clicks(App[int]):
     def on_branch_offer_pressed(self, event: BranchOffer.Pressed) -> None:
         event.stop()
         self.run_command(commands.BY_NAME["branch"])
+
+    def on_all_notices_pressed(self, event: AllNotices.Pressed) -> None:
+        event.stop()
+        self.run_command(commands.BY_NAME["notices"])
 
     def on_first_choice_chosen(self, event: FirstChoice.Chosen) -> None:
         event.stop()

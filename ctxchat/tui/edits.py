@@ -41,6 +41,10 @@ class Told(Protocol):
         """These themes are those there are; the one worn may have changed its colours."""
         ...
 
+    def still(self, about: str, notices: Sequence[str]) -> None:
+        """What was said at the start about `settings` or `themes` and is none of these is true no more."""
+        ...
+
     def say(self, text: str, warning: bool = False) -> None:
         """Lines that go by themselves, in place of those said before."""
         ...
@@ -78,6 +82,7 @@ class Edits:
             self._host.say(str(problem), warning=True)
             return
         before, self._loaded = self._loaded, loaded
+        self._host.still("settings", loaded.notices)
         if loaded.broken:
             if loaded.broken != before.broken:
                 stays = "Not in force: the last good settings stay."
@@ -96,6 +101,7 @@ class Edits:
     async def _take_themes(self) -> Sequence[Problem]:
         found = await asyncio.to_thread(load_themes, self._folder)
         self._host.learn_themes(found.themes)
+        self._host.still("themes", [problem.text for problem in found.problems])
         return found.problems
 
     def _told(self, problems: Sequence[Problem]) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ Knows which part each option belongs to, and nothing of files.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ctxchat.config.agents import for_agent
 from ctxchat.config.files import Loaded
 from ctxchat.config.schema import Settings
@@ -13,6 +15,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.tui import servers
 from ctxchat.tui.host import Host
 from ctxchat.tui.screens.panel import Panel
+from ctxchat.tui.starting import spoken
 from ctxchat.tui.style.theming import textual_theme
 
 FALLBACK = "dark"
@@ -57,6 +60,10 @@ class InForce:
     def learn_themes(self, themes: dict[str, Theme]) -> None:
         """These are the themes there are; the one worn is put on anew in its own colours."""
         self._host.learn_themes([textual_theme(theme) for theme in themes.values()])
+
+    def still(self, about: str, notices: Sequence[str]) -> None:
+        """Of what was said at the start about this, only these are still true."""
+        self._host.chat.banner.only(about, [spoken(self._host, text) for text in notices])
 
     def say(self, text: str, warning: bool = False) -> None:
         """In a corner, for as long as it takes to read; what was said before goes."""

@@ -17,11 +17,16 @@ async def arrive(host: Host) -> None:
     """Wait for the servers on their way, let their tools join, and name those that failed."""
     if not await host.services.servers():
         return
-    rows = await host.services.servers(wait=True)
-    for row in rows:
-        if row.state == "failed":
-            host.chat.announce(
-                f"The MCP server {one_line(row.name, 40)} failed: {one_line(row.trouble, 200)} /mcp shows it."
-            )
+    await host.services.servers(wait=True)
+    await tell(host)
     if session := host.work.session:
         host.chat.show_figures(await join(session))
+
+
+async def tell(host: Host) -> None:
+    """Name those that failed, each once; what was said of others is true no more."""
+    rows = [row for row in await host.services.servers() if row.state == "failed"]
+    told = [f"The MCP server {one_line(r.name, 40)} failed: {one_line(r.trouble, 200)} /mcp shows it." for r in rows]
+    host.chat.banner.only("servers", told)
+    for text in told:
+        host.chat.announce(text, about="servers")

@@ -15,8 +15,9 @@ AGAIN = "/new tries again."
 
 async def open_first(host: Host, session_id: str, notices: Sequence[str]) -> bool:
     """The session asked for, else a new one; False where there can be none, which is said with its remedy."""
+    of_settings = host.services.notices
     for text in notices:
-        host.chat.announce(text.replace(f"{host.settings_file.parent}/", ""))  # as one speaks of it: config.toml:3
+        host.chat.announce(spoken(host, text), about="settings" if text in of_settings else "themes")
     if session_id:
         try:
             await host.work.switch(session_id)
@@ -34,6 +35,11 @@ async def open_first(host: Host, session_id: str, notices: Sequence[str]) -> boo
         return False
 
 
+def spoken(host: Host, text: str) -> str:
+    """A notice with its file as one speaks of it: `config.toml:3`."""
+    return text.replace(f"{host.settings_file.parent}/", "")
+
+
 async def get_ready(host: Host) -> None:
     """The model in force, the gauge, and the first choice of a model where none is set."""
     await host.services.warm_up()
@@ -41,7 +47,7 @@ async def get_ready(host: Host) -> None:
         await arrive(host.chat, session)
     look = await host.services.first_look()
     if look.note:
-        host.chat.announce(look.note)
+        host.chat.announce(look.note, about="model")
     session = host.work.session
     if look.offers and session and session.figures.model.startswith("offline/") and not host.work.busy:
         await host.chat.questions.choose_model(FirstChoice(look.offers))

@@ -522,4 +522,4 @@ async def test_news_after_the_first_message_stand_in_the_conversation_not_over_i
         assert "before anything" not in words(app)
         app.chat.announce("found late")
         await until(pilot, lambda: "found late" in words(app))
-        assert not app.chat.banner.children
+        assert not app.chat.banner.blocks

@@ -33,6 +33,7 @@ ACTIONS: Mapping[str, Action] = {
     "continue": models.resume,
     "agent": sessions.agents,
     "mcp": views.servers,
+    "notices": program.notices,
     "mode": sessions.mode,
     "settings": program.settings,
     "keys": program.keys,

@@ -25,6 +25,13 @@ async def keys(host: Host, argument: str = "") -> None:
         await _reread(host)
 
 
+async def notices(host: Host, argument: str = "") -> None:
+    """All that was said above the conversation and is still true."""
+    from ctxchat.tui.screens.notices import NoticesScreen
+
+    await host.ask(NoticesScreen(host.chat.banner.told))
+
+
 async def trust(host: Host, argument: str = "") -> None:
     """From now on this folder's own settings may start programs and change permissions."""
     from ctxchat.config import paths, trust

@@ -6,6 +6,7 @@ from ctxchat.core.sections import SECTIONS
 from ctxchat.tui.actions.sessions import go_on_in
 from ctxchat.tui.host import Host
 from ctxchat.tui.reading.figures_text import sentence
+from ctxchat.tui.servers import tell
 
 
 async def context(host: Host, argument: str = "") -> None:
@@ -67,3 +68,4 @@ async def servers(host: Host, argument: str = "") -> None:
 
     session = host.work.open_session()
     await host.ask(ServersScreen(host.services, session, lambda: host.chat.show_figures(session.figures)))
+    await tell(host)

@@ -120,8 +120,9 @@ class ChatScreen(Screen[None]):
         await self.questions.belongs_to(session)
         await self.feed.show(session)
         self._show_all(session)
+        self.banner.only("session", session.notices)
         for text in session.notices:
-            self.announce(text)
+            self.announce(text, about="session")
         if session.read_only:
             self.banner.offer(f"{session.read_only} You can read here; nothing can be sent.")
 
@@ -229,12 +230,11 @@ class ChatScreen(Screen[None]):
                     await self.questions.answered(event.call_id)  # what it asked matters no longer
                 await self.feed.take(event, stamped.at)
 
-    def announce(self, text: str, level: Level = "warning") -> None:
-        """Something to know before the next message: above the conversation, until one is sent; in it, once one was."""
-        if self._begun:
+    def announce(self, text: str, level: Level = "warning", about: str = "") -> None:
+        """Something to know before the next message: above the conversation, until one is sent; in it, once one was. What is
+        `about` something is said once, as long as it is true."""
+        if self.banner.say(text, level, about, shown=not self._begun) and self._begun:
             self.notice(level, text)
-        else:
-            self.banner.say(text, level)
 
     def notice(self, level: Level, text: str) -> None:
         """A sentence at the end of the transcript."""

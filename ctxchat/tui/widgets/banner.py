@@ -1,15 +1,32 @@
-"""Above the conversation: what a person should know before the first message, until one is sent."""
+"""Above the conversation: what a person should know before the first message, until one is sent or its cause is gone.
+
+Where not all of it has room, a last line counts what there is and names the way to the whole. Knows no session.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Click
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
+from ctxchat.core.words import count
 from ctxchat.tui.reading.text import clean
-from ctxchat.tui.widgets.blocks import Level, NoticeBlock
+from ctxchat.tui.widgets.blocks import Level, Line, NoticeBlock
+
+
+class Told(msgspec.Struct, frozen=True):
+    """Something that was said. `about` is its subject, empty for what nothing can mend while the program runs."""
+
+    text: str
+    level: Level = "warning"
+    about: str = ""
 
 
 class BranchOffer(Static, can_focus=True):
@@ -32,20 +49,91 @@ class BranchOffer(Static, can_focus=True):
         self.action_press()
 
 
+class AllNotices(Line):
+    """`3 notices   /notices`: how many there are, and how to read them all; a click does."""
+
+    class Pressed(Message):
+        """All of them, please."""
+
+    def __init__(self) -> None:
+        super().__init__(id="all-notices")
+        self._notices = 0
+        self.display = False
+
+    def say(self, notices: int) -> None:
+        """So many, none for nothing to say."""
+        self._notices = notices
+        self.display = notices > 0
+        self.refresh()
+
+    def line(self, width: int) -> Content:
+        ways = (f"▾ {count(self._notices, 'notice')}   ", f"▾ {self._notices}  ")
+        lead = next((words for words in ways if len(words) + len("/notices") <= width), ways[-1])
+        return Content.assemble((lead, "$text-warning"), ("/notices", "$text-accent"))
+
+    def on_click(self, event: Click) -> None:
+        event.stop()
+        self.post_message(self.Pressed())
+
+
 class Banner(Vertical):
-    """Sentences, the newest last."""
+    """Sentences, the newest last. `told` remembers them when they are no longer on screen."""
 
     def __init__(self) -> None:
         super().__init__(id="banner")
+        self.told: Sequence[Told] = ()
+        self._blocks: list[tuple[Told | None, Widget]] = []
 
-    def say(self, text: str, level: Level = "warning") -> None:
-        """One more."""
-        self.mount(NoticeBlock(level, text))
+    def compose(self) -> ComposeResult:
+        yield Vertical(id="notices")
+        yield AllNotices()
+
+    def say(self, text: str, level: Level = "warning", about: str = "", *, shown: bool = True) -> bool:
+        """One more, only remembered where it is not to be `shown` here. False for what was said and still stands."""
+        told = Told(text, level, about)
+        if told in self.told and about:
+            return False
+        self.told = (*self.told, told)
+        if shown:
+            self._show(told, NoticeBlock(level, text))
+        return True
 
     def offer(self, text: str) -> None:
         """One more, with a way out: a copy of the session."""
-        self.mount(BranchOffer(text))
+        self._show(None, BranchOffer(text))
+
+    def only(self, about: str, texts: Collection[str]) -> None:
+        """Of what was said about this, no more than these sentences is still true: the others go."""
+        gone = [told for told in self.told if told.about == about and told.text not in texts]
+        self.told = tuple(told for told in self.told if told not in gone)
+        self._remove(block for told, block in self._blocks if told in gone)
 
     async def clear(self) -> None:
         """All has been read."""
-        await self.remove_children()
+        self._remove(self.blocks)
+
+    @property
+    def blocks(self) -> Sequence[Widget]:
+        """What is on screen, the newest last."""
+        return [block for _, block in self._blocks]
+
+    def _show(self, told: Told | None, block: Widget) -> None:
+        self._blocks.append((told, block))
+        self.query_one("#notices").mount(block)
+        self.call_after_refresh(self._count)
+
+    def _remove(self, blocks: Iterable[Widget]) -> None:
+        gone = list(blocks)
+        self._blocks = [(told, block) for told, block in self._blocks if block not in gone]
+        for block in gone:
+            block.remove()
+        self.call_after_refresh(self._count)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._count)
+
+    def _count(self) -> None:
+        """Say how many there are where some are not to be seen."""
+        notices = self.query_one("#notices")
+        hidden = notices.virtual_size.height > notices.size.height
+        self.query_one(AllNotices).say(len(self._blocks) if hidden else 0)

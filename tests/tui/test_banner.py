@@ -1,0 +1,100 @@
+"""What stands above the conversation: all of it can be reached however small the window, and it goes when its cause goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ctxchat.config import trust
+from ctxchat.tui.screens.notices import NoticesScreen
+from ctxchat.tui.widgets.banner import AllNotices
+from ctxchat.tui.widgets.blocks import NoticeBlock
+from tests.tui.fakes import FakeServices, FakeSession
+from tests.tui.test_chat import chatting, idle, until, words
+from tests.tui.test_edits import Home, run, saved
+from tests.tui.test_servers_screen import FAILED
+
+LONG = "config.toml:{}: context.keep_recnt: is unknown, did you mean keep_recent? The last good settings stay in force."
+
+
+def above(app: object) -> str:
+    """What the banner says, whether it has room for it or not."""
+    return "\n".join(str(block.render()) for block in app.chat.banner.query(NoticeBlock))  # type: ignore[attr-defined]
+
+
+def counted(app: object) -> str:
+    line = app.chat.banner.query_one(AllNotices)  # type: ignore[attr-defined]
+    return str(line.render()) if line.display else ""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 20), (20, 8)])
+async def test_more_than_has_room_is_counted_and_one_key_shows_all(tmp_path: Path, size: tuple[int, int]) -> None:
+    services = FakeServices(tmp_path, FakeSession(), notices=[LONG.format(n) for n in range(1, 7)])
+    services.mcp = (msgspec.structs.replace(FAILED, name="harbour"),)
+    async with chatting(tmp_path, services.first, size, services=services) as (app, pilot):
+        await until(pilot, lambda: "harbour failed" in above(app))
+        await until(pilot, lambda: counted(app).startswith("▾ 7"))
+        assert "▾ 7" in words(app) and "/notices" in words(app) and "harbour failed" not in words(app)
+        assert app.chat.composer.prompt.region.bottom <= size[1] - 1, "the composer keeps its place"
+        await pilot.press("alt+o")
+        await until(pilot, lambda: isinstance(app.screen, NoticesScreen))
+        await pilot.press("end")
+        await until(pilot, lambda: "/mcp" in words(app))
+        await pilot.press("escape", "x", "enter")
+        await idle(app, pilot)
+        assert above(app) == "" == counted(app), "a message was sent: what was said is out of the way"
+        await pilot.press(*"/notices", "enter")
+        await until(pilot, lambda: isinstance(app.screen, NoticesScreen))
+        assert len(app.screen.query(NoticeBlock)) == 7, "and can be read all the same"
+
+
+async def test_what_has_room_is_not_counted(tmp_path: Path) -> None:
+    services = FakeServices(tmp_path, FakeSession(), notices=["one thing", "another"])
+    async with chatting(tmp_path, services.first, (80, 24), services=services) as (app, pilot):
+        await until(pilot, lambda: "another" in words(app))
+        assert counted(app) == ""
+
+
+async def test_a_notice_of_the_settings_goes_when_the_file_is_mended_or_the_folder_trusted(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.file.write_text("[context]\nkeep_recnt = 3\n")
+    project = home.work / ".ctxchat" / "config.toml"
+    project.parent.mkdir()
+    project.write_text('[permissions]\nmode = "all"\n')
+    home.services.notices = home.load().notices
+    async with run(home) as pilot:
+        app = pilot.app
+        assert "keep_recnt" in above(app) and "not in force until you trust" in above(app)
+        trust.trust(home.config, home.work)
+        await app.edits.take()
+        await pilot.pause()
+        assert "keep_recnt" in above(app) and "until you trust" not in above(app)
+        await saved(pilot, home, "[context]\nkeep_recent = 3\n")
+        assert above(app) == ""
+
+
+async def test_a_server_that_failed_is_named_once_and_no_more_when_it_is_up(tmp_path: Path) -> None:
+    services = FakeServices(tmp_path, FakeSession())
+    services.mcp = (msgspec.structs.replace(FAILED, name="harbour"),)
+    async with chatting(tmp_path, services.first, (80, 24), services=services) as (app, pilot):
+        from ctxchat.tui import servers
+
+        await until(pilot, lambda: "harbour failed" in above(app))
+        await servers.tell(app)
+        assert above(app).count("harbour failed") == 1
+        services.mcp = (msgspec.structs.replace(FAILED, name="harbour", state="ready", trouble=""),)
+        await servers.tell(app)
+        await pilot.pause()
+        assert above(app) == ""
+
+
+async def test_without_a_model_is_said_until_there_is_one(tmp_path: Path) -> None:
+    services = FakeServices(tmp_path, FakeSession(model="offline/assistant"))
+    services.note = "No key or local server found"
+    async with chatting(tmp_path, services.first, (80, 24), services=services) as (app, pilot):
+        await until(pilot, lambda: "No key" in above(app))
+        await pilot.press(*"/model x/y", "enter")
+        await until(pilot, lambda: "From here on x/y answers" in above(app))
+        assert "No key" not in above(app)
