@@ -13,10 +13,10 @@ from ctxchat.core.overflow_evidence import Reading, readings
 from ctxchat.core.overflow_sizes import named_prompt, named_window, room_for_output
 from ctxchat.core.overflow_words import BARE, NUMBERS, SIZE, SIZE_CODE, WEAK, too_long
 
-_NEVER_STATUS = {401, 402, 403, 404, 407, 408, 429}
-_NEVER_KIND = {"rate_limit", "quota", "auth", "content_filter", "not_found", "timeout"}
+_NEVER_STATUS = {401, 402, 403, 407, 408, 429}
+_NEVER_KIND = {"rate_limit", "quota", "auth", "content_filter", "timeout"}
 _NEVER_NAME = {
-    *("RateLimitError", "AuthenticationError", "PermissionDeniedError", "NotFoundError", "ContentPolicyViolationError"),
+    *("RateLimitError", "AuthenticationError", "PermissionDeniedError", "ContentPolicyViolationError"),
     *("BudgetExceededError", "Timeout", "APITimeoutError", "TimeoutException", "TimeoutError", "ThrottlingException"),
 }
 _OVERFLOW_NAME = re.compile(r"context_?(?:window|length|size|limit)?_?(?:overflow|exceeded)", re.I)

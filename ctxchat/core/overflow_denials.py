@@ -21,8 +21,8 @@ _RATE = (
     r"(?<!\w-)rate[\s_-]{0,2}limit|too many (?:concurrent )?requests|throttl"
     r"|resource(?:[\s_-]has been)?[\s_-]?exhausted",
     r"(?:\btokens?|requests|inputs?|calls)[\s_-]{0,2}(?:per|/)[\s_-]{0,2}(?:min|hour|day|sec|month|week)",
-    r"per[ -](?:minute|hour|day)\b|\b(?:TPM|RPM|TPD|RPD|QPS|QPM|ITPM)\b|(?:daily|weekly|monthly|hourly"
-    r"|usage)\b.{0,20}limit",
+    r"per[ -](?:minute|hour|day)\b|\b(?:TPM|RPM|TPD|RPD|QPS|QPM|ITPM)\b|(?<!-)\b(?:daily|weekly|monthly|hourly)\b"
+    r"|\busage\b.{0,20}limit|\brate of\b",
     r"too many tokens,? please wait|too many tokens in (?:the last|a)|in this interval|please (?:wait|slow down)",
     r"\brequests (?:\w{1,8} )?(?:exceed|reach)|(?<!per-)(?<!per )(?:call|invocation|request)"
     r" (?:limit|count|volume|frequency)\b",
@@ -32,7 +32,7 @@ _RATE = (
     r"|(?:try again|retry) (?:later|in \d|after \d)",
     r"(?:for|this|in) (?:the |this |your )?(?:current |billing )?(?:period|daily|hourly|weekly|monthly)\b",
     r"\bqueue|in flight|for today|(?:this|your) api key|token rate|tokens used|payment method",
-    r"频率|频繁|限流|次数|请求(?:过多|太多)|每分钟|每秒|每天|并发|速率|限速"
+    r"频率|频繁|限流|用量|今日|次数|请求(?:过多|太多)|每分钟|每秒|每天|并发|速率|限速"
     r"|レート制限|リクエスト(?:数|制限|が多)|요청 ?(?:한도|제한|수|이 너무 많)|일일|분당|하루|1日|1分",
     r"лимит\w{0,3} запросов|слишком (?:много|частые) запрос|превышена частота|повторите (?:попытку )?позже|в минуту",
     r"(?:límite|limite) de (?:solicitudes|peticiones|uso|requ[êe]tes|requisições|taxa|débit)"
@@ -52,6 +52,7 @@ _KEY = (
     r"(?:invalid|incorrect|missing|expired|wrong|no|your|bad)[\s_]{0,2}(?:\w{1,10} )?api[\s_-]?key|\bauthenticat"
     r"|unauthori[sz]ed",
     r"permission[\s_-]?denied|access denied|forbidden|not authori[sz]ed|invalid (?:access )?token\b|access token",
+    r"(?:refresh|bearer|id|security|csrf|oauth\w{0,2}) token\b|\bscopes?\b",
     r"token (?:is |has )?expired|\bjwt\b|鉴权|密钥|无权|未授权|令牌(?:无效|已过期)",
 )
 _FILTER = (
@@ -73,10 +74,12 @@ _NAMES = (
     r"|(?:configured|requested|specified) context (?:window|length|size) (?:is (?:larger|greater)|exceeds?)",
 )
 _FORM = (
-    r"invalid \\{0,8}['\"][^'\"\n]{1,90}['\"]: string too long|string_too_long"
+    r"logit_bias|num_speculative|must (?:have|contain) at least"
+    r"|invalid \\{0,8}['\"][^'\"\n]{1,90}['\"]: string too long|string_too_long"
     r"|\w_\w{1,30}: string too long|array[\s_]too[\s_]long|max_tokens_per_request"
     r"|max \d+ tokens per request|maxItems|/texts/\d|grammar compilation",
     r"too many (?:inputs|tools|images|files|functions|stop|items|documents|texts|attachments|videos|choices|columns)",
+    r"too long for (?:column|type|field)|commit message",
     r"(?:number|amount|count) of (?:tools|functions|images|files|stop|documents|texts|inputs)\b"
     r".{0,40}(?:exceed|limit|max|must|more)",
     r"(?:batch|array|list)[\s_]?(?:size|length|of)?\b.{0,40}"
@@ -95,9 +98,11 @@ _FORM = (
     r"|create (?:llama_)?context",
     r"(?:longer than|exceed\w{0,3}|took)[^\n]{0,30}\b\d+ ?(?:seconds?|minutes?|hours?|ms|s)\b|context ?(?:server"
     r"|manager|7)",
-    r"(?:prompt|context) cach(?:e|ing)|cache[_ ](?:write|control|breakpoint|key)|cached tokens|limit parameter|nesting depth",
+    r"(?<!out of )\b(?:prompt|context) cach(?:e|ing)|cache[_ ](?:write|control|breakpoint|key|point)",
+    r"cached tokens|limit parameter|nesting depth",
     r"too many system|sequence (?:id|number)|stop sequence|text[- ]to[- ]speech|\bTTS\b|(?:query|search) (?:string|query)",
     r"\b(?!(?:system|user|input|full|total|max)_)[a-z]{2,20}_prompt (?:is too|must|exceed)|skills? context budget|附加提示",
+    r"(?:number of|max(?:imum)?) (?:\w{1,14} )?(?:turns|steps|iterations|rounds)\b|(?:input|total|request)_tokens_limit",
     r"parameters exceed|(?:idle|time) limit|more than \d+ (?:images|files|items)",
     r"n_ctx_train|training (?:context|file|data|example)|available memory|too many (?:tool|entries|calls)|safety threshold"
     r"|(?:max )?retries exceeded",
@@ -105,7 +110,7 @@ _FORM = (
 _FAULT = (
     r"context (?:deadline|cancel)|deadline[\s_]exceeded|timed? ?out|timeout(?!=)",
     r"out of memory|insufficient memory|not enough memory|requires more (?:system )?memory|cuda error",
-    r"failed to (?:load|allocate)|when initializing the engine",
+    r"failed to (?:load|allocate)|when initializing the engine|\bpreempted\b",
 )
 _NEVER = either(*_RATE, *_QUOTA, *_KEY, *_FILTER, *_NAMES, *_FORM, *_FAULT)
 _METER = either(
@@ -124,21 +129,25 @@ _MEDIUM = (
     r"|data-?uri|pixels?|dimensions?(?! size))"
 )
 _MEDIA = either(
-    rf"\b{_MEDIUM}\b.{{0,90}}(?:too (?:large|long|big|many)|exceed|larger than|maximum|limit|at most|\bover\b)",
+    rf"\b{_MEDIUM}\b.{{0,90}}(?:too (?:large|long|big|many)|exceed|larger than|maximum|limit|at most|up to|\bover\b)",
     r"(?:图片|图像|文件|视频|音频).{0,30}(?:超过|超出|过大|大于|太大)|max bytes|megapixel",
-    rf"(?:too (?:large|big)|exceed\w{{0,3}}|larger than|limit)\b[^\n]{{0,40}}\b{_MEDIUM}\b",
+    rf"(?:too (?:large|big)|exceed\w{{0,3}}|larger than|limit|only)\b[^\n]{{0,40}}\b{_MEDIUM}\b",
 )
-_TOKENS = re.compile(r"\btokens?\b|context|prompt (?:is|too)|上下文", re.I)
+_TOKENS = re.compile(r"\btokens?\b|context(?!window\w)|prompt (?:is|too)|上下文", re.I)
 
 _MAX_TOKENS = r"max(?:imum)?[_ ]?(?:\w{1,12}[_ ])?tokens"
 _OUTPUT = either(
     r"(?!max tokens (?:of \d+ exceeded|allowed))max[\s_]?(?:completion|new|output|gen|response)?[\s_]?tokens",
     r"maximum (?:number of )?(?:output |completion |new )?tokens you requested|budget_tokens|reasoning[\s_]tokens"
     r"|thinking[._ ]budget|num_predict",
-    r"(?:requested|max(?:imum)?) (?:completion|output)\b",
+    r"(?:requested|max(?:imum)?) (?:completion|output)\b|\b(?:output|response|completion) (?:is |was )?too (?:long|large)\b",
     r"(?:output|completion|response|generated|reply)[\s_](?:tokens?|length|limit|text|content|sequence)|最大输出|输出长度"
     r"|输出token",
 )
+_MORE_OUTPUT = either(
+    rf"(?:increas\w{{1,3}}|rais\w{{1,3}}|higher|larger|bigger) (?:the |your )?(?:value (?:of|for) )?[`'\"]?{_MAX_TOKENS}"
+)
+"""A remedy that helps where an answer was cut off, and never where a prompt is too long."""
 _SENT = r"(?<![a-z])(?:prompt(?:_len)?|messages|inputs?(?! validation)|question)\b"
 _BESIDE_INPUT = either(
     rf"{_SENT}.{{0,160}}(?:{_MAX_TOKENS}|completion|output|prediction)",
@@ -159,7 +168,7 @@ def metered(codes: list[str], words: str) -> bool:
 
 def denied(words: str) -> bool:
     """True where a text speaks of something that is no overflow."""
-    if _NEVER.search(_LONG_CONTENT.sub("", words)):
+    if _NEVER.search(_LONG_CONTENT.sub("", words)) or _MORE_OUTPUT.search(words):
         return True
     lines = words.split("\n")
     if any(_MEDIA.search(line) and not _TOKENS.search(line) for line in lines):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import cast
 
 from ctxchat.core.errors import ModelError
-from ctxchat.core.overflow_objects import PARSED, called, fields, first, get, json_in, plain, readable, text_of
+from ctxchat.core.overflow_objects import PARSED, called, fields, first, get, jsons_in, plain, readable, text_of
 
 _TEXTS = 30_000
 """Characters kept of one error altogether."""
@@ -34,8 +34,21 @@ _UNREAD = {
 _ATTRIBUTES = (
     *("status_code", "status", "http_status", "code", "type", "error_code", "finish_reason", "stop_reason"),
     *("message", "detail", "msg", "text", "body", "error", "errors", "error_message", "response", "args"),
+    *(
+        "details",
+        "reason",
+        "description",
+        "data",
+        "content",
+        "error_msg",
+        "server_message",
+        "raw_response",
+        "__notes__",
+    ),
+    *("response_body", "responseBody", "response_text", "json_body", "http_body"),
 )
-_INNER = ("original_exception", "__cause__", "__context__", "exceptions")
+"""What libraries call what a server said; a model's own words (`generated_content`) and what was sent are none of these."""
+_INNER = ("__cause__", "__context__", "exceptions", "args")
 _SAID = re.compile(
     r"(?:error code|status(?:[ _]?code)?|http(?:/[\d.]+)?(?: error)?|status was"
     r"|api error)[\"'\\]{0,4}[\s:=(\-]{0,4}([45]\d\d)\b"
@@ -113,21 +126,21 @@ class Reading:
             self.codes.append(value.strip())
             if key in _STATUS_KEYS and value.strip().isdecimal():
                 self._number(int(value), key)
-            if not re.search(r"\s", value.strip()):
-                return
-        parsed = json_in(value)
-        if parsed is not None:
-            self.take(parsed, "", depth + 1)
-        if isinstance(parsed, Mapping) and _is_reply(cast("Mapping[object, object]", parsed)):
+            if not re.search(r"\s|[^\x00-\x7f]", value.strip()):
+                return  # one word of ASCII is no sentence
+        parsed = jsons_in(value)
+        for part in parsed:
+            self.take(part, "", depth + 1)
+        if any(isinstance(part, Mapping) and _is_reply(cast("Mapping[object, object]", part)) for part in parsed):
             return
         shown = readable(value)
-        if parsed is None:
+        if not parsed:
             self.reasons.append(shown)
         if shown not in self.texts:
             self._room -= len(shown)
             self.texts.append(shown)
             self.statuses |= {int(match[1] or match[2]) for match in _SAID.finditer(shown[:2000])}
-            if parsed is None:
+            if not parsed:
                 self.codes += _NAMED.findall(shown)[:50]
 
     def _number(self, value: int, key: str) -> None:
@@ -175,7 +188,6 @@ class Reading:
             self.names |= {base.__name__ for base in type(value).__mro__}
             self.take(text_of(value), "", depth + 1)
         elif not get(value, "text"):
-            self.take(get(value, "content"), "", depth + 1)
             self.take(called(get(value, "json")), "", depth + 1)
 
     def _usage(self, usage: object) -> None:
@@ -215,8 +227,9 @@ def readings(error: object) -> Iterator[Reading]:
 
 def _behind(error: object) -> Iterator[object]:
     """The errors that one came from, wrapped, or keeps in an attribute."""
-    for name in (*(_INNER if isinstance(error, BaseException) else ()), "error", "args", "body", "response"):
-        held = get(error, name)
+    kept = get(error, "__dict__")
+    attributes = first(cast("dict[str, object]", kept).values(), 100) if isinstance(kept, dict) else []
+    for held in [*(get(error, name) for name in _INNER), *attributes]:
         parts = first(cast("Iterable[object]", held), _CAUSES) if isinstance(held, tuple | list) else [held]
         yield from (part for part in parts if isinstance(part, BaseException))
 

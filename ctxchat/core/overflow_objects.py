@@ -76,8 +76,20 @@ def readable(text: str) -> str:
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), _COLOUR.sub("", cut))
 
 
-def json_in(text: str) -> object:
-    """The first JSON object or list in a text: a body, a server-sent event, or one behind a library's prefix."""
+def jsons_in(text: str) -> list[object]:
+    """The JSON in a text: a body, one behind a library's prefix, or the first and last events of a stream, whose last is why it
+    ended."""
+    lines = [line for line in text.splitlines() if line.startswith(("data:", "{"))]
+    if len(lines) > 1:
+        events = [value for line in [*lines[:2], *lines[2:][-3:]] if (value := _json_in(line)) is not None]
+        if events:
+            return events
+    value = _json_in(text)
+    return [] if value is None else [value]
+
+
+def _json_in(text: str) -> object:
+    """The first JSON object, or list of them, in a text."""
     if len(text) > PARSED:
         return None
     for start in first((found.start() for found in re.finditer(r"[{\[]", text)), 4):

@@ -43,7 +43,7 @@ _PROMPT = either(
     r"kv[\s_-]?cache|slot|context\w{0,20}|prompt_(?!cache|logprobs|id\b)\w{1,12}|input_(?:tokens?|length))(?![a-z])",
     r"(?:prompt|input|context)_?(?:tokens?|len|length|size)\w{0,10}|\bprefill\b|position_ids",
     r"(?:内容|文本)(?=过长|太长|超长|长度)|token限制|最大token|上下文|输入|提示词?|对话|会话|字数|消息|輸入|訊息|對話|內容長度|请求内容|文本长度|\btokens?(?=\s{0,2}(?:数|超|过))|token数",
-    r"入力|プロンプト|コンテキスト|トークン|컨텍스트|입력|프롬프트|토큰|대화|메시지|контекст|промпт|токен|запрос|сообщени",
+    r"入力|プロンプト|コンテキスト|トークン|会話|チャット|컨텍스트|입력|프롬프트|토큰|대화|메시지|контекст|промпт|токен|запрос|сообщени",
     r"\b(?:contexto|contexte|kontext\w{0,8}|eingabe|entrada|mensajes?|nachricht(?:en)?|jetons?|entrée|requête|contesto"
     r"|conversación|conversa(?:ção)?|conversazione|gespräch|unterhaltung|conversation)\b",
 )
@@ -52,7 +52,7 @@ _WORDING = either(
 )
 _TOKENS = either(
     r"tokens?\b|context|\blength|\blong(?:er)?\b|window|\bmodel|max_?(?:model|seq|position)|n_ctx|n_positions"
-    r"|characters|prompt|input|messages",
+    r"|prompt|input|messages",
 )
 """With one of these beside it, a request or a text is one that is measured."""
 
@@ -62,7 +62,7 @@ _EXCESS = either(
     r"(?<![a-z])(?:exceed(?:s|ed|ing)?|surpass(?:es|ed)?|overr[ua]n|overflow(?:s|ed|ing)?(?! (?:bug|issue|message"
     r"|error)s?\b))(?![a-z])|_exceeded|_overflow",
     r"(?<![a-z])too[\s_-](?:long|large|big|many|much|high)\b",
-    r"(?<!must be )(?<!should be )\b(?:longer|larger|greater|bigger|higher|more) than (?!or equal|0\b|1\b|zero|one\b)",
+    r"(?<!must be )(?<!should be )\b(?:longer|larger|greater|bigger|higher|more) than (?!or equal|0\b|1\b|zero|on[ce]{1,2}\b)",
     r"\b(?:above|beyond|over|past) (?:the |its |your |this |a )?(?:\w{1,12}['’]?s? )?(?:max\w*|limit|model|capacity"
     r"|context|window|\d{3})",
     r"\b(?:does|do|did|will|can|could)(?: not|n't|not) fit|\bwon't fit|not less than|is insufficient|too short for the",
@@ -78,7 +78,7 @@ _EXCESS = either(
     r"(?:not enough|no free|insufficient) kv|\bno longer fits?\b|\d\)? ?< ?(?:the )?(?:prompt|input)|troppo lung",
     r"\b(?:smaller|less|shorter) than (?:the |this |your )?(?:prompt|input)"
     r"|too small (?:to fit|for) (?:the|this|your) (?:prompt|input|request)",
-    r"\bover-?(?:length|limit|sized?)\b|\bexcessive\b|\btoo lengthy\b"
+    r"\bover-?(?:length|limit|sized?)\b|\bexcessive (?:length|size|tokens?|input|prompt|context)\b|\btoo lengthy\b"
     r"|\bmore \w{1,12} than (?:is |are )?(?:allowed|supported|permitted)|溢出",
     r"превы\w{1,8}|слишком|(?:больше|более) чем",
     r"\b(?:excede|excedido|supera|dépasse|überschreitet|überschritten|zu (?:lang|groß)|trop long|demasiado larg"
@@ -136,7 +136,8 @@ _PHRASES = either(
     r"tokens to keep from the initial prompt|trying to keep the first \d+|configured context size|model context limit",
     r"(?:find|found) (?:a |no )?(?:free space in the )?kv (?:cache )?slot|free space in the kv cache"
     r"|context[\s_]?overflow_?error",
-    r"(?:reduce|shorten|trim|decrease|truncate)[^\n.]{0,30}(?:length|size|number|amount)? ?(?:of )?(?:the |your )?"
+    r"(?<!unable to )(?<!failed to )(?<!cannot )(?<!not )\b(?:reduce|shorten|trim|decrease|truncate)[^\n.]{0,30}"
+    r"(?:length|size|number|amount)? ?(?:of )?(?:the |your )?"
     r"\b(?:prompt|messages|input|context|conversation|history)\b",
     r"(?:use|try|with|provide) (?:a |using a )?shorter (?:prompt|input|message|context|conversation)|(?:prompt"
     r"|input|context)too(?:long|large)",
@@ -164,12 +165,12 @@ _PHRASES = either(
 """What has no such form."""
 
 SIZE = either(
-    r"(?:request|payload|content|entity|body|message)(?: (?:entity|body|size|content|payload))?(?: is"
-    r"| was)?[\s_]too[\s_](?:large|big)",
+    r"(?<!response )(?:(?:request|payload|entity|body|message)(?: (?:entity|body|size|content|payload))?(?: is| was)?"
+    r"|(?<!\w )content)[\s_]too[\s_](?:large|big)",
     r"request_too_large|payloadtoolarge|larger than max|request size (?:limit|is)|请求体(?:过大|超过)",
     r"(?:request|payload|(?<!response )body|message)(?: body| payload)? (?:size |length )?(?:exceed\w{0,3}"
     r"|is (?:larger|greater|bigger) than)",
-    r"exceeds? the maximum (?:allowed )?(?:request |payload |body )?size|maximum (?:request|payload"
+    r"exceeds? the maximum (?:allowed )?(?:request |payload |body )size|maximum (?:request|payload"
     r"|body) (?:body )?size",
 )
 """A body refused for its size: an overflow where our count does not speak against it."""
