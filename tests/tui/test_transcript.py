@@ -15,8 +15,9 @@ from ctxchat.core.messages import Message
 from ctxchat.core.record import CompactionRecord, FactCount, PutBack, SideFigures
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.widgets.blocks import CompactionMark
+from ctxchat.tui.widgets.record_window import MOST, STEP
 from ctxchat.tui.widgets.reply import ReplyBlock
-from ctxchat.tui.widgets.transcript import MOST, STEP, Transcript
+from ctxchat.tui.widgets.transcript import Transcript
 from tests.tui.fakes import AT, FakeSession, Pause, reply
 from tests.tui.test_chat import chatting, until, words
 
@@ -50,7 +51,7 @@ async def test_older_messages_come_when_scrolled_to_and_nothing_jumps(tmp_path: 
         await until(pilot, lambda: "message number 300." in words(app))
         transcript.release_anchor()
         transcript.scroll_to(y=0, animate=False, immediate=True)
-        await until(pilot, lambda: transcript._start == 300 - MOST - STEP and not transcript._moving)
+        await until(pilot, lambda: transcript.window.start == 300 - MOST - STEP and not transcript.moving)
         assert f"message number {300 - MOST + 1}." in words(app)  # what was on top is still in sight
         assert transcript.scroll_y > 10
 
@@ -59,9 +60,9 @@ async def test_scrolling_through_everything_never_holds_more_than_a_few(tmp_path
     async with chatting(tmp_path, FakeSession(messages=long_talk(160))) as (app, pilot):
         transcript = app.chat.transcript
         most = 0
-        while transcript._start > 0:
+        while transcript.window.start > 0:
             await transcript.show_older()
-            await until(pilot, lambda: not transcript._moving)
+            await until(pilot, lambda: not transcript.moving)
             most = max(most, mounted(transcript))
         assert most <= MOST + 3 * STEP
         transcript.scroll_to(y=0, animate=False, immediate=True)
