@@ -13,6 +13,7 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.tools.addresses import IPAddress, Resolve, addresses, checked, is_public, system_resolve
+from ctxchat.tools.unpacking import ACCEPTED, unpacked
 
 MAX_BYTES = 2_000_000
 MAX_REDIRECTS = 5
@@ -86,7 +87,7 @@ class Fetcher:
             "Host": url.netloc.decode("ascii"),
             "User-Agent": "ctxchat",
             "Accept": "text/html,text/plain,text/*;q=0.9,application/json,*/*;q=0.5",
-            "Accept-Encoding": "gzip, deflate",
+            "Accept-Encoding": ACCEPTED,
         }
         # Reading the certificates of the authorities takes some fifty milliseconds.
         verify = await asyncio.to_thread(httpx.create_ssl_context) if self._verify is True else self._verify
@@ -109,14 +110,17 @@ async def _answer(url: httpx.URL, response: httpx.Response) -> Answered | Elsewh
         return Elsewhere(checked(str(joined)))
     header = Message()
     header["content-type"] = response.headers.get("content-type", "")
-    body = bytearray()
-    async for piece in response.aiter_bytes(65536):
-        body += piece
-        if len(body) > MAX_BYTES:
+    packed = bytearray()
+    async for piece in response.aiter_raw(65536):
+        packed += piece
+        if len(packed) > MAX_BYTES:
             break
+    encoding = response.headers.get("content-encoding", "")
+    body = await asyncio.to_thread(unpacked, bytes(packed), encoding, MAX_BYTES + 1)
+    cut = max(len(packed), len(body)) > MAX_BYTES
     kind, charset = header.get_content_type(), str(header.get_param("charset", "") or "").lower()
     given = kind if response.headers.get("content-type") else ""
-    return Answered(url, response.status_code, given, charset, bytes(body[:MAX_BYTES]), len(body) > MAX_BYTES)
+    return Answered(url, response.status_code, given, charset, body[:MAX_BYTES], cut)
 
 
 def _same_place(start: httpx.URL, target: httpx.URL) -> bool:

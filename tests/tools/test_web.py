@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import ipaddress
+import tracemalloc
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -122,6 +124,32 @@ async def test_too_much_is_cut_and_said(fetch: Callable, site: Site) -> None:
     bomb = gzip.compress(b"x" * 100_000_000)
     found = await fetch(site.page("/bomb", bomb, Content_Type="text/plain", Content_Encoding="gzip"))
     assert "[cut after 2.0 MB]" in found.text
+
+
+async def test_what_is_packed_in_layers_is_unpacked_no_further_than_wanted(fetch: Callable, site: Site) -> None:
+    kinds = {"gzip": gzip.compress, "deflate": zlib.compress, "x-gzip, identity": gzip.compress}
+    for kind, pack in kinds.items():
+        page = site.page("/p", pack("grün".encode()), Content_Type="text/plain", Content_Encoding=kind)
+        assert (await fetch(page)).text.endswith("\n\ngrün")
+    raw = zlib.compress(b"raw")[2:-4]
+    page = site.page("/r", raw, Content_Type="text/plain", Content_Encoding="deflate")
+    assert (await fetch(page)).text.endswith("\n\nraw")
+    two = gzip.compress(b"one, ") + gzip.compress(b"two")
+    page = site.page("/t", two, Content_Type="text/plain", Content_Encoding="gzip")
+    assert (await fetch(page)).text.endswith("\n\none, two")
+    padded = site.page("/g", gzip.compress(b"body") + b"\0" * 9, Content_Type="text/plain", Content_Encoding="gzip")
+    assert (await fetch(padded)).text.endswith("\n\nbody")
+    many = site.page("/m", gzip.compress(b"") * 90_000, Content_Type="text/plain", Content_Encoding="gzip")
+    assert "holds no text" in (await fetch(many)).text
+    layers = gzip.compress(gzip.compress(b"x" * 20_000_000))
+    tracemalloc.start()
+    found = await fetch(site.page("/l", layers, Content_Type="text/plain", Content_Encoding="gzip, gzip"))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "[cut after 2.0 MB]" in found.text and most < 20_000_000
+    for kind in ("br", "gzip"):
+        with pytest.raises(ToolError, match="packed"):
+            await fetch(site.page("/b", b"no such thing", Content_Type="text/plain", Content_Encoding=kind))
 
 
 async def test_an_error_page_is_an_error_with_its_text(fetch: Callable, site: Site) -> None:
