@@ -21,7 +21,8 @@ SPEAKERS: dict[Speaker, float] = {"user": 3.0, "assistant": 2.0, "": 2.0, "tool"
 """What it is worth who said or did it. One step more is worth as much as coming up in twice as many turns."""
 
 _LESS = 3.0
-"""What an error loses once its command has come to a good end, and a number in a listing that has no unit."""
+"""What an error loses once its command has come to a good end, a number in a listing that has no unit, and one without a word
+that says what it is about."""
 
 _MOST_LATER = 2.0
 """The most that a fact loses by later ones of its family."""
@@ -29,6 +30,7 @@ _MOST_LATER = 2.0
 _SUCCESS = re.compile(r"exit 0\b(?!.*\b(?:failed|errors?)\b)")
 _PLACES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
 _BARE = re.compile(r"[\d.,+-]+")
+_ALONE = re.compile(r"[+-]?[$€£]?[\d.,_]+\s?[^\s\d]*")
 _COUNTED = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{4,}\b|\d[\d.,:]*")
 
 
@@ -47,13 +49,17 @@ def ranked(facts: Iterable[Fact]) -> dict[FactKind, list[Fact]]:
 
 def _by_turns(facts: Sequence[Fact], ends: dict[str, int]) -> list[Fact]:
     past = {f for f in facts if f.kind == "error" and ends.get(f.value, -1) > f.seq}
-    less = past | {f for f in facts if f.kind == "number" and f.by == "tool" and _BARE.fullmatch(f.value)}
+    less = past | {f for f in facts if f.kind == "number" and _says_little(f)}
     worth = {f: SPEAKERS[f.by] + log2(f.turns) - later - _LESS * (f in less) for f, later in _later(facts)}
     worthy = sorted(facts, key=lambda f: (-worth[f], f.seq))
     newest = sorted(facts, key=lambda f: (f not in less, f.by != "tool", f.seq))[
         ::-1
     ]  # of one result the last lines too
     return list(dict.fromkeys(f for f in chain(*zip_longest(worthy, newest)) if f))
+
+
+def _says_little(number: Fact) -> bool:
+    return bool(number.by == "tool" and _BARE.fullmatch(number.value)) or bool(_ALONE.fullmatch(number.key))
 
 
 def _later(facts: Sequence[Fact]) -> Iterable[tuple[Fact, float]]:

@@ -59,6 +59,8 @@ _EXIT_LINE = re.compile(r"^.*\bexit(?:ed)?\b.*\d+\W*$", re.MULTILINE | re.IGNORE
 _NAMED = re.compile(
     rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})[ \t]*[:=][ \t]*({_AMOUNT}(?:\s?(?:{_UNIT}))?)(?![\w:/.-]\d|\w)"
 )
+_PLACING = frozenset({"start_line", "end_line", "line", "lineno"})
+_SHOWN = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[ \t]*$|\Z)|^ {0,3}>[^\n]*", re.MULTILINE | re.DOTALL)
 _BREAK = re.compile(r"[\n,;|]|[.!?:] ")
 _DIGIT = re.compile(r"\d")
 _ODD = re.compile(r"\d|[A-Z]_|_[A-Z]")
@@ -124,8 +126,9 @@ def recalled(group: Group) -> tuple[int, ...]:
 
 
 def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
-    said, attached = _words(message)
+    said, shown, files = _words(message)
     at: At = (message.seq, "user" if message.role == "user" else "assistant", group.turn)
+    less: At = (message.seq, "tool", group.turn)
     text = _scanned(said)
     for match in _SENTENCE.finditer(text):
         sentence = plain(match.group()).lstrip("-*# ")
@@ -139,17 +142,21 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
     for match in _QUOTED.finditer(text):
         if not _is_path(match[1]) and (_NAME if message.role == "user" else _ODD_NAME).search(match[1]):
             yield Fact("identifier", match[1], "", *at)
-    for piece in attached:
-        yield from _mentions(_scanned(piece), (message.seq, "tool", group.turn), most=24)
+    for piece in shown:  # somebody chose to show it: the files in it count as named, its figures do not count as stated
+        yield from (
+            f if f.kind != "path" else Fact("path", f.key, "", *at) for f in _mentions(_scanned(piece), less, 60)
+        )
+    for piece in files:
+        yield from _mentions(_scanned(piece), less, most=24)
 
 
-def _words(message: Message) -> tuple[str, tuple[str, ...]]:
-    """What somebody said, and the texts of files that came along, which they need not have written."""
-    if isinstance(message.content, str):
-        return message.content, ()
-    files = tuple(part.text for part in message.content if isinstance(part, Text) and part.name)
-    said = [part.name if part.name else part.text for part in message.content if isinstance(part, Text)]
-    return "\n".join(said), files
+def _words(message: Message) -> tuple[str, list[str], list[str]]:
+    """What somebody said, the code blocks and quoted lines in it, and the texts of files that came along."""
+    content = (Text(message.content),) if isinstance(message.content, str) else message.content
+    parts = [part for part in content if isinstance(part, Text)]
+    said = "\n".join(part.name if part.name else part.text for part in parts)
+    shown = ["\n".join(match.group() for match in _SHOWN.finditer(said))]
+    return _SHOWN.sub("\n", said), [piece for piece in shown if piece], [part.text for part in parts if part.name]
 
 
 def _result_facts(message: Message, use: Use | None, turn: int) -> Iterator[Fact]:
@@ -212,7 +219,7 @@ def _numbers(text: str, at: At, most: int, source: str) -> Iterator[Fact]:
     named: set[int] = set()
     for match in _some(_NAMED, text, most):
         named.add(match.start(2))
-        if match[1].rsplit(".", 1)[-1] in _ENDINGS:
+        if match[1].rsplit(".", 1)[-1] in _ENDINGS or match[1] in _PLACING:
             continue  # a place in a file, not an amount
         label = f"{match[1]} ({source})" if source else match[1]
         yield Fact("number", label, plain(match[2]), *at)

@@ -20,6 +20,7 @@ from ctxchat.core.evidence import (
     survival,
     unfolded,
 )
+from ctxchat.core.evidence_order import ranked
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, Text, ToolCall
@@ -265,6 +266,35 @@ def test_a_file_that_came_along_is_not_what_the_user_said() -> None:
     evidence = collect([single("user", Message(1, "user", content), 1)])
     assert by_kind(evidence, "rule") == {}
     assert {f.key: f.by for f in evidence.facts} == {"guide.md": "user", "src/deep/inner.py": "tool"}
+
+
+def test_what_is_only_quoted_or_shown_as_code_is_not_said() -> None:
+    text = """The best match is `docs/a.md:3`:
+
+> We decided to use Postgres in src/old.py, it takes 44 ms.
+
+```python
+# You must never call it. We chose `make_pool`, see src/pool.py
+```
+We decided to keep SQLite."""
+    evidence = collect([said(text, "assistant")])
+    assert list(by_kind(evidence, "decision")) == ["We decided to keep SQLite."]
+    by = {f.key: f.by for f in evidence.facts if f.kind in {"path", "number"}}
+    assert by == {
+        "docs/a.md": "assistant",
+        "src/old.py": "assistant",
+        "src/pool.py": "assistant",
+        "it takes 44 ms": "tool",
+    }
+    assert by_kind(collect([said(text, "user")]), "rule") == {}
+
+
+def test_a_number_without_a_word_gives_way_to_one_that_says_what_it_is() -> None:
+    groups = [
+        said("| 14.3 % | 3.7 % |\n| 29.1 % | 5 ms |", "assistant", 9),
+        said("Uploads take 81 ms.", "assistant", 2),
+    ]
+    assert ranked(collect(groups).facts)["number"][0].key == "Uploads take 81 ms"
 
 
 def test_a_quotation_that_was_put_back_makes_no_rules() -> None:
