@@ -18,6 +18,8 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 _PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(rb"[a-z0-9_.:-]+")
+_UNICAST = ipaddress.ip_network("2000::/3")
+"""All that was ever given out of IPv6."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -35,6 +37,8 @@ def is_public(address: IPAddress) -> bool:
             hidden = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if hidden is not None:
             return is_public(hidden)
+        if address not in _UNICAST:  # what else there is hides another address, or is this network's
+            return False
     return address.is_global and not address.is_multicast
 
 
