@@ -3,21 +3,29 @@
 Tokenizers differ by script, and in how they cut digits and punctuation; providers differ in what tools and images cost. So a
 count is kept by kind, and a rate is learned for each: a Kalman filter with a diagonal covariance, a few multiplications a reply.
 Knows no tokenizer and no provider.
+
+With the count of a text by kind x, the rates r and their doubts d (standard deviations):
+
+    estimate  e = Σ xᵢ rᵢ
+    variance  v = Σ xᵢ² dᵢ² + noise,   noise = (UNEVEN · e)² + LOOSE_TOKENS²
+    band      2 √v
+    a server counted t:   gᵢ = xᵢ dᵢ² / v,   rᵢ ← rᵢ + gᵢ (t − e),   dᵢ ← dᵢ √(1 − gᵢ xᵢ)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import starmap
-from operator import add, mul, sub
+from operator import add, attrgetter, mul, sub
 
 import msgspec
 
 
 class Mix(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Our own count of something, by kind. `words`, `wide` (scripts beyond Latin and Greek's neighbours), `tools` and `images`
-    are raw tokens; `digits` and `marks` (punctuation) are how many characters among the words are such."""
+    are raw tokens. The others are characters among them: `digits`, `marks` (punctuation) and `accents` among the words, `han`
+    (Chinese characters) and `kana` among the wide."""
 
     words: int = 0
     wide: int = 0
@@ -25,6 +33,9 @@ class Mix(msgspec.Struct, frozen=True, array_like=True, gc=False):
     images: int = 0
     digits: int = 0
     marks: int = 0
+    han: int = 0
+    kana: int = 0
+    accents: int = 0
 
     @property
     def raw(self) -> int:
@@ -44,28 +55,35 @@ def total(mixes: Iterable[Mix]) -> Mix:
     return Mix(*map(sum, columns)) if columns else Mix()
 
 
-def _numbers(mix: Mix) -> tuple[int, ...]:
-    return (mix.words, mix.wide, mix.tools, mix.images, mix.digits, mix.marks)
+_numbers: Callable[[Mix], tuple[int, ...]] = attrgetter(*Mix.__struct_fields__)
 
+RATIOS = 4
+"""So many of the kinds are tokens; their rates are ratios about 1, all others are tokens more or less for a character."""
 
-PRIOR = (1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
-"""What is believed of a server before its first reply: its tokens for one of ours of each kind, for a digit and a mark beyond
+PRIOR = (*[1.0] * RATIOS, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""What is believed of a server of which nothing is known: its tokens for one of ours of each kind, for a character beyond
 that, and what a request costs besides."""
 
-DOUBT = (0.12, 0.3, 0.4, 0.5, 0.35, 0.2, 150.0)
-"""Standard deviations of that. In five families' vocabularies words cost 1.0 to 1.16 of cl100k's tokens, Chinese and Japanese 0.7
-to 1.3, a digit up to 0.6 and a mark up to 0.3 of a token more."""
+DOUBT = (0.12, 0.3, 0.4, 0.5, 0.35, 0.2, 0.3, 0.3, 0.5, 150.0)
+"""Standard deviations of that. In eleven vocabularies (`benchmarks/vocabularies.py`) words cost 0.95 to 1.1 of cl100k's tokens,
+other scripts 0.6 to 1.2 (2.5 in the oldest), a digit up to 0.5 and a mark up to 0.3 of a token more."""
 
-LEAST_DOUBT = (0.008, 0.02, 0.02, 0.02, 0.02, 0.01, 5.0)
+LEAST_DOUBT = (0.008, 0.02, 0.02, 0.02, 0.02, 0.01, 0.02, 0.02, 0.05, 5.0)
 """No rate is ever surer than this, so that none is ever deaf."""
 
-UNEVEN = 0.03
+UNEVEN = 0.04
 """Texts of one kind still differ by this share (standard deviation)."""
 
-LOOSE_TOKENS = 8.0
+LOOSE_TOKENS = 10.0
 """Tokens by which a request may be off besides: templates cost a few that nobody tells."""
 
+SURPRISE = 4.0
+"""An error of more standard deviations than this is not chance: another tokenizer behind the same name."""
+
 LEAST_RATE, MOST_RATE = 0.1, 8.0
+
+MOST_EXTRA = 2.0
+"""Tokens a character may cost or save at most."""
 
 MOST = 10**9
 """Tokens beyond which a count teaches nothing."""
@@ -78,6 +96,11 @@ class Calibration(msgspec.Struct, frozen=True):
     rates: tuple[float, ...] = PRIOR
     doubts: tuple[float, ...] = DOUBT
     samples: int = 0
+
+    def __post_init__(self) -> None:
+        if not len(self.rates) == len(self.doubts) == len(PRIOR):  # stored when other kinds were told apart
+            for name, value in (("rates", PRIOR), ("doubts", DOUBT), ("samples", 0)):
+                msgspec.structs.force_setattr(self, name, value)
 
     @property
     def ratio(self) -> float:
@@ -105,11 +128,9 @@ class Calibration(msgspec.Struct, frozen=True):
         features = (*_numbers(mix), int(whole))
         if not (50 <= abs(mix.raw) <= MOST and abs(real) <= MOST) or (whole and real <= 0):
             return self
-        missed = real - self._sum(features)
-        variance = self._variance(features, real)
-        surprise = max(1.0, missed * missed / variance / 9)
-        doubts = [doubt * math.sqrt(surprise) for doubt in self.doubts]
-        variance = sum(f * f * d * d for f, d in zip(features, doubts, strict=True)) + _noise(real)
+        missed, noise = real - self._sum(features), _noise(real)
+        doubts = _shaken(self.doubts, features, missed, noise)
+        variance = _spread(doubts, features) + noise
         gains = [f * d * d / variance for f, d in zip(features, doubts, strict=True)]
         rates = [rate + gain * missed for rate, gain in zip(self.rates, gains, strict=True)]
         kept = [d * math.sqrt(max(0.0, 1 - g * f)) for d, g, f in zip(doubts, gains, features, strict=True)]
@@ -119,13 +140,23 @@ class Calibration(msgspec.Struct, frozen=True):
         return sum(map(mul, features, self.rates))
 
     def _variance(self, features: Sequence[float], tokens: float) -> float:
-        return sum(f * f * d * d for f, d in zip(features, self.doubts, strict=True)) + _noise(tokens)
+        return _spread(self.doubts, features) + _noise(tokens)
 
 
 def level(ratio: float, band: float = 0.25, samples: int = 1) -> Calibration:
     """One ratio for every kind of text, that may be off by `band`."""
-    rates = (*[ratio] * 4, 0.0, 0.0, 0.0)
-    return Calibration(rates, (*[band / 2] * 4, 0.0, 0.0, 0.0), samples)
+    rest = [0.0] * (len(PRIOR) - RATIOS)
+    return Calibration((*[ratio] * RATIOS, *rest), (*[band / 2] * RATIOS, *rest), samples)
+
+
+def _spread(doubts: Sequence[float], features: Sequence[float]) -> float:
+    return sum(f * f * d * d for f, d in zip(features, doubts, strict=True))
+
+
+def _shaken(doubts: Sequence[float], features: Sequence[float], missed: float, noise: float) -> Sequence[float]:
+    """The doubts, raised to where an error of that size is `SURPRISE` standard deviations and no more."""
+    spread, needed = _spread(doubts, features), (missed / SURPRISE) ** 2 - noise
+    return [doubt * math.sqrt(needed / spread) for doubt in doubts] if 0 < spread < needed else doubts
 
 
 def _noise(tokens: float) -> float:
@@ -133,11 +164,10 @@ def _noise(tokens: float) -> float:
 
 
 def _clamped(rates: Sequence[float]) -> tuple[float, ...]:
-    *ratios, digits, marks, besides = rates
+    *extras, besides = rates[RATIOS:]
     return (
-        *(min(MOST_RATE, max(LEAST_RATE, ratio)) for ratio in ratios),
-        min(2.0, max(-2.0, digits)),
-        min(2.0, max(-2.0, marks)),
+        *(min(MOST_RATE, max(LEAST_RATE, ratio)) for ratio in rates[:RATIOS]),
+        *(min(MOST_EXTRA, max(-MOST_EXTRA, extra)) for extra in extras),
         min(20_000.0, max(-300.0, besides)),
     )
 

@@ -25,6 +25,8 @@ TOOL_OVERHEAD = 8
 """Tokens a tool schema costs beyond its JSON text, from llama.cpp's and OpenAI's templates."""
 
 _BEYOND = re.compile("[\u0370-\U0010ffff]+")
+_HAN = re.compile("[\u2e80-\u2fff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
+_KANA = re.compile("[\u3040-\u30ff\u31f0-\u31ff]+")
 _DIGITS = b"0123456789"
 _NO_MARKS = _DIGITS + bytes(c for c in range(128) if chr(c).isalpha() or chr(c).isspace())
 
@@ -70,8 +72,15 @@ class Meter:
         beyond = "" if text.isascii() else "".join(_BEYOND.findall(text))
         wide = min(raw, self._count(beyond)) if beyond else 0
         plain = text.encode("ascii", "ignore")
-        marks = len(plain.translate(None, _NO_MARKS))
-        return Mix(raw - wide, wide, digits=len(plain) - len(plain.translate(None, _DIGITS)), marks=marks)
+        return Mix(
+            raw - wide,
+            wide,
+            digits=len(plain) - len(plain.translate(None, _DIGITS)),
+            marks=len(plain.translate(None, _NO_MARKS)),
+            han=_characters(_HAN, beyond),
+            kana=_characters(_KANA, beyond),
+            accents=len(text) - len(plain) - len(beyond),
+        )
 
     def fixed(self, text: str) -> int:
         """Tokens of a text that comes back with every request (a prompt, a schema); remembered."""
@@ -143,6 +152,10 @@ class Meter:
                 self._texts.clear()
             known = self._texts[text] = self.text_mix(text)
         return known
+
+
+def _characters(runs: re.Pattern[str], text: str) -> int:
+    return sum(map(len, runs.findall(text))) if text else 0
 
 
 def apportion(total: int, weights: Sequence[int]) -> list[int]:

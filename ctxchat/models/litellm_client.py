@@ -85,8 +85,8 @@ class LitellmModel:
         return found
 
     async def sampled(self) -> Calibration:
-        """How a server of one's own counts, where it says; a provider is not asked."""
-        return await samples.sampled(self.settings, self._count)
+        """How the model counts: by its family, and a server of one's own where it says; a provider is not asked."""
+        return await samples.sampled(self.settings, self._dialect)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """Pieces, then exactly one ReplyEnd. Raises ModelError. Closing it closes the connection within a second."""

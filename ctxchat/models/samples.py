@@ -12,9 +12,12 @@ from typing import Any
 import msgspec
 
 from ctxchat.core.calibration import DOUBT, Calibration
-from ctxchat.core.tokens import Count, Meter
+from ctxchat.core.tokens import Meter
+from ctxchat.models.dialects import Dialect
 from ctxchat.models.probes import ask
 from ctxchat.models.settings import ModelSettings
+from ctxchat.models.tokenizers import counter
+from ctxchat.models.vocabularies import assumed, table_of, vocabulary_of, vocabulary_told
 
 SAMPLES = (
     """The old lighthouse keeper wrote down the weather twice a day, although nobody had asked him to for years. He noted
@@ -50,13 +53,14 @@ class Shelf:
 """Prose, code, rows of figures, Chinese, Japanese."""
 
 
-async def sampled(settings: ModelSettings, count: Count) -> Calibration:
-    """What the server makes of the samples; the usual assumption where it does not say. Takes two seconds at most."""
+async def sampled(settings: ModelSettings, dialect: Dialect) -> Calibration:
+    """How the model counts, as far as that is known before its first reply: by its family's vocabulary, and by what a server of
+    one's own makes of the samples. Takes two seconds at most."""
     if not settings.base:
-        return Calibration()
+        return _supposed(settings.name, dialect)
     root = re.sub(r"/v\d+$", "", settings.base)
     answers = await asyncio.gather(*(_asked(root, settings.model, text) for text in SAMPLES))
-    return await asyncio.to_thread(_learned, count, tuple(map(tokens_in, answers)))
+    return await asyncio.to_thread(_learned, settings.name, dialect, tuple(map(tokens_in, answers)))
 
 
 async def _asked(root: str, model: str, text: str) -> Any:
@@ -71,11 +75,20 @@ def tokens_in(answer: Any) -> int:
     return len(tokens) if isinstance(tokens, list) else 0
 
 
-def _learned(count: Count, answers: tuple[int, ...]) -> Calibration:
-    """From what was told. No reply has confirmed it, so it counts as no sample, and a third of the usual doubt stays."""
-    meter, learned = Meter(count), Calibration()
-    for text, tokens in zip(SAMPLES, answers, strict=True):
+def _learned(name: str, dialect: Dialect, told: tuple[int, ...]) -> Calibration:
+    """From what was told: the vocabulary that gives these very counts, else what can be concluded from so little. No reply has
+    confirmed that, so it counts as no sample, and a third of the usual doubt stays."""
+    if not any(told):
+        return _supposed(name, dialect)
+    if known := vocabulary_told(told):
+        return assumed(known, table_of(name), dialect)
+    meter, learned = Meter(counter(name)), assumed(None, table_of(name), dialect)
+    for text, tokens in zip(SAMPLES, told, strict=True):
         if tokens:
             learned = learned.learn(tokens, meter.text_mix(text), whole=False)
     doubts = tuple(max(doubt, usual / 3) for doubt, usual in zip(learned.doubts, DOUBT, strict=True))
     return msgspec.structs.replace(learned, doubts=doubts, samples=0)
+
+
+def _supposed(name: str, dialect: Dialect) -> Calibration:
+    return assumed(vocabulary_of(name), table_of(name), dialect)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import threading
 from typing import Any
 
 from ctxchat.core.tokens import Count, rough_count
 from ctxchat.models.catalogue import package_folder
+from ctxchat.models.vocabularies import table_of
 
 SLICE = 16_384
 """Characters encoded at once: long unbroken runs would stall the encoder, or make it panic."""
@@ -23,13 +23,7 @@ _TABLES = {
 }
 """The file names tiktoken gives its tables in a cache folder."""
 
-_NEWER = re.compile(r"(?:^|/)(?:gpt-4o|gpt-4\.[15]|gpt-[5-9]|gpt-oss|chatgpt|o[1-9](?:$|[-:.]))", re.I)
 _LOADING = threading.Lock()
-
-
-def encoding_name(model: str) -> str:
-    """OpenAI's newer families have their own table; for all others the older one, which errs upward for CJK."""
-    return "o200k_base" if _NEWER.search(model) else "cl100k_base"
 
 
 def counter(model: str) -> Count:
@@ -38,12 +32,17 @@ def counter(model: str) -> Count:
     Reading it gives way to other threads; building the encoder does not, for some 50 ms (cl100k) or 115 ms (o200k), once a
     program. It cannot be built in pieces, and a process to count in would cost 60 MB and a round trip with every key.
     """
-    return functools.partial(_count, encoding_name(model))
+    return count_with(table_of(model))
+
+
+def count_with(table: str) -> Count:
+    """As `counter`, with a table by its name."""
+    return functools.partial(_count, table)
 
 
 def warm(model: str) -> None:
     """Read the table of a model's family. Blocks; call it off the event loop."""
-    _encoding(encoding_name(model))
+    _encoding(table_of(model))
 
 
 def _count(name: str, text: str) -> int:

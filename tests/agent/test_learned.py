@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxchat.core.budget import Window
-from ctxchat.core.calibration import Calibration, Mix
+from ctxchat.core.calibration import Calibration, Mix, level
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Message, Reasoning, ToolCall
 from tests.agent.desk import Desk
@@ -63,7 +63,7 @@ async def test_a_reply_teaches_its_words_where_what_was_counted_is_what_was_said
 async def test_samples_are_believed_until_a_reply_came() -> None:
     class Sampled(ScriptedModel):
         async def sampled(self) -> Calibration:
-            return Calibration((2.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0))
+            return level(2.0, samples=0)
 
     desk = Desk(Sampled([says("ok")], window=Window(100_000, "loaded")))
     figures = await desk.session.measure()

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.models.tokenizers import counter, encoding_name
+from ctxchat.models.tokenizers import counter
+from ctxchat.models.vocabularies import NEWER, OLDER, table_of
 
 HARD = {
     "spaces": " " * 1_000_000,
@@ -38,9 +39,9 @@ def test_families() -> None:
         "azure/gpt-4o",
         "groq/openai/gpt-oss-20b",
     ]
-    assert {encoding_name(name) for name in newer} == {"o200k_base"}
+    assert {table_of(name) for name in newer} == {NEWER}
     older = ["gpt-4", "gpt-3.5-turbo", "anthropic/claude-sonnet-4-5", "ollama_chat/llama3", "openai/olmo-2", "double"]
-    assert {encoding_name(name) for name in older} == {"cl100k_base"}
+    assert {table_of(name) for name in older} == {OLDER}
 
 
 def test_known_counts() -> None:

@@ -1,0 +1,149 @@
+"""What is known of how model families count before a server has said a word: which of them cut text in which way, from measuring
+their public vocabularies (`benchmarks/vocabularies.py`). Pure; reads no vocabulary itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from ctxchat.core.calibration import DOUBT, LEAST_DOUBT, Calibration
+from ctxchat.models.dialects import ANTHROPIC, GEMINI, OPENAI, Dialect
+
+OLDER, NEWER = "cl100k_base", "o200k_base"
+"""The tables at hand to count with."""
+
+Rates = tuple[float, float, float, float, float, float, float]
+"""Tokens for one of ours: of words, of other scripts; beyond that for a digit, a mark, a Chinese character, kana, an accent."""
+
+SAME: Rates = (1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+MEASURED = (0.02, 0.06, 0.05, 0.04, 0.05, 0.05, 0.3)
+"""Standard deviations where the vocabulary was measured: texts of one kind still differ."""
+
+SUPPOSED = (0.08, 0.25, 0.2, 0.12, 0.2, 0.2, 0.5)
+"""The same where it is not public."""
+
+EXACT = tuple(LEAST_DOUBT[i] for i in (0, 1, 4, 5, 6, 7, 8))
+"""The same where it is the very table we count with."""
+
+
+class Vocabulary(msgspec.Struct, frozen=True):
+    """One family's. `pattern` finds it in a model's name, `table` is what its texts are counted with, `rates` what its tokens are
+    to ours; `older` the same where the name did not tell, and they were counted with the older table; `told` how many tokens
+    `samples.SAMPLES` are, which tells it from all others."""
+
+    name: str
+    pattern: str
+    table: str = OLDER
+    rates: Rates = SAME
+    older: Rates = SAME
+    doubts: Sequence[float] = MEASURED
+    told: tuple[int, ...] = ()
+
+
+VOCABULARIES = (
+    Vocabulary("o200k", r"^(?:gpt-4o|gpt-4\.[15]|gpt-[5-9]|gpt-oss|chatgpt|o[1-9](?:$|[-:.]))", NEWER, doubts=EXACT),
+    Vocabulary("cl100k", r"^(?:gpt-4|gpt-3\.?5|phi-?4)", doubts=EXACT),
+    Vocabulary(
+        "Llama 3",
+        r"llama-?v?3|distill-llama|deepseek-r1:(?:8|70)b",
+        rates=(1.03, 0.76, -0.03, -0.04, -0.03, -0.11, -0.87),
+        told=(82, 99, 169, 95, 87),
+    ),
+    Vocabulary(
+        "Llama 2",  # and the first of Mistral's
+        r"llama-?v?2|codellama|tinyllama|mixtral|mistral-?7b|^mistral(?::|$)|vicuna|phi-?3",
+        rates=(1.08, 1.07, 0.18, 0.34, -0.04, 0.03, 0.08),
+        told=(87, 123, 218, 122, 141),
+    ),
+    Vocabulary(
+        "Qwen",
+        r"qwen|qwq|qvq|deepseek-r1:(?:1\.5|7|14|32)b",
+        NEWER,
+        rates=(1.03, 1.15, 0.44, -0.07, -0.20, -0.19, 0.51),
+        older=(1.00, 0.78, 0.47, -0.02, -0.18, -0.15, -0.34),
+        told=(82, 99, 213, 76, 81),
+    ),
+    Vocabulary(
+        "Mistral",
+        r"mi(?:ni)?stral|devstral|magistral|pixtral",
+        NEWER,
+        rates=(1.01, 1.03, 0.44, 0.02, 0.21, -0.11, 0.04),
+        older=(0.97, 0.70, 0.49, 0.09, 0.23, -0.07, -0.75),
+        told=(82, 104, 213, 104, 91),
+    ),
+    Vocabulary(
+        "Gemma",  # and Gemini, by Google's own offline counter
+        r"gemma|gemini",
+        NEWER,
+        rates=(0.98, 0.92, 0.35, 0.28, -0.05, -0.21, -0.15),
+        older=(0.93, 0.61, 0.41, 0.37, -0.02, -0.18, -0.87),
+        told=(83, 113, 217, 80, 67),
+    ),
+    Vocabulary(
+        "DeepSeek",
+        r"deepseek",
+        NEWER,
+        rates=(1.01, 1.09, -0.23, 0.11, -0.23, -0.11, 0.58),
+        older=(0.97, 0.73, -0.18, 0.18, -0.21, -0.07, -0.23),
+        told=(81, 103, 169, 70, 85),
+    ),
+    Vocabulary(
+        "Claude",  # a tenth to a third above OpenAI's by public comparisons
+        r"claude",
+        rates=(1.10, 1.15, 0.0, 0.20, -0.15, -0.10, 0.30),
+        doubts=SUPPOSED,
+    ),
+)
+"""The first whose pattern is found counts: distilled models have the vocabulary of what they were made from."""
+
+
+def vocabulary_of(name: str) -> Vocabulary | None:
+    """The one of a model, by litellm's name of it; None where the name tells nothing."""
+    model = name.rpartition("/")[2].lower()
+    return next((v for v in VOCABULARIES if re.search(v.pattern, model)), None)
+
+
+def vocabulary_told(told: Sequence[int]) -> Vocabulary | None:
+    """The one whose counts of the samples a server gave, to within two tokens each; None for a vocabulary that is not known."""
+    return next((v for v in VOCABULARIES if v.told and _alike(v.told, told)), None)
+
+
+def _alike(known: Sequence[int], told: Sequence[int]) -> bool:
+    return len(known) == len(told) and all(abs(a - b) <= 2 for a, b in zip(known, told, strict=True))
+
+
+def table_of(name: str) -> str:
+    """What a model's texts are counted with; for a name that tells nothing the older table, which errs upward for CJK."""
+    known = vocabulary_of(name)
+    return known.table if known else OLDER
+
+
+def assumed(known: Vocabulary | None, table: str, dialect: Dialect) -> Calibration:
+    """What to go by before the first reply, for texts counted with a table. What tools cost depends on the provider's form of
+    them, not on the vocabulary."""
+    if known and (known.table == table or table == OLDER):
+        rates, doubts = known.rates if known.table == table else known.older, known.doubts
+    else:
+        rates, doubts = SAME, _of_text(DOUBT)
+    tools, tools_doubt, besides, besides_doubt = _TOOLS.get(dialect.name, (1.0, DOUBT[2], 0.0, DOUBT[-1]))
+    images_doubt = 0.1 if dialect in {OPENAI, ANTHROPIC, GEMINI} else DOUBT[3]  # where the rule is published
+    return Calibration(
+        (*rates[:2], tools, 1.0, *rates[2:], besides),
+        (*doubts[:2], tools_doubt, images_doubt, *doubts[2:], besides_doubt),
+    )
+
+
+def _of_text(numbers: Sequence[float]) -> Sequence[float]:
+    return (*numbers[:2], *numbers[4:-1])
+
+
+_TOOLS = {
+    OPENAI.name: (0.7, 0.25, 0.0, 30.0),
+    ANTHROPIC.name: (1.0, 0.3, 346.0, 60.0),
+}
+"""Of a schema's JSON, by dialect: tokens for one of ours, by how much that may be off; what a request with tools costs besides,
+with the same. OpenAI puts schemas into a shorter form (its cookbook counts it); Anthropic documents 346 tokens for using any."""
