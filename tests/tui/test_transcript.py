@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 from textual.widgets import Static
 from textual.widgets._markdown import MarkdownParagraph
 
@@ -145,6 +146,24 @@ async def test_a_compaction_is_a_ruled_line_that_can_be_undone(tmp_path: Path) -
         await until(pilot, lambda: not app.query(CompactionMark))
         assert session.state.ledger.changes == ()
         assert "message number 30." in words(app)
+
+
+@pytest.mark.parametrize("size", [(40, 20), (20, 20)])
+async def test_a_narrow_mark_says_all_of_it_in_more_lines(tmp_path: Path, size: tuple[int, int]) -> None:
+    session = FakeSession(messages=long_talk(30))
+    change = compacted(session)
+    assert change.record is not None
+    record = msgspec.structs.replace(change.record, lost=("a", "b", "c"))
+    session.state = type(session.state)(
+        ledger=session.state.ledger.apply(msgspec.structs.replace(change, record=record))
+    )
+    async with chatting(tmp_path, session, size) as (app, pilot):
+        await until(pilot, lambda: app.query(CompactionMark))
+        mark = app.query_one(CompactionMark)
+        lines = str(mark.render()).split("\n")
+        assert all(len(line) <= mark.size.width for line in lines) and mark.size.height == len(lines)
+        shown = "\n".join(lines)
+        assert all(words in shown for words in ("kept 41 of 44", "view v", "undo u", "branch b", "re-insert 3 r"))
 
 
 async def test_what_came_back_of_a_compaction_is_told_on_its_mark(tmp_path: Path) -> None:

@@ -221,31 +221,31 @@ class CompactionMark(Widget, can_focus=True):
             self.refresh(layout=True)
 
     def render(self) -> Content:
-        """Rule, figures, and the words to choose from; two lines where one is too narrow."""
+        """Rule, figures, and the words to choose from; as many lines as they need where one is too narrow."""
         width = self.size.width
-        record = self._change.record
-        facts = Content.assemble((self._figures(record), "$text"))
-        verbs = Content("   ").join([self._verb(what, words) for what, words in self._verbs()])
+        figures = [Content.styled(words, "$text") for words in self._figures(self._change.record)]
+        verbs = [self._verb(what, words) for what, words in self._verbs()]
         rule = Content.styled("──── ", "$rule")
-        one = rule.append(facts).append("   ").append(verbs).append(" ")
+        one = rule.append(Content("  ").join(figures)).append("   ").append(Content("   ").join(verbs)).append(" ")
         at = Content.styled(clock(self._change.at), "$text-muted")
         if one.cell_length + at.cell_length + 4 <= width:
             fill = Content.styled("─" * (width - one.cell_length - at.cell_length - 1) + " ", "$rule")
             return one.append(fill).append(at)
-        if rule.cell_length + facts.cell_length >= width:  # whole words rather than the beginning of one
-            facts = Content.styled("  ".join(facts.plain.split("  ")[:2]), "$text")
-        head = rule.append(facts).append(" ").truncate(width, ellipsis=True)
+        indent = Content("     " if width >= 30 else " ")
+        first, *more = _lines(figures, width - rule.cell_length, "  ")
+        head = rule.append(first).append(" ").truncate(width, ellipsis=True)
         head = head.append(Content.styled("─" * max(0, width - head.cell_length), "$rule"))
-        return head.append("\n").append(Content("     ").append(verbs).truncate(width, ellipsis=True))
+        more += _lines(verbs, width - indent.cell_length, "   " if width >= 60 else "  ")
+        return Content("\n").join([head, *(indent.append(line).truncate(width, ellipsis=True) for line in more)])
 
-    def _figures(self, record: CompactionRecord | None) -> str:
-        words = f"{count(folded_messages(self._change, record), 'message')} compacted"
+    def _figures(self, record: CompactionRecord | None) -> list[str]:
+        words = [f"{count(folded_messages(self._change, record), 'message')} compacted"]
         if record:
-            words += f"  −{short(max(0, record.freed))}"
+            words.append(f"−{short(max(0, record.freed))}")
             if record.back.messages:
-                words += f"  {record.back.messages:,} put back"
+                words.append(f"{record.back.messages:,} put back")
             elif record.facts.found:
-                words += f"  kept {record.facts.kept} of {count(record.facts.found, 'fact')}"
+                words.append(f"kept {record.facts.kept} of {count(record.facts.found, 'fact')}")
         return words
 
     def _verbs(self) -> list[tuple[str, str]]:
@@ -270,6 +270,17 @@ class CompactionMark(Widget, can_focus=True):
     def action_choose(self, what: str) -> None:
         if what in dict(self._verbs()):
             self.post_message(self.Chosen(self._change, what))
+
+
+def _lines(pieces: Sequence[Content], width: int, gap: str) -> list[Content]:
+    """The pieces in lines of at most `width` cells, each whole."""
+    lines: list[Content] = []
+    for piece in pieces:
+        if lines and lines[-1].cell_length + len(gap) + piece.cell_length <= width:
+            lines[-1] = lines[-1].append(gap).append(piece)
+        else:
+            lines.append(piece)
+    return lines
 
 
 class PassLine(Static):
