@@ -22,6 +22,10 @@ _BLOCKS = frozenset({
 _MARKS = {"strong": "**", "b": "**", "em": "*", "i": "*", "del": "~~", "s": "~~"}
 
 
+MAX_ADDRESS = 1000
+"""Characters: a page of short links under a long address would become a thousand times as long."""
+
+
 def to_markdown(html: str, base: str = "") -> str:
     """The page's title and words as Markdown; links made absolute with `base`."""
     converter = _Converter(base)
@@ -224,7 +228,8 @@ def _address(href: str, base: str) -> str:
         whole = urljoin(base, href)
     except ValueError:
         return ""
-    return whole.replace(" ", "%20").replace(")", "%29") if whole.startswith(("http://", "https://", "mailto:")) else ""
+    useful = len(whole) <= MAX_ADDRESS and whole.startswith(("http://", "https://", "mailto:"))
+    return whole.replace(" ", "%20").replace(")", "%29") if useful else ""
 
 
 def _packed(blocks: list[str]) -> str:

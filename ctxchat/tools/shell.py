@@ -19,7 +19,7 @@ from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.commands import rule_for
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.sandbox import Sandbox
-from ctxchat.tools.text import HeadTail, clip_line
+from ctxchat.tools.text import HeadTail, clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
 TICK = 0.1
@@ -169,7 +169,7 @@ class _Run:
 
     def output(self, code: int | None, seconds: float) -> ToolOutput:
         """The whole for the model, ending in what became of the command."""
-        text = self._kept.text().rstrip("\n").replace("\0", "\ufffd")  # at which some servers end a text
+        text = without_zeros(self._kept.text().rstrip("\n"))
         if self._timed_out:
             return ToolOutput(_with(text, f"[stopped after {seconds:g} s: time-out]"), "timeout")
         status: ToolStatus = "ok" if code == 0 else "error"

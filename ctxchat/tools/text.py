@@ -119,6 +119,11 @@ def clip_line(line: str, limit: int, at: int = 0) -> str:
     return f"{before}{line[start:end]}{after}"
 
 
+def without_zeros(text: str) -> str:
+    """The text with a sign in place of each zero, at which some servers end a text and others refuse it."""
+    return text.replace("\0", "\ufffd")
+
+
 class HeadTail:
     """Bytes that come in without end, of which the first two thirds of `cap` and the last third are kept."""
 

@@ -12,7 +12,7 @@ import msgspec
 from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
-from ctxchat.tools.text import SNIFF, binary_kind, clip, encoding_of, size
+from ctxchat.tools.text import SNIFF, binary_kind, encoding_of, size, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 from ctxchat.tools.worker import HtmlJob, Page
 from ctxchat.tools.worker_client import TimeUp, answers
@@ -59,10 +59,10 @@ class WebFetch(Tool[FetchArguments]):
             text = f"{arguments.url} redirects to another host: {got.url}\nCall web_fetch with that address if you want it."
             yield ToolOutput(text)
         else:
-            yield ToolOutput(await _readable(got, context.max_chars), "error" if got.status >= 400 else "ok")
+            yield ToolOutput(await _readable(got), "error" if got.status >= 400 else "ok")
 
 
-async def _readable(got: Answered, max_chars: int) -> str:
+async def _readable(got: Answered) -> str:
     if kind := binary_kind(got.body[:SNIFF]):
         raise ToolError(f"{got.url} is not text: {kind}, {got.kind or 'type not given'}, {size(len(got.body))}.")
     text = _decoded(got)
@@ -74,7 +74,7 @@ async def _readable(got: Answered, max_chars: int) -> str:
     notes = [f"HTTP status {got.status}"] if got.status >= 400 else []
     notes += [f"cut after {size(len(got.body))}"] if got.cut else []
     head = f"{got.url}" + (f" [{'; '.join(notes)}]" if notes else "")
-    return f"{head}\n\n{clip(text.strip(), max_chars) or '[the page holds no text]'}"
+    return f"{head}\n\n{without_zeros(text.strip()) or '[the page holds no text]'}"
 
 
 def _decoded(got: Answered) -> str:

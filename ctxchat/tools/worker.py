@@ -12,11 +12,14 @@ from pathlib import Path
 
 import msgspec
 
-from ctxchat.tools.text import SNIFF, binary_kind, clip_line, encoding_of
+from ctxchat.tools.text import SNIFF, binary_kind, clip, clip_line, encoding_of
 from ctxchat.tools.walking import matcher, walk
 
 MAX_FILE = 20_000_000
 """Bytes; larger files are not searched."""
+
+MAX_PAGE = 4_000_000
+"""Characters of a converted page, twice what is fetched of one."""
 
 MAX_LINE = 400
 """Characters of a line that are shown."""
@@ -113,7 +116,7 @@ def perform(job: Job) -> Iterator[Answer]:
             case HtmlJob():
                 from ctxchat.tools.markdown import to_markdown
 
-                yield Page(to_markdown(job.html, job.base))
+                yield Page(clip(to_markdown(job.html, job.base), MAX_PAGE))
     except (re.error, ValueError, OverflowError, RecursionError) as error:
         yield Refused(str(error))
 

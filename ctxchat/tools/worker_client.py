@@ -59,13 +59,15 @@ async def _send(process: asyncio.subprocess.Process, data: bytes) -> None:
 async def _lines(process: asyncio.subprocess.Process, deadline: float) -> AsyncGenerator[bytes, None]:
     """Lines of any length (a stream reader's own refuse long ones). Raises TimeoutError."""
     assert process.stdout
-    rest = b""
+    rest = bytearray()
     while True:
         # The deadline is around this wait alone: around a yield it would cancel whoever is listening.
         async with asyncio.timeout_at(deadline):
             piece = await process.stdout.read(_PIECE)
         if not piece:
             return
-        *lines, rest = (rest + piece).split(b"\n")
+        *lines, last = piece.split(b"\n")
         for line in lines:
-            yield line
+            yield bytes(rest + line)
+            rest.clear()
+        rest += last

@@ -152,6 +152,14 @@ async def test_what_is_packed_in_layers_is_unpacked_no_further_than_wanted(fetch
             await fetch(site.page("/b", b"no such thing", Content_Type="text/plain", Content_Encoding=kind))
 
 
+async def test_a_long_page_is_whole_and_short_links_stay_short(fetch: Callable, site: Site) -> None:
+    long = site.page("/w", "word " * 300_000, Content_Type="text/plain")
+    assert (await fetch(long)).text == f"{long}\n\n{'word ' * 299_999}word"
+    found = await fetch(site.page(f"/{'p' * 5000}/", "<a href='b'>x</a> " * 10_000))
+    assert len(found.text) < 50_000 and "x x x" in found.text
+    assert (await fetch(site.page("/z", "a" * 9000 + "\0b", Content_Type="text/plain"))).text.endswith("a\ufffdb")
+
+
 async def test_an_error_page_is_an_error_with_its_text(fetch: Callable, site: Site) -> None:
     found = await fetch(f"http://site.test:{site.port}/none")
     assert found.status == "error"

@@ -28,7 +28,7 @@ from ctxchat.tools.mcp.protocol import (
     lines,
     read_order,
 )
-from ctxchat.tools.text import clip
+from ctxchat.tools.text import clip, without_zeros
 
 MOST_TEXT = 10_000_000
 """Characters of one result that are passed on; of a longer one head and tail, with a line between them that says so."""
@@ -108,7 +108,7 @@ class Worker:
                 raise ConnectionResetError("The server has ended.")
             connection, address = self._connections[order.connection]
             text, failed = await connection.call(order.tool, order.arguments, address.timeout)
-            text = clip(text, MOST_TEXT)
+            text = clip(without_zeros(text), MOST_TEXT)
             for start in range(0, len(text), _PIECE):
                 await self._say(Piece(order.id, text[start : start + _PIECE]))
             await self._say(Over(order.id, failed))
