@@ -27,9 +27,8 @@ from ctxchat.config.files import load
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window, make_budget
-from ctxchat.core.calibration import Calibration
 from ctxchat.core.events import ApprovalRequested
-from ctxchat.core.figures import measure
+from ctxchat.core.figures import Counting, measure
 from ctxchat.core.view import View
 from ctxchat.models.discovery import FoundModel, Offer
 from ctxchat.tui.app import CtxchatApp
@@ -151,7 +150,7 @@ async def first_start(pilot: Pilot[int], session: Session) -> None:
     )
     chat = cast(CtxchatApp, pilot.app).chat
     budget = make_budget(Window(32_768, "loaded"), 4096, 0.75, 0.5)
-    empty = measure(View((), (), (), 0, "", 0), budget, model="offline/assistant", calibration=Calibration())
+    empty = measure(View((), (), (), 0, "", 0), budget, Counting("offline/assistant"))
     await chat.transcript.show([], {})
     chat.header.show(Heading(model=empty.model, mode="ask"))
     chat.gauge.show(empty)

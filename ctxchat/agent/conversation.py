@@ -15,7 +15,7 @@ from ctxchat.agent.assumptions import Assumptions, NothingKnown
 from ctxchat.agent.books import Books
 from ctxchat.agent.learned import Learned
 from ctxchat.core.budget import Budget, Window, make_budget
-from ctxchat.core.figures import Counted, Figures, TokenPrice, measure
+from ctxchat.core.figures import Counted, Counting, Figures, Past, Pending, TokenPrice, measure
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import Clock, JournalPort, ModelPort
@@ -77,8 +77,8 @@ class Conversation(Books):
     @property
     def budget(self) -> Budget:
         """The token budget with the window as known now."""
-        options = self.options
-        return make_budget(self.window, options.output_reserved, options.compression_trigger, options.target)
+        o = self.options
+        return make_budget(self.window, o.output_reserved, o.compression_trigger, o.target, o.section_budgets)
 
     async def refresh(self) -> Figures:
         """Ask what stands around, compile and measure what the next request would hold. Whoever is asked may take long, so
@@ -128,15 +128,8 @@ class Conversation(Books):
 
     def expected(self, view: View, passes: int) -> Figures:
         """The gauge such a view would show: an estimate, since no server has counted it."""
-        return measure(
-            view,
-            self.budget,
-            model=self.model.name,
-            calibration=self.learned.calibration,
-            compactions=passes,
-            budgets=self.options.section_budgets,
-            price=self._price,
-        )
+        counting = msgspec.structs.replace(self._counting, anchor=None)
+        return measure(view, self.budget, counting, past=Past(compactions=passes))
 
     @property
     def scale(self) -> float:
@@ -161,18 +154,15 @@ class Conversation(Books):
         return measure(
             self.view,
             self.budget,
-            model=self.model.name,
-            calibration=self.learned.calibration,
-            anchor=self.learned.anchor,
-            draft=draft,
-            streamed=self._streamed,
-            fills=state.fills,
-            compactions=len(state.ledger.compactions),
-            cost_usd=state.cost_usd,
-            cached=state.cached,
-            budgets=self.options.section_budgets,
-            price=self._price,
+            self._counting,
+            pending=Pending(draft, self._streamed),
+            past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, state.cached),
         )
+
+    @property
+    def _counting(self) -> Counting:
+        learned = self.learned
+        return Counting(self.model.name, learned.calibration, learned.anchor, self._price or TokenPrice())
 
 
 def closed_with(empty: Figures, used: int) -> Figures:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from ctxchat.core.errors import CtxchatError, LedgerError, UnpairedCall
     from ctxchat.core.evidence import collect, render, survival
-    from ctxchat.core.figures import Figures, measure
+    from ctxchat.core.figures import Counting, Figures, Past, Pending, measure
     from ctxchat.core.grouping import close_round, group_messages, seal_round, single
     from ctxchat.core.ledger import Change, Edit, Entry, Ledger
     from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
@@ -54,7 +54,7 @@ _HOMES = {
     "compilers": "Compiler all_sections current_tool_trace injecting limited redacted selected_sections",
     "errors": "CtxchatError LedgerError UnpairedCall",
     "evidence": "collect render survival",
-    "figures": "Figures measure",
+    "figures": "Counting Figures Past Pending measure",
     "grouping": "close_round group_messages seal_round single",
     "ledger": "Change Edit Entry Ledger",
     "messages": "Group Image Message Opaque Reasoning Text ToolCall",
@@ -77,6 +77,7 @@ __all__ = [
     "Change",
     "CompactionRecord",
     "Compiler",
+    "Counting",
     "CtxchatError",
     "Digest",
     "Edit",
@@ -96,6 +97,8 @@ __all__ = [
     "Meter",
     "Mix",
     "Opaque",
+    "Past",
+    "Pending",
     "Pipeline",
     "Plan",
     "PlanOptions",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -22,13 +23,15 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """All in tokens. `limit` is what a prompt may hold; `trigger` and `target` are where a pass starts and ends."""
+    """All in tokens. `limit` is what a prompt may hold; `trigger` and `target` are where a pass starts and ends; `sections` is
+    what single sections are meant to hold, by name."""
 
     window: Window
     reserved: int
     trigger: int
     target: int
     note: str = ""
+    sections: Mapping[str, int] = {}
 
     @property
     def limit(self) -> int:
@@ -45,11 +48,13 @@ def limit_of(window: int, reserved: int) -> int:
     return max(1, window - min(max(0, reserved), window // 4))
 
 
-def make_budget(window: Window, reserved: int, trigger: float, target: float) -> Budget:
+def make_budget(
+    window: Window, reserved: int, trigger: float, target: float, sections: Mapping[str, int] | None = None
+) -> Budget:
     """A budget that always leaves usable space.
 
-    `reserved` in tokens, clamped to a quarter of the window; `trigger` and `target` as shares of the limit. A clamp is
-    told in `note`.
+    `reserved` in tokens, clamped to a quarter of the window; `trigger` and `target` as shares of the limit; `sections` in
+    tokens. A clamp is told in `note`.
     """
     tokens = max(1, window.tokens)
     most = tokens // 4
@@ -64,4 +69,5 @@ def make_budget(window: Window, reserved: int, trigger: float, target: float) ->
         trigger=start,
         target=min(int(limit * target), start),
         note=note,
+        sections=sections or {},
     )

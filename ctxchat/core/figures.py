@@ -27,6 +27,32 @@ class TokenPrice(msgspec.Struct, frozen=True):
     cached: float = 0.0
 
 
+class Counting(msgspec.Struct, frozen=True):
+    """How the tokens of the model in use are counted, and what they cost. `anchor` is its server's newest count."""
+
+    model: str
+    calibration: Calibration = Calibration()
+    anchor: Anchor | None = None
+    price: TokenPrice = TokenPrice()
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """Raw counts of what is not in the view yet: what is being typed, and the reply that is arriving."""
+
+    draft: Counted = 0
+    streamed: Counted = 0
+
+
+class Past(msgspec.Struct, frozen=True):
+    """What the session has been through. `fills` are the tokens used at the end of its last turns, oldest first; `cached` is what
+    the server last said it had cached."""
+
+    fills: tuple[int, ...] = ()
+    compactions: int = 0
+    cost_usd: float = 0.0
+    cached: int = 0
+
+
 class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     """What `ctxchat context --json` prints. Tokens are integers, `pressure` is used / limit, `cost_usd` the sum over the session.
 
@@ -74,6 +100,9 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
         return next((s.tokens for s in self.sections if s.name == name), 0)
 
 
+NOTHING, BEGINNING = Pending(), Past()
+
+
 def used_tokens(mix: Mix, passes: int, calibration: Calibration, anchor: Anchor | None) -> tuple[int, float]:
     """Tokens in use, and by how many that may be off: the anchor plus a corrected estimate of what came after it."""
     if anchor is None or anchor.passes != passes:
@@ -91,30 +120,12 @@ def _parts(used: int, weights: Mapping[SectionName, int]) -> dict[SectionName, i
 
 
 def measure(
-    view: View,
-    budget: Budget,
-    *,
-    model: str,
-    calibration: Calibration,
-    anchor: Anchor | None = None,
-    draft: Counted = 0,
-    streamed: Counted = 0,
-    fills: Sequence[int] = (),
-    compactions: int = 0,
-    cost_usd: float = 0.0,
-    cached: int = 0,
-    budgets: Mapping[str, int] | None = None,
-    price: TokenPrice | None = None,
+    view: View, budget: Budget, counting: Counting, *, pending: Pending = NOTHING, past: Past = BEGINNING
 ) -> Figures:
-    """The gauge for a view.
-
-    `draft` and `streamed` are raw counts of what is being typed and of the reply that is arriving; `fills` are the
-    tokens used at the end of the last turns, oldest first; `cached` is what the server last said it had cached; `budgets` are
-    those of single sections, in tokens.
-    """
-    draft, streamed = by_kind(draft), by_kind(streamed)
-    used, error = used_tokens(view.kinds + draft + streamed, view.passes, calibration, anchor)
-    estimated = error > 0
+    """The gauge for a view, with what is pending on top of it."""
+    draft, streamed = by_kind(pending.draft), by_kind(pending.streamed)
+    calibration = counting.calibration
+    used, error = used_tokens(view.kinds + draft + streamed, view.passes, calibration, counting.anchor)
     mixes: dict[SectionName, Mix] = view.mixes()
     mixes["draft"] = draft
     mixes["assistant"] += streamed
@@ -123,27 +134,30 @@ def measure(
     parts["reserved"] = budget.reserved
     parts["free"] = max(0, budget.window.tokens - budget.reserved - used)
     return Figures(
-        model=model,
+        model=counting.model,
         window=budget.window.tokens,
         window_source=budget.window.source,
         reserved_output=budget.reserved,
         limit=budget.limit,
         used=used,
-        estimated=estimated,
+        estimated=error > 0,
         pressure=round(budget.pressure(used), 4),
         trigger_tokens=budget.trigger,
         target_tokens=budget.target,
-        forecast_turns=forecast(fills, used, budget.trigger),
-        compactions=compactions,
-        cost_usd=cost_usd,
-        sections=tuple(
-            Section(name, parts[name], name != "reserved" and estimated, (budgets or {}).get(name, 0))
-            for name in SECTIONS
-        ),
+        forecast_turns=forecast(past.fills, used, budget.trigger),
+        compactions=past.compactions,
+        cost_usd=past.cost_usd,
+        sections=_sections(parts, budget, estimated=error > 0),
         band=round(min(0.5, error / max(1, used)), 4),
-        cached=cached,
+        cached=past.cached,
         claimed_window=budget.window.claimed,
-        price=price or TokenPrice(),
+        price=counting.price,
+    )
+
+
+def _sections(parts: Mapping[SectionName, int], budget: Budget, *, estimated: bool) -> tuple[Section, ...]:
+    return tuple(
+        Section(name, parts[name], name != "reserved" and estimated, budget.sections.get(name, 0)) for name in SECTIONS
     )
 
 

@@ -12,7 +12,7 @@ from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.calibration import level
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionFinished, Stamped
-from ctxchat.core.figures import Figures, TokenPrice, measure
+from ctxchat.core.figures import Counting, Figures, Past, Pending, TokenPrice, measure
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.journal import Changed, SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
@@ -207,18 +207,13 @@ class Desk(OfOnePiece):
         return self._figures(self.view)
 
     def _figures(self, view: View, draft: int = 0) -> Figures:
+        state = self.state
         return measure(
             view,
-            self.budget,
-            model=self.state.model,
-            calibration=level(1.08, band=0.04, samples=6),
-            draft=draft,
-            fills=self.state.fills,
-            compactions=len(self.state.ledger.compactions),
-            cost_usd=self.state.cost_usd,
-            cached=self.state.cached,
-            budgets=self.budgets,
-            price=self.price,
+            msgspec.structs.replace(self.budget, sections=self.budgets),
+            Counting(state.model, level(1.08, band=0.04, samples=6), price=self.price),
+            pending=Pending(draft),
+            past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, state.cached),
         )
 
     def _apply(self, change: Change) -> Figures:

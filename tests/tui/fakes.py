@@ -14,10 +14,9 @@ import msgspec
 from ctxchat.agent.preview import Preview
 from ctxchat.core.attachments import attached
 from ctxchat.core.budget import Window, make_budget
-from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Event, Stamped, TextDelta, TurnFinished, TurnStarted
-from ctxchat.core.figures import Figures, measure
+from ctxchat.core.figures import Counting, Figures, Past, Pending, measure
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.images import size_in
 from ctxchat.core.journal import SessionState, Undone, fold
@@ -132,9 +131,8 @@ class FakeSession(OfOnePiece):
         return self._measure(self.meter.text(text) + sum(map(self.meter.part, attachments)))
 
     def _measure(self, draft: int) -> Figures:
-        return measure(
-            self.view, self.budget, model=self.model, calibration=Calibration(), draft=draft, fills=self.state.fills
-        )
+        pending, past = Pending(draft), Past(self.state.fills)
+        return measure(self.view, self.budget, Counting(self.model), pending=pending, past=past)
 
     # ── verbs ──
 

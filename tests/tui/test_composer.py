@@ -10,9 +10,8 @@ import pytest
 from textual.events import Paste
 
 from ctxchat.core.budget import Window, make_budget
-from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.figures import Figures, measure
+from ctxchat.core.figures import Counting, Figures, Pending, measure
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.openai import to_wire
 from ctxchat.core.tokens import Meter
@@ -196,9 +195,8 @@ async def test_the_draft_counts_while_it_is_written(tmp_path: Path) -> None:
 
 def figures(used: int, draft: int, window: int = 100_000) -> Figures:
     view = compile(Ledger(), Frame(system="x" * 3 * used), Meter())
-    return measure(
-        view, make_budget(Window(window, "configured"), 0, 0.8, 0.5), model="m", calibration=Calibration(), draft=draft
-    )
+    budget = make_budget(Window(window, "configured"), 0, 0.8, 0.5)
+    return measure(view, budget, Counting("m"), pending=Pending(draft))
 
 
 def test_what_a_draft_would_do_is_said_where_it_matters() -> None:

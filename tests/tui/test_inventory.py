@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window, make_budget
-from ctxchat.core.calibration import Calibration, level
-from ctxchat.core.figures import measure
+from ctxchat.core.calibration import level
+from ctxchat.core.figures import Counting, Pending, measure
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message, ToolCall
@@ -40,7 +40,7 @@ def test_a_draft_belongs_to_no_row() -> None:
 def test_a_reply_that_is_arriving_swells_no_row() -> None:
     desk = Desk()
     before = inventory(desk.view, desk.figures)
-    figures = measure(desk.view, desk.budget, model="m", calibration=level(1.08), streamed=5_000)
+    figures = measure(desk.view, desk.budget, Counting("m", level(1.08)), pending=Pending(streamed=5_000))
     during = inventory(desk.view, figures)
     assert [r.tokens for r in during if r.section == "user"] == [r.tokens for r in before if r.section == "user"]
     grown = sum(r.tokens for r in during) - sum(r.tokens for r in before)
@@ -65,7 +65,7 @@ def test_repeated_call_ids_are_told_per_occurrence() -> None:
     ledger = Ledger(group_messages([Message(1, "user", "go"), *round_of(2, "first"), *round_of(4, "second")]))
     view = compile(ledger, Desk().frame, Meter())
     budget = make_budget(Window(8_000, "assumed"), 500, 0.8, 0.5)
-    rows = inventory(view, measure(view, budget, model="m", calibration=Calibration()))
+    rows = inventory(view, measure(view, budget, Counting("m")))
     assert [r.what for r in rows if r.kind == "result"] == ["run first", "run second"]
 
 
@@ -89,8 +89,6 @@ def test_hostile_words_come_out_flat() -> None:
         )
     )
     view = compile(ledger, Desk().frame, Meter())
-    rows = inventory(
-        view, measure(view, make_budget(Window(8_000, "assumed"), 500, 0.8, 0.5), model="m", calibration=Calibration())
-    )
+    rows = inventory(view, measure(view, make_budget(Window(8_000, "assumed"), 500, 0.8, 0.5), Counting("m")))
     assert all(r.what.isprintable() and r.source.isprintable() for r in rows)
     assert "[/x]" in [r.what for r in rows]
