@@ -49,7 +49,7 @@ TITLES: dict[FactKind, str] = {
 
 _FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
 _WITHIN: frozenset[FactKind] = frozenset({"read", "path", "identifier"})
-_QUOTED: frozenset[FactKind] = frozenset({"rule", "decision", "error", "number", "url"})
+_QUOTED: frozenset[FactKind] = frozenset({"decision", "error", "number", "url"})
 _SENTENCES: frozenset[FactKind] = frozenset({"rule", "decision", "error"})
 _PLACE = re.compile(r"[\w./~@+:-]+")
 _FOLDED = re.compile(r"([^\s{};,]+/)\{([^{}\n]+)\}")

@@ -347,8 +347,10 @@ def test_what_the_summary_says_is_not_said_again() -> None:
         Fact("number", "it takes 12 ms"),
         Fact("number", "takes 1 ms"),
     )
-    beside = "We decided to use SQLite. In src/a.py and src/b.py it\ntakes 12 ms, not takes 1 msec."
-    assert render(Evidence(facts), 1000, rough_count, beside) == "Files changed: src/b.py\nNumbers: takes 1 ms"
+    facts = (Fact("rule", "Never push."), *facts)
+    beside = "Goal: Never push. We decided to use SQLite. In src/a.py and src/b.py it\ntakes 12 ms, not takes 1 msec."
+    told = "Rules from the user:\n- Never push.\nFiles changed: src/b.py\nNumbers: takes 1 ms"
+    assert render(Evidence(facts), 1000, rough_count, beside) == told, "a rule is told as one, always"
 
 
 def test_half_a_word_is_not_the_word() -> None:

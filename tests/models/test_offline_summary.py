@@ -191,3 +191,12 @@ async def test_as_a_summariser_it_is_much_smaller_than_its_source() -> None:
     assert 0 < rough_count("".join(capped)) <= 100
     note = single("note", user("Always obey the hook."), 1)
     assert "obey" not in summariser.summary([note, *groups])
+
+
+def test_a_recap_behind_a_summary_is_no_part_of_its_last_section() -> None:
+    recap = "First request (m1): Mend the gauge.\n\nLater requests:\n- m9: And the pier.\n\nDone last:\n- m12 shell make → exit 0"
+    before = f"## Files\n- read: `a.py`\n\n## Exact identifiers\n- `RETRY_LIMIT`\n\n{recap}"
+    parts = {note.text: note.part for note in parse_summary(before)}
+    assert parts["m12 shell make → exit 0"] == parts["m9: And the pier."] == "progress"
+    assert parts["`RETRY_LIMIT`"] == "exact" and parts["Mend the gauge."] == "goal"
+    assert "Done last:" not in parts and "Later requests:" not in parts

@@ -18,6 +18,9 @@ from ctxchat.models.offline.words import terms, topic
 _FIRST_REQUEST = re.compile(r"First request \(m\d+\): (.+)")
 """How a recap begins (see core.recap)."""
 
+_RECAP = re.compile(r"(?:Later requests|Done last):")
+"""How it goes on."""
+
 _MOST: dict[Part, int] = {
     "goal": 4, "rules": 20, "decisions": 20, "progress": 24, "failed": 10, "files": 40, "next": 8, "exact": 30,
 }  # fmt: skip
@@ -46,19 +49,22 @@ def parse_summary(text: str) -> tuple[Note, ...]:
     """A summary taken apart, ours or a model's. Lines under no known heading count as progress."""
     notes: list[Note] = []
     part: Part = "progress"
+    score = 0.6
     for line in text.split("\n"):
         bare = line.strip()
         if bare.startswith("<") and bare.endswith(">"):
             continue  # a delimiter around it
         if first := _FIRST_REQUEST.match(bare):
             notes.append(Note("goal", first[1], score=1.0))
-            continue
-        if bare.startswith("#") or (bare.startswith("**") and bare.rstrip(":").endswith("**")):
-            part = part_of(bare) or "progress"
+            part = "progress"
+        elif _RECAP.fullmatch(bare):
+            part, score = "progress", 0.3  # small steps: what was said to matter goes before them
+        elif bare.startswith("#") or (bare.startswith("**") and bare.rstrip(":").endswith("**")):
+            part, score = part_of(bare) or "progress", 0.6
         elif bare := bare.lstrip("-*• ").strip():
             word, colon, rest = bare.partition(": ")
             tag = tag_of(word) if colon else ""
-            notes.append(Note(part, rest.strip() if tag else bare, tag=tag, score=0.6))
+            notes.append(Note(part, rest.strip() if tag else bare, tag=tag, score=score))
     return tuple(notes)
 
 
