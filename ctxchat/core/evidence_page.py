@@ -53,6 +53,7 @@ _QUOTED: frozenset[FactKind] = frozenset({"decision", "error", "number", "url"})
 _SENTENCES: frozenset[FactKind] = frozenset({"rule", "decision", "error"})
 _PLACE = re.compile(r"[\w./~@+:-]+")
 _FOLDED = re.compile(r"([^\s{};,]+/)\{([^{}\n]+)\}")
+_LETTER = re.compile(r"\w", re.ASCII)
 _ODD = re.compile(r"[{},;\s]")
 _MORE = '{} more facts are left out here: recall("words of it") finds them.'
 
@@ -147,7 +148,7 @@ def stands(words: str, text: str) -> bool:
 
 
 def _joined(one: str, other: str) -> bool:
-    return one.isascii() and one.isalnum() and other.isascii() and other.isalnum()
+    return bool(_LETTER.match(one) and _LETTER.match(other))
 
 
 class _Writing:

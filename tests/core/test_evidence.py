@@ -354,10 +354,11 @@ def test_what_the_summary_says_is_not_said_again() -> None:
 
 
 def test_half_a_word_is_not_the_word() -> None:
-    evidence = Evidence((Fact("identifier", "#1"), Fact("path", "src/a.py"), Fact("url", "http://h/x")))
-    messages = [Message(1, "user", "see #12 and src/a.pyc, (http://h/x)")]
+    facts = (Fact("identifier", "#1"), Fact("identifier", "make"), Fact("path", "src/a.py"), Fact("url", "http://h/x"))
+    evidence = Evidence(facts)
+    messages = [Message(1, "user", "see #12 and make_pool, src/a.pyc, (http://h/x)")]
     count, lost = survival(evidence, compile(Ledger(groups=group_messages(messages)), Frame(), Meter()))
-    assert [f.key for f in lost] == ["#1", "src/a.py"] and count.kept == 1
+    assert [f.key for f in lost] == ["#1", "make", "src/a.py"] and count.kept == 1
 
 
 def test_a_long_command_in_the_view_counts_as_kept() -> None:
