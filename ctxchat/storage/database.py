@@ -109,9 +109,17 @@ class Database:
             return [f"the disk has only {free // 1000:,} kB left"]
         try:
             rows = [str(row[0]) for row in self.read("PRAGMA quick_check(20)")]
+            with self.transaction() as connection:
+                sound = not self.fts or index.sound(connection)
         except StorageError as problem:
             return [str(problem)]
-        return [] if rows == ["ok"] else rows
+        found = [] if rows == ["ok"] else rows
+        return found if sound else [*found, "the search index was damaged; it has been made anew from the messages"]
+
+    def make_index_anew(self) -> None:
+        """The full-text index from the messages. Raises StorageError."""
+        with self.transaction() as connection:
+            index.make_anew(connection)
 
     def finish_deletions(self) -> None:
         """Remove the folders of deleted sessions that are still there; what cannot be removed is tried again next time."""

@@ -5,6 +5,7 @@ The index holds no text of its own (the `messages` table does) and can be made a
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 from ctxchat.core.messages import Message
 from ctxchat.storage.query import Unit, apart
 from ctxchat.storage.ranking import fold
+
+_NOT_THERE = re.compile(r"no such (fts5 )?table: (main\.)?search|table search has no column")
 
 _VERSION = "1"
 """Goes up when `apart` changes, so that an older index is made anew."""
@@ -47,45 +50,89 @@ def prepare(connection: sqlite3.Connection, *, wanted: bool = True) -> bool:
     if not wanted or not _has_fts5(connection):
         return False
     if _state(connection) != _VERSION:
-        _make_anew(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            make_anew(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
     connection.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'search', 'row')")
     return True
 
 
-def _make_anew(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
+def make_anew(connection: sqlite3.Connection) -> None:
+    """The index from the messages, within the caller's transaction, whatever became of the old one."""
     try:
         connection.execute("DROP TABLE IF EXISTS search")
-        connection.execute(
-            "CREATE VIRTUAL TABLE search USING fts5(words, content='', tokenize='unicode61 remove_diacritics 2')"
-        )
-        connection.execute("INSERT INTO search (rowid, words) SELECT id, indexed_words(text) FROM messages")
-        _mark(connection, _VERSION)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+    except (
+        sqlite3.DatabaseError
+    ):  # too damaged to be opened, which dropping does first: what it is made of goes piece by piece
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE name = 'search'")
+        connection.execute("PRAGMA writable_schema = RESET")
+    for part in ("data", "idx", "docsize", "config", "content"):
+        connection.execute(f"DROP TABLE IF EXISTS search_{part}")
+    connection.execute(
+        "CREATE VIRTUAL TABLE search USING fts5(words, content='', tokenize='unicode61 remove_diacritics 2')"
+    )
+    connection.execute("INSERT INTO search (rowid, words) SELECT id, indexed_words(text) FROM messages")
+    _mark(connection, _VERSION)
+
+
+def damaged(problem: BaseException | None) -> bool:
+    """The error is one that a damaged or missing index makes."""
+    name = getattr(problem, "sqlite_errorname", "") or ""
+    return name.startswith(("SQLITE_CORRUPT", "SQLITE_CONSTRAINT")) or bool(_NOT_THERE.search(str(problem)))
 
 
 def add(connection: sqlite3.Connection, rows: Iterable[tuple[int, str]], *, fts: bool) -> None:
-    """Take in messages by their row id, within the caller's transaction."""
-    if fts:
-        entries = ((row, apart(text)) for row, text in rows)
-        connection.executemany("INSERT INTO search (rowid, words) VALUES (?, ?)", entries)
-    else:
+    """Take in messages by their row id, within the caller's transaction, in which they are written already."""
+    if not fts:
         _mark(connection, "stale")
+        return
+    entries = [(row, apart(text)) for row, text in rows]
+    sql = "INSERT INTO search (rowid, words) VALUES (?, ?)"
+    _mending(connection, lambda: connection.executemany(sql, entries))  # made anew, it holds them
 
 
 def remove(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
     """Take a session's messages out, within the caller's transaction and before their rows go."""
-    if fts:
-        connection.execute(
-            "INSERT INTO search (search, rowid, words) SELECT 'delete', id, indexed_words(text) FROM messages WHERE session = ?",
-            (session,),
-        )
-    else:
+    if not fts:
         _mark(connection, "stale")
+        return
+    sql = "INSERT INTO search (search, rowid, words) SELECT 'delete', id, indexed_words(text) FROM messages WHERE session = ?"
+    if _mending(connection, lambda: connection.execute(sql, (session,))):
+        connection.execute(sql, (session,))
+
+
+def sound(connection: sqlite3.Connection) -> bool:
+    """Whether it was until now, within the caller's transaction; it is afterwards."""
+    return not _mending(
+        connection, lambda: connection.execute("INSERT INTO search (search) VALUES ('integrity-check')")
+    )
+
+
+def _mending(connection: sqlite3.Connection, work: Callable[[], object]) -> bool:
+    """Do it. Where the index proves to be damaged (True) that costs nobody what is to be written: it is made anew instead."""
+    connection.execute("SAVEPOINT indexing")
+    try:
+        work()
+        connection.execute(
+            "SAVEPOINT written"
+        )  # else it is written, and fails, only at the end of the whole transaction
+        connection.execute("RELEASE written")
+    except sqlite3.DatabaseError as problem:
+        if not damaged(problem):
+            raise
+        connection.execute("ROLLBACK TO indexing")
+        make_anew(connection)
+        return True
+    finally:
+        if connection.in_transaction:
+            connection.execute("RELEASE indexing")
+    return False
 
 
 def _has_fts5(connection: sqlite3.Connection) -> bool:
@@ -99,7 +146,8 @@ def _has_fts5(connection: sqlite3.Connection) -> bool:
 
 def _state(connection: sqlite3.Connection) -> str:
     row = connection.execute("SELECT value FROM meta WHERE key = 'index'").fetchone()
-    return row[0] if row else ""
+    there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'search' AND sql LIKE '%fts5%'").fetchone()
+    return row[0] if row and there else ""
 
 
 def _mark(connection: sqlite3.Connection, state: str) -> None:

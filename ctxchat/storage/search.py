@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.core.errors import UsageError
+from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.search import NEWEST, Hit, Scope
 from ctxchat.storage import index
 from ctxchat.storage.database import Database
@@ -52,8 +52,18 @@ def search(
     within = msgspec.structs.replace(within, session=session) if session else within
     before, after = (_pass(database, name) for name in (within.before, within.after))
     within = msgspec.structs.replace(within, before=before, after=after)
-    found = (_Search(database, wanted, within, limit) if database.fts else _Scan(database, wanted, within, limit)).run()
+    try:
+        found = _found(database, wanted, within, limit)
+    except StorageError as problem:
+        if not (database.fts and index.damaged(problem.__cause__)):
+            raise
+        database.make_index_anew()
+        found = _found(database, wanted, within, limit)
     return [_hit(database, match, wanted, marks) for match in found[:limit]]
+
+
+def _found(database: Database, query: Query, scope: Scope, limit: int) -> list[Match]:
+    return (_Search(database, query, scope, limit) if database.fts else _Scan(database, query, scope, limit)).run()
 
 
 def _pass(database: Database, name: str) -> str:

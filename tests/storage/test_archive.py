@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -12,7 +14,7 @@ from ctxchat.core.journal import Changed, Sealed, Undone
 from ctxchat.core.messages import Group, Message, Reasoning, ToolCall
 from ctxchat.core.record import PutBack
 from ctxchat.storage import archive, loading, sessions
-from ctxchat.storage.database import Database
+from ctxchat.storage.database import FILE, Database
 from ctxchat.storage.query import parse
 from ctxchat.storage.snippet import snippet
 from tests.storage.samples import compaction, reply, round_of, turns, user
@@ -203,6 +205,37 @@ def test_an_index_that_missed_something_is_made_anew(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
         assert database.fts
         assert [h.snippet for h in archive.search(database, "lighthouse")] == ["second «lighthouse»"]
+
+
+DAMAGE = {
+    "zeros": "UPDATE search_data SET block = zeroblob(length(block))",
+    "noise": "UPDATE search_data SET block = randomblob(length(block)) WHERE id > 10",
+    "empty": "DELETE FROM search_data",
+    "parts": "DELETE FROM search_docsize",
+    "gone": "DROP TABLE search",
+    "other": "DROP TABLE search; CREATE TABLE search (words)",
+}
+
+
+@pytest.mark.parametrize("first", ["write", "search", "delete", "check"])
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_index_costs_nothing_but_its_making(tmp_path: Path, damage: str, first: str) -> None:
+    with Database(tmp_path) as database:
+        session, other = (sessions.create(database, records=turns(20)) for _ in range(2))
+    with closing(sqlite3.connect(tmp_path / FILE)) as file:
+        file.executescript(damage)
+    with Database(tmp_path) as database:
+        steps = {
+            "check": database.check,
+            "search": lambda: archive.search(database, "question 7"),
+            "write": lambda: sessions.append(database, session, Sealed((user(500, "the lighthouse keeper"),))),
+            "delete": lambda: sessions.delete(database, other),
+        }
+        for step in sorted(steps, key=lambda name: name != first):
+            steps[step]()
+        assert [hit.message for hit in archive.search(database, "lighthouse keeper")] == ["m500"]
+        assert {hit.session for hit in archive.search(database, "question", limit=50)} == {session}
+        assert database.check() == []
 
 
 def test_a_snippet_is_one_line_without_tricks() -> None:
