@@ -156,7 +156,7 @@ class Replay:
         alone, passed = await session.measure(), False
         for turn, groups in enumerate(self._turns, 1):
             message = groups[0].first
-            figures = session.with_draft(message.text)
+            figures = session.attachments.with_draft(message.text)
             events = await self._turn(groups)
             first = next((i for i, event in enumerate(events) if isinstance(event, Usage)), len(events))
             came = _passes(events[:first])

@@ -25,24 +25,19 @@ class Fallback:
         self._setup = setup
         self._away: tuple[ModelPort, Window | None] | None = None  # the chosen model, while another answers for it
         self._failed: set[str] = set()  # in this turn
-        self._doubted: set[str] = set()  # failed when they were asked last
 
     @property
     def retries(self) -> int:
         """How often a call to the model in force may be tried again."""
-        return 0 if self._talk.model.name in self._doubted else self._talk.options.retries
+        return 0 if self._talk.model.name in self._setup.doubted else self._talk.options.retries
 
     def in_vain(self, problem: ModelError) -> bool:
         """Trying again is not worth the wait: it said nothing for as long as anybody waits, and another one stands by."""
         return problem.kind == "timeout" and self._next(problem) is not None
 
-    def trust(self, name: str) -> None:
-        """A person has chosen this model: it is asked as if it had never failed."""
-        self._doubted.discard(name)
-
     def answered(self) -> None:
         """The model in force has replied."""
-        self._doubted.discard(self._talk.model.name)
+        self._setup.doubted.discard(self._talk.model.name)
 
     def step_in(self, problem: ModelError) -> str:
         """Put the next fallback in force; a sentence for the person, or empty where there is none or it would not help.
@@ -59,7 +54,7 @@ class Fallback:
             return ""
         if self._away is None:
             self._away = (failing, talk.learned.claimed)
-        self._doubted.add(failing.name)
+        self._setup.doubted.add(failing.name)
         self._use(model)
         next_time = f"your next message asks {self._away[0].name} first again."
         return f"{failing.name}: {_sentence(problem)} {model.name} answers this turn; {next_time}"

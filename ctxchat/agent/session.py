@@ -92,13 +92,9 @@ class Session:
         """Which calls run without asking."""
         return self._gate.mode
 
-    def set_mode(self, mode: Mode) -> None:
-        """From now on."""
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
         self._gate.mode = mode
-
-    def with_draft(self, text: str, attachments: Sequence[Part] = ()) -> Figures:
-        """The gauge with this unsent message in it; long texts are estimated until `attachments` has counted them."""
-        return self.attachments.with_draft(text, attachments)
 
     # ── verbs ──
 
@@ -130,12 +126,6 @@ class Session:
         """Give the session another title."""
         async with self._lock.alone():
             await self._talk.write(Named(title))
-
-    async def switch_model(self, name: str) -> Figures:
-        """Go on with another model. What does not fit its window goes before the next request, or with `make_room`. Raises
-        UsageError for one that cannot be had."""
-        self._fallback.trust(name)
-        return await self.setup.switch_model(name)
 
     async def close(self) -> tuple[Notice, ...]:
         """End what is being prepared, and give the session free for others. What hooks had to say at the end. A second time

@@ -6,13 +6,14 @@ Nothing is exchanged under a turn: what was edited meanwhile comes with the next
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from ctxchat.agent.arrangement import Arrange, Arrangement, next_model
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
+from ctxchat.agent.options import Options
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import UsageError
@@ -20,6 +21,7 @@ from ctxchat.core.events import Event
 from ctxchat.core.figures import Figures
 from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import AgentChosen, ModelChosen
+from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import ModelPort
 
 
@@ -45,6 +47,8 @@ class Setup:
         self._arranged = arranged
         self._arrange = arrange
         self._late = False  # something was edited under a turn
+        self.doubted: set[str] = set()
+        """Models that failed when they were asked last; one that a person chooses is asked as if it never had."""
 
     @property
     def agent(self) -> str:
@@ -56,9 +60,25 @@ class Setup:
         """What is wrong with the setup as it is, a sentence each."""
         return self._arranged.notices
 
+    @property
+    def options(self) -> Options:
+        """How the agent behaves."""
+        return self._talk.options
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools on offer."""
+        return self._toolbox.names
+
+    @property
+    def rules(self) -> Sequence[Rule]:
+        """What is allowed without asking, as far as it is in writing."""
+        return self._toolbox.gate.rules
+
     async def switch_model(self, name: str) -> Figures:
         """Go on with another model. What does not fit its window goes before the next request, or with `make_room`. Raises
         UsageError for one that cannot be had."""
+        self.doubted.discard(name)
         model = self._arranged.open_model(name)
         after = await self._look(self.agent, model.name)
         async with self._lock.alone():

@@ -31,7 +31,7 @@ def command(session: str, draft: str) -> None:
             opened = await program.open(wanted, interactive=False, only_read=True)
             try:
                 measured = await opened.measure()
-                return opened.id, opened.with_draft(message) if message else measured
+                return opened.id, opened.attachments.with_draft(message) if message else measured
             finally:
                 await opened.close()
 

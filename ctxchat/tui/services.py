@@ -94,6 +94,10 @@ class Attachments(Protocol):
         """Count the long texts among these, beside everything else."""
         ...
 
+    def with_draft(self, text: str, parts: Sequence[Part] = ()) -> Figures:
+        """The gauge with this unsent message in it. Quick for short texts; long ones are counted roughly until counted."""
+        ...
+
 
 class Changes(Protocol):
     """What a person changes by hand in a conversation. Raise LedgerError for what cannot be done."""
@@ -142,6 +146,10 @@ class Setup(Protocol):
     @property
     def notices(self) -> Sequence[str]:
         """What is wrong with it, a sentence each."""
+        ...
+
+    async def switch_model(self, name: str) -> Figures:
+        """Go on with another model. Raises CtxchatError for one that cannot be had."""
         ...
 
     async def switch_agent(self, name: str) -> Figures:
@@ -197,8 +205,12 @@ class ChatSession(Protocol):
         ...
 
     @property
-    def mode(self) -> Mode: ...
-    def set_mode(self, mode: Mode) -> None: ...
+    def mode(self) -> Mode:
+        """Which calls run without asking."""
+        ...
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None: ...
 
     def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
         """One turn. Closing the generator (or cancelling the task that iterates it) interrupts it; what exists is kept."""
@@ -216,19 +228,11 @@ class ChatSession(Protocol):
         """What the person said to a QuestionAsked; empty for nothing."""
         ...
 
-    def with_draft(self, text: str, attachments: Sequence[Part] = ()) -> Figures:
-        """The gauge with this unsent text in it. Quick for short texts; long ones are counted roughly until counted."""
-        ...
-
     async def measure(self) -> Figures:
         """Compile and measure now (after start, after a change by hand)."""
         ...
 
     async def rename(self, title: str) -> None: ...
-    async def switch_model(self, name: str) -> Figures:
-        """Go on with another model. Raises CtxchatError for one that cannot be had."""
-        ...
-
     async def close(self) -> object:
         """Give the session free for others. What comes back is for those who can still show it."""
         ...

@@ -70,7 +70,7 @@ async def test_the_draft_weighs_what_the_message_will() -> None:
     image = await desk.session.attachments.save("shot.png", SHOT)
     await desk.session.measure()
     parts = (image, Text("PERIOD = 90\n" * 300, "gauge.py"))
-    draft = desk.session.with_draft("look", parts)
+    draft = desk.session.attachments.with_draft("look", parts)
     async with aclosing(desk.session.send("look", parts)) as stream:
         async for _ in stream:
             pass

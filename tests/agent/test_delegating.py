@@ -111,7 +111,7 @@ async def test_it_never_has_more_rights_than_its_caller_has_at_that_moment():
     async with aclosing(office.upper.session.send("Which port?")) as stream:
         async for stamped in stream:
             if isinstance(stamped.event, Delegated) and office.tool.ran:
-                office.upper.session.set_mode("read-only")
+                office.upper.session.mode = "read-only"
     assert len(office.tool.ran) == 1
 
 

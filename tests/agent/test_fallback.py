@@ -84,7 +84,7 @@ async def test_a_model_chosen_by_hand_is_trusted_again() -> None:
     first = ScriptedModel([fails(WRONG_KEY), fails(OVERLOADED), says("there")], name="a/first")
     table = desk(first, ScriptedModel([says("one")], name="b/second"), first="b/second")
     await table.say("one")
-    await table.session.switch_model("a/first")
+    await table.session.setup.switch_model("a/first")
     events = await table.say("two")
     assert len(of(events, Retry)) == 1 and of(events, TurnFinished)[0].text == "there"
 

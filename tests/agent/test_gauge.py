@@ -103,7 +103,7 @@ async def test_a_draft_typed_during_a_stream_counts_on_top_of_it():
     async with aclosing(desk.session.send("go")) as stream:
         async for stamped in stream:
             if isinstance(stamped.event, Figures) and stamped.event.tokens("assistant") > 100:
-                with_draft = desk.session.with_draft("a draft of a few words")
+                with_draft = desk.session.attachments.with_draft("a draft of a few words")
                 assert with_draft.used > stamped.event.used
                 assert with_draft.tokens("draft") > 0 and with_draft.tokens("assistant") > 90
                 assert adds_up(with_draft)
@@ -233,7 +233,7 @@ async def test_budgets_of_sections_are_part_of_the_figures():
     await desk.session.measure()
     assert desk.session.figures.over_budget == ()
     events = await desk.say(LONG)
-    for figures in (*of(events, Figures)[-1:], desk.session.figures, desk.session.with_draft(LONG)):
+    for figures in (*of(events, Figures)[-1:], desk.session.figures, desk.session.attachments.with_draft(LONG)):
         assert [s.name for s in figures.over_budget] == ["user"]
         assert figures.over_budget[0].over == figures.tokens("user") - 50
 

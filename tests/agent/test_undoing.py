@@ -88,7 +88,7 @@ async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
 
 async def test_nothing_is_offered_where_no_part_fits():
     desk = await compacted(64_000)
-    await desk.session.switch_model("small/model")
+    await desk.session.setup.switch_model("small/model")
     looked = await desk.session.changes.undoing()
     assert looked.before.used >= looked.before.trigger_tokens, "it is too full already"
     assert looked.after.over > 0 and looked.part is None and looked.groups == ()

@@ -111,7 +111,7 @@ async def test_a_smaller_model_makes_room_first_and_its_summariser_reads_in_part
         summariser_of=lambda model: ModelSummariser(model, StillClock()),
     )
     await fill(desk, 14)
-    figures = await desk.session.switch_model("small/model")
+    figures = await desk.session.setup.switch_model("small/model")
     assert figures.model == "small/model" and figures.over and figures.estimated
     assert not asked, "nothing is sent before the next message"
     events = await desk.say("go on")
@@ -129,7 +129,7 @@ async def test_what_a_smaller_window_cannot_hold_at_all_goes_in_every_mode_and_i
     big = ScriptedModel([says(LONG) for _ in range(20)], name="big/model", window=Window(100_000, "loaded"))
     desk = Desk(big, options=quiet(consent=consent), others={"small/model": small}, summariser=Writer())
     await fill(desk, 12)
-    await desk.session.switch_model("small/model")
+    await desk.session.setup.switch_model("small/model")
     events = await desk.say("go on")
     assert [p.reason for p in of(events, CompactionFinished)] == ["model_switch"]
     assert of(events, TurnFinished)[0].text == "ok"
@@ -144,11 +144,11 @@ async def test_an_overflow_of_the_old_model_does_not_compact_the_new_one():
     await fill(desk, 3)
     assert of(await desk.say("too long"), Failed)
     made = len(desk.state.ledger.changes)
-    await desk.session.switch_model("new/model")
+    await desk.session.setup.switch_model("new/model")
     events = await desk.say("go on")
     assert not of(events, CompactionFinished) and len(desk.state.ledger.changes) == made
     assert desk.session.figures.window == 100_000
-    back = await desk.session.switch_model("old/model")
+    back = await desk.session.setup.switch_model("old/model")
     assert back.window_source in {"learned", "catalogue"} and back.window <= 20_000
 
 
@@ -158,9 +158,9 @@ async def test_each_model_stands_on_its_own_counts():
     desk = Desk(one, others={"two/model": two})
     await desk.say("hello")
     assert desk.session.figures.used == 520
-    figures = await desk.session.switch_model("two/model")
+    figures = await desk.session.setup.switch_model("two/model")
     assert figures.estimated and figures.used != 520
-    back = await desk.session.switch_model("one/model")
+    back = await desk.session.setup.switch_model("one/model")
     assert back.used == 520 and not back.estimated
     resumed = Desk(two, records=desk.journal.records)
     assert (await resumed.session.measure()).estimated

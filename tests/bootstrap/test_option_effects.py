@@ -41,7 +41,7 @@ def history() -> tuple[Message, ...]:
 
 def option(name: str) -> Look:
     """What the agent is told."""
-    return lambda session: getattr(session._talk.options, name)
+    return lambda session: getattr(session.setup.options, name)
 
 
 async def planned(session: Session) -> Plan | None:

@@ -66,16 +66,16 @@ async def test_an_agent_brings_what_it_has_of_its_own_and_leaves_the_rest(home: 
     async with started(home) as program:
         session = await program.open()
         assert session.setup.agent == "" and session.mode == "ask"
-        all_tools = session._talk._tools
+        all_tools = session.setup.tools
         await session.setup.switch_agent("reviewer")
-        talk = session._talk
+        setup = session.setup
         assert session.setup.agent == "reviewer" and session.mode == "read-only"
-        assert [t.name for t in talk._tools] == ["read_file", "grep"]
-        assert talk.options.keep_recent == 30 and talk.options.compression_trigger == 0.75
+        assert setup.tools == ("read_file", "grep")
+        assert setup.options.keep_recent == 30 and setup.options.compression_trigger == 0.75
         assert session.view.items[0].message.text.startswith("You review.")
         await session.setup.switch_agent("plain")
-        assert session.mode == "ask" and talk._tools == all_tools and talk.options.keep_recent == 12
-        assert talk.options.compression_trigger == 0.6 and "You review" not in session.view.items[0].message.text
+        assert session.mode == "ask" and setup.tools == all_tools and setup.options.keep_recent == 12
+        assert setup.options.compression_trigger == 0.6 and "You review" not in session.view.items[0].message.text
         with pytest.raises(UsageError, match="Did you mean reviewer"):
             await session.setup.switch_agent("reviewr")
         assert session.setup.agent == "plain"
@@ -98,10 +98,10 @@ async def test_the_agent_is_stored_with_the_session_and_the_usual_one_too(home: 
     async with started(home) as program:
         again = await program.open(first)
         assert again.setup.agent == "reviewer" and again.mode == "read-only"
-        assert again.view.items == () or again._talk.options.keep_recent == 30
+        assert again.view.items == () or again.setup.options.keep_recent == 30
         await again.close()
         again = await program.open(second)
-        assert again.setup.agent == "" and again._talk.options.compression_trigger == 0.75
+        assert again.setup.agent == "" and again.setup.options.compression_trigger == 0.75
         await again.close()
         fresh = await program.open()
         assert fresh.setup.agent == "plain"
@@ -159,8 +159,8 @@ text = "a turn begins"
         reread(program)
         after = await session.setup.adapt()
         assert (before.window, after.window) == (32_768, 20_000) and after.trigger_tokens < before.trigger_tokens
-        assert session.mode == "auto-edit" and [r.text for r in session._gate.rules] == ["shell: make"]
-        assert "web_fetch" not in [t.name for t in session._talk._tools]
+        assert session.mode == "auto-edit" and [r.text for r in session.setup.rules] == ["shell: make"]
+        assert "web_fetch" not in session.setup.tools
         assert after.tokens("injected") < before.tokens("injected")
         assert [s.name for s in after.over_budget] == ["tools"]
         events = await ask(session, "how often does the gauge report?")
@@ -171,11 +171,11 @@ text = "a turn begins"
 async def test_a_mode_chosen_by_hand_stays_where_the_settings_keep_theirs(home: Path) -> None:
     async with started(home) as program:
         session = await program.open()
-        session.set_mode("all")
+        session.mode = "all"
         write(home, "context.keep_recent = 3\n")
         reread(program)
         await session.setup.adapt()
-        assert session.mode == "all" and session._talk.options.keep_recent == 3
+        assert session.mode == "all" and session.setup.options.keep_recent == 3
         await session.close()
 
 
@@ -188,7 +188,7 @@ async def test_what_is_edited_under_a_turn_waits_for_the_next_message(home: Path
         reread(program)
         figures = await session.setup.adapt()
         assert session.mode == "ask" and figures.trigger_tokens == session.figures.trigger_tokens
-        assert session._talk.options.compression_trigger == 0.6  # the gauge's ticks move at once
+        assert session.setup.options.compression_trigger == 0.6  # the gauge's ticks move at once
         async for _ in turn:
             pass
         assert session.mode == "ask"
@@ -219,5 +219,5 @@ async def test_an_agent_taken_out_of_the_file_leaves_the_session_with_the_usual_
         write(home, "context.keep_recent = 5\n")
         reread(program)
         await session.setup.adapt()
-        assert session.setup.agent == "" and session._talk.options.keep_recent == 5 and session.mode == "ask"
+        assert session.setup.agent == "" and session.setup.options.keep_recent == 5 and session.mode == "ask"
         await session.close()

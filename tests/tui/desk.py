@@ -195,9 +195,6 @@ class Desk(OfOnePiece):
         self.price = TokenPrice()
         self._changes = self.adapted = 0
 
-    def set_mode(self, mode: Mode) -> None:
-        self.mode = mode
-
     @property
     def view(self) -> View:
         return compile(self.state.ledger, self.frame, self.meter)

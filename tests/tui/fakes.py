@@ -127,17 +127,14 @@ class FakeSession(OfOnePiece):
     async def count(self, parts: Sequence[Part]) -> None:
         return None
 
-    def with_draft(self, text: str, attachments: Sequence[Part] = ()) -> Figures:
-        return self._measure(self.meter.text(text) + sum(map(self.meter.part, attachments)))
+    def with_draft(self, text: str, parts: Sequence[Part] = ()) -> Figures:
+        return self._measure(self.meter.text(text) + sum(map(self.meter.part, parts)))
 
     def _measure(self, draft: int) -> Figures:
         pending, past = Pending(draft), Past(self.state.fills)
         return measure(self.view, self.budget, Counting(self.model), pending=pending, past=past)
 
     # ── verbs ──
-
-    def set_mode(self, mode: Mode) -> None:
-        self.mode = mode
 
     def gate(self, name: str = "go") -> asyncio.Event:
         return self.gates.setdefault(name, asyncio.Event())

@@ -54,7 +54,7 @@ async def resume(host: Host, argument: str = "") -> None:
 
 
 async def _switch(host: Host, name: str, more: str = "") -> None:
-    figures = await host.work.idle_session().switch_model(name)
+    figures = await host.work.idle_session().setup.switch_model(name)
     host.chat.banner.only("model", ())
     words = f"From here on {one_line(name, 80)} answers. {more}".strip()
     if host.chat.feed.empty:

@@ -76,7 +76,7 @@ async def mode(host: Host, argument: str = "") -> None:
     if argument and argument not in MODES:
         raise CtxchatError(f"There is no mode {one_line(argument, 40)}.", f"Modes: {', '.join(MODES)}.")
     step = MODES[(MODES.index(session.mode) + 1) % len(MODES)]
-    session.set_mode(MODES[MODES.index(argument)] if argument in MODES else step)
+    session.mode = MODES[MODES.index(argument)] if argument in MODES else step
     host.chat.show_header()
 
 

@@ -157,7 +157,7 @@ class ChatScreen(Screen[None]):
         """The gauge and the panel; with the draft in it where there is one."""
         session, draft, parts = self._session, self.composer.draft, self.composer.parts
         if session and (draft or parts):
-            figures = session.with_draft(draft, parts)
+            figures = session.attachments.with_draft(draft, parts)
         self.gauge.show(figures, ghost=session.compaction.ghost if session else 0)
         self.composer.weigh(figures)
         if session:
