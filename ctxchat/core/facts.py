@@ -61,6 +61,7 @@ _NAMED = re.compile(
 )
 _PLACING = frozenset({"start_line", "end_line", "line", "lineno"})
 _SHOWN = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[ \t]*$|\Z)|^ {0,3}>[^\n]*", re.MULTILINE | re.DOTALL)
+_PLACED = re.compile(r"^\s*\d+\t|^[^\s:]+:\d+[:-]")
 _BREAK = re.compile(r"[\n,;|]|[.!?:] ")
 _DIGIT = re.compile(r"\d")
 _ODD = re.compile(r"\d|[A-Z]_|_[A-Z]")
@@ -210,7 +211,8 @@ def _mentions(text: str, at: At, most: int, source: str = "") -> Iterator[Fact]:
         path = match.group().rstrip(".")
         if _is_path(path):
             yield Fact("path", path, "", *at)
-    yield from _numbers("\n".join(line for line in text.splitlines() if _DIGIT.search(line)), at, most, source)
+    lines = [_PLACED.sub("", line) for line in text.splitlines()] if at[1] == "tool" else text.splitlines()
+    yield from _numbers("\n".join(line for line in lines if _DIGIT.search(line)), at, most, source)
     for match in _some(_IDENTIFIER, " ".join(w for w in words if _ODD.search(w)), most):
         yield Fact("identifier", match.group(), "", *at)
 

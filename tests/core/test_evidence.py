@@ -313,6 +313,12 @@ def test_words_in_code_marks_are_names_only_where_they_look_like_one() -> None:
     assert list(by_kind(collect([said("use `render`, not `10`")]), "identifier")) == ["render"]
 
 
+def test_the_numbers_of_lines_are_no_amounts() -> None:
+    read = ran("read_file", '{"path": "a.md"}', "   19\trequests wait\n   20\tan image of 3.9 MB\n[lines 19-20 of 400]")
+    hits = ran("grep", '{"pattern": "MB"}', "docs/a.md:20:an image of 3.9 MB\ndocs/b.md:55:results\n", 3)
+    assert list(by_kind(collect([read, hits]), "number")) == ["an image of 3.9 MB"]
+
+
 def test_what_recall_repeats_makes_no_new_numbers() -> None:
     call = Message(1, "assistant", calls=(ToolCall("a", "recall", '{"query": "rates"}'),))
     result = Message(

@@ -200,3 +200,17 @@ def test_a_recap_behind_a_summary_is_no_part_of_its_last_section() -> None:
     assert parts["m12 shell make → exit 0"] == parts["m9: And the pier."] == "progress"
     assert parts["`RETRY_LIMIT`"] == "exact" and parts["Mend the gauge."] == "goal"
     assert "Done last:" not in parts and "Later requests:" not in parts
+
+
+def test_a_message_of_rules_alone_is_no_goal() -> None:
+    talk = (
+        Message(1, "user", "Never touch src/ledger.py without asking me."),
+        Message(2, "assistant", "Noted."),
+        Message(3, "user", "Please mend the tide gauge."),
+        Message(4, "assistant", "Mended."),
+    )
+    notes = parse_summary(extractive_summary(talk, 400))
+    assert [n.text for n in notes if n.part == "goal"] == ["Please mend the tide gauge."]
+    assert [n.text for n in notes if n.part == "rules"] == ["Never touch src/ledger.py without asking me."]
+    alone = parse_summary(extractive_summary(talk[:2], 400))
+    assert [n.text for n in alone if n.part == "goal"] == ["Never touch src/ledger.py without asking me."]

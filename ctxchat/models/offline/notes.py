@@ -58,6 +58,7 @@ def notes_of(messages: Sequence[Message]) -> list[Note]:
         # What an earlier turn meant to do next has been done, or overtaken by what was asked since.
         notes += [n for n in found if n.part != "next" or number >= len(turns) - 2]
     requests = [n for n in notes if n.part == "goal"]
+    requests = [n for n in requests if n.score == 1.0] or requests  # a message of rules alone asks for nothing
     goals = requests[:1] + [Note("goal", n.text, tag="now", score=1.0) for n in requests[-1:] if len(requests) > 1]
     rest = [n for n in notes if n.part != "goal"]
     settled = [n.text for n in rest if n.tag == "settled"]
@@ -145,7 +146,8 @@ def _wishes(text: str) -> list[str]:
 def _from_user(text: str, weigh: _Weights) -> Iterator[Note]:
     said = sentences(text)
     if said:
-        yield Note("goal", _clipped(" ".join(_wishes(text)[:3])), score=1.0)
+        asks = any(not (RULE.search(s) or SETTLED.search(s)) for s in said)
+        yield Note("goal", _clipped(" ".join(_wishes(text)[:3])), score=1.0 if asks else 0.9)
     for place, sentence in enumerate(said[:80]):
         score = weigh(sentence, place / len(said))
         asks = sentence.endswith(("?", "？"))
