@@ -13,7 +13,7 @@ from ctxchat.core.messages import Image, Message, Text, ToolCall
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, Insert, Item, ToolSpec, View, compile
 from ctxchat.models.offline import decide
-from ctxchat.models.offline.intents import Run, intent
+from ctxchat.models.offline.intents import Ask, Run, Talk, intent
 
 NAMES = (
     "read_file",
@@ -225,3 +225,16 @@ def test_a_command_is_run_with_or_without_marks(words: str) -> None:
 def test_a_question_that_begins_with_run_is_none() -> None:
     assert not isinstance(intent("run me through the code"), Run)
     assert not isinstance(intent("runs: where are they?"), Run)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Never touch src/a.py without asking me.", "Always run the tests first", "Don't push to main.", "We use SQLite."],
+)
+def test_what_is_told_is_noted_and_not_looked_up(words: str) -> None:
+    assert intent(words) == Talk("told")
+
+
+@pytest.mark.parametrize("words", ["Never mind, where is it set?", "Don't we have a limit?", "I want to know the port"])
+def test_a_question_is_no_news(words: str) -> None:
+    assert intent(words) == Ask(words)

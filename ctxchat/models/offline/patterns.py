@@ -147,11 +147,12 @@ THANKS = re.compile(
 )
 
 TOLD = re.compile(
-    r"""^(?:i|we|my|our|let['’]s|fyi|the\ decision)\b(?!['’]?[dm]?\ (?:want|need|would|like|am\ (?:looking|trying|searching)
-    |wonder|wish|don['’]t\ (?:know|understand)|have\ a\ question))[^?？]*$""",
+    r"""^(?:(?:always|never|do\ not|don['’]t|from\ now\ on|make\ sure|avoid|prefer)\b[^?？]*$
+    |(?:i|we|my|our|let['’]s|fyi|the\ decision)\b(?!['’]?[dm]?\ (?:want|need|would|like|am\ (?:looking|trying|searching)
+    |wonder|wish|don['’]t\ (?:know|understand)|have\ a\ question))[^?？]*$)""",
     _FLAGS,
 )
-"""Something told rather than asked."""
+"""Something told rather than asked: a rule, or news of one's own."""
 
 _PROJECT = r"""(?:project | repo(?:sitory)? | code\ ?base | code | program | folder | app(?:lication)? | package | library
     | tool)"""
