@@ -30,6 +30,9 @@ from ctxchat.storage.glance import Said
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.server import ServerRow
 
+COUNTED = 10_000_000
+"""Tokens of what is brought in that are counted at once, in some seconds; more than any window stays a rough estimate."""
+
 SERVERS = 15.0
 """Seconds that MCP servers have to come up where nobody sits before it."""
 
@@ -89,6 +92,9 @@ class Program(Shared):
         """A new session with the chat messages of a file; its id. Lists say of it what the gauge says, but for the tools of MCP
         servers, which are not started for that. Raises UsageError and StorageError."""
         session = await self.database.run(importing.import_file, self.database, file, title)
+        rough = (await self.database.run(sessions.row, self.database, session)).used
+        if rough > COUNTED:
+            return session
         with suppress(CtxchatError):  # a model that cannot be had: it stays a rough estimate
             opened = await Opening(self, interactive=False).open(session, only_read=True)
             try:

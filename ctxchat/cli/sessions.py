@@ -171,6 +171,12 @@ def fork(session: str, message: str) -> None:
         click.echo(made)
 
 
+async def _named(program: Program, session: str) -> str:
+    """The session that is meant, by its id and nothing else: an empty word, as of a variable that is not set, must never change
+    the one used last."""
+    return await program.database.run(sessions.find, program.database, session)
+
+
 @command.command("rename")
 @click.argument("session")
 @click.argument("title")
@@ -180,7 +186,7 @@ def rename(session: str, title: str) -> None:
 
     async def work() -> str:
         async with Program.started(flags()) as program:
-            found = await program.find(session)
+            found = await _named(program, session)
             await program.database.run(sessions.rename, program.database, found, title)
             return found
 
@@ -197,7 +203,7 @@ def delete(session: str) -> None:
 
     async def work() -> str:
         async with Program.started(flags()) as program:
-            found = await program.find(session)
+            found = await _named(program, session)
             await program.delete(found)
             return found
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,9 @@ from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.entries import whole_text
 from ctxchat.storage.faults import faults
+
+MOST_BYTES = 1_000_000_000
+"""Of one file: reading takes several times as much memory."""
 
 _SHAPES = "It must hold a JSON array of chat messages, an object with `messages`, or JSON lines of these."
 _HALF = re.compile(r"\\u[dD][89abAB]")
@@ -48,8 +53,12 @@ def read_messages(file: Path, at: str = "") -> list[Message]:
 def _text(file: Path) -> str:
     if not file.exists():
         raise UsageError(f"{file} does not exist.", "Give the path of a JSON or JSON-lines file.")
-    with faults(file):
-        data = file.read_bytes()
+    with faults(file), file.open("rb") as opened:
+        if stat.S_ISCHR(os.fstat(opened.fileno()).st_mode):
+            raise UsageError(f"{file} is a device.", "Give the path of a JSON or JSON-lines file.")
+        data = opened.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"{file} is longer than {MOST_BYTES // 1_000_000:,} MB.", "Import it in parts.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

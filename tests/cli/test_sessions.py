@@ -156,3 +156,13 @@ def test_binary_files_folders_and_missing_files_are_refused(cli: Cli, home: Home
     missing = cli("sessions", "import", "nowhere.json")
     assert missing.code == 2
     assert "nowhere.json" in missing.sentence
+
+
+@pytest.mark.parametrize("nothing", ["", " ", "-"])
+def test_a_word_that_names_no_session_deletes_and_renames_none(cli: Cli, home: Home, nothing: str) -> None:
+    id = imported(cli, home)
+    for command in (("delete", "--", nothing), ("rename", "--", nothing, "other")):
+        ran = cli("sessions", *command)
+        assert ran.code == 2 and "is no session id" in ran.sentence
+    (row,) = cli("sessions", "list", "--json").json
+    assert row["id"] == id and row["title"] != "other"

@@ -129,6 +129,11 @@ def test_a_file_that_cannot_be_read_is_named_and_leaves_nothing(
     assert database.read("SELECT count(*) FROM journal") == [(0,)]
 
 
+def test_a_device_is_not_read_for_ever(database: Database) -> None:
+    with pytest.raises(UsageError, match="device"):
+        importing.import_file(database, Path("/dev/zero"))
+
+
 def test_a_file_that_is_not_there(database: Database, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         importing.import_file(database, tmp_path / "no.json")
