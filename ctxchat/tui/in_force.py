@@ -18,9 +18,6 @@ from ctxchat.tui.screens.panel import Panel
 from ctxchat.tui.starting import spoken
 from ctxchat.tui.style.theming import textual_theme
 
-FALLBACK = "dark"
-"""The theme worn where the settings name one nobody has; a notice says so."""
-
 
 class InForce:
     """Fulfils `edits.Told` for an app."""

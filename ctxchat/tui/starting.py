@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Sequence
 
 from ctxchat.core.errors import CtxchatError
@@ -38,6 +39,15 @@ async def open_first(host: Host, session_id: str, notices: Sequence[str]) -> boo
 def spoken(host: Host, text: str) -> str:
     """A notice with its file as one speaks of it: `config.toml:3`."""
     return text.replace(f"{host.settings_file.parent}/", "")
+
+
+async def list_files(host: Host) -> None:
+    """The files of the folder: to be named in a message, and for the questions an empty chat offers."""
+    from ctxchat.tui.unsent.workspace_files import examples, files_of
+
+    files = await to_thread(files_of, host.services.workspace)
+    host.chat.composer.prompt.files = files
+    host.chat.empty.offer(await to_thread(examples, files))
 
 
 async def get_ready(host: Host) -> None:

@@ -1,18 +1,18 @@
-"""What is clicked or answered somewhere on the screen, and the command each starts. A part of the app, kept by subject."""
+"""What widgets have to say to the app (a message to send, a click, an answer), and what each of it starts. A part of the app."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.app import App
-
-from ctxchat.tui import commands
+from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import Action, models
 from ctxchat.tui.actions.compaction import reinsert
 from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.screens.chat import ChatScreen
+from ctxchat.tui.style.themed_app import ThemedApp
 from ctxchat.tui.widgets.banner import AllNotices, BranchOffer
 from ctxchat.tui.widgets.blocks import CompactionMark
+from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from textual.widgets import Markdown
 
 
-class Clicks(App[int]):
+class Handlers(ThemedApp):
     """Handlers of messages that bubble up to the app."""
 
     chat: ChatScreen
@@ -35,6 +35,40 @@ class Clicks(App[int]):
     def run_command(self, command: commands.Command, argument: str = "") -> None:
         """Start a command."""
         raise NotImplementedError
+
+    # ── the composer ──
+
+    def on_composer_submitted(self, event: Composer.Submitted) -> None:
+        """Enter in the composer: a command, or a message for now or for later."""
+        event.stop()
+        said = commands.parse(event.text)
+        if isinstance(said, commands.Unknown):
+            near = f" Did you mean /{said.nearest}?" if said.nearest else " /help lists them."
+            self.chat.notice("warning", f"There is no command /{one_line(said.name, 40)}.{near}")
+        elif said is not None:
+            self.chat.composer.sent(keep_attached=True)
+            self.run_command(said.command, said.argument)
+        elif (session := self.work.session) and session.read_only:
+            self._not_sent(session.read_only, "/branch goes on in a copy.")
+        elif self.work.trouble:
+            self._not_sent(self.work.trouble, starting.AGAIN)
+        else:
+            self.chat.composer.sent()
+            self.work.say(event.draft)
+
+    def _not_sent(self, why: str, way_out: str) -> None:
+        self.chat.notice("warning", f"{why} Nothing was sent; your message is still here. {way_out}")
+
+    def on_composer_rested(self, event: Composer.Rested) -> None:
+        """What is unsent is kept, beside the screen."""
+        event.stop()
+        self.run_worker(self.work.keep_draft(), group="draft", exit_on_error=False)
+
+    def on_composer_unqueued(self, event: Composer.Unqueued) -> None:
+        event.stop()
+        self.work.take_back(event.place)
+
+    # ── clicks and answers ──
 
     def on_breakdown_free_up_pressed(self) -> None:
         self.run_command(commands.BY_NAME["free"])

@@ -1,0 +1,77 @@
+"""An app with our looks: style sheets, sizes at which they change, themes, no colours where none are wanted, and text that stays
+text. Knows no settings and no session."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from textual.app import App
+from textual.filter import LineFilter, Monochrome
+from textual.theme import Theme
+
+from ctxchat.tui.reading.text import clean
+from ctxchat.tui.style import STYLE
+from ctxchat.tui.style.no_colour import NoColour
+from ctxchat.tui.style.theming import DEFAULTS
+
+USUAL = "dark"
+"""The theme worn where one is asked for that nobody has."""
+
+
+class ThemedApp(App[int]):
+    """Wears one of `themes`: the one asked for, else the usual one."""
+
+    CSS_PATH = [STYLE / name for name in ("ctxchat.tcss", "panels.tcss")]
+    PAUSE_GC_ON_SCROLL = True
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (110, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (9, "-short"), (18, "-tall"), (36, "-high")]
+
+    def __init__(self, themes: Iterable[Theme], theme: str = USUAL) -> None:
+        super().__init__()
+        self._uncoloured = NoColour(lambda: self.theme_variables["background"])
+        self._themes: list[str] = []
+        self._take_in(themes)
+        worn = self._known(theme)
+        if worn in self._themes:  # before anything is painted: setting it later parses all style sheets once more
+            self.set_reactive(App.theme, worn)
+            self.stylesheet.set_variables(self.get_css_variables())
+
+    def _take_in(self, themes: Iterable[Theme]) -> None:
+        found = list(themes)
+        for theme in found:
+            self.register_theme(theme)
+        self._themes = [theme.name for theme in found]
+
+    def _known(self, theme: str) -> str:
+        return theme if theme in self._themes else USUAL
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return dict(DEFAULTS)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's, but without colour there is none, not greys."""
+        filters = super().get_line_filters()
+        return [*(f for f in filters if not isinstance(f, Monochrome)), self._uncoloured] if self.no_color else filters
+
+    @property
+    def theme_names(self) -> Collection[str]:
+        """The themes there are: ours and the person's, which are checked; not those that come with Textual."""
+        return self._themes
+
+    def learn_themes(self, themes: Iterable[Theme]) -> None:
+        """These themes are those there are; the one worn is put on anew."""
+        self._take_in(themes)
+        self.mutate_reactive(App.theme)
+
+    def wear(self, theme: str) -> None:
+        """Another theme, where there is one of that name; else the usual one."""
+        self.theme = self._known(theme)
+
+    def notify(self, message: str, *, title: str = "", markup: bool = False, **more: Any) -> None:
+        """As Textual's, but text is text."""
+        super().notify(clean(message), title=clean(title), markup=markup, **more)
+
+    def say_briefly(self, text: str) -> None:
+        """A sentence that goes by itself."""
+        self.notify(text, timeout=3)
