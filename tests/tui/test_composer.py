@@ -16,12 +16,12 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.openai import to_wire
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile
-from ctxchat.tui.unsent.input_history import InputHistory
+from ctxchat.tui.unsent.input_history import MOST, InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.unsent.workspace_files import examples, files_of
 from ctxchat.tui.widgets.chips import Chip
 from ctxchat.tui.widgets.completion import Wanted, command_choices, file_choices, wanted
-from ctxchat.tui.widgets.composer import draft_line
+from ctxchat.tui.widgets.draft_line import draft_line
 from tests.tui.fakes import FakeSession
 from tests.tui.test_chat import chatting, until, words
 
@@ -77,10 +77,25 @@ async def test_history_walks_at_the_edges_and_keeps_the_draft(tmp_path: Path) ->
 def test_history_survives_a_broken_file_and_a_folder_in_its_place(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_bytes(b'"fine"\n{\xff')
-    assert InputHistory(broken).back("") is None
+    history = InputHistory(broken)
+    history.add("new")
+    again = InputHistory(broken)
+    assert [again.back(""), again.back(""), again.back("")] == ["new", "fine", None]
     folder = InputHistory(tmp_path)
     folder.add("x")
     assert folder.back("") == "x"
+
+
+def test_two_windows_share_a_history_and_a_long_one_is_made_short(tmp_path: Path) -> None:
+    file = tmp_path / "one.jsonl"
+    first, second = InputHistory(file), InputHistory(file)
+    first.add("from the first")
+    second.add("from the second")
+    both = InputHistory(file)
+    assert [both.back(""), both.back("")] == ["from the second", "from the first"]
+    file.write_text("".join(f'"{number}"\n' for number in range(5 * MOST)))
+    assert InputHistory(file).back("") == str(5 * MOST - 1)
+    assert len(file.read_text().splitlines()) == MOST
 
 
 async def test_slash_and_at_complete(tmp_path: Path) -> None:

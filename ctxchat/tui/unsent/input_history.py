@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+
+from ctxchat.config.atomic import write_text
 
 MOST = 500
 LONGEST = 20_000
@@ -24,9 +27,7 @@ class InputHistory:
             self._lines = [*self._lines, text][-MOST:]
             if self._file:
                 try:
-                    self._file.parent.mkdir(parents=True, exist_ok=True)
-                    self._file.write_text("".join(json.dumps(line) + "\n" for line in self._lines), "utf-8")
-                    self._file.chmod(0o600)
+                    _append(self._file, text)
                 except OSError:
                     self._file = None
         self._place, self._draft = len(self._lines), ""
@@ -48,9 +49,30 @@ class InputHistory:
         return self._draft if self._place == len(self._lines) else self._lines[self._place]
 
 
-def _read(file: Path) -> list[str]:
+def _append(file: Path, text: str) -> None:
+    """One more line at the end, in one stroke: other windows write to the same file, and a kill may have left half a line."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        lines = [json.loads(line) for line in file.read_text("utf-8", "replace").splitlines()]
-    except (OSError, ValueError):
+        os.write(handle, f"\n{json.dumps(text)}\n".encode())
+    finally:
+        os.close(handle)
+
+
+def _read(file: Path) -> list[str]:
+    """The newest lines; what is damaged is left out. A file that has grown long is made short."""
+    try:
+        found = [line for line in map(_line, file.read_text("utf-8", "replace").splitlines()) if line]
+        if len(found) > 4 * MOST:
+            write_text(file, "".join(json.dumps(line) + "\n" for line in found[-MOST:]))
+    except OSError:
         return []
-    return [line for line in lines if isinstance(line, str)][-MOST:]
+    return found[-MOST:]
+
+
+def _line(written: str) -> str:
+    try:
+        line = json.loads(written)
+    except (ValueError, RecursionError):
+        return ""
+    return line if isinstance(line, str) else ""
