@@ -69,7 +69,7 @@ def test_kinds_are_told_apart(parts: list[Mix]) -> None:
         learned = learned.learn(real(part), part, whole=False)
     seen = total(parts[:-8])
     for part in parts[-8:]:
-        known = all(getattr(seen, kind) > 2_000 for kind in ("words", "wide", "images") if getattr(part, kind) > 400)
+        known = all(getattr(seen, kind) > 2_000 for kind in ("words", "wide", "images") if getattr(part, kind) > 100)
         if known and seen.digits > 2_000:
             assert abs(learned.part(part) - real(part)) <= 0.05 * real(part) + 20
             assert abs(learned.part(part) - real(part)) <= learned.error(part)
