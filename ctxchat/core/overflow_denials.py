@@ -31,6 +31,7 @@ _RATE = (
     r"|organi[sz]ation) (?:rate |token )?(?:limit|quota)|tokens processed|enqueued|create a key with a higher|to increase, visit"
     r"|(?:try again|retry) (?:later|in \d|after \d)",
     r"(?:for|this|in) (?:the |this |your )?(?:current |billing )?(?:period|daily|hourly|weekly|monthly)\b",
+    r"\btemporarily (?:un|at|over|rate|disabled|blocked)|at (?:full |max\w{0,5} )?capacity",
     r"\bqueue|in flight|for today|(?:this|your) api key|token rate|tokens used|payment method",
     r"频率|频繁|限流|用量|今日|次数|请求(?:过多|太多)|每分钟|每秒|每天|并发|速率|限速"
     r"|レート制限|リクエスト(?:数|制限|が多)|요청 ?(?:한도|제한|수|이 너무 많)|일일|분당|하루|1日|1分",
@@ -52,7 +53,7 @@ _KEY = (
     r"(?:invalid|incorrect|missing|expired|wrong|no|your|bad)[\s_]{0,2}(?:\w{1,10} )?api[\s_-]?key|\bauthenticat"
     r"|unauthori[sz]ed",
     r"permission[\s_-]?denied|access denied|forbidden|not authori[sz]ed|invalid (?:access )?token\b|access token",
-    r"(?:refresh|bearer|id|security|csrf|oauth\w{0,2}) token\b|\bscopes?\b",
+    r"(?:refresh|bearer|secret|\bid|security|csrf|oauth\w{0,2})[ _-]token\b|\bscopes?\b",
     r"token (?:is |has )?expired|\bjwt\b|鉴权|密钥|无权|未授权|令牌(?:无效|已过期)",
 )
 _FILTER = (
@@ -65,7 +66,7 @@ _NAMES = (
     r"model\b.{0,80}(?:not found|does(?: not|n't) exist|not exist|is not (?:a valid|available|supported)"
     r"|has been deprecated)",
     r"\b(?:conversation|session|thread|response|file|tool|item|resource|endpoint)\b.{0,60}not found",
-    r"(?:no such|unknown|unsupported|invalid) model|model[\s_]not[\s_]found|provider not provided|模型不存在"
+    r"(?:no such|unknown|unsupported|invalid|not a valid) model|model[\s_]not[\s_]found|provider not provided|模型不存在"
     r"|deploymentnotfound",
     r"(?:unsupported|unknown|unrecogni[sz]ed|unexpected|deprecated|extraneous|missing required) (?:\w{1,12} )?"
     r"(?:parameter|argument|field|keyword|key|option|property|value)",
@@ -103,14 +104,14 @@ _FORM = (
     r"too many system|sequence (?:id|number)|stop sequence|text[- ]to[- ]speech|\bTTS\b|(?:query|search) (?:string|query)",
     r"\b(?!(?:system|user|input|full|total|max)_)[a-z]{2,20}_prompt (?:is too|must|exceed)|skills? context budget|附加提示",
     r"(?:number of|max(?:imum)?) (?:\w{1,14} )?(?:turns|steps|iterations|rounds)\b|(?:input|total|request)_tokens_limit",
-    r"parameters exceed|(?:idle|time) limit|more than \d+ (?:images|files|items)",
+    r"parameters exceed|(?:idle|time) limit|\bduration\b|exceeds? the number of (?!tokens)|more than \d+ (?:images|files|items)",
     r"n_ctx_train|training (?:context|file|data|example)|available memory|too many (?:tool|entries|calls)|safety threshold"
     r"|(?:max )?retries exceeded",
 )
 _FAULT = (
     r"context (?:deadline|cancel)|deadline[\s_]exceeded|timed? ?out|timeout(?!=)",
     r"out of memory|insufficient memory|not enough memory|requires more (?:system )?memory|cuda error",
-    r"failed to (?:load|allocate)|when initializing the engine|\bpreempted\b",
+    r"content-length|failed to (?:load|allocate)|when initializing the engine|\bpreempted\b",
 )
 _NEVER = either(*_RATE, *_QUOTA, *_KEY, *_FILTER, *_NAMES, *_FORM, *_FAULT)
 _METER = either(
@@ -148,7 +149,7 @@ _MORE_OUTPUT = either(
     rf"(?:increas\w{{1,3}}|rais\w{{1,3}}|higher|larger|bigger) (?:the |your )?(?:value (?:of|for) )?[`'\"]?{_MAX_TOKENS}"
 )
 """A remedy that helps where an answer was cut off, and never where a prompt is too long."""
-_SENT = r"(?<![a-z])(?:prompt(?:_len)?|messages|inputs?(?! validation)|question)\b"
+_SENT = r"(?<![a-z])(?:prompt(?:_len)?|messages|history|inputs?(?! validation)|question)\b"
 _BESIDE_INPUT = either(
     rf"{_SENT}.{{0,160}}(?:{_MAX_TOKENS}|completion|output|prediction)",
     rf"(?:{_MAX_TOKENS}|completion|output|prediction|answering).{{0,200}}{_SENT}",

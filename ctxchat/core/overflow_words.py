@@ -66,7 +66,7 @@ _EXCESS = either(
     r"\b(?:above|beyond|over|past) (?:the |its |your |this |a )?(?:\w{1,12}['’]?s? )?(?:max\w*|limit|model|capacity"
     r"|context|window|\d{3})",
     r"\b(?:does|do|did|will|can|could)(?: not|n't|not) fit|\bwon't fit|not less than|is insufficient|too short for the",
-    r"\b(?:insufficient|not enough|out of) (?:space|room|context)|no(?: more)? (?:space|room)",
+    r"\b(?:insufficient|not enough|out of) (?:space|room|context|length)|no(?: more)? (?:space|room)",
     r"\b(?:reached|hit|at) (?:its |the |their |a )?(?:max\w*|limit)|(?:limit|length|max|context|size"
     r"|window)(?: has been| was| is)? (?:reached|hit)",
     r"\b(?:is|are|was|been|context|window|limit|length) (?:now )?(?:full|exhausted|maxed out)\b|cache exhausted",
@@ -136,7 +136,7 @@ _PHRASES = either(
     r"tokens to keep from the initial prompt|trying to keep the first \d+|configured context size|model context limit",
     r"(?:find|found) (?:a |no )?(?:free space in the )?kv (?:cache )?slot|free space in the kv cache"
     r"|context[\s_]?overflow_?error",
-    r"(?<!unable to )(?<!failed to )(?<!cannot )(?<!not )\b(?:reduce|shorten|trim|decrease|truncate)[^\n.]{0,30}"
+    r"(?<!unable to )(?<!failed to )(?<!cannot )(?<!not )\b(?:reduc|shorten|trim|decreas|truncat)(?:e|ing|ming)?\b[^\n.]{0,30}"
     r"(?:length|size|number|amount)? ?(?:of )?(?:the |your )?"
     r"\b(?:prompt|messages|input|context|conversation|history)\b",
     r"(?:use|try|with|provide) (?:a |using a )?shorter (?:prompt|input|message|context|conversation)|(?:prompt"
