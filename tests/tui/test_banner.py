@@ -50,8 +50,9 @@ async def test_more_than_has_room_is_counted_and_one_key_shows_all(tmp_path: Pat
         assert len(app.screen.query(NoticeBlock)) == 7, "and can be read all the same"
 
 
-async def test_what_has_room_is_not_counted(tmp_path: Path) -> None:
-    services = FakeServices(tmp_path, FakeSession(), notices=["one thing", "another"])
+@pytest.mark.parametrize("notices", [["one thing", "another"], ["1\n2\n3\n4\n5\n6\nanother"]])
+async def test_what_has_room_is_not_counted(tmp_path: Path, notices: list[str]) -> None:
+    services = FakeServices(tmp_path, FakeSession(), notices=notices)
     async with chatting(tmp_path, services.first, (80, 24), services=services) as (app, pilot):
         await until(pilot, lambda: "another" in words(app))
         assert counted(app) == ""

@@ -31,3 +31,10 @@ def test_it_is_one_line_of_the_width_there_is(title: str, model: str, width: int
     header._heading = Heading(title, model, "ask", sandboxed=False)
     line = header.line(width)
     assert line.cell_length <= max(width, 8) and "\n" not in line.plain
+
+
+def test_a_long_title_stands_apart_from_the_model() -> None:
+    header = Header()
+    header._heading = Heading("Harbour logger: gaps at night, and why", "offline/assistant", "ask", sandboxed=False)
+    line = header.line(78).plain
+    assert "…   offline assistant" in line or "…  offline" in line

@@ -30,6 +30,12 @@ def test_rows_add_up_to_the_gauge_section_by_section(turns: int, passes: int, wi
     assert [r.number for r in rows] == list(range(1, len(rows) + 1))
 
 
+def test_what_stands_for_the_model_only_is_left_out_of_the_words() -> None:
+    desk = Desk()
+    whats = {row.section: row.what for row in inventory(desk.view, desk.figures)}
+    assert whats["memory"] and not any(what.startswith("<") for what in whats.values())
+
+
 def test_a_draft_belongs_to_no_row() -> None:
     desk = Desk()
     figures = desk.with_draft("word " * 3_000)

@@ -15,6 +15,7 @@ class Over(Screen[None]):
     BINDINGS = [
         Binding("enter", "open", "look into it"),
         Binding("d", "drop", "drop with its group"),
+        Binding("u", "undo", "undo"),
         Binding("escape", "back", "back"),
     ]
 
@@ -23,12 +24,17 @@ class Over(Screen[None]):
 
     def action_open(self) -> None: ...
     def action_drop(self) -> None: ...
+    def action_undo(self) -> None: ...
     def action_back(self) -> None: ...
 
 
 @pytest.mark.parametrize(
     ("columns", "shown"),
-    [(80, ["look into it", "drop with its group", "back"]), (40, ["look into it", "back"]), (12, ["back"])],
+    [
+        (80, ["look into it", "drop with its group", "undo", "back"]),
+        (40, ["look into it", "undo", "back"]),
+        (12, ["back"]),
+    ],
 )
 async def test_keys_that_do_not_fit_are_left_out_but_never_the_way_back(columns: int, shown: list[str]) -> None:
     app: App[None] = App()
@@ -46,4 +52,4 @@ async def test_keys_come_back_with_the_room() -> None:
         await app.push_screen(Over())
         await pilot.resize_terminal(80, 10)
         await pilot.pause()
-        assert len(app.screen.query(FooterKey)) == 3
+        assert len(app.screen.query(FooterKey)) == 4

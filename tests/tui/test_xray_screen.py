@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pytest
@@ -289,11 +289,19 @@ def test_choosing_only_leaves_out(by_size: bool, section: Any, words: str) -> No
 def test_columns_fit_and_the_lowest_ranks_stay(width: int) -> None:
     columns = [Column("a", 6, rank=2), Column("b"), Column("c", 8, rank=1), Column("d", 3)]
     shown = fit(columns, width)
-    places = [place for place, _ in shown]
+    places = [place for place, _, _ in shown]
     assert places == sorted(places) and {1, 3} <= set(places)
     assert 0 not in places or 2 in places, "the higher rank goes first"
     if width >= 20:
-        assert sum(w for _, w in shown) + len(shown) - 1 <= width
+        assert shown[-1][1] + shown[-1][2] <= width
+        gaps = {after - start - wide for (_, start, wide), (_, after, _) in pairwise(shown)}
+        assert gaps in ({1}, {2}), "all the same"
+
+
+def test_a_sign_stands_by_what_it_belongs_to_and_columns_stand_apart_where_there_is_room() -> None:
+    columns = [Column("", 1), Column("name"), Column("tokens", 6, right=True, rank=1)]
+    assert fit(columns, 40) == [(0, 0, 1), (1, 2, 30), (2, 34, 6)]
+    assert fit(columns, 21) == [(0, 0, 1), (1, 2, 12), (2, 15, 6)]
 
 
 @given(st.text(max_size=30), st.integers(0, 20), st.booleans())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from heapq import nlargest
 from itertools import accumulate
@@ -11,6 +12,7 @@ import msgspec
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.sections import SECTIONS, SectionName
+from ctxchat.core.summaries import OPENING, PREFACE
 from ctxchat.core.tokens import apportion
 from ctxchat.core.view import Item, ToolSpec, View
 from ctxchat.tui.reading.text import one_line
@@ -126,15 +128,20 @@ def _row(item: Item, call: ToolCall | None) -> Row:
     )
 
 
+_TAG = re.compile(r"\A<context source=[^>]*>\s*")
+"""In front of what is injected, for the model; people see where it comes from in a column of its own."""
+
+
 def _words(item: Item, call: ToolCall | None) -> tuple[str, str, str]:
     """Kind, what it says, and where it comes from."""
     message = item.message
     text = one_line(message.text, WIDEST)
     match item.section:
         case "system" | "memory" | "injected":
-            return item.section, text, one_line(item.source, 40)
+            return item.section, one_line(_TAG.sub("", message.text), WIDEST), one_line(item.source, 40)
         case "summary":
-            return "summary", text, "compaction"
+            body = message.text.removeprefix(OPENING).lstrip().removeprefix(PREFACE)
+            return "summary", one_line(body, WIDEST), "compaction"
     if message.role == "tool":
         name = one_line((call.name if call else message.name) or "tool", 40)
         argument = key_argument(decoded(call.arguments)) if call else text

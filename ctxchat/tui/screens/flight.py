@@ -27,7 +27,7 @@ from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 COLUMNS = (
-    Column("when", 5),
+    Column("when", 6),
     Column("why", 12),
     Column("before → after", 16, right=True),
     Column("freed", 7, right=True, rank=2),

@@ -28,8 +28,8 @@ from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 COLUMNS = (
-    Column("", least=40),
-    Column("keys", 20),
+    Column("", least=44, share=3),
+    Column("keys", least=12, share=2),
     Column("command", 10, rank=1),
     Column("name in [keys]", 16, rank=2),
     Column("from", 18, rank=3),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("", 1),
-    Column("model", least=14, path=True),
+    Column("model", least=17, path=True),
     Column("window", 6, right=True, rank=1),
     Column("", 10, rank=4),
     Column("would fit", 11, right=True, rank=2),
@@ -61,7 +61,7 @@ def price_words(row: FoundModel) -> str:
 def whole_words(row: FoundModel) -> str:
     """All there is to say of a model where there is no room for columns."""
     price = price_words(row)
-    window = f"window {short(row.window)}, {SOURCES[row.window_source]}" if row.window > 0 else "window unknown"
+    window = f"window {brief(row.window)}, {SOURCES[row.window_source]}" if row.window > 0 else "window unknown"
     paid = price if price in ("", "free") else f"$ {price} for a million tokens in / out"
     said = one_line(row.note) or ("" if row.reachable else "does not answer")
     return "\n".join(filter(None, (one_line(row.name), "   ".join(filter(None, (window, paid))), said)))

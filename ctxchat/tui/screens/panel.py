@@ -37,9 +37,11 @@ class Heading(Line):
         self.refresh()
 
     def line(self, width: int) -> Content:
-        room = width - min(self._left.cell_length, 24) - 2
-        right = next((r for r in self._rights if r.cell_length <= room), Content(""))
-        return spread(self._left, right, width)
+        for left in (40, 24):  # a shorter way to say it rather than half a title
+            room = width - min(self._left.cell_length, left) - 2
+            if right := next((r for r in self._rights if r.cell_length <= room), None):
+                return spread(self._left, right, width)
+        return spread(self._left, Content(""), width)
 
 
 class Panel(Screen[Result]):

@@ -105,7 +105,7 @@ class PreviewScreen(Panel[Agreed]):
         Binding("enter", "apply", "apply", key_display="enter"),
         Binding("space", "tick", "tick", key_display="space"),
         Binding("e", "edit", "edit the summary first"),
-        Binding("escape", "back", "change nothing"),
+        Binding("escape", "back", "leave it"),
     ]
 
     def __init__(self, session: ChatSession, preview: Preview) -> None:

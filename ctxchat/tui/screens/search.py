@@ -57,7 +57,7 @@ class SearchScreen(Panel[tuple[str, str]]):
 
     def compose(self) -> ComposeResult:
         yield Heading("Search")
-        yield Input(self._words, placeholder='words that were said; "…" keeps them together', compact=True)
+        yield Input(self._words, placeholder='words; "…" keeps them together', compact=True)
         yield Filters(self._session.id, [tool.name for tool in self._session.view.tools])
         yield Found(self._session.id)
         yield PanelKeys()

@@ -98,7 +98,7 @@ class SessionsScreen(Listing[str]):
         Binding("enter", "resume", "go on with it", key_display="enter"),
         Binding("n", "new", "new"),
         Binding("r", "rename", "rename"),
-        Binding("f", "fork", "fork"),
+        Binding("b,f", "fork", "branch", key_display="b"),
         Binding("d", "delete", "delete"),
         Binding("slash", "find", "find", key_display="/"),
         Binding("escape", "back", "back"),

@@ -35,8 +35,8 @@ from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 COLUMNS = (
-    Column("option", least=26),
-    Column("value", 20),
+    Column("option", least=34, path=True, share=2),
+    Column("value", least=10),
     Column("here", 30, rank=3),
     Column("default", 14, rank=2),
     Column("from", 18, rank=1),

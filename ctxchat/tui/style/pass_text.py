@@ -31,7 +31,7 @@ MESSAGES = (
     Column("", 6),
     Column("turn", 4, right=True, rank=2),
     Column("who", 7),
-    Column("what"),
+    Column("what", least=24),
     Column("", 6, rank=1),
 )
 

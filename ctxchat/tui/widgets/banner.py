@@ -135,5 +135,6 @@ class Banner(Vertical):
     def _count(self) -> None:
         """Say how many there are where some are not to be seen."""
         notices = self.query_one("#notices")
+        self.set_class(bool(self._blocks), "-some")
         hidden = notices.virtual_size.height > notices.size.height
         self.query_one(AllNotices).say(len(self._blocks) if hidden else 0)

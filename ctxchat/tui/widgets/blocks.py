@@ -40,7 +40,7 @@ def spin(seconds: float) -> str:
 def spread(left: Content, right: Content, width: int) -> Content:
     """Two ends of one line; the left is cut with `…` where both do not fit, the right goes where even that does not help."""
     room = width - right.cell_length - 1
-    if room < 8 and right:
+    if room < min(8, left.cell_length) and right:
         return spread(left, Content(""), width)
     left = left.truncate(max(1, room), ellipsis=True)
     return left.append(" " * max(1 if right else 0, width - left.cell_length - right.cell_length)).append(right)
@@ -223,9 +223,9 @@ class CompactionMark(Widget, can_focus=True):
     def render(self) -> Content:
         """Rule, figures, and the words to choose from; as many lines as they need where one is too narrow."""
         width = self.size.width
-        figures = [Content.styled(words, "$text") for words in self._figures(self._change.record)]
+        figures = [Content.styled(words, "$text") for words in self._figures(self._change.record, wide=width >= 30)]
         verbs = [self._verb(what, words) for what, words in self._verbs()]
-        rule = Content.styled("──── ", "$rule")
+        rule = Content.styled("──── " if width >= 30 else "─ ", "$rule")
         one = rule.append(Content("  ").join(figures)).append("   ").append(Content("   ").join(verbs)).append(" ")
         at = Content.styled(clock(self._change.at), "$text-muted")
         if one.cell_length + at.cell_length + 4 <= width:
@@ -238,8 +238,9 @@ class CompactionMark(Widget, can_focus=True):
         more += _lines(verbs, width - indent.cell_length, "   " if width >= 60 else "  ")
         return Content("\n").join([head, *(indent.append(line).truncate(width, ellipsis=True) for line in more)])
 
-    def _figures(self, record: CompactionRecord | None) -> list[str]:
-        words = [f"{count(folded_messages(self._change, record), 'message')} compacted"]
+    def _figures(self, record: CompactionRecord | None, *, wide: bool) -> list[str]:
+        folded = folded_messages(self._change, record)
+        words = [f"{count(folded, 'message')} compacted" if wide else f"{folded:,} compacted"]
         if record:
             words.append(f"−{short(max(0, record.freed))}")
             if record.back.messages:

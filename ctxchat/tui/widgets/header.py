@@ -62,4 +62,4 @@ class Header(Line):
         left = Content.styled("ctxchat", "bold $accent")
         if heading.title and width >= 56:
             left = left.append("  ").append(Content(one_line(heading.title, 120)))
-        return spread(left, right, width)
+        return spread(left, Content("  ").append(right), width)

@@ -9,6 +9,8 @@ from textual.content import Content
 from ctxchat.tui.commands import Keys, shown_key
 from ctxchat.tui.widgets.blocks import Line
 
+BETWEEN = "   "
+
 IDLE_KEYS = (
     ("send", "send"),
     ("newline", "line"),
@@ -19,10 +21,12 @@ IDLE_KEYS = (
     ("palette", "all commands"),
 )
 BUSY_KEYS = (("interrupt", "stop"), ("send", "queue"), *IDLE_KEYS[2:])
+FOREMOST = ("interrupt", "send", "free_up", "context", "palette", "archive", "xray", "newline")
+"""Which are kept where there is no room for all, the most useful first; what is not named here stays as long as it fits."""
 
 
 class KeyLine(Line):
-    """The keys that matter now, as many as fit."""
+    """The keys that matter now, as many as fit whole: the most useful of them, in their usual order."""
 
     def __init__(self, keys: Keys) -> None:
         super().__init__(id="keys")
@@ -41,14 +45,16 @@ class KeyLine(Line):
             self.refresh()
 
     def line(self, width: int) -> Content:
-        shown = Content("")
-        for action, words in self._wanted:
-            key = action[1:] if action.startswith("=") else next(iter(self._keys.get(action, ())), "")
-            if not key:
-                continue
-            pair = Content.assemble((shown_key(key), "$text-accent"), (f" {words}", "$text-muted"))
-            joined = shown.append("   ").append(pair) if shown else pair
-            if joined.cell_length > width:
+        pairs = [(action, pair) for action, words in self._wanted if (pair := self._pair(action, words))]
+        room = width + len(BETWEEN)
+        fitting: list[tuple[str, Content]] = []
+        for each in sorted(pairs, key=lambda pair: FOREMOST.index(pair[0]) if pair[0] in FOREMOST else -1):
+            room -= each[1].cell_length + len(BETWEEN)
+            if room < 0:
                 break
-            shown = joined
-        return shown
+            fitting.append(each)
+        return Content(BETWEEN).join([pair for action, pair in pairs if (action, pair) in fitting])
+
+    def _pair(self, action: str, words: str) -> Content | None:
+        key = action[1:] if action.startswith("=") else next(iter(self._keys.get(action, ())), "")
+        return Content.assemble((shown_key(key), "$text-accent"), (f" {words}", "$text-muted")) if key else None

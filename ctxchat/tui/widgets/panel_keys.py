@@ -24,10 +24,9 @@ class PanelKeys(Footer):
         back = [key for key in keys if key.action in WAYS_BACK]
         room = self.screen.size.width - sum(_columns(key) for key in back)
         for key in (key for key in keys if key not in back):
-            room -= _columns(key)
-            if room < 0:
-                break
-            yield key
+            if _columns(key) <= room:  # what is too long gives its place to what is not
+                room -= _columns(key)
+                yield key
         yield from back
 
     def on_resize(self) -> None:

@@ -30,8 +30,9 @@ Cell = str | tuple[str, str]
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column. Width 0 takes what is left, `least` cells at least; the higher its `rank`, the earlier it goes where it is
-    narrow; rank 0 stays. Of a `path` the end is kept where it is too long: all behind the last slash, or the last of it."""
+    """One column. Width 0 takes its `share` of what is left, `least` cells at least; the higher its `rank`, the earlier it goes
+    where it is narrow; rank 0 stays. Of a `path` the end is kept where it is too long: all behind the last slash, or the last
+    of it."""
 
     title: str
     width: int = 0
@@ -39,20 +40,43 @@ class Column(msgspec.Struct, frozen=True):
     rank: int = 0
     least: int = 12
     path: bool = False
+    share: int = 1
 
 
-def fit(columns: Sequence[Column], width: int) -> list[tuple[int, int]]:
-    """Places of the columns that are shown in so many cells, each with its own width. One cell goes between two."""
+def fit(columns: Sequence[Column], width: int) -> list[tuple[int, int, int]]:
+    """Of the columns that are shown in so many cells: the place of each, where it begins, how wide it is."""
+    shown = _shown(columns, width)
+    gaps = [_gap(columns[i]) for i in shown[:-1]]
+    if _least(columns, shown, width) - len(gaps) + sum(gaps) > width:
+        gaps = [1] * len(gaps)
+    room = max(0, width - sum(columns[i].width for i in shown) - sum(gaps))
+    shares = sum(columns[i].share for i in shown if columns[i].width == 0)
+    found: list[tuple[int, int, int]] = []
+    start = 0
+    for place, between in zip(shown, (*gaps, 0), strict=True):
+        wide = columns[place].width or room * columns[place].share // shares
+        found.append((place, start, wide))
+        start += wide + between
+    return found
+
+
+def _gap(column: Column) -> int:
+    """Cells behind it where there is room for more than one: a sign belongs to what it stands before."""
+    return 1 if column.width == 1 else 2
+
+
+def _shown(columns: Sequence[Column], width: int) -> list[int]:
     shown = list(range(len(columns)))
-    while True:
-        fixed = sum(columns[i].width for i in shown) + max(0, len(shown) - 1)
-        rest = [i for i in shown if columns[i].width == 0]
-        least = sum(min(columns[i].least, width) for i in rest)
-        goers = [i for i in shown if columns[i].rank]
-        if fixed + least <= width or not goers:
-            room = max(0, width - fixed) // max(1, len(rest))
-            return [(i, columns[i].width or room) for i in shown]
+    while goers := [i for i in shown if columns[i].rank]:
+        if _least(columns, shown, width) <= width:
+            break
         shown.remove(max(goers, key=lambda i: (columns[i].rank, i)))
+    return shown
+
+
+def _least(columns: Sequence[Column], shown: Sequence[int], width: int) -> int:
+    """Cells that these columns need, with one between two of them."""
+    return sum(columns[i].width or min(columns[i].least, width) for i in shown) + max(0, len(shown) - 1)
 
 
 def fitted(text: str, width: int, right: bool = False) -> str:
@@ -215,8 +239,13 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
 
     # ── drawing ──
 
+    @property
+    def _width(self) -> int:
+        """Cells for a row: one is left free beside the scrollbar, so that no figure touches it."""
+        return max(0, self.scrollable_content_region.width - bool(self.show_vertical_scrollbar))
+
     def render_line(self, y: int) -> Strip:
-        width, plain = self.scrollable_content_region.width, self.rich_style
+        width, plain = self._width, self.rich_style
         place = y - self._head + self.scroll_offset.y
         if self._head and y == 0:
             strip = self._line([(c.title, "") for c in self._columns], width, self._style("title", plain))
@@ -239,13 +268,14 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
 
     def _line(self, cells: Sequence[tuple[str, str]], width: int, ground: Style) -> Strip:
         segments: list[Segment] = []
-        for place, room in fit(self._columns, width):
+        end = 0
+        for place, start, room in fit(self._columns, width):
             text, name = cells[place] if place < len(cells) else ("", "")
-            if segments:
-                segments.append(Segment(" ", ground))
             column = self._columns[place]
             text = path_end(text, room) if column.path else text
+            segments.append(Segment(" " * (start - end), ground))
             segments.append(Segment(fitted(text, room, column.right), self._style(name, ground)))
+            end = start + room
         return Strip(segments).adjust_cell_length(width, ground)
 
     def _style(self, name: str, ground: Style) -> Style:
@@ -258,9 +288,7 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
         )
 
     def _title_at(self, x: int) -> str:
-        left = 0
-        for place, room in fit(self._columns, self.scrollable_content_region.width):
-            if left <= x < left + room:
+        for place, start, room in fit(self._columns, self._width):
+            if start <= x < start + room:
                 return self._columns[place].title
-            left += room + 1
         return ""

@@ -1,0 +1,39 @@
+"""The line of keys in the chat: whole words at every width, and what matters most for longest."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.tui.commands import default_keys
+from ctxchat.tui.widgets.key_line import BUSY_KEYS, IDLE_KEYS, KeyLine
+
+
+def shown(width: int, *, busy: bool = False) -> str:
+    line = KeyLine(default_keys())
+    line._wanted = BUSY_KEYS if busy else IDLE_KEYS
+    return line.line(width).plain
+
+
+@pytest.mark.parametrize(
+    ("width", "idle"),
+    [
+        (118, "enter send   ctrl+j line   F2 context   F3 archive   F4 x-ray   F8 free up   ctrl+p all commands"),
+        (78, "enter send   F2 context   F3 archive   F8 free up   ctrl+p all commands"),
+        (38, "enter send   F2 context   F8 free up"),
+        (18, "enter send"),
+    ],
+)
+def test_what_is_most_useful_stays_where_it_is_narrow(width: int, idle: str) -> None:
+    assert shown(width) == idle
+    assert shown(width, busy=True).startswith("esc stop")
+
+
+@given(st.integers(0, 120), st.booleans())
+def test_no_word_is_ever_cut(width: int, busy: bool) -> None:
+    whole = shown(200, busy=busy).split("   ")
+    line = shown(width, busy=busy)
+    assert len(line) <= width and [pair for pair in line.split("   ") if pair] == [
+        p for p in whole if p in line.split("   ")
+    ]
