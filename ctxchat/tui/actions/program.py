@@ -103,7 +103,7 @@ async def paste_image(host: Host, argument: str = "") -> None:
     found = image("clipboard.png", await to_thread(image_on_clipboard))
     if found.kind != "image":
         raise CtxchatError(f"The image on the clipboard was {found.why}.")
-    host.chat.composer.attach(found)
+    host.chat.composer.attached.add_images(found)
 
 
 async def editor(host: Host, argument: str = "") -> None:

@@ -28,6 +28,7 @@ from ctxchat.core.events import (
 from ctxchat.core.figures import Figures
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.feed import Feed
+from ctxchat.tui.gauges import Gauges
 from ctxchat.tui.prefetch_watch import PrefetchWatch
 from ctxchat.tui.services import ChatSession
 from ctxchat.tui.unsent.input_history import InputHistory
@@ -65,7 +66,8 @@ class ChatScreen(Screen[None]):
         self.transcript, self.composer = Transcript(), Composer(keys, history)
         self.empty, self.banner = EmptyChat(folder), Banner()
         self.questions, self.side = Questions(), Side()
-        self._ghost = PrefetchWatch(self, soft_mark, self._show_again)
+        self.gauges = Gauges(self.gauge, self.composer, self.side)
+        self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
         self.feed = Feed(self.transcript, show_reasoning=show_reasoning)
         self._session: ChatSession | None = None
         self._begun = False
@@ -116,6 +118,7 @@ class ChatScreen(Screen[None]):
         if self._session:
             await self.banner.clear()
         self._session, self._begun = session, False
+        self.gauges.belong_to(session)
         self.composer.belongs_to(session.attachments)
         await self.questions.belongs_to(session)
         await self.feed.show(session)
@@ -155,23 +158,13 @@ class ChatScreen(Screen[None]):
 
     def show_figures(self, figures: Figures) -> None:
         """The gauge and the panel; with the draft in it where there is one."""
-        session, draft, parts = self._session, self.composer.draft, self.composer.parts
-        if session and (draft or parts):
-            figures = session.attachments.with_draft(draft, parts)
-        self.gauge.show(figures, ghost=session.compaction.ghost if session else 0)
-        self.composer.weigh(figures)
-        if session:
-            self.side.show_figures(figures, session)
-
-    def _show_again(self) -> None:
-        if self._session:
-            self.show_figures(self._session.figures)
+        self.gauges.show(figures)
 
     # ── the context panel ──
 
     def on_side_opened(self, event: Side.Opened) -> None:
         event.stop()
-        self._show_again()
+        self.gauges.show_again()
 
     def on_resize(self) -> None:
         self.call_next(self.side.lay_out, self.size.width)
@@ -280,14 +273,9 @@ class ChatScreen(Screen[None]):
 
     def on_composer_changed(self, event: Composer.Changed) -> None:
         event.stop()
-        self._show_again()
-        if self._session and self.composer.parts:
-            self.run_worker(self._count(self._session), group="count", exclusive=True, exit_on_error=False)
-
-    async def _count(self, session: ChatSession) -> None:
-        """What goes along, exactly: long texts are only estimated at first."""
-        await session.attachments.count(self.composer.parts)
-        self._show_again()
+        self.gauges.show_again()
+        if self.composer.parts:
+            self.run_worker(self.gauges.count_draft(), group="count", exclusive=True, exit_on_error=False)
 
     def on_prompt_scrolled(self, event: Prompt.Scrolled) -> None:
         event.stop()

@@ -5,7 +5,9 @@ Knows values only; what becomes of a chip that is chosen is the composer's.
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from textual.binding import Binding
 from textual.content import Content
@@ -16,9 +18,9 @@ from textual.widgets import Static
 
 from ctxchat.core.attachments import attached
 from ctxchat.core.messages import Image, Part, Text
-from ctxchat.tools.mentions import Named
+from ctxchat.tools.mentions import LONGEST_TEXT, Named, file_name, look_all
 from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.unsent.draft import Along, Draft, Paste
+from ctxchat.tui.unsent.draft import Along, Draft, Paste, Picture
 from ctxchat.tui.widgets.blocks import ATTACHED_SIGN, attached_size
 
 NAME = 60
@@ -113,6 +115,16 @@ class AttachedBox(Widget):
         if tuple(named) != self.named:
             self.named = tuple(named)
             self._changed()
+
+    def add_images(self, *found: Named) -> None:
+        """Those of the files that are images."""
+        self.add(*(Picture(file_name(i.name), i.data, i.width, i.height) for i in found if i.kind == "image"))
+
+    async def look(self, text: str, folder: Path, limit: int, *, typing: Callable[[], str]) -> None:
+        """At the files that a text mentions, off the event loop, as long as a window of so many tokens can hold one. A file
+        whose name is still being typed is no news."""
+        found = await to_thread(look_all, text, folder, min(LONGEST_TEXT, max(2_000, limit)))
+        self.mention([each for each in found if each.kind != "nothing" or each.name != typing()])
 
     def _changed(self) -> None:
         self.redraw()

@@ -11,33 +11,28 @@ from functools import partial
 from pathlib import Path
 
 from textual.app import ComposeResult
-from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Static, TextArea
+from textual.widgets import TextArea
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Image, Part
-from ctxchat.tools.mentions import LONGEST_TEXT, Named, file_name, look_all
+from ctxchat.tools.mentions import LONGEST_TEXT
 from ctxchat.tui.commands import Keys
-from ctxchat.tui.reading.figures_text import draft_words
 from ctxchat.tui.reading.text import clean
 from ctxchat.tui.services import Attachments
-from ctxchat.tui.unsent.draft import Draft, Paste, Picture
+from ctxchat.tui.unsent.draft import Draft, Paste
 from ctxchat.tui.unsent.drafts import REST
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.widgets.chips import AttachedBox, Chip, Queued
 from ctxchat.tui.widgets.completion import CompletionList
+from ctxchat.tui.widgets.draft_line import DraftLine
 from ctxchat.tui.widgets.prompt import Prompt
 
 DEBOUNCE = 0.1
-WORTH_SAYING = 0.02
-"""Share of the limit from which a draft gets a line of its own."""
-
-OFFER = "tab, then f: send the paste as a file"
-UNSEEN = "This model is shown no images: their names go instead."
+"""Seconds from a change to its news."""
 
 
 class Composer(Widget):
@@ -73,7 +68,7 @@ class Composer(Widget):
         super().__init__(id="composer")
         self._completion = CompletionList()
         self.prompt = Prompt(keys, history, self._completion)
-        self.attached, self.queued = AttachedBox(), Queued()
+        self.attached, self.queued, self._line = AttachedBox(), Queued(), DraftLine()
         self.workspace = Path()
         self._attachments: Attachments | None = None
         self._figures: Figures | None = None
@@ -86,7 +81,7 @@ class Composer(Widget):
         with Widget(id="frame"):
             yield self.attached
             yield self.prompt
-        yield Static(id="draft-line", markup=False)
+        yield self._line
 
     def belongs_to(self, attachments: Attachments) -> None:
         """What goes along goes to this session, and is weighed by its model."""
@@ -156,30 +151,21 @@ class Composer(Widget):
     def _tell(self) -> None:
         self._timer = None
         if "@" in self.prompt.text or self.attached.named:
-            self.run_worker(self._look(self.prompt.text), group="mentions", exclusive=True, exit_on_error=False)
+            most = self._figures.limit if self._figures else LONGEST_TEXT
+            looking = self.attached.look(self.prompt.text, self.workspace, most, typing=lambda: self.prompt.typed_file)
+            self.run_worker(looking, group="mentions", exclusive=True, exit_on_error=False)
         self.post_message(self.Changed())
         if self._rest:
             self._rest.stop()
         self._rest = self.set_timer(REST, lambda: self.post_message(self.Rested()))
-
-    async def _look(self, text: str) -> None:
-        """At the files it mentions, off the event loop. One whose name is still being typed is no news."""
-        limit = self._figures.limit if self._figures else LONGEST_TEXT
-        found = await to_thread(look_all, text, self.workspace, min(LONGEST_TEXT, max(2_000, limit)))
-        typing = self.prompt.typed_file
-        self.attached.mention([each for each in found if each.kind != "nothing" or each.name != typing])
 
     def weigh(self, figures: Figures) -> None:
         """Say what this message would do to the gauge, where it matters."""
         self._figures = figures
         self.attached.redraw()
         blind = self._attachments is not None and not self._attachments.seen
-        unseen = UNSEEN if blind and any(isinstance(part, Image) for part in self.parts) else ""
-        whole = any(isinstance(each, Paste) and not each.as_file for each in self.attached.along)
-        offer = OFFER if whole and figures.used > figures.limit else ""
-        words = "\n".join(filter(None, (unseen, draft_line(figures), offer)))
-        self.query_one("#draft-line", Static).update(Content(words))
-        self.set_class(bool(words), "-weighs")
+        unseen = blind and any(isinstance(part, Image) for part in self.parts)
+        self.set_class(self._line.say(figures, self.attached.along, unseen=unseen), "-weighs")
 
     # ── what goes along ──
 
@@ -195,16 +181,12 @@ class Composer(Widget):
         """All of them, or the paste as the text it is, and why."""
         found = await to_thread(event.load, self.workspace)
         if all(each.kind == "image" for each in found):
-            self.attach(*found)
+            self.attached.add_images(*found)
             return
         self.prompt.replace(event.text, *self.prompt.selection, maintain_selection_offset=False)
         for each in found:
             if each.kind == "nothing" and each.why.startswith("not sent"):
                 self.app.notify(f"{each.name}: {each.why}.", severity="warning", markup=False)
-
-    def attach(self, *images: Named) -> None:
-        """Images that go with the message."""
-        self.attached.add(*(Picture(file_name(i.name), i.data, i.width, i.height) for i in images if i.kind == "image"))
 
     def on_attached_box_to_text(self, event: AttachedBox.ToText) -> None:
         event.stop()
@@ -248,10 +230,3 @@ class Composer(Widget):
         if text is not None:
             self.set_draft(clean(text).rstrip("\n"))
         self.app.refresh(layout=True)
-
-
-def draft_line(figures: Figures) -> str:
-    """`this message +18k → 92 %, compaction would start`; empty where it hardly matters."""
-    draft = figures.tokens("draft")
-    crosses = figures.used - draft < figures.trigger_tokens <= figures.used
-    return draft_words(figures) if crosses or figures.over or draft >= figures.limit * WORTH_SAYING else ""
