@@ -25,7 +25,11 @@ def faults(path: Path) -> Iterator[None]:
         raise _from_sqlite(error, path) from error
     except OSError as error:
         raise _from_system(error, path) from error
-    except (OverflowError, ValueError) as error:  # a value that no column or no path can hold
+    except (
+        OverflowError,
+        ValueError,
+        RecursionError,
+    ) as error:  # no column, no path and no nest of folders goes so far
         raise StorageError(f"{path}: {error}", "Nothing was changed.") from error
 
 

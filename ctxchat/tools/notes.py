@@ -13,7 +13,7 @@ import msgspec
 from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolQuestion
-from ctxchat.tools.text import clip_line
+from ctxchat.tools.text import clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
 Search = Callable[[str], Awaitable[str]]
@@ -84,7 +84,7 @@ class Remember(Tool[RememberArguments]):
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(without_zeros(text).split())  # with a zero in it the whole file is taken for no text
     if not line:
         raise ToolError("There is nothing to remember: text is empty.")
     if len(line) > 1000:

@@ -11,6 +11,9 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from pathspec import GitIgnoreSpec
 
+DEEPEST = 300
+"""Levels: nobody nests folders deeper but to make trouble, and each is a call within a call."""
+
 SYSTEM = ("/dev", "/proc", "/sys")
 """Devices and views of the system: nothing in them is a file to work with."""
 
@@ -30,7 +33,7 @@ class Entry(msgspec.Struct, frozen=True):
 def walk(top: str, *, hidden: bool = False, depth: int = 0) -> Iterator[Entry]:
     """Everything under `top`, sorted, folders before what is in them, `depth` levels deep (0: all). Folders that cannot be read
     are passed over. `.git` is never shown; what is hidden only if asked for."""
-    yield from _walk(top, rules_above(top), hidden, depth or 10**6, 1)
+    yield from _walk(top, rules_above(top), hidden, min(depth or DEEPEST, DEEPEST), 1)
 
 
 def _walk(folder: str, rules: Rules, hidden: bool, depth: int, level: int) -> Iterator[Entry]:

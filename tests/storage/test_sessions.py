@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from ctxchat.core.errors import CtxchatError, StorageError, UsageError
 from ctxchat.core.journal import Named, Partial, PassStarted, Undone
 from ctxchat.core.messages import Message
-from ctxchat.storage import archive, loading, sessions
+from ctxchat.storage import archive, files, loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
 from tests.storage.samples import compaction, turns
@@ -156,6 +158,24 @@ def test_a_folder_that_was_left_over_goes_at_the_next_start(database: Database) 
         connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
     Database(database.folder).close()
     assert not folder.exists()
+
+
+def test_a_folder_nested_without_end_stops_no_start(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        session = sessions.create(database)
+        folder = files.private_folder(files.session_folder(database.folder, session))
+        deep = os.open(folder, os.O_RDONLY)
+        for _ in range(1500):
+            os.mkdir("d", dir_fd=deep)
+            deep, above = os.open("d", os.O_RDONLY, dir_fd=deep), deep
+            os.close(above)
+        os.close(deep)
+        sessions.delete(database, session)
+    try:
+        with Database(tmp_path) as database:
+            assert sessions.rows(database) == []
+    finally:
+        subprocess.run(["rm", "-rf", folder], check=True)
 
 
 async def test_writing_to_a_session_deleted_elsewhere_is_told(database: Database) -> None:

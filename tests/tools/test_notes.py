@@ -98,3 +98,9 @@ def test_demands_nobody_fetches_are_forgotten(context: ToolContext) -> None:
     for number in range(1000):
         todo.demand({"items": []}, ToolContext(f"c{number}", context.workspace))
     assert len(todo._judged) <= 256
+
+
+async def test_a_zero_in_a_memory_does_not_make_the_file_unreadable(call: Callable, tmp_path: Path) -> None:
+    file = tmp_path / "AGENTS.md"
+    await call(Remember(file), text="a\0b")
+    assert file.read_text() == "- a\ufffdb\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -270,3 +271,18 @@ async def test_a_pipe_and_what_no_pattern_is_are_told_at_once(call: Callable, wo
 def test_devices_and_views_of_the_system_are_not_walked_through() -> None:
     found = {entry.path for entry in walk("/", depth=1)}
     assert found and not found & {"/dev", "/proc", "/sys"}
+
+
+async def test_folders_nested_without_end_cost_what_lies_deeper_and_no_more(call: Callable, workspace: Path) -> None:
+    write(workspace, here="needle")
+    deep = os.open(workspace, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=deep)
+        deep, above = os.open("d", os.O_RDONLY, dir_fd=deep), deep
+        os.close(above)
+    os.close(deep)
+    try:
+        assert (await call(grep, pattern="needle")).text == "here:1:needle"
+        assert (await call(glob, pattern="here")).text == "here"
+    finally:
+        subprocess.run(["rm", "-rf", workspace / "d"], check=True)  # Python's own way is one call a level
