@@ -35,6 +35,8 @@ def chunk(event: Mapping[str, Any]) -> Chunk:
         case "message-end":
             finish = str(delta.get("finish_reason", ""))
             return {**_chunk({}, _REASONS.get(finish, finish)), "usage": _usage(delta.get("usage") or {})}
+        case None if isinstance(event.get("message"), str):
+            return {"error": dict(event)}
         case _:
             return _chunk({})
 

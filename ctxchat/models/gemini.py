@@ -5,9 +5,10 @@ It reads them without the timeout it was given, and makes a reason up where a st
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
+
+from ctxchat.models.patience import pieces, within
 
 
 def is_gemini(model: str) -> bool:
@@ -19,23 +20,15 @@ class Listener:
     """One stream, heard piece by piece. `ended`: the provider has said why the reply ended."""
 
     def __init__(self, stream: Any, seconds: float) -> None:
-        self._stream = stream
+        self.stream = stream
         self._seconds = seconds
         self.ended = False
 
     async def chunks(self) -> AsyncIterator[Any]:
         """litellm's chunks. Raises TimeoutError when none comes in time."""
-        async with asyncio.timeout(self._seconds):
-            await self._stream.fetch_stream()
-        self._watch(self._stream.completion_stream)
-        while True:
-            try:
-                async with asyncio.timeout(self._seconds):
-                    chunk = await anext(self._stream)
-            except StopAsyncIteration:
-                return
-            except TimeoutError as late:
-                raise TimeoutError(f"Nothing came for {self._seconds:g} seconds.") from late
+        await within(self._seconds, self.stream.fetch_stream())
+        self._watch(self.stream.completion_stream)
+        async for chunk in pieces(self.stream, self._seconds):
             yield chunk
 
     def _watch(self, raw: Any) -> None:

@@ -6,16 +6,19 @@ Knows the lines of a stream and where litellm takes them apart, not what a reply
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Protocol
 
 from ctxchat.models import cohere
 from ctxchat.models.gemini import Listener as GeminiListener
 from ctxchat.models.gemini import is_gemini
+from ctxchat.models.patience import pieces, within
 
 
 class Listener(Protocol):
     """One stream while it is read. `ended`: the provider has said why the reply ended."""
+
+    stream: Any
 
     @property
     def ended(self) -> bool: ...
@@ -24,28 +27,33 @@ class Listener(Protocol):
 
 
 class PlainListener:
-    """A stream that litellm reads as it comes."""
+    """A stream that litellm reads as it comes. `seconds` 0: it looks at the time itself."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, stream: Any, seconds: float = 0) -> None:
+        self.stream = stream
+        self._seconds = seconds
 
     @property
     def ended(self) -> bool:
         """litellm says `stop` for a stream that ended in the middle of the reply too; what it received tells them apart."""
-        stream = self._stream
+        stream = self.stream
         return bool(stream.received_finish_reason) or bool(stream.chunks and getattr(stream.chunks[-1], "usage", None))
 
     def chunks(self) -> AsyncIterator[Any]:
-        """litellm's chunks."""
-        return aiter(self._stream)
+        """litellm's chunks. Raises TimeoutError."""
+        return pieces(self.stream, self._seconds) if self._seconds else aiter(self.stream)
 
 
-def listen(stream: Any, model: str, seconds: float) -> Listener:
-    """The listener for this model's stream; `seconds` without a piece are too many where litellm does not look at the time."""
+async def listen(stream: Awaitable[Any], model: str, seconds: float) -> Listener:
+    """The listener for this model's stream, once the provider has begun to answer; `seconds` without a piece are too many where
+    litellm does not look at the time. Raises what litellm raises, and TimeoutError."""
+    if model.startswith("bedrock/"):
+        return PlainListener(await within(seconds, stream), seconds)
+    begun = await stream
     if is_gemini(model):
-        return GeminiListener(stream, seconds)
-    _mend(getattr(stream, "completion_stream", None), model)
-    return PlainListener(stream)
+        return GeminiListener(begun, seconds)
+    _mend(getattr(begun, "completion_stream", None), model)
+    return PlainListener(begun)
 
 
 def read_line(line: str) -> dict[str, Any] | None:

@@ -98,15 +98,15 @@ class Worker:
         import httpx
 
         timeout = httpx.Timeout(call.timeout, connect=min(15.0, call.timeout))
-        stream = await litellm.acompletion(**call.arguments, **_FIXED, timeout=timeout)
-        listener = listen(stream, str(call.arguments["model"]), call.timeout)
+        asked = litellm.acompletion(**call.arguments, **_FIXED, timeout=timeout)
+        listener = await listen(asked, str(call.arguments["model"]), call.timeout)
         raw_usage = None
         try:
             async for chunk in listener.chunks():
                 self._pieces(call.id, reply.feed(chunk))
                 raw_usage = getattr(chunk, "usage", None) or raw_usage
         finally:
-            await stream.aclose()
+            await listener.stream.aclose()
         self._pieces(call.id, reply.flush())
         if reply.failed:
             self._say(failures.ended_badly(call.id, reply.failed, began=not reply.empty))
@@ -115,7 +115,7 @@ class Worker:
         elif not listener.ended:
             self._say(failures.cut_off(call.id))
         else:
-            self._say(protocol.Piece(call.id, _end(litellm, call, stream, reply, raw_usage)))
+            self._say(protocol.Piece(call.id, _end(litellm, call, listener.stream, reply, raw_usage)))
 
     def _pieces(self, id: int, pieces: list[Any]) -> None:
         for piece in pieces:

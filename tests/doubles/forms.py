@@ -38,6 +38,16 @@ def openai_error(status: int, message: str) -> Body:
     return {"error": {"message": message, "type": kinds.get(status, "invalid_request_error"), "code": status}}
 
 
+def _anthropic_error(status: int, message: str) -> Body:
+    kinds = {429: "rate_limit_error", 500: "api_error", 529: "overloaded_error"}
+    return {"type": "error", "error": {"type": kinds.get(status, "invalid_request_error"), "message": message}}
+
+
+def _gemini_error(status: int, message: str) -> Body:
+    names = {429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 529: "UNAVAILABLE"}
+    return {"error": {"code": status, "message": message, "status": names.get(status, "INVALID_ARGUMENT")}}
+
+
 # ── OpenAI's chunks with other fields ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -238,9 +248,9 @@ def _bedrock_error(status: int, message: str) -> Body:
 
 FORMS: dict[str, Form] = {
     "openai": Form(wire.openai),
-    "anthropic": Form(wire.anthropic, closing=b""),
-    "gemini": Form(wire.gemini, closing=b"", streams=True),
-    "ollama": Form(wire.ollama, closing=b"", streams=True),
+    "anthropic": Form(wire.anthropic, error=_anthropic_error, closing=b""),
+    "gemini": Form(wire.gemini, error=_gemini_error, closing=b"", streams=True),
+    "ollama": Form(wire.ollama, error=lambda status, message: {"error": message}, closing=b"", streams=True),
     "azure": Form(
         openai_like(
             before={"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]},
@@ -265,7 +275,14 @@ FORMS: dict[str, Form] = {
     ),
     "xai": Form(openai_like(whole_calls=True, usage=_xai_usage)),
     "vllm": Form(openai_like(thought=_reasoning)),
-    "cohere": Form(cohere, closing=b"", error=lambda status, message: {"id": "1", "message": message}),
+    "cohere": Form(
+        cohere,
+        error=lambda status, message: {"id": "1", "message": message},
+        event=lambda error: sse(
+            {"type": "message-end", "delta": {"finish_reason": "ERROR", "error": error["message"]}}
+        ),
+        closing=b"",
+    ),
     "bedrock": Form(
         bedrock,
         error=_bedrock_error,

@@ -75,16 +75,30 @@ async def test_a_key_refused_with_a_400_is_told_as_one(worker: Worker, name: str
     assert problem.kind == "auth" and "MY_KEY was not accepted" in problem.hint
 
 
-@pytest.mark.parametrize("name", ["litellm_proxy/any", "azure/any"])
-async def test_a_provider_without_a_key_we_know_of_is_asked_once(worker: Worker, name: str) -> None:
+@pytest.mark.parametrize(("name", "remedy"), [("litellm_proxy/any", "api_key_env"), ("azure/any", "AZURE_API_KEY")])
+async def test_a_provider_without_a_key_we_know_of_is_asked_once(worker: Worker, name: str, remedy: str) -> None:
     problem = await told(worker, ModelSettings(name, api_base=NOBODY if name.startswith("azure") else ""), key="")
-    assert problem.kind == "auth" and not problem.transient and "api_key_env" in problem.hint
+    assert problem.kind == "auth" and not problem.transient and remedy in problem.hint
+
+
+async def test_a_resource_of_azures_without_its_address_is_asked_for_it_once(worker: Worker) -> None:
+    problem = await told(worker, ModelSettings("azure/any", extra={"api_key": "sk"}))
+    assert problem.kind == "not_found" and "api_base" in problem.hint
 
 
 async def test_a_package_that_a_provider_needs_is_named_once() -> None:
     problem = failure(1, ModuleNotFoundError("No module named 'google'"), began=False).error()
     assert not problem.transient and problem.text == "No module named 'google'"
     assert "google-auth" in remedy(ModelSettings("vertex_ai/gemini-2.5-pro"), problem)
+    absent = failure(1, ValueError("Google Cloud SDK not found. Install it with: …"), began=False).error()
+    assert absent.kind == "not_found" and "google-cloud" in remedy(ModelSettings("vertex_ai/claude-sonnet-4-5"), absent)
+
+
+async def test_an_account_in_a_cloud_is_told_its_variables() -> None:
+    words = "BedrockException Invalid Authentication - Unable to locate credentials"
+    problem = failure(1, RuntimeError(words), began=False).error()
+    assert (problem.kind, problem.text) == ("auth", "Unable to locate credentials")
+    assert "AWS_ACCESS_KEY_ID" in remedy(ModelSettings("bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0"), problem)
 
 
 async def test_no_key_at_all_names_environment_and_keyring(worker: Worker) -> None:
@@ -104,4 +118,5 @@ async def test_a_model_that_was_not_pulled(worker: Worker) -> None:
 async def test_an_address_without_its_path(worker: Worker) -> None:
     async with ModelDouble() as double:
         problem = await told(worker, ModelSettings("openai/any", api_base=f"{double.root}/nowhere"))
-    assert problem.kind == "not_found" and "/v1" in problem.hint
+        other = await told(worker, ModelSettings("cohere_chat/any", api_base=f"{double.root}/nowhere"))
+    assert problem.kind == other.kind == "not_found" and "/v1" in problem.hint and "/v1" not in other.hint

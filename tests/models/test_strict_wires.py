@@ -48,7 +48,7 @@ HISTORIES: dict[str, tuple[Message, ...]] = {
 
 
 @pytest.mark.parametrize("history", HISTORIES)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", sorted({*FAMILIES} - {"azure", "xai", "lm_studio"}))  # as OpenAI's and vLLM's
 async def test_a_strict_provider_takes_it(worker: Worker, family: str, history: str) -> None:
     messages = (Message(0, "system", "Be brief."), *HISTORIES[history])
     async with served(family, [says("ok")]) as double:

@@ -1,0 +1,174 @@
+"""What a failed call says: the provider's status, code, body and words, read along the chain of exceptions out of litellm.
+
+Does not import litellm and does not judge; `failures` does.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)\w*(?: Invalid Authentication)?(?::| -)\s*)+")
+_LOST = re.compile(
+    r"payload is not completed|TransferEncoding|reset by peer|peer closed|disconnected|incomplete.*read", re.I
+)
+
+_ODD_LINE = re.compile(r"Got unexpected response from Ollama: (\{.*\})", re.S)
+"""litellm makes a status 400 of any line of Ollama's stream that is no piece of a reply; errors come as such lines."""
+
+_GARBLED = re.compile(
+    r"a piece that cannot be read|Error parsing chunk|Unterminated string|Expecting (?:value|property|',')|Checksum mismatch",
+    re.I,
+)
+_NAMED = re.compile(r"^(\w+Exception) (\{.*\})$", re.S)
+"""Bedrock's errors inside a stream, as litellm puts them."""
+
+_HOST = re.compile(r"Cannot connect to host (\S+)(?: ssl:.*)? \[([^\]]*)\]")
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        original = getattr(error, "original_exception", None)
+        error = original if isinstance(original, BaseException) else error.__cause__ or error.__context__
+
+
+def status(chain: list[BaseException]) -> int:
+    """The status the server really sent: the deepest one with a response behind it; 0 where there was none."""
+    if _in_a_line(chain):
+        return 0
+    for error in reversed(chain):
+        response = getattr(error, "response", None)
+        if type(error).__module__.startswith(("httpx", "openai")) and response is not None:
+            return int(getattr(response, "status_code", 0) or 0)
+    for error in reversed(chain):
+        body = getattr(error, "body", None)
+        for field in ("code", "status_code"):
+            said = body.get(field) if isinstance(body, dict) else None
+            if isinstance(said, int) and 400 <= said < 600:
+                return said
+    statuses = [getattr(error, "status_code", None) for error in chain if _says_status(error)]
+    return next((int(s) for s in reversed(statuses) if isinstance(s, int | str) and str(s).isdigit()), 0)
+
+
+def _says_status(error: BaseException) -> bool:
+    """litellm gives a status of its own to what never got an answer: such classes are not believed."""
+    return type(error).__name__ not in {
+        "APIConnectionError",
+        "MidStreamFallbackError",
+        "InternalServerError",
+        "OpenAIError",
+        "Timeout",
+    }
+
+
+def code(chain: list[BaseException]) -> str:
+    """The provider's own code, or its type where it has no code."""
+    bodies = [_object(error) for error in reversed(chain)]
+    for field in ("code", "type", "status"):
+        for body in bodies:
+            said = body.get(field)
+            if isinstance(said, str) and said and said not in {"error", "invalid_request_error"}:
+                return said
+    return next((str(b["type"]) for b in bodies if isinstance(b.get("type"), str)), "")
+
+
+def body(chain: list[BaseException]) -> str:
+    """The provider's own words, as JSON where they were JSON."""
+    if said := _in_a_line(chain):
+        return said
+    for error in reversed(chain):
+        if (body := getattr(error, "body", None)) not in (None, "", b"", {}):
+            return body if isinstance(body, str) else _json(body)
+    for error in reversed(chain):
+        if _from_provider(error):
+            text = _unquoted(str(error))
+            try:
+                return _json(json.loads(text))
+            except ValueError:
+                return text
+    return _first_line(chain[0])
+
+
+def _in_a_line(chain: list[BaseException]) -> str:
+    """The error in a line of Ollama's stream, as JSON; empty for anything else."""
+    for error in chain:
+        if found := _ODD_LINE.search(str(error)):
+            try:
+                line = ast.literal_eval(found[1])
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                continue
+            if isinstance(line, dict) and line.get("error"):
+                return _json({"error": line["error"]})
+    return ""
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _object(error: BaseException) -> Mapping[str, Any]:
+    body: Any = getattr(error, "body", None)
+    if body is None and _from_provider(error):
+        try:
+            body = json.loads(_unquoted(str(error)))
+        except ValueError:
+            return {}
+    if isinstance(body, dict) and isinstance(body.get("error"), dict):
+        body = body["error"]
+    return body if isinstance(body, dict) else {}
+
+
+def _from_provider(error: BaseException) -> bool:
+    """litellm's own classes for what a provider answered; their text is its body."""
+    return type(error).__module__.startswith("litellm.llms") and "HTTPStatusError" not in type(error).__name__
+
+
+def _unquoted(text: str) -> str:
+    """litellm shows some bodies as the repr of bytes."""
+    if text[:2] in {"b'", 'b"'} and text[-1:] == text[1]:
+        return (
+            text[2:-1]
+            .encode()
+            .decode("unicode_escape", "replace")
+            .encode("latin-1", "replace")
+            .decode("utf-8", "replace")
+        )
+    return text
+
+
+def words(kind: str, error: BaseException, body: str) -> str:
+    """One line for people: the provider's message without litellm's wrapping."""
+    message = body
+    try:
+        parsed = json.loads(named[2] if (named := _NAMED.match(body)) else body)
+        inner = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
+        message = str(inner.get("message", inner)) if isinstance(inner, dict) else str(inner)
+    except ValueError:
+        pass
+    message = _PREFIX.sub("", message.strip()).split("\n", 1)[0].partition(" Original exception:")[0][:500]
+    message = message or type(error).__name__
+    if kind != "interrupted":
+        return message
+    if _GARBLED.search(message):
+        message = "the server sent a piece that cannot be read."
+    return f"The reply broke off: {'the connection was lost.' if _LOST.search(message) else message}"
+
+
+def unreached(chain: list[BaseException]) -> str:
+    """Where there was no connection to, and why, without what only programmers read."""
+    for error in chain:
+        if found := _HOST.search(str(error)):
+            refused = found[2].startswith("Connect call failed")
+            return f"Cannot connect to {found[1]}: {'nobody listens there' if refused else found[2]}."
+    return words("connection", chain[0], body(chain))
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
