@@ -285,4 +285,5 @@ async def test_folders_nested_without_end_cost_what_lies_deeper_and_no_more(call
         assert (await call(grep, pattern="needle")).text == "here:1:needle"
         assert (await call(glob, pattern="here")).text == "here"
     finally:
-        subprocess.run(["rm", "-rf", workspace / "d"], check=True)  # Python's own way is one call a level
+        remove = ["rm", "-rf", str(workspace / "d")]  # Python's own way is one call a level
+        await asyncio.to_thread(subprocess.run, remove, check=True)
