@@ -37,8 +37,8 @@ async def open_first(host: Host, session_id: str, notices: Sequence[str]) -> boo
 
 
 def spoken(host: Host, text: str) -> str:
-    """A notice with its file as one speaks of it: `config.toml:3`."""
-    return text.replace(f"{host.settings_file.parent}/", "")
+    """A notice with its file as one speaks of it: `config.toml:3`, `.ctxchat/config.toml` of the folder at work in."""
+    return text.replace(f"{host.settings_file.parent}/", "").replace(f"{host.services.workspace}/", "")
 
 
 async def list_files(host: Host) -> None:

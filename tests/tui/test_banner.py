@@ -67,7 +67,8 @@ async def test_a_notice_of_the_settings_goes_when_the_file_is_mended_or_the_fold
     home.services.notices = home.load().notices
     async with run(home) as pilot:
         app = pilot.app
-        assert "keep_recnt" in above(app) and "not in force until you trust" in above(app)
+        assert "! config.toml:2: context.keep_recnt" in above(app)
+        assert "! .ctxchat/config.toml: not in force until you trust" in above(app)
         trust.trust(home.config, home.work)
         await app.edits.take()
         await pilot.pause()

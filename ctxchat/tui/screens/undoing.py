@@ -93,8 +93,8 @@ class UndoScreen(Panel[Wish]):
 
     CSS_PATH = STYLE / "archive.tcss"
     BINDINGS = [
-        Binding("enter", "part", "put back what fits", key_display="enter"),
-        Binding("a", "all", "undo all"),
+        Binding("enter", "part", "the part", key_display="enter"),
+        Binding("a", "all", "all"),
         Binding("escape", "back", "leave it"),
     ]
 
@@ -142,9 +142,8 @@ class UndoScreen(Panel[Wish]):
         rest = count(looked.messages - looked.part_messages, "message")
         one = looked.part_messages == 1
         newest = "The newest message fits" if one else f"The newest {looked.part_messages:,} messages fit"
-        return (
-            f"{newest}: {percent(looked.part.pressure)} full then. The other {rest} stay put away, with their summary."
-        )
+        summed = ", with their summary" if any(edit.digest for edit in looked.change.edits) else ""
+        return f"{newest}: {percent(looked.part.pressure)} full then. The other {rest} stay put away{summed}."
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return bool(self._looked.groups) if action == "part" else True
