@@ -17,7 +17,7 @@ def _numbered(*patterns: str, after: str = "") -> tuple[re.Pattern[str], ...]:
 
 
 _WINDOWS = _numbered(
-    r"n_ctx\\{0,8}[\"']?[\s:=(>]{1,4}#",
+    r"n(?:um)?_ctx\\{0,8}[\"']?(?: is)?[\s:=(>]{1,4}#",
     r"\d\s{0,3}[+ ]\s{0,3}[\d,]{1,15}\s{0,9}>\s{0,9}#",
     r"\(?\d[\d,]{1,14}(?: tokens)? ?>=? ?#\)?",
     r"max_(?:model|seq|input|prompt|num|req|context|trajectory)_(?:(?:input|total)_)?(?:len|tokens)[\s:=(]{1,4}#",
@@ -47,7 +47,8 @@ _WINDOWS = _numbered(
     r"max tokens(?: of|:|) # ?(?:exceeded|\.|$)",
     r"max(?:imum)? is #",
     r"limit(?: of| is| for this model is|:)? #(?: tokens)?",
-    r"maximum context(?: is| of|:)? \(?#|[,(;] ?(?:the )?max(?:imum)?:? #|(?:greater|longer|larger) than #|length exceeded: #",
+    r"max(?:imum)? context(?: is| of|:)? ?\(?#",
+    r"[,(;] ?(?:the )?max(?:imum)?:? #|(?:greater|longer|larger) than #|length exceeded: #",
     r"(?:allowed|maximum) number of (?:\w{1,8} )?tokens is #",
     r"max(?:imum)?[\s_](?:token|context|prompt|input)[\s_](?:count|len|length|size)(?: of| is|:|) ?#",
     r"the # (?:token|context|per-request) limit|#-token (?:budget|window|limit|context)",
@@ -56,7 +57,7 @@ _WINDOWS = _numbered(
     r"must be (?:smaller|less|shorter|lower)[^\n\d]{3,60}\(?#",
     r"exceeds? (?:[\w']{1,12} ){0,3}(?:maximum|limit|max|context (?:window|length|size))[^\n\d]{0,4}#",
     r"(?:greater|longer|larger) than (?:the )?(?:[\w']{1,12} ){0,4}(?:max\w{0,10}|limit|length|window)[^\n\d]{0,12}#",
-    r"allowed(?: is|:|) #",
+    r"allowed(?: is|:|) #|allowed (?:token|input|prompt) (?:size|length|count)(?: is| of|:|) #",
     r"model maximum \(#\)",
     r"exceed(?:s|ed)? #(?= tokens|\W*$)",
     r"\b(?:kontext\w{0,10}|contexto|contexte)\b\D{0,12}#|максимум[^\n\d]{0,12}#",
@@ -102,7 +103,8 @@ _INPUTS = _numbered(
 )
 _SUM = re.compile(r"(\d[\d,]{0,15})\s{0,3}[+ ]\s{0,3}(\d[\d,]{0,15})\s{0,9}>\s{0,9}(\d[\d,]{0,15})")
 _LABELLED = re.compile(
-    r"(?:prompt|input|messages)\D{0,20}(\d[\d,]{0,15})\D{0,10}(?:\+|\bplus\b|\band\b)\D{0,40}\d", re.I
+    r"(?:prompt|input|messages)\D{0,20}(\d[\d,]{0,15})(?:\.0\), query length \(0)?\D{0,10}(?:\+|\bplus\b|\band\b)\D{0,40}\d",
+    re.I,
 )
 _OUTPUT = re.compile(r"completion|output|max(?:imum)?_\w{0,12}tokens|max (?:new )?tokens", re.I)
 _BOUND = re.compile(r"(?:contains|has) at least (\d[\d,]{0,15}) input tokens", re.I)

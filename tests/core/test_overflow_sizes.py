@@ -157,6 +157,10 @@ ROOM = [
         0,
     ),
     ("input length and `max_tokens` exceed context limit: 201000 + 8192 > 200000", 0),
+    (
+        "The sum of prompt length (7000.0), query length (0) and max_tokens (2000) should not exceed max_num_tokens (8192)",
+        1192,
+    ),
     ("prompt is too long: 213462 tokens > 200000 maximum", 0),
     ("max_tokens is too large: 100000. This model supports at most 16384 completion tokens", 0),
     ("Your input exceeds the context window of this model.", 0),
