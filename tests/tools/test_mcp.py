@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from ctxchat.core.errors import ToolError
+from ctxchat.core.events import ToolFinished
 from ctxchat.core.ports import ToolContext
 from ctxchat.tools.mcp.host import Host
 from ctxchat.tools.mcp.protocol import Address
@@ -21,6 +22,8 @@ from ctxchat.tools.mcp.server import McpServer
 from ctxchat.tools.mcp.tool import name_of
 from ctxchat.tools.mcp.worker import MOST_TEXT
 from ctxchat.tools.processes import child
+from tests.agent.desk import Desk
+from tests.doubles.scripted import ScriptedModel, calls, says
 
 SCRIPT = str(Path(__file__).resolve().parents[1] / "doubles" / "mcp_server.py")
 LOCAL = Address(command=sys.executable, args=(SCRIPT,))
@@ -233,6 +236,15 @@ async def test_a_long_result_is_passed_on_whole_up_to_a_cap_that_is_told(tmp_pat
         text = (await call(echo)).text
         assert MOST_TEXT <= len(text) < MOST_TEXT + 100 and text.startswith("long long") and text.endswith("long ")
         assert "[… 2,500,000 characters left out …]" in text
+
+
+async def test_a_result_too_long_for_the_window_lies_whole_in_the_sessions_file(tmp_path: Path) -> None:
+    model = ScriptedModel([calls(("harbour__echo", {})), says("ok")])
+    async with up(wrong("crowd"), tmp_path) as server:
+        desk = Desk(model, tools=server.tools, mode="all")
+        (done,) = [event for event in await desk.say("go") if isinstance(event, ToolFinished)]
+    assert desk.journal.spilled[done.spilled] == "\n".join(["part"] * 100_000)
+    assert done.spilled in done.output and len(done.output) < 100_000
 
 
 async def test_servers_that_share_a_host_end_one_by_one(tmp_path: Path, call: Callable) -> None:
