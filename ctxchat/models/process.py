@@ -65,13 +65,15 @@ class Worker:
     async def ready(self) -> None:
         """Wait until litellm is loaded. Raises ModelError when the process ends before."""
         await self.start()
-        warm = asyncio.create_task(self._warm.wait())
-        reader = self._reader
-        assert reader is not None
-        await asyncio.wait({warm, reader}, return_when=asyncio.FIRST_COMPLETED)
-        warm.cancel()
+        await self._loaded(self._reader)
         if not self._warm.is_set():
             raise self._death(self._process)
+
+    async def _loaded(self, reader: asyncio.Task[None] | None) -> None:
+        """Until litellm is loaded, or nobody can say so any more."""
+        warm = asyncio.create_task(self._warm.wait())
+        await asyncio.wait({warm, reader} if reader else {warm}, return_when=asyncio.FIRST_COMPLETED)
+        warm.cancel()
 
     async def stream(self, arguments: dict[str, object], timeout: float) -> AsyncGenerator[ModelPiece, None]:
         """One reply: pieces, then one ReplyEnd. Raises ModelError. Closing it closes the connection within a second."""
@@ -175,12 +177,16 @@ class Worker:
 
     def _cancel(self, id: int, inbox: Inbox) -> None:
         self._send(protocol.Cancel(id))
-        watch = asyncio.create_task(self._obeyed(id, inbox, self._process))
+        watch = asyncio.create_task(self._obeyed(id, inbox, self._process, self._reader))
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
 
-    async def _obeyed(self, id: int, inbox: Inbox, process: asyncio.subprocess.Process | None) -> None:
-        """See that a cancelled call is over in time; the process that holds on to it is ended."""
+    async def _obeyed(
+        self, id: int, inbox: Inbox, process: asyncio.subprocess.Process | None, reader: asyncio.Task[None] | None
+    ) -> None:
+        """See that a cancelled call is over in time; the process that holds on to it is ended. While it loads it has no
+        connection to hold, and may be deaf for as long as that takes."""
+        await self._loaded(reader)
         try:
             async with asyncio.timeout(CANCEL_SECONDS):
                 while not isinstance(await inbox.get(), protocol.Done) and id in self._inboxes:

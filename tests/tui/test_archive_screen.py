@@ -49,6 +49,7 @@ class Opened(PanelApp):
 
     async def at_rest(self, pilot: Pilot[object]) -> None:
         """What was begun has ended. Not for what waits for an answer."""
+        await pilot.pause()
         await self.workers.wait_for_complete()
         await pilot.pause()
 

@@ -50,8 +50,8 @@ async def test_files_that_are_named_go_along_and_count_before_they_are_sent(tmp_
 async def test_what_is_still_being_typed_is_no_missing_file(tmp_path: Path) -> None:
     (tmp_path / "gauge.py").write_text("x")
     async with chatting(tmp_path, FakeSession()) as (app, pilot):
-        await pilot.press(*"@nothing/here")
-        await pilot.pause(0.3)
+        app.chat.composer.prompt.post_message(Paste("@gauge.py @nothing/here"))
+        await until(pilot, lambda: "1 line" in words(app))  # they are looked at together
         assert "no such file" not in words(app)
         await pilot.press("space")
         await until(pilot, lambda: "no such file" in words(app))
@@ -198,11 +198,7 @@ async def test_what_waits_is_unsent_too_and_what_went_out_is_not(tmp_path: Path)
         await pilot.press("a", "enter")
         await until(pilot, lambda: session.sent == ["a"])
         await pilot.press("b", "enter", "c")
-        await until(pilot, lambda: list(data.rglob("draft.json")))
-        for _ in range(100):
-            if (await Drafts(data).left(session.id)) == Draft("b\n\nc"):
-                break
-            await pilot.pause(0.02)
+        await until(pilot, lambda: any(r"b\n\nc" in file.read_text() for file in data.rglob("draft.json")))
         assert await Drafts(data).left(session.id) == Draft("b\n\nc")
 
 

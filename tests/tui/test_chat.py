@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from textual.events import AppBlur
 from textual.pilot import Pilot
+from textual.widgets._toast import Toast
 
 from ctxchat.config.files import load
 from ctxchat.config.schema import Settings
@@ -225,9 +226,9 @@ async def test_resizing_to_almost_nothing_and_back_while_it_streams(tmp_path: Pa
         await pilot.press(*"draft")
         for size in ((20, 5), (40, 20), (5, 2), (80, 24), (20, 5)):
             await pilot.resize_terminal(*size)
-            await pilot.pause()
-        shown = words(app).split("\n")
-        assert "%" in shown[-1] and any("draft" in line for line in shown)
+            await until(pilot, lambda size=size: app.screen.size == size)
+        await until(pilot, lambda: "%" in words(app).split("\n")[-1])
+        assert "draft" in words(app)
         await pilot.resize_terminal(120, 36)
         await until(pilot, lambda: not app.has_class("-busy"))
         assert app.chat.composer.draft == "draft" and "the end" in words(app)
@@ -437,7 +438,7 @@ async def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path, size:
         await until(pilot, lambda: not app.has_class("-busy"))
         app.chat.transcript.toggle_details()
         app.notify(bad, title=bad)
-        await pilot.pause(0.05)
+        await until(pilot, lambda: app.screen.query(Toast))
         shown = words(app)
         assert not set(shown) & {"\x1b", "\x07", "\x9b", "\u202e"}
         assert app.is_running and app.chat.query(ToolBlock) and app.chat.query(ThinkingBlock)

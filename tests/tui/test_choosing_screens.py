@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
@@ -63,7 +64,9 @@ class Opened(PanelApp):
         return [rows.render_line(y).text for y in range(1 + len(rows.items))]
 
     async def settle(self) -> None:
+        await Pilot(self).pause()
         await self.over.workers.wait_for_complete()
+        await Pilot(self).pause()
 
 
 def sessions(folder: Path, desk: Desk | None = None) -> tuple[Opened, Doors]:

@@ -72,8 +72,7 @@ def told(app: Any) -> str:
 async def run(home: Home) -> AsyncGenerator[Any, None]:
     """The app with its session open."""
     async with home.app().run_test(size=(100, 30), notifications=True) as pilot:
-        while pilot.app.session is None:
-            await pilot.pause()
+        await until(pilot, lambda: pilot.app.session is not None)
         await pilot.app.workers.wait_for_complete()
         yield pilot
 

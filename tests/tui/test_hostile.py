@@ -6,6 +6,7 @@ from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
+from textual.widgets._toast import Toast
 
 from ctxchat.core.errors import ModelError
 from ctxchat.tui.widgets.approval import ApprovalPanel
@@ -18,6 +19,8 @@ from tests.tui.test_chat import HOSTILE, idle, until, words
 MEGABYTE = "x" * 1_000_000
 TABLE = f"{HOSTILE}\n\n| {HOSTILE} |\n|---|\n\n![x](javascript:boo) [l](file:///etc/passwd)\n\n```{HOSTILE}\n{HOSTILE}\n```\n"
 SCREENS = ("f1", "f2", "f3", "f4", "f8", "f9", "f10", "ctrl+f", "alt+l", "ctrl+p")
+BESIDE = ("f2", "f8")
+"""Keys that open a panel in the chat, or say that there is nothing to free."""
 EVIL = set("\x1b\x07\x9b\u202e")
 
 
@@ -46,14 +49,14 @@ async def test_hostile_text_is_text_on_every_screen(tmp_path: Path, size: tuple[
         await idle(app, pilot)
         for key in SCREENS:
             await pilot.press(key)
-            await pilot.pause(0.05)
+            await until(pilot, lambda key=key: key in BESIDE or app.screen is not app.chat)
             assert not set(words(app)) & EVIL, key
             while app.screen is not app.chat:
                 before = app.screen
                 await pilot.press("escape")
                 await until(pilot, lambda before=before: app.screen is not before or not app.screen.focused)
         app.notify(HOSTILE, title=HOSTILE)
-        await pilot.pause(0.05)
+        await until(pilot, lambda: app.screen.query(Toast))
         assert not set(words(app)) & EVIL
         assert app.is_running and app.query(ReplyBlock) and desk.state.ledger.turn == 3
 
@@ -66,8 +69,7 @@ async def test_shrinking_to_almost_nothing_and_back_while_the_real_agent_answers
         await pilot.press(*"draft")
         for size in ((20, 5), (40, 20), (80, 24), (20, 5), (120, 36)):
             await pilot.resize_terminal(*size)
-            await pilot.pause(0.02)
-            assert "%" in words(app)
+            await until(pilot, lambda size=size: app.screen.size == size and "%" in words(app))
         await idle(app, pilot)
         assert "the end" in words(app) and app.chat.composer.draft == "draft"
         assert desk.state.ledger.groups[-1].first.text.endswith("the end")

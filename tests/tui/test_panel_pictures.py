@@ -67,6 +67,7 @@ def test_gauge_and_context_panel(snap_compare: Any, size: tuple[int, int]) -> No
 @pytest.mark.parametrize("name", ["preview", "xray", "models"])
 def test_screens_at_80_columns(snap_compare: Any, name: str, tmp_path: Path) -> None:
     async def settle(pilot: Any) -> None:
+        await pilot.pause()
         await pilot.app.over.workers.wait_for_complete()
         await pilot.pause()
 

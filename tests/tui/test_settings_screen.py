@@ -46,6 +46,7 @@ class Opened(PanelApp):
         await pilot.pause()
 
     async def settle(self, pilot: Any) -> None:
+        await pilot.pause()
         await self.over.workers.wait_for_complete()
         await pilot.pause()
 

@@ -82,9 +82,9 @@ class ApprovalPanel(Asked):
         self.say(self.Answered(self.request, "deny", text))
 
     def action_scroll_text(self, lines: int) -> None:
-        """Move in a long preview."""
+        """Move in a long preview; at once, or keys that come faster than frames count once."""
         for box in self.query(VerticalScroll):
-            box.scroll_relative(y=lines, animate=False)
+            box.scroll_relative(y=lines, animate=False, immediate=True)
 
 
 def _shown(text: str, lines: int) -> str:

@@ -78,8 +78,8 @@ class QuestionPanel(Widget):
             self.action_say(event.value.strip())
 
     def action_scroll_text(self, lines: int) -> None:
-        """Move in a long question."""
-        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+        """Move in a long question; at once, or keys that come faster than frames count once."""
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False, immediate=True)
 
     def action_say(self, text: str) -> None:
         """Say it, once."""

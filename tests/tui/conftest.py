@@ -1,0 +1,33 @@
+"""How Pilot waits here: until the event loop has nothing left to do, not until the processor was quiet for a fiftieth of a
+second. That is sooner on a fast machine, and on a busy one it is not taken in by a process that gets no processor."""
+
+from __future__ import annotations
+
+import asyncio
+
+import textual.app
+import textual.pilot
+from textual._context import active_app
+
+FRAMES = 3
+"""How often a screen is drawn before it counts as still: what waits for a frame may ask for the next."""
+PASSES = 2_000
+"""Passes of the event loop after which it counts as one that never rests. No seconds: those mean little on a busy machine."""
+
+
+async def nothing_left(*_: float) -> None:
+    """Messages are handled, and what they led to is drawn. Timers, threads and processes are not waited for: name what shall
+    come, with `until`."""
+    loop, frames = asyncio.get_running_loop(), FRAMES
+    for _ in range(PASSES):
+        await asyncio.sleep(0)
+        if loop._ready:  # type: ignore[attr-defined]
+            continue
+        app = active_app.get()
+        if not frames or not app.is_running or not app.screen_stack:
+            return
+        frames -= 1
+        app.screen._on_timer_update()
+
+
+textual.app.wait_for_idle = textual.pilot.wait_for_idle = nothing_left  # the one thing of textual that is exchanged
