@@ -22,7 +22,7 @@ WHO = {"user": "you", "assistant": "answer", "tool": "result", "system": "system
 PASSES = (
     Column("when", 6),
     Column("why", least=13),
-    Column("before → after", 16, right=True),
+    Column("before → after", 16, right=True, rank=1),
     Column("freed", 7, right=True, rank=3),
     Column("how", 14, rank=2),
     Column("cost", 7, right=True, rank=4),

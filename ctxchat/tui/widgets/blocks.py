@@ -246,7 +246,8 @@ class CompactionMark(Widget, can_focus=True):
             if record.back.messages:
                 words.append(f"{record.back.messages:,} put back")
             elif record.facts.found:
-                words.append(f"kept {record.facts.kept} of {count(record.facts.found, 'fact')}")
+                of = f" of {count(record.facts.found, 'fact')}" if wide else f"/{record.facts.found}"
+                words.append(f"kept {record.facts.kept}{of}")
         return words
 
     def _verbs(self) -> list[tuple[str, str]]:
