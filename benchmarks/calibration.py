@@ -1,11 +1,13 @@
 """How true the gauge is before a request is sent, against what the server then counted.
 
-    python -m benchmarks.calibration
+    python -m benchmarks.calibration [SEEDS] [NAME=tokenizer.json …]
 
 Whole sessions of the real agent, through the real litellm, against servers on loopback that count their own way: doubles that
-count by the chat formats OpenAI and Anthropic publish, with three vocabularies, and llama.cpp's own server with the vocabularies
-of real families where `tests/peers/build.sh` has made them. No model is known at the start of a session. Each session holds one
-kind of text beside the real tools' schemas; `mixed` holds all. An error is a share of the whole request.
+count by the chat formats OpenAI and Anthropic publish, with three vocabularies and those that are handed in (NAME is what the
+model is called, `gemma-3` or `other`), and llama.cpp's own server with the vocabularies of real families where
+`tests/peers/build.sh` has made them. No model was heard of before its session. Each session holds one kind of text beside the
+real tools' schemas; `mixed` holds all, in `tools` a tool with a large schema gives back JSON. An error is a share of the whole
+request.
 """
 
 from __future__ import annotations
@@ -13,20 +15,25 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import itertools
 import os
 import statistics
 import struct
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import tiktoken
 
 from benchmarks.texts import KINDS, Texts
+from benchmarks.vocabularies import counter as counter_of
 from ctxchat.agent.options import Options
 from ctxchat.core.messages import Image
-from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd
+from ctxchat.core.permissions import Demand
+from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd, ToolContext, ToolOutput
+from ctxchat.core.view import ToolSpec
 from ctxchat.models.catalogue import package_folder
 from ctxchat.models.litellm_client import LitellmModel
 from ctxchat.models.process import Worker
@@ -37,7 +44,7 @@ from ctxchat.tools.sandbox import Sandbox
 from tests.agent.desk import Desk
 from tests.doubles.counting import anthropic_prompt, openai_prompt
 from tests.doubles.http_model import ModelDouble
-from tests.doubles.replies import Reply, says
+from tests.doubles.replies import Reply, call, calls, says
 from tests.peers.servers import VOCABULARIES, running
 
 TURNS = 8
@@ -79,15 +86,43 @@ class Watched(LitellmModel):
                 yield piece
 
 
+class Records:
+    """A tool with a large schema that gives back JSON, each time of another size."""
+
+    parallel = True
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts, self._sizes = texts, itertools.cycle(SIZES)
+
+    @property
+    def spec(self) -> ToolSpec:
+        about = "Only records whose field lies in these bounds, both included; leave it out to take all of them."
+        bounds = {
+            "type": "object",
+            "properties": {end: {"type": ["number", "string"], "description": about} for end in ("from", "to")},
+        }
+        fields = ("id", "name", "at", "took_ms", "ok", "tags", "region", "owner", "cost", "retries", "queue", "version")
+        properties: dict[str, object] = {field: {**bounds, "description": f"Bounds of {field}."} for field in fields}
+        return ToolSpec("records", "Finds records.", {"type": "object", "properties": properties, "required": []})
+
+    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
+        return Demand("read", "records", summary="records")
+
+    async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolOutput]:
+        yield ToolOutput(self._texts.take("json", next(self._sizes)))
+
+
 async def session(settings: ModelSettings, worker: Worker, kind: str, seed: int, *, images: bool = False) -> list[Sent]:
     """One session from its first message; what was shown and counted for each request."""
     texts, model = Texts(seed), Watched(settings, worker)
     tools = standard_tools(sandbox=Sandbox("none"), environ={})
+    if kind == "tools":
+        tools = [*tools, Records(texts)]
     options = Options(consent="off", prepare=False)
     model.desk, model.sent = Desk(model, tools=tools, options=options, system=SYSTEM, mode="read-only"), []
     for turn in range(TURNS):
         of = KINDS[(turn + seed) % len(KINDS)] if kind == "mixed" else kind
-        text = texts.take(of, SIZES[(turn + seed) % len(SIZES)])
+        text = texts.take(of, 60 if kind == "tools" else SIZES[(turn + seed) % len(SIZES)])
         shots = [
             Image(_png(320 + 160 * (turn % 4), 240 + 200 * (turn % 3)), 320 + 160 * (turn % 4), 240 + 200 * (turn % 3))
         ]
@@ -116,10 +151,15 @@ def older() -> Count:
 def answering(
     kind: str, prompt: Callable[[dict[str, Any], Count], int], count: Count
 ) -> Callable[[dict[str, Any]], Reply]:
-    """A script that answers in the conversation's language and counts as a server does."""
-    texts = Texts(99)
+    """A script that answers in the conversation's language and counts as a server does. Of `tools` it asks for records before
+    each answer."""
+    texts, asks = Texts(99), itertools.cycle((kind == "tools", False))
 
     def reply(body: dict[str, Any]) -> Reply:
+        if next(asks):
+            wanted = call("records", at={"from": "2025-03-01", "to": "2025-03-31"}, ok=False)
+            said = count(wanted.name) + count(wanted.arguments) + 8
+            return calls(wanted, usage={"prompt_tokens": prompt(body, count), "completion_tokens": said})
         of = kind if kind in {"chinese", "japanese"} else "prose"
         said = texts.take(of, 120)
         usage = {"prompt_tokens": prompt(body, count), "completion_tokens": count(said)}
@@ -138,11 +178,13 @@ class Server(NamedTuple):
     images: bool = False
 
 
-def doubles() -> Iterator[Server]:
+def doubles(more: Sequence[str] = ()) -> Iterator[Server]:
     yield Server("OpenAI's format, o200k", "openai/gpt-4o", openai_prompt, counter("gpt-4o"), images=True)
     yield Server("OpenAI's format, cl100k", "openai/gpt-4", openai_prompt, counter("gpt-4"))
     yield Server("OpenAI's format, p50k", "openai/other", openai_prompt, older())
     yield Server("Anthropic's, p50k", "anthropic/claude-sonnet-4-5", anthropic_prompt, older(), images=True)
+    for name, _, path in (named.partition("=") for named in more):
+        yield Server(f"{name}, {Path(path).stem}"[:25], f"openai/{name}", openai_prompt, counter_of(Path(path)))
 
 
 @asynccontextmanager
@@ -169,27 +211,30 @@ def row(title: str, kind: str, sessions: Sequence[Sequence[Sent]]) -> str:
     )
 
 
-async def main(seeds: int = 6) -> None:
-    worker = Worker()
+async def main(seeds: str = "6", *vocabularies: str) -> None:
+    worker, every = Worker(), list[list[Sent]]()
     print(f"{'':<36}{'first':>8}{'second':>9}{'worst':>8}{'later':>9}{'p95':>8}{'within 2%':>10}{'in band':>9}")
     try:
-        for server in doubles():
-            for kind in (*KINDS, "mixed", *(("images",) if server.images else ())):
+        for server in doubles(vocabularies):
+            for kind in (*KINDS, "mixed", "tools", *(("images",) if server.images else ())):
                 found: list[list[Sent]] = []
-                for seed in range(seeds):
+                for seed in range(int(seeds)):
                     async with double(server, kind) as settings:
                         texts = "prose" if kind == "images" else kind
                         found.append(await session(settings, worker, texts, seed, images=kind == "images"))
                 print(row(server.title, kind, found), flush=True)
+                every += found
         for name in VOCABULARIES:
             with contextlib.suppress(FileNotFoundError), running(name, 65_536) as root:
                 settings = ModelSettings(name=f"openai/{name}", api_base=f"{root}/v1")
                 for kind in (*KINDS, "mixed"):
-                    found = [await session(settings, worker, kind, seed) for seed in range(seeds)]
+                    found = [await session(settings, worker, kind, seed) for seed in range(int(seeds))]
                     print(row(f"llama.cpp, {name}", kind, found), flush=True)
+                    every += found
+        print(row("all", "", every))
     finally:
         await worker.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*map(int, sys.argv[1:2])))
+    asyncio.run(main(*sys.argv[1:]))

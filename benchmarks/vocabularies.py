@@ -26,7 +26,7 @@ from ctxchat.models.vocabularies import NEWER, OLDER, SAME
 
 Count = Callable[[str], int]
 
-DRAWN = (0.1, 0.1, 0.05, 0.05, 0.05, 0.05, 0.005)
+DRAWN = (0.1, 0.1, 0.05, 0.05, 0.05, 0.05, 0.005, 0.05, 0.05)
 """How strongly each rate is drawn to the usual one."""
 
 
@@ -49,7 +49,7 @@ def counter(path: Path) -> Count:
 
 def features(mix: Mix) -> tuple[int, ...]:
     """The kinds of text, in the order of `vocabularies.Rates`."""
-    return (mix.words, mix.wide, mix.digits, mix.marks, mix.han, mix.kana, mix.accents)
+    return (mix.words, mix.wide, mix.digits, mix.marks, mix.han, mix.kana, mix.accents, mix.capitals, mix.indents)
 
 
 def fitted(rows: Sequence[Sequence[float]], real: Sequence[int], weights: Sequence[float]) -> list[float]:

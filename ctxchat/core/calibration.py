@@ -24,8 +24,8 @@ import msgspec
 
 class Mix(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Our own count of something, by kind. `words`, `wide` (scripts beyond Latin and Greek's neighbours), `tools` and `images`
-    are raw tokens. The others are characters among them: `digits`, `marks` (punctuation) and `accents` among the words, `han`
-    (Chinese characters) and `kana` among the wide."""
+    are raw tokens. The others are characters among them: `digits`, `marks` (punctuation), `accents`, `capitals` and `indents`
+    (lines that begin with a space or a tab) among the words, `han` (Chinese characters) and `kana` among the wide."""
 
     words: int = 0
     wide: int = 0
@@ -36,6 +36,8 @@ class Mix(msgspec.Struct, frozen=True, array_like=True, gc=False):
     han: int = 0
     kana: int = 0
     accents: int = 0
+    capitals: int = 0
+    indents: int = 0
 
     @property
     def raw(self) -> int:
@@ -60,15 +62,15 @@ _numbers: Callable[[Mix], tuple[int, ...]] = attrgetter(*Mix.__struct_fields__)
 RATIOS = 4
 """So many of the kinds are tokens; their rates are ratios about 1, all others are tokens more or less for a character."""
 
-PRIOR = (*[1.0] * RATIOS, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+PRIOR = (*[1.0] * RATIOS, *[0.0] * 8)
 """What is believed of a server of which nothing is known: its tokens for one of ours of each kind, for a character beyond
 that, and what a request costs besides."""
 
-DOUBT = (0.12, 0.3, 0.4, 0.5, 0.35, 0.2, 0.2, 0.25, 0.5, 150.0)
+DOUBT = (0.12, 0.3, 0.4, 0.5, 0.35, 0.2, 0.2, 0.25, 0.5, 0.2, 0.5, 150.0)
 """Standard deviations of that. In eleven vocabularies (`benchmarks/vocabularies.py`) words cost 0.95 to 1.1 of cl100k's tokens,
 other scripts 0.6 to 1.2 (2.5 in the oldest), a digit up to 0.5 and a mark up to 0.3 of a token more."""
 
-LEAST_DOUBT = (0.008, 0.02, 0.02, 0.02, 0.02, 0.01, 0.02, 0.02, 0.05, 5.0)
+LEAST_DOUBT = (0.008, 0.02, 0.02, 0.02, 0.02, 0.01, 0.02, 0.02, 0.05, 0.02, 0.05, 5.0)
 """No rate is ever surer than this, so that none is ever deaf."""
 
 UNEVEN = 0.04

@@ -28,6 +28,7 @@ _BEYOND = re.compile("[\u0370-\U0010ffff]+")
 _HAN = re.compile("[\u2e80-\u2fff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 _KANA = re.compile("[\u3040-\u30ff\u31f0-\u31ff]+")
 _DIGITS = b"0123456789"
+_CAPITALS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NO_MARKS = _DIGITS + bytes(c for c in range(128) if chr(c).isalpha() or chr(c).isspace())
 
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
@@ -76,6 +77,8 @@ class Meter:
             raw - wide,
             wide,
             digits=len(plain) - len(plain.translate(None, _DIGITS)),
+            capitals=len(plain) - len(plain.translate(None, _CAPITALS)),
+            indents=plain.count(b"\n ") + plain.count(b"\n\t"),
             marks=len(plain.translate(None, _NO_MARKS)),
             han=_characters(_HAN, beyond),
             kana=_characters(_KANA, beyond),

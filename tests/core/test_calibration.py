@@ -121,7 +121,7 @@ def test_a_text_by_kind_is_the_text(text: str) -> None:
     meter = Meter()
     mix = meter.text_mix(text)
     assert mix.raw == meter.text(text)
-    assert 0 <= mix.digits + mix.marks + mix.han + mix.kana + mix.accents <= len(text)
+    assert 0 <= mix.digits + mix.marks + mix.capitals + mix.han + mix.kana + mix.accents <= len(text)
     assert all(number >= 0 for number in (mix.words, mix.wide, mix.accents))
 
 
@@ -132,7 +132,9 @@ def test_kinds_of_a_message() -> None:
     image = Meter().draft_mix(Message(1, "user", (Text("look"), Image("data:", 512, 512))))
     assert (words.wide, words.digits, words.marks, words.accents) == (0, 0, 0, 0)
     assert wide.wide > wide.words and (wide.han, wide.kana) == (3, 4)
-    assert rows.digits == 2 and rows.marks == 5 and rows.han == 0
+    assert rows.digits == 2 and rows.marks == 5 and rows.han == rows.capitals == rows.indents == 0
+    code = Meter().draft_mix(Message(1, "user", "if A_B:\n    go()\n\tQ\nend"))
+    assert (code.capitals, code.indents) == (3, 2)
     assert Meter().draft_mix(Message(1, "user", "Über Köln, 한국")).accents == 2
     assert image.images == 255 and image.raw == Meter().weigh(Message(1, "user", (Text("look"), Image("d", 512, 512))))
 
