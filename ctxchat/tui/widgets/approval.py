@@ -18,13 +18,13 @@ from textual.widgets import Static
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.permissions import Verdict
 from ctxchat.tui.reading.text import visible
-from ctxchat.tui.widgets.asked import Asked, Offer
+from ctxchat.tui.widgets.asked import Offer, Offered
 
 SHOWN_LINES = 2_000
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
-class ApprovalPanel(Asked):
+class ApprovalPanel(Offered):
     """One call that waits for an answer."""
 
     BINDINGS = [
@@ -38,6 +38,7 @@ class ApprovalPanel(Asked):
         Binding("pageup", "scroll_text(-8)", show=False),
         Binding("pagedown", "scroll_text(8)", show=False),
     ]
+    IN_WORDS = "reason"
     PLACEHOLDER = "why not, for the model; enter denies, esc goes back"
 
     class Answered(Message):
@@ -72,11 +73,8 @@ class ApprovalPanel(Asked):
             yield Static(rule, markup=False, classes="rule")
 
     def answer(self, what: str) -> None:
-        """Say it, once."""
-        if what == "reason":
-            self.ask_in_words()
-        else:
-            self.say(self.Answered(self.request, VERDICTS[VERDICTS.index(what)] if what in VERDICTS else "deny"))
+        """A verdict."""
+        self.say(self.Answered(self.request, VERDICTS[VERDICTS.index(what)] if what in VERDICTS else "deny"))
 
     def worded(self, text: str) -> None:
         self.say(self.Answered(self.request, "deny", text))

@@ -21,15 +21,47 @@ Offer = tuple[str, str, str, bool]
 """An answer: what it is, its key, its word, and whether small windows leave it out."""
 
 
-class Asked(Widget, can_focus=True):
-    """One question. Made of its `body` and its `offers`; what is chosen goes to `answer`, what is typed to `worded`."""
+Keys = tuple[tuple[str, str], ...]
+"""For the line of keys: each with what it does."""
 
-    PLACEHOLDER = ""
-    """What the line for an answer in words says while it is empty."""
 
-    def __init__(self, *, id: str) -> None:
+class Asked(Widget):
+    """One question, answered once."""
+
+    ELSEWHERE: Keys = (("=tab", "to the question"), ("send", "queue"), ("interrupt", "stop"))
+    """The keys that matter while the focus is not on the question."""
+
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, classes="asked")
         self._done = False
+
+    @property
+    def own_keys(self) -> Keys:
+        """The keys that answer it."""
+        raise NotImplementedError
+
+    @property
+    def keys(self) -> Keys:
+        """Those that work where the focus is now."""
+        here = self.has_focus or self.has_pseudo_class("focus-within")
+        return self.own_keys if here else self.ELSEWHERE
+
+    def say(self, message: Message) -> None:
+        """The answer, once."""
+        if not self._done:
+            self._done = True
+            self.post_message(message)
+
+
+class Offered(Asked, can_focus=True):
+    """One question with answers to choose from. Made of its `body` and its `offers`; what is chosen goes to `answer`, what is
+    typed to `worded`."""
+
+    IN_WORDS = ""
+    """The offer that opens a line to type in, empty for none."""
+
+    PLACEHOLDER = ""
+    """What that line says while it is empty."""
 
     def body(self) -> Iterable[Widget]:
         """What stands above the answers."""
@@ -49,11 +81,8 @@ class Asked(Widget, can_focus=True):
         raise NotImplementedError
 
     @property
-    def keys(self) -> tuple[tuple[str, str], ...]:
-        """The keys that answer it, for the line of keys: those that work where the focus is now."""
-        if self.has_focus or self.has_pseudo_class("focus-within"):
-            return tuple((f"={key}", words) for _, key, words, _ in self.offers)
-        return (("=tab", "to the question"), ("send", "queue"), ("interrupt", "stop"))
+    def own_keys(self) -> Keys:
+        return tuple((f"={key}", words) for _, key, words, _ in self.offers)
 
     def compose(self) -> ComposeResult:
         yield from self.body()
@@ -61,12 +90,6 @@ class Asked(Widget, can_focus=True):
             for what, key, words, more in self.offers:
                 yield Answer(what, key, words, more=more)
             yield Static(Content("tab first"), markup=False, classes="hint")
-
-    def say(self, message: Message) -> None:
-        """The answer, once."""
-        if not self._done:
-            self._done = True
-            self.post_message(message)
 
     def ask_in_words(self) -> None:
         """A line to type in; enter answers, escape goes back."""
@@ -77,7 +100,9 @@ class Asked(Widget, can_focus=True):
 
     def action_answer(self, what: str) -> None:
         """A key of ours."""
-        if any(what == offer[0] for offer in self.offers):
+        if what == self.IN_WORDS:
+            self.ask_in_words()
+        elif any(what == offer[0] for offer in self.offers):
             self.answer(what)
 
     def on_answer_pressed(self, event: Answer.Pressed) -> None:

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from ctxchat.tui.reading.figures_text import brief
 from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.widgets import asked
-from ctxchat.tui.widgets.asked import Asked
+from ctxchat.tui.widgets.asked import Keys, Offered
 
 if TYPE_CHECKING:
     from ctxchat.models.discovery import Offer
@@ -26,7 +26,7 @@ MOST = 4
 """Places that are offered by name; all of them are in the list of models."""
 
 
-class FirstChoice(Asked):
+class FirstChoice(Offered):
     """One line a place, then the offline assistant, the whole list, and not now."""
 
     BINDINGS = [
@@ -35,6 +35,7 @@ class FirstChoice(Asked):
         Binding("m", "answer('all')", "All models", show=False),
         Binding("escape", "answer('later')", "Not now", show=False),
     ]
+    ELSEWHERE = (("=tab", "to the question"), ("send", "send"), ("models", "models"), ("palette", "all commands"))
 
     class Chosen(Message):
         """This model, or one of the whole list (`name` is empty)."""
@@ -61,10 +62,8 @@ class FirstChoice(Asked):
         )
 
     @property
-    def keys(self) -> tuple[tuple[str, str], ...]:
-        if self.has_focus or self.has_pseudo_class("focus-within"):
-            return (("=1", "use"), ("=o", "offline"), ("=m", "all"), ("=escape", "not now"))
-        return (("=tab", "to the question"), ("send", "send"), ("models", "models"), ("palette", "all commands"))
+    def own_keys(self) -> Keys:
+        return (("=1", "use"), ("=o", "offline"), ("=m", "all"), ("=escape", "not now"))
 
     def body(self) -> Iterable[Widget]:
         question = Content.assemble(("? ", "bold $text-warning"), ("Which model is to answer here?", "bold"))

@@ -12,18 +12,18 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ctxchat.core.events import QuestionAsked
 from ctxchat.tui.reading.text import clean, one_line
+from ctxchat.tui.widgets.asked import Asked, Keys
 
 LONGEST = 20_000
 """Characters of the question that are shown; how many more there are is said."""
 
 
-class QuestionPanel(Widget):
+class QuestionPanel(Asked):
     """One question that waits for a word."""
 
     BINDINGS = [
@@ -40,9 +40,8 @@ class QuestionPanel(Widget):
             self.asked, self.text = asked, text
 
     def __init__(self, asked: QuestionAsked) -> None:
-        super().__init__(classes="asked")
+        super().__init__()
         self._asked = asked
-        self._done = False
 
     def compose(self) -> ComposeResult:
         text, more = self._asked.text, len(self._asked.text) - LONGEST
@@ -55,12 +54,9 @@ class QuestionPanel(Widget):
         yield Input(placeholder="or in your own words" if options else "your answer", classes="why")
 
     @property
-    def keys(self) -> tuple[tuple[str, str], ...]:
-        """For the line of keys: those that work where the focus is now."""
-        if self.has_pseudo_class("focus-within"):
-            more = (("=shift+↓", "read on"),) if self.query_one(VerticalScroll).max_scroll_y else ()
-            return (("=enter", "answer"), ("=tab", "next"), ("=esc", "no answer"), *more)
-        return (("=tab", "to the question"), ("send", "queue"), ("interrupt", "stop"))
+    def own_keys(self) -> Keys:
+        more = (("=shift+↓", "read on"),) if self.query_one(VerticalScroll).max_scroll_y else ()
+        return (("=enter", "answer"), ("=tab", "next"), ("=esc", "no answer"), *more)
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """To the answers, else to the line."""
@@ -83,6 +79,4 @@ class QuestionPanel(Widget):
 
     def action_say(self, text: str) -> None:
         """Say it, once."""
-        if not self._done:
-            self._done = True
-            self.post_message(self.Answered(self._asked, text))
+        self.say(self.Answered(self._asked, text))

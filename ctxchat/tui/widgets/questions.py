@@ -95,7 +95,7 @@ class Questions(Vertical):
     @property
     def keys(self) -> tuple[tuple[str, str], ...]:
         """The keys of the question that is being answered, else of the call that waits; none where nothing does."""
-        panels = [panel for panel in self.query(".asked") if isinstance(panel, Asked | QuestionPanel)]
+        panels = list(self.query(Asked))
         mine = [panel for panel in panels if panel.has_focus or panel.has_pseudo_class("focus-within")]
         waiting = [panel for panel in panels if not isinstance(panel, SuggestionPanel | FirstChoice)]
         return next((panel.keys for panel in (*mine, *waiting)), ())

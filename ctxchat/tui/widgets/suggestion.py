@@ -18,13 +18,13 @@ from ctxchat.core.events import CompactionSuggested
 from ctxchat.core.figures import Figures
 from ctxchat.tui.reading.figures_text import percent
 from ctxchat.tui.reading.text import short
-from ctxchat.tui.widgets.asked import Asked, Offer
+from ctxchat.tui.widgets.asked import Offer, Offered
 
 Reply = Literal["now", "after", "later"]
 REPLIES: tuple[Reply, ...] = get_args(Reply)
 
 
-class SuggestionPanel(Asked):
+class SuggestionPanel(Offered):
     """One suggestion that waits for a word."""
 
     BINDINGS = [
@@ -33,6 +33,7 @@ class SuggestionPanel(Asked):
         Binding("s,escape", "answer('later')", "Later", show=False),
         Binding("i", "answer('instruct')", "With instructions", show=False),
     ]
+    IN_WORDS = "instruct"
     PLACEHOLDER = "what the summary is to keep; enter makes room, esc goes back"
 
     class Replied(Message):
@@ -75,11 +76,8 @@ class SuggestionPanel(Asked):
         return Content.assemble(("? ", "bold $text-warning"), words, (gain, "bold"))
 
     def answer(self, what: str) -> None:
-        """Say it, once."""
-        if what == "instruct":
-            self.ask_in_words()
-        else:
-            self.say(self.Replied(REPLIES[REPLIES.index(what)]))
+        """When, if at all."""
+        self.say(self.Replied(REPLIES[REPLIES.index(what)]))
 
     def worded(self, text: str) -> None:
         self.say(self.Replied("now", text))
