@@ -61,6 +61,10 @@ _NAMED = re.compile(
 )
 _PLACING = frozenset({"start_line", "end_line", "line", "lineno"})
 _SHOWN = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[ \t]*$|\Z)|^ {0,3}>[^\n]*", re.MULTILINE | re.DOTALL)
+_PASTED = 15
+"""So many lines without an empty one between are a log or a listing, not somebody's words; a rule in them is one all the same."""
+
+_EMPTY_LINE = re.compile(r"\n[ \t]*\n")
 _PLACED = re.compile(r"^\s*\d+\t|^[^\s:]+:\d+[:-]")
 _BREAK = re.compile(r"[\n,;|]|[.!?:] ")
 _DIGIT = re.compile(r"\d")
@@ -139,6 +143,10 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
             yield Fact("rule", _clip(sentence), "", *at)
         elif _DECISION.search(sentence):
             yield Fact("decision", _clip(sentence), "", *at)
+    if message.role == "user":
+        blocks = _EMPTY_LINE.split(text)
+        shown += [block for block in blocks if block.count("\n") + 1 >= _PASTED]
+        text = "\n".join(block for block in blocks if block.count("\n") + 1 < _PASTED)
     yield from _mentions(text, at, most=60)
     for match in _QUOTED.finditer(text):
         if not _is_path(match[1]) and (_NAME if message.role == "user" else _ODD_NAME).search(match[1]):

@@ -158,7 +158,19 @@ def test_twenty_passes_stay_capped_and_the_newest_stands() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a" * 200_000, "a.a" * 60_000, "1,1" * 60_000, "/a" * 60_000, "+a" * 60_000, "A_" * 60_000, ". " * 90_000]
+    "text",
+    [
+        "a\n" * 100_000,
+        "```\n" * 60_000,
+        "> a\n" * 60_000,
+        "a" * 200_000,
+        "a.a" * 60_000,
+        "1,1" * 60_000,
+        "/a" * 60_000,
+        "+a" * 60_000,
+        "A_" * 60_000,
+        ". " * 90_000,
+    ],
 )
 def test_awkward_text_gives_few_facts(text: str) -> None:
     """And gives them at once: a pattern gone quadratic would hang here."""
@@ -295,6 +307,22 @@ def test_a_number_without_a_word_gives_way_to_one_that_says_what_it_is() -> None
         said("Uploads take 81 ms.", "assistant", 2),
     ]
     assert ranked(collect(groups).facts)["number"][0].key == "Uploads take 81 ms"
+
+
+def test_a_pasted_log_is_shown_not_said() -> None:
+    log = "\n".join(f"worker {n} took {n + 40} ms in src/run.py" for n in range(20))
+    rule = "Never restart worker 3."
+    evidence = collect([said(f"It takes 900 ms, see:\n\n{log}\n{rule}\n\nThe limit is 700 ms.")])
+    assert [f.key for f in evidence.facts if f.kind == "number" and f.by == "user"] == [
+        "It takes 900 ms",
+        "The limit is 700 ms",
+    ]
+    assert by_kind(evidence, "rule") == {rule: ""}
+    assert {f.by for f in evidence.facts if f.kind == "path"} == {"user"}
+
+
+def test_facts_of_older_sessions_can_be_read() -> None:
+    assert msgspec.json.decode(b'["path", "src/a.py", "listed", 3]', type=Fact) == Fact("path", "src/a.py", "listed", 3)
 
 
 def test_a_quotation_that_was_put_back_makes_no_rules() -> None:
