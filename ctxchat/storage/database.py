@@ -79,6 +79,7 @@ class Database:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Everything inside is written, and is on disk at the end; or nothing is. Raises StorageError."""
         with self._mutex, faults(self.path):
+            self._share()
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -140,6 +141,14 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _share(self) -> None:
+        """Let others in again, where this was opened alone for want of room and there is some now."""
+        alone = self._connection.execute("PRAGMA locking_mode").fetchone()[0] == "exclusive"
+        if alone and shutil.disk_usage(self.folder).free > _ROOM:
+            self._connection.close()
+            self._connection = _connect(self.path)
+            index.prepare(self._connection, wanted=self.fts)
 
     def _bring_up_to_date(self, migrations: Sequence[schema.Migration]) -> list[Path]:
         schema.check_ours(self._connection, self.path, len(migrations))

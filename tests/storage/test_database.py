@@ -161,26 +161,30 @@ def test_a_full_disk_is_told_and_changes_nothing(database: Database) -> None:
 
 
 @POSIX
-def test_where_no_file_may_grow_what_is_there_is_read_all_the_same(tmp_path: Path) -> None:
+def test_where_no_file_may_grow_what_is_there_is_read_until_there_is_room_again(tmp_path: Path) -> None:
     code = (
         "import pathlib, resource, sys\n"
         "from ctxchat.storage import sessions\n"
         "from ctxchat.storage.database import Database\n"
         "from ctxchat.core.errors import StorageError\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))  # as on a full disk\n"
+        "most = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1, most[1]))  # as on a full disk\n"
         "with Database(pathlib.Path(sys.argv[1])) as database:\n"
+        "    before = database.path.read_bytes()\n"
         "    print([row.messages for row in sessions.rows(database)])\n"
         "    try: sessions.create(database)\n"
-        "    except StorageError as problem: print(problem)\n"
+        "    except StorageError as problem: print('Nothing was changed' in problem.hint)\n"
+        "    print(database.path.read_bytes() == before)\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, most)\n"
+        "    sessions.create(database)\n"
+        "    with Database(database.folder) as other: print(len(sessions.rows(other)))\n"
     )
     with Database(tmp_path) as database:
         sessions.create(database, records=turns(1))
-    before = (tmp_path / FILE).read_bytes()
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("[4]\n") and "Nothing was changed" in done.stdout, done.stderr
-    assert (tmp_path / FILE).read_bytes() == before
+    assert done.stdout.split() == ["[4]", "True", "True", "2"], done.stderr
     with Database(tmp_path) as database:
-        assert database.check() == [] and sessions.rows(database)[0].messages == 4
+        assert database.check() == []
 
 
 @POSIX
