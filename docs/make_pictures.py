@@ -80,7 +80,7 @@ async def approval(pilot: Pilot[int], session: Session) -> None:
 
 
 async def preview(pilot: Pilot[int], session: Session) -> None:
-    pilot.app.push_screen(PreviewScreen(session, await session.room.preview()))
+    pilot.app.push_screen(PreviewScreen(session, await session.compaction.preview()))
 
 
 async def archive(pilot: Pilot[int], session: Session) -> None:

@@ -246,7 +246,7 @@ class CompactionMark(Widget, can_focus=True):
             if record.back.messages:
                 words.append(f"{record.back.messages:,} put back")
             elif record.facts.found:
-                of = f" of {count(record.facts.found, 'fact')}" if wide else f"/{record.facts.found}"
+                of = f" of {count(record.facts.found, 'fact')}" if wide else f" of {record.facts.found}"
                 words.append(f"kept {record.facts.kept}{of}")
         return words
 
