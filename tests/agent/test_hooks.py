@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxchat.agent.compactor import Compactor
-from ctxchat.agent.hooks import CommandRunner, Hooks, Ran
+from ctxchat.agent.hooks import Ran
 from ctxchat.agent.options import Options
-from ctxchat.agent.session import Session
-from ctxchat.bootstrap.hooks import HookCommands
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
@@ -34,76 +26,16 @@ from ctxchat.core.hooks import (
     Action,
     CompactContext,
     Hook,
-    HookEvent,
     Inject,
     Notify,
     RunCommand,
     When,
-    replaces_automatic,
 )
-from ctxchat.core.messages import Group
-from ctxchat.core.ports import ModelPort, Summariser
-from ctxchat.core.view import problems
-from tests.agent.desk import Desk, Echo
+from tests.agent.desk import Echo
+from tests.agent.hooked import EVENTS, LONG, Hooked, Recorded, sent, sound, told
+from tests.agent.test_hook_commands import command
 from tests.agent.test_turn import adds_up, of
 from tests.doubles.scripted import ScriptedModel, calls, fails, hangs, says
-
-LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 30
-EVENTS: tuple[HookEvent, ...] = (
-    "session_started", "session_finished", "turn_started", "turn_finished", "tool_started", "tool_finished",
-    "compaction_started", "compaction_finished", "error",
-)  # fmt: skip
-
-
-class Recorded:
-    """Runs no command: keeps what it was asked, answers as told."""
-
-    def __init__(self, ran: Ran | Exception | None = None) -> None:
-        self.ran = ran or Ran(0, "")
-        self.asked: list[tuple[str, dict[str, object]]] = []
-
-    async def __call__(self, command: str, event: bytes, seconds: float) -> Ran:
-        self.asked.append((command, json.loads(event)))
-        if isinstance(self.ran, Exception):
-            raise self.ran
-        return self.ran
-
-
-class Hooked(Desk):
-    """A desk whose session has hooks."""
-
-    def __init__(
-        self,
-        model: ModelPort,
-        *hooks: Hook,
-        run: CommandRunner | None = None,
-        summariser: Summariser | None = None,
-        **given: object,
-    ) -> None:
-        super().__init__(model, summariser=summariser, **given)  # type: ignore[arg-type]
-        self.compactor = Compactor(self.conversation, summariser=summariser, by_hooks=replaces_automatic(hooks))
-        watching = Hooks(hooks, self.conversation, self.compactor, run or Recorded())
-        self.session = Session(self.conversation, self.toolbox, self.compactor, self.arranged, hooks=watching)
-
-    @property
-    def notes(self) -> list[Group]:
-        """What hooks put into the record."""
-        return [g for g in self.state.ledger.groups if g.source.startswith("hook:")]
-
-
-def told(events: Sequence[object]) -> list[str]:
-    return [e.text for e in events if isinstance(e, Notice)]
-
-
-def sent(model: ScriptedModel) -> list[str]:
-    """All the text of each request."""
-    return ["\n".join(item.message.text for item in view.items) for view in model.views]
-
-
-def sound(desk: Desk, model: ScriptedModel) -> bool:
-    """Every request was valid, and the journal alone gives the same session back."""
-    return all(not problems(view) for view in model.views) and desk.folded() == desk.state
-
 
 # ── order ──
 
@@ -261,258 +193,6 @@ async def test_a_note_about_a_pass_after_a_refusal_is_in_the_request_that_is_sen
     assert sound(desk, model)
 
 
-# ── compaction ──
-
-
-def talkative(*hooks: Hook, turns: int = 12, **options: object) -> tuple[Hooked, ScriptedModel]:
-    model = ScriptedModel([says(LONG) for _ in range(turns)], window=Window(8000, "configured"))
-    made = Options(**({"strategy": "truncate", "keep_recent": 2, "prepare": False} | options))  # type: ignore[arg-type]
-    return Hooked(model, *hooks, options=made), model
-
-
-async def test_a_compaction_hook_replaces_the_automatic_pass():
-    hook = Hook("early", "turn_finished", CompactContext(), when=When(context_pressure=0.4))
-    desk, model = talkative(hook)
-    events: list[Event] = []
-    for number in range(8):
-        events += await desk.say(f"question {number}? {LONG}")
-    passes = of(events, CompactionFinished)
-    assert passes and {p.reason for p in passes} == {"hook"}
-    assert all(p.outcome == "compacted" and p.after.used < p.before.used for p in passes)
-    assert max(f.pressure for f in of(events, Figures)) < 0.75
-    assert len(desk.state.ledger.messages()) == 16 and sound(desk, model)
-
-
-async def test_without_pressure_for_the_hook_no_pass_runs_by_itself():
-    hook = Hook("never", "turn_started", CompactContext(), when=When(turn_count=100))
-    desk, _ = talkative(hook)
-    events: list[Event] = []
-    for number in range(6):
-        events += await desk.say(f"question {number}? {LONG}")
-    assert of(events, CompactionFinished) == []
-    assert max(f.pressure for f in of(events, Figures)) > 0.75
-
-
-async def test_a_hook_for_the_end_of_the_session_leaves_the_automatic_pass_alone():
-    desk, _ = talkative(Hook("tidy", "session_finished", CompactContext()))
-    events: list[Event] = []
-    for number in range(6):
-        events += await desk.say(f"question {number}? {LONG}")
-    assert {p.reason for p in of(events, CompactionFinished)} == {"auto"}
-    before = desk.session.figures.used
-    await desk.session.close()
-    assert desk.state.passes[-1].reason == "hook" and desk.session.figures.used < before
-
-
-async def test_nothing_to_free_starts_no_cooldown_and_says_nothing():
-    hook = Hook("often", "turn_started", CompactContext(), cooldown=50)
-    desk, _ = talkative(hook)
-    events = await desk.say("short")
-    assert of(events, CompactionFinished) == [] and told(events) == []
-    assert desk.state.hooks == {}
-    for number in range(5):
-        events += await desk.say(f"question {number}? {LONG}")
-    assert len(of(events, CompactionFinished)) == 1  # the first that had something to free; then it rests
-    assert desk.state.hooks["often"].fires == 1
-
-
-async def test_cooldown_and_limit_outlive_the_process():
-    hook = Hook("once", "turn_started", Inject("Hello."), max_fires=1)
-    desk = Hooked(ScriptedModel([says("x"), says("y")]), hook)
-    await desk.say("one")
-    again = Hooked(ScriptedModel([says("z")]), hook, records=desk.journal.records)
-    await again.say("two")
-    assert len(again.notes) == 1
-
-
-async def test_a_note_about_a_hooks_own_pass_is_in_before_the_turn_ends():
-    room = Hook("room", "turn_finished", CompactContext(), when=When(turn_count=3), max_fires=1)
-    desk, model = talkative(room, Hook("rules", "compaction_finished", Inject("Never touch main.py.")))
-    for number in range(2):
-        await desk.say(f"question {number}? {LONG}")
-    events = await desk.say(LONG)
-    assert [p.reason for p in of(events, CompactionFinished)] == ["hook"]
-    assert isinstance(events[-1], TurnFinished) and told(events) == ["Hook rules: a note went to the model."]
-    assert desk.state.ledger.groups[-1].source == "hook:rules" and sound(desk, model)
-
-
-async def test_several_that_want_room_at_once_make_one_pass():
-    hooks = [
-        Hook("a", "turn_finished", CompactContext(), when=When(turn_count=4)),
-        Hook("b", "turn_finished", CompactContext("drop_tool_calls"), priority=1),  # there are none
-        Hook("c", "turn_finished", CompactContext("token_budget"), when=When(turn_count=4)),
-    ]
-    desk, _ = talkative(*hooks)
-    for number in range(3):
-        assert of(await desk.say(f"question {number}? {LONG}"), CompactionFinished) == []
-    events = await desk.say(LONG)
-    assert [p.strategy for p in of(events, CompactionFinished)] == ["truncate"]
-
-
-async def test_a_pass_in_the_middle_of_a_turn_waits_for_the_end_of_the_round():
-    hook = Hook("room", "tool_finished", CompactContext(), when=When(context_pressure=0.5))
-    script = [calls(("echo", {"text": f"{n} {LONG}"}), ("echo", {"text": LONG})) for n in range(12)]
-    model = ScriptedModel([*script, says("done")], window=Window(12_000, "configured"))
-    desk = Hooked(model, hook, tools=[Echo()], options=Options(strategy="truncate", keep_recent=4, prepare=False))
-    events = await desk.say("go")
-    passes = of(events, CompactionFinished)
-    assert passes and all(p.reason == "hook" and p.outcome == "compacted" for p in passes)
-    assert isinstance(events[-1], TurnFinished) and events[-1].status == "done"
-    assert len(desk.state.ledger.messages()) == 1 + 12 * 3 + 1
-    assert sound(desk, model)
-
-
-async def test_an_unknown_strategy_is_told_once_and_the_turn_goes_on():
-    hook = Hook("odd", "turn_started", CompactContext("sorcery"))
-    desk = Hooked(ScriptedModel([says("x"), says("y")]), hook)
-    events = [*await desk.say("one"), *await desk.say("two")]
-    assert len(told(events)) == 1 and "Hook odd" in told(events)[0] and "sorcery" in told(events)[0]
-    assert [e.status for e in of(events, TurnFinished)] == ["done", "done"]
-
-
-class Broken:
-    """A summariser that is down."""
-
-    model = "writer/one"
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncGenerator[str, None]:
-        self.asked += 1
-        raise ModelError("down", kind="server")
-        yield ""
-
-
-async def test_a_hook_whose_summaries_fail_rests_like_any_other_pass():
-    writer = Broken()
-    model = ScriptedModel([says(LONG) for _ in range(8)], window=Window(60_000, "configured"))
-    hook = Hook("eager", "turn_finished", CompactContext("summarize"))
-    rules = Hook("rules", "compaction_finished", Inject("It was compacted."))
-    desk = Hooked(model, hook, rules, summariser=writer, options=Options(keep_recent=2, prepare=False))
-    events: list[Event] = []
-    for number in range(8):
-        events += await desk.say(f"question {number}? {LONG}")
-    assert writer.asked == 1 and desk.notes == []
-    assert desk.state.ledger.changes == () and desk.state.hooks == {}
-
-
-# ── commands ──
-
-
-def command(text: str, event: HookEvent = "tool_finished", **given: object) -> Hook:
-    timeout, show = given.pop("timeout", 10.0), given.pop("show_output", False)
-    return Hook("cmd", event, RunCommand(text, timeout, show), **given)  # type: ignore[arg-type]
-
-
-def with_command(hook: Hook, where: Path, *, turns: int = 1) -> tuple[Hooked, ScriptedModel]:
-    model = ScriptedModel([calls(("echo", {"text": "é[b]"})), says("done")] * turns)
-    environ = {**os.environ, "SOME_API_KEY": "sk-secret", "PLAIN": "yes"}
-    return Hooked(model, hook, run=HookCommands(where, environ), tools=[Echo()]), model
-
-
-async def test_a_command_gets_the_event_as_json_in_the_workspace_without_keys(tmp_path: Path):
-    desk, model = with_command(command('cat > event.json; echo "$PLAIN,$SOME_API_KEY" > env'), tmp_path)
-    events = await desk.say("go")
-    event = json.loads((tmp_path / "event.json").read_text())
-    assert (event["type"], event["name"], event["hook"], event["session"]) == ("tool_finished", "echo", "cmd", "s1")
-    assert event["moment"]["tool_calls"] == 1 and event["moment"]["turn_count"] == 1
-    assert (tmp_path / "env").read_text() == "yes,\n"
-    assert told(events) == [] and desk.notes == []
-    assert sound(desk, model)
-
-
-async def test_what_a_command_prints_stays_out_of_the_conversation(tmp_path: Path):
-    desk, model = with_command(command("echo printed"), tmp_path)
-    await desk.say("go")
-    assert not any("printed" in text for text in sent(model))
-
-
-async def test_unless_the_hook_shows_it_cleaned_and_with_its_exit_code(tmp_path: Path):
-    desk, model = with_command(command("printf '\\033[31mE501\\033[0m too long'; exit 1", show_output=True), tmp_path)
-    events = await desk.say("go")
-    assert "exit code 1]\nE501 too long" in sent(model)[1]
-    assert "\x1b" not in sent(model)[1]
-    assert told(events) == ["Hook cmd: a note went to the model."]
-
-
-async def test_output_without_end_is_cut_told_and_kept_in_a_file(tmp_path: Path):
-    desk, model = with_command(command("seq 200000", show_output=True), tmp_path)
-    await desk.say("go")
-    note = desk.notes[0].first.text
-    (name,) = desk.journal.spilled
-    assert f"full text: {name}" in note and "left out" in note
-    assert desk.session.view.items[-1].tokens < 10_000
-    assert sound(desk, model)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("echo the disk is full >&2; exit 3", "exit code 3: the disk is full"), ("no-such-program-here", "exit code 127")],
-)
-async def test_a_failing_or_unknown_command_is_told_once(tmp_path: Path, text: str, said: str):
-    desk, _ = with_command(command(text), tmp_path, turns=2)
-    events = [*await desk.say("one"), *await desk.say("two")]
-    assert len(told(events)) == 1 and told(events)[0].startswith("Hook cmd: ") and said in told(events)[0]
-    assert [e.status for e in of(events, TurnFinished)] == ["done", "done"]
-
-
-async def test_a_hanging_command_ends_with_its_children_and_is_left_out_from_then_on(tmp_path: Path):
-    hook = command("echo x >> runs; (sleep 61 & echo $! > child; wait)", timeout=0.3)
-    desk, _ = with_command(hook, tmp_path, turns=2)
-    events = await desk.say("one")
-    assert len(told(events)) == 1 and "did not end within 0.3 s" in told(events)[0]
-    assert await gone(int((tmp_path / "child").read_text()))
-    events = await desk.say("two")
-    assert told(events) == [] and isinstance(events[-1], TurnFinished)
-    assert (tmp_path / "runs").read_text() == "x\n"
-
-
-async def test_what_a_command_leaves_in_the_background_holds_nothing_up(tmp_path: Path):
-    desk, _ = with_command(command("sleep 61 & echo $! > child", timeout=30), tmp_path)
-    events = await desk.say("one")
-    assert told(events) == [] and isinstance(events[-1], TurnFinished)
-    assert await gone(int((tmp_path / "child").read_text()))
-
-
-async def test_stopping_the_turn_ends_the_command(tmp_path: Path):
-    desk, _ = with_command(command("echo $$ > pid; sleep 61", timeout=60), tmp_path)
-    turn = asyncio.create_task(desk.say("go"))
-    assert await soon(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
-    turn.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await turn
-    assert await gone(int((tmp_path / "pid").read_text()))
-    assert not desk.session.busy
-    assert desk.state.ledger.groups[-1].kind == "round"  # sealed, so the next request is valid
-    assert desk.folded() == desk.state
-
-
-async def gone(pid: int) -> bool:
-    """True once no such process runs any more; a dead one nobody has buried yet counts."""
-
-    def dead() -> bool:
-        status = Path(f"/proc/{pid}/status")
-        try:
-            os.kill(pid, 0)
-            return status.exists() and "\nState:\tZ" in status.read_text()
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-
-    return await soon(dead)
-
-
-async def soon(there: Callable[[], object]) -> bool:
-    """True once it is there, within five seconds."""
-    for _ in range(500):
-        if there():
-            return True
-        await asyncio.sleep(0.01)
-    return False
-
-
 async def test_a_runner_that_breaks_costs_the_hook_only():
     desk = Hooked(
         ScriptedModel([says("x"), says("y")]),
@@ -536,6 +216,8 @@ actions: st.SearchStrategy[Action] = st.sampled_from(
         RunCommand("b"),
     ]
 )
+
+
 any_hooks = st.lists(
     st.builds(
         Hook,

@@ -31,7 +31,7 @@ from ctxchat.core.tokens import rough_count
 from ctxchat.models.offline.summariser import OfflineSummariser
 from ctxchat.storage.database import Database
 from tests.agent.desk import Echo
-from tests.agent.test_hooks import LONG, Hooked, sound, told
+from tests.agent.hooked import LONG, Hooked, sound, told
 from tests.doubles.scripted import ScriptedModel, calls, says
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -1,0 +1,81 @@
+"""A session with hooks, for tests: what its commands were given, what was told, what the model was sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.hooks import CommandRunner, Hooks, Ran
+from ctxchat.agent.session import Session
+from ctxchat.core.events import (
+    Notice,
+)
+from ctxchat.core.hooks import (
+    Hook,
+    HookEvent,
+    replaces_automatic,
+)
+from ctxchat.core.messages import Group
+from ctxchat.core.ports import ModelPort, Summariser
+from ctxchat.core.view import problems
+from tests.agent.desk import Desk
+from tests.doubles.scripted import ScriptedModel
+
+LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 30
+
+
+EVENTS: tuple[HookEvent, ...] = (
+    "session_started", "session_finished", "turn_started", "turn_finished", "tool_started", "tool_finished",
+    "compaction_started", "compaction_finished", "error",
+)  # fmt: skip
+
+
+class Recorded:
+    """Runs no command: keeps what it was asked, answers as told."""
+
+    def __init__(self, ran: Ran | Exception | None = None) -> None:
+        self.ran = ran or Ran(0, "")
+        self.asked: list[tuple[str, dict[str, object]]] = []
+
+    async def __call__(self, command: str, event: bytes, seconds: float) -> Ran:
+        self.asked.append((command, json.loads(event)))
+        if isinstance(self.ran, Exception):
+            raise self.ran
+        return self.ran
+
+
+class Hooked(Desk):
+    """A desk whose session has hooks."""
+
+    def __init__(
+        self,
+        model: ModelPort,
+        *hooks: Hook,
+        run: CommandRunner | None = None,
+        summariser: Summariser | None = None,
+        **given: object,
+    ) -> None:
+        super().__init__(model, summariser=summariser, **given)  # type: ignore[arg-type]
+        self.compactor = Compactor(self.conversation, summariser=summariser, by_hooks=replaces_automatic(hooks))
+        watching = Hooks(hooks, self.conversation, self.compactor, run or Recorded())
+        self.session = Session(self.conversation, self.toolbox, self.compactor, self.arranged, hooks=watching)
+
+    @property
+    def notes(self) -> list[Group]:
+        """What hooks put into the record."""
+        return [g for g in self.state.ledger.groups if g.source.startswith("hook:")]
+
+
+def told(events: Sequence[object]) -> list[str]:
+    return [e.text for e in events if isinstance(e, Notice)]
+
+
+def sent(model: ScriptedModel) -> list[str]:
+    """All the text of each request."""
+    return ["\n".join(item.message.text for item in view.items) for view in model.views]
+
+
+def sound(desk: Desk, model: ScriptedModel) -> bool:
+    """Every request was valid, and the journal alone gives the same session back."""
+    return all(not problems(view) for view in model.views) and desk.folded() == desk.state

@@ -1,0 +1,77 @@
+"""Damage in the store costs what is damaged, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ctxchat.core.errors import StorageError
+from ctxchat.core.journal import (
+    Named,
+)
+from ctxchat.storage import loading, sessions
+from ctxchat.storage.database import Database
+from ctxchat.storage.journal import open_journal
+from tests.storage.samples import compaction, turns
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"\xff\xfe", b'{"type":"from the future"}', b'{"type":"sealed","groups":[{"id":1}]}', "text", 7, None],
+)
+def test_a_damaged_entry_costs_itself_and_is_named(tmp_path: Path, body: object) -> None:
+    with Database(tmp_path) as database:
+        session = sessions.create(database, records=[*turns(3), compaction("c1", "g1", "g2", "g4"), Named("title")])
+        with database.transaction() as connection:
+            if body is None:
+                connection.execute("DELETE FROM journal WHERE seq = 5")
+            else:
+                connection.execute("UPDATE journal SET body = ? WHERE seq = 5", (body,))
+        loaded = loading.load(database, session)
+        assert loaded.state.title == "title"
+        assert len(loaded.state.ledger.compactions) == 1
+        assert (body is None) or "entry 5" in loaded.problems[0]
+        kept = [g.id for g in loaded.state.ledger.groups if g.id != "g6"]
+        assert kept == ["g1", "g2", "g4", "g5", "g8", "g9", "g10", "g12"]
+        opened = open_journal(database, session)
+        assert opened.state == loaded.state
+        asyncio.run(opened.journal.close())
+
+
+def test_the_words_of_a_damaged_entry_come_back_from_the_index(database: Database) -> None:
+    session = sessions.create(
+        database, records=[*turns(40), compaction("c1", *(g.id for r in turns(20) for g in r.groups))]
+    )
+    with database.transaction() as connection:
+        connection.execute("UPDATE journal SET body = '!' WHERE seq IN (1, 2)")
+    state = loading.load(database, session).state
+    question = state.ledger.groups[0]
+    assert (question.id, question.kind, question.first.text) == ("g1", "user", "question 1 about harbour 7")
+    assert "contents 1 of the tide gauge" in state.ledger.groups[1].first.text
+    assert len(state.ledger.compactions[0].edits[0].covers) == 60
+
+
+def test_a_bad_page_costs_what_is_on_it(tmp_path: Path) -> None:
+    """Overwrites pages of the file itself, one at a time; whatever is readable is still there."""
+    with Database(tmp_path) as database:
+        session = sessions.create(database, records=turns(150))
+        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        size = database.read("PRAGMA page_size")[0][0]
+        leaves = [page for page, kind in _journal_pages(database) if kind == "leaf"]
+    clean = (tmp_path / "ctxchat.db").read_bytes()
+    for page in leaves[:3]:
+        (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + b"\xa5" * size + clean[page * size :])
+        with Database(tmp_path) as database:
+            loaded = loading.load(database, session)
+            assert 500 < len(loaded.state.ledger.messages()) <= 600
+            assert loaded.problems
+            assert database.check() != []
+
+
+def _journal_pages(database: Database) -> list[tuple[int, str]]:
+    try:
+        return [(p, k) for p, k in database.read("SELECT pageno, pagetype FROM dbstat WHERE name = 'journal'")]
+    except StorageError:
+        pytest.skip("this SQLite has no dbstat")
