@@ -20,8 +20,8 @@ from ctxchat.tui.screens.models import ModelsScreen
 from ctxchat.tui.widgets.answer import Answer
 from ctxchat.tui.widgets.blocks import NoticeBlock
 from ctxchat.tui.widgets.first_choice import FirstChoice, foremost, place_lines
+from tests.tui.chatting import idle, until
 from tests.tui.fakes import FakeServices, FakeSession
-from tests.tui.test_chat import idle, until
 
 LLAMA = FoundModel(
     "llamafile//home/me/[b]qwen.gguf", "llama.cpp", True, 16_384, "loaded", 0.0, 0.0, "running at 127.0.0.1:8080"
@@ -124,11 +124,15 @@ async def test_the_places_stand_in_columns(tmp_path: Path) -> None:
     async with started(tmp_path, offering(tmp_path, LLAMA, small, CLAUDE)) as (app, pilot):
         await until(pilot, lambda: app.query(FirstChoice))
         lines = [str(a.render()) for a in app.query(Answer)][:3]
-        assert {line.index(name) for line, name in zip(lines, ("[b]qwen", "qwen3-c", "claude-x"), strict=True)} == {14}
+        assert {line.index(name) for line, name in zip(lines, ("[b]qwen", "qwen3-c", "claude-x"), strict=True)} == {16}
         assert lines[0].index("k loaded") == lines[2].index("k window") and lines[0].index("running") == lines[1].index(
             "running"
         )
         assert lines[0].index("running") == lines[2].index("key in")
+        assert {
+            str(a.render()).index(word)
+            for a, word in zip(app.query(Answer), ("llama", "LM", "Anth", "the", "all", "not"), strict=True)
+        } == {5}
 
 
 def test_an_account_is_offered_however_many_servers_run_here() -> None:

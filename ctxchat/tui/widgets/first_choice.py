@@ -53,11 +53,12 @@ class FirstChoice(Offered):
 
     @property
     def offers(self) -> Sequence[asked.Offer]:
-        rows = [(str(n), str(n + 1), words, False) for n, words in enumerate(place_lines(self._places))]
+        # keys as wide as the widest, so that what they choose stands in one column
+        rows = [(str(n), f"{n + 1:<3}", words, False) for n, words in enumerate(place_lines(self._places))]
         return (
             *rows,
-            ("offline", "o", "the offline assistant: no network, quotes your files", False),
-            ("all", "m", "all models …", False),
+            ("offline", "o  ", "the offline assistant: no network, quotes your files", False),
+            ("all", "m  ", "all models …", False),
             ("later", "esc", "not now", False),
         )
 
