@@ -1,11 +1,26 @@
-"""For all tests: what was imported is not searched for garbage again and again, which costs much of the time."""
+"""For all tests: what was imported is not searched for garbage again and again, which costs much of the time; how many run at
+once; and no example of a property has a deadline."""
 
 from __future__ import annotations
 
 import gc
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three for two cores: a third of the time tests wait, for a process, a server or a timer."""
+    return max(1, (os.cpu_count() or 1) * 3 // 2)

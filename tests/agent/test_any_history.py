@@ -28,6 +28,7 @@ from tests.core.histories import histories, work
 from tests.doubles.scripted import ScriptedModel, fails, says
 
 NAMES = sorted(builtin_strategies(PlanOptions()))
+# Each is a session of many turns and passes.
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

@@ -234,7 +234,7 @@ any_hooks = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None)  # each is a session of several turns
 @given(any_hooks, st.booleans())
 def test_no_set_of_hooks_breaks_a_request_or_loses_a_message(hooks: list[Hook], failing: bool):
     asyncio.run(over_any_hooks(hooks, Ran(1, "E501") if failing else Ran(0, "fine")))

@@ -94,7 +94,7 @@ async def there_and_back(wanted: list[tuple[str, int]], order: Any) -> None:
     assert desk.folded().ledger == desk.state.ledger
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None)  # each is a session with all its changes, undone one by one
 @example([("shrink", 3), ("drop", 3), ("compact", 0), ("pin", 9)], Random(0))
 @example([("compact", 0), ("shrink", 9), ("restore", 3), ("drop", 9)], Random(1))
 @given(steps, st.randoms(use_true_random=False))

@@ -140,7 +140,7 @@ async def there_and_back_and_there(wanted: list[tuple[str, int]], chance: Any) -
     assert desk.state.undone == () and desk.folded().ledger == desk.state.ledger
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None)  # each is a session with all its changes, there and back
 @given(steps, st.randoms(use_true_random=False))
 def test_redoing_is_the_exact_way_back_from_undoing(wanted: list[tuple[str, int]], chance: Random) -> None:
     asyncio.run(there_and_back_and_there(wanted, chance))

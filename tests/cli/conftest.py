@@ -79,7 +79,7 @@ class Home:
             stdin=subprocess.DEVNULL if input is None else None,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             cwd=self.work,
             env={**self.environ, **environ},
         )

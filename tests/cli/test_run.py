@@ -189,11 +189,11 @@ def test_ctrl_c_ends_with_130_keeps_what_was_said_and_leaves_a_valid_session(har
         while seen[-1]["type"] != "text_delta":
             seen.append(json.loads(running.stdout.readline()))
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=20)
+        out, err = running.communicate(timeout=60)
         assert running.returncode == 130
         assert "Traceback" not in err
         assert json.loads(out.splitlines()[-1])["status"] == "cancelled"
-        for _ in range(100):  # the connection is closed within a second
+        for _ in range(3000):  # a minute is for what never comes
             if double.requests[0].dropped:
                 break
             time.sleep(0.02)
@@ -214,7 +214,7 @@ def test_a_reader_who_has_seen_enough_is_no_fault(harbour: Home) -> None:
         assert running.stdout is not None
         assert running.stdout.readline()
         running.stdout.close()
-        running.wait(timeout=20)
+        running.wait(timeout=60)
         assert running.stderr is not None
         assert "Traceback" not in (err := running.stderr.read())
         assert "Broken" not in err

@@ -73,7 +73,9 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(data=st.binary(max_size=200) | st.text(alphabet="[]{}=\"\n.#'a1,-\\x", max_size=80).map(str.encode))
 def test_no_bytes_raise(fresh_home: Callable[[], Home], data: bytes) -> None:
     home = fresh_home()

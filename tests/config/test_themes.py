@@ -59,7 +59,7 @@ def test_signs_differ_so_that_colour_is_not_needed() -> None:
     assert len(set(PATTERNS.values())) == len(SECTIONS)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None)  # each looks for readable colours of a whole theme
 @given(back=HEX, fore=HEX, primary=HEX)
 def test_any_three_colours_make_a_whole_theme(back: str, fore: str, primary: str) -> None:
     theme = make_theme({"background": back, "foreground": fore, "primary": primary}, "x")
@@ -148,7 +148,7 @@ def test_a_persons_theme_wins_over_ours_of_that_name(tmp_path: Path) -> None:
         assert theme == found.themes["dark"] and "there is no theme" in problems[-1].text
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None)  # each is a file
 @given(data=st.binary(max_size=80) | st.text(alphabet='bg="#1\n[]{}', max_size=60).map(str.encode))
 def test_no_bytes_raise(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     file = tmp_path_factory.mktemp("t") / "x.toml"

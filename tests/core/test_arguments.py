@@ -98,7 +98,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None)  # each is up to twenty arguments or 2,000 characters
 @given(
     st.dictionaries(st.text(max_size=8), JSON, max_size=20).map(json.dumps) | st.text(max_size=2000),
     st.integers(20, 400),

@@ -36,7 +36,7 @@ def test_there_is_something_recorded() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8, deadline=None)  # for each recording, and those are long
 @given(
     keep=st.integers(0, 40),
     pins=st.sets(st.integers(0, 99), max_size=3),

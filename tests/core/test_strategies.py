@@ -101,7 +101,7 @@ def test_a_pass_keeps_every_promise(name: str, case: tuple[Ledger, PlanOptions, 
 
 
 @pytest.mark.parametrize("name", sorted(CUT_BY_MESSAGES))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None)  # for each strategy
 @given(case=cases())
 def test_recent_messages_stay_as_they_are(name: str, case: tuple[Ledger, PlanOptions, Budget]) -> None:
     ledger, options, budget = case

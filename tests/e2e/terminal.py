@@ -115,7 +115,7 @@ class Terminal:
         self.raw += new
         return new
 
-    def until(self, wanted: str | Callable[[], bool], timeout: float = 20.0) -> None:
+    def until(self, wanted: str | Callable[[], bool], timeout: float = 60.0) -> None:
         """Read until the text is on screen, however it is broken, or the condition holds. Raises AssertionError."""
         seen = wanted if callable(wanted) else lambda: self.shows(wanted)
         end = time.monotonic() + timeout
@@ -150,7 +150,7 @@ class Terminal:
         """Send a signal to the program."""
         self._process.kill(number)
 
-    def wait(self, timeout: float = 15.0) -> int:
+    def wait(self, timeout: float = 60.0) -> int:
         """Read to its end; the exit code."""
         end = time.monotonic() + timeout
         while self._process.isalive():

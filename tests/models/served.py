@@ -49,7 +49,7 @@ def served(family: str, script: Script) -> ModelDouble:
     return ModelDouble(script, form=FAMILIES[family].form)
 
 
-def settings_at(double: ModelDouble, family: str, timeout: float = 5, **more: object) -> ModelSettings:
+def settings_at(double: ModelDouble, family: str, timeout: float = 30, **more: object) -> ModelSettings:
     """The family's model behind that server; `more` is added to what has to be set."""
     known = FAMILIES[family]
     return ModelSettings(
@@ -63,7 +63,7 @@ def settings_at(double: ModelDouble, family: str, timeout: float = 5, **more: ob
 
 
 def model_at(
-    double: ModelDouble, worker: Worker, family: str = "openai", timeout: float = 5, **more: object
+    double: ModelDouble, worker: Worker, family: str = "openai", timeout: float = 30, **more: object
 ) -> LitellmModel:
     """The family's model behind that server, with a key."""
     return LitellmModel(settings_at(double, family, timeout, **more), worker, lambda _: "key")

@@ -37,7 +37,7 @@ def cut_off(injected: str = "", tools: bool = True) -> ModelRequest:
 
 def at(double: ModelDouble, worker: Worker, name: str, **more) -> LitellmModel:
     base = double.root if name.startswith("anthropic") else double.base_url
-    return LitellmModel(ModelSettings(name=name, api_base=base, timeout=5, **more), worker)
+    return LitellmModel(ModelSettings(name=name, api_base=base, timeout=30, **more), worker)
 
 
 def last(double: ModelDouble, place: int = -1) -> tuple[str, str]:

@@ -60,9 +60,12 @@ AMID: dict[str, Callable[[str], Reply]] = {
 OWN = {"openai", "anthropic", "gemini", "ollama", "cohere", "bedrock"}
 """Those with a stream of their own; where the others differ from OpenAI's, no status does."""
 
+PATIENCE = 2.0
+"""Seconds for a server that does not answer; one that does has all the time a busy machine needs."""
 
-def desk_at(double: ModelDouble, worker: Worker, family: str) -> Desk:
-    model = model_at(double, worker, family, timeout=1.5)
+
+def desk_at(double: ModelDouble, worker: Worker, family: str, patience: float = 30) -> Desk:
+    model = model_at(double, worker, family, timeout=patience)
     return Desk(model, options=Options(retries=1, consent="off", prepare=False))
 
 
@@ -75,9 +78,11 @@ async def works_on(desk: Desk, double: ModelDouble) -> None:
     assert desk.folded() == desk.state
 
 
-async def tried_again(worker: Worker, family: str, fault: Reply, after: float | None = None) -> None:
+async def tried_again(
+    worker: Worker, family: str, fault: Reply, after: float | None = None, patience: float = 30
+) -> None:
     async with served(family, [fault, says("All is well.")]) as double:
-        desk = desk_at(double, worker, family)
+        desk = desk_at(double, worker, family, patience)
         events = await desk.say("first question")
         assert of(events, TurnFinished)[0].status == "done", of(events, Failed)
         [retry] = of(events, Retry)
@@ -86,9 +91,9 @@ async def tried_again(worker: Worker, family: str, fault: Reply, after: float | 
         await works_on(desk, double)
 
 
-async def kept(worker: Worker, family: str, fault: Reply) -> Failed:
+async def kept(worker: Worker, family: str, fault: Reply, patience: float = 30) -> Failed:
     async with served(family, [fault, says("All is well.")]) as double:
-        desk = desk_at(double, worker, family)
+        desk = desk_at(double, worker, family, patience)
         [failed] = of(await desk.say("first question"), Failed)
         assert failed.text and failed.hint and failed.kind == "interrupted"
         last = desk.state.ledger.messages()[-1]
@@ -128,11 +133,11 @@ async def everywhere(check: Callable[[str], Awaitable[object]]) -> None:
 
 
 async def test_a_stream_that_stalls_is_given_up(worker: Worker) -> None:
-    await everywhere(lambda family: kept(worker, family, breaks("stall", after=4)))
+    await everywhere(lambda family: kept(worker, family, breaks("stall", after=4), PATIENCE))
 
 
 async def test_a_first_byte_that_is_late_is_asked_for_again(worker: Worker) -> None:
-    await everywhere(lambda family: tried_again(worker, family, says("late", first_byte=60)))
+    await everywhere(lambda family: tried_again(worker, family, says("late", first_byte=60), None, PATIENCE))
 
 
 async def test_a_slow_first_byte_within_the_time_is_no_fault(worker: Worker) -> None:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def failure_of(
-    worker: Worker, reply: Reply, family: str = "openai", timeout: float = 5
+    worker: Worker, reply: Reply, family: str = "openai", timeout: float = 30
 ) -> tuple[ModelError, Heard]:
     heard = Heard()
     async with ModelDouble([reply]) as double:
@@ -124,7 +124,7 @@ async def test_a_stream_that_breaks_off_keeps_what_came(worker: Worker, fault, n
 
 
 async def test_a_stream_that_stalls_or_turns_to_nonsense(worker: Worker) -> None:
-    stalled, heard = await failure_of(worker, breaks("stall"), timeout=0.3)
+    stalled, heard = await failure_of(worker, breaks("stall"), timeout=1)
     assert stalled.kind == "interrupted" and heard.text
     nonsense, heard = await failure_of(worker, breaks("malformed"))
     assert nonsense.kind == "interrupted" and heard.text
@@ -171,7 +171,7 @@ async def test_nobody_listens_there(worker: Worker) -> None:
 @pytest.mark.parametrize("figure", [float("nan"), float("inf"), -1.0])
 async def test_a_cost_that_makes_no_sense_costs_nothing(worker: Worker, figure: float) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11, "cost": figure}
-    async with ModelDouble([says("hello", usage=usage)]) as double, asyncio.timeout(20):
+    async with ModelDouble([says("hello", usage=usage)]) as double, asyncio.timeout(60):
         heard = await listen(model_at(double, worker), asks("hi"))
     assert heard.text == "hello" and heard.end is not None and heard.end.usage is not None
     assert (heard.end.usage.prompt, heard.end.usage.cost_usd) == (10, 0.0)

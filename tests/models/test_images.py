@@ -75,7 +75,7 @@ SERVERS: dict[str, tuple[str, str, dict[str, object]]] = {
 async def test_a_server_says_whether_its_model_takes_images(worker: Worker, server: str, takes: bool) -> None:
     name, path, pages = SERVERS[server]
     async with ModelDouble([says("a pier")], pages=pages) as double:
-        model = LitellmModel(ModelSettings(name, api_base=double.root + path, timeout=5, window=9_000), worker)
+        model = LitellmModel(ModelSettings(name, api_base=double.root + path, timeout=30, window=9_000), worker)
         await model.window()
         await listen(model, REQUEST)
         forbidden = LitellmModel(ModelSettings(name, api_base=double.root + path, vision=False), worker)

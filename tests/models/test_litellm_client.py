@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 def model_at(double: ModelDouble, worker: Worker, name: str = "openai/double", **more) -> LitellmModel:
     base = double.base_url if name.startswith("openai/") else double.root
-    return LitellmModel(ModelSettings(name=name, api_base=base, timeout=5, **more), worker)
+    return LitellmModel(ModelSettings(name=name, api_base=base, timeout=30, **more), worker)
 
 
 async def test_text_reasoning_and_counted_usage(worker: Worker) -> None:
@@ -52,7 +52,7 @@ async def test_parallel_calls_are_joined_from_their_fragments(worker: Worker) ->
 async def test_parallel_calls_thoughts_and_counts_in_each_familys_own_stream(worker: Worker, name: str) -> None:
     wanted = (call("read_file", "toolu_a", path="a.txt"), call("read_file", "toolu_b", path="b.txt"))
     async with ModelDouble([calls(*wanted, text="Looking.", reasoning="Both at once.")]) as double:
-        settings = ModelSettings(name=name, api_base=double.root, api_key_env="KEY", timeout=5, window=20_000)
+        settings = ModelSettings(name=name, api_base=double.root, api_key_env="KEY", timeout=30, window=20_000)
         heard = await listen(LitellmModel(settings, worker, lambda variable: "key"), asks("read both"))
     assert (heard.text, heard.reasoning) == ("Looking.", "Both at once.")
     assert heard.end is not None and heard.end.finish == "tool_calls"
@@ -191,7 +191,7 @@ async def test_anthropic_cache_marks_stand_before_what_changes(worker: Worker) -
 
 async def test_openrouters_claude_gets_its_cache_marks_in_parts(worker: Worker) -> None:
     async with ModelDouble([says("ok")]) as double:
-        settings = ModelSettings(name="openrouter/anthropic/claude-sonnet-4.5", api_base=double.base_url, timeout=5)
+        settings = ModelSettings(name="openrouter/anthropic/claude-sonnet-4.5", api_base=double.base_url, timeout=30)
         await listen(LitellmModel(settings, worker), after_a_call(injected="It is Monday."))
     messages = double.requests[0].body["messages"]
     assert not any("cache_control" in message for message in messages), "OpenRouter reads them in parts only"

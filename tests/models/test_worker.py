@@ -48,7 +48,7 @@ async def test_a_worker_that_does_not_obey_is_ended(mortal: Worker) -> None:
         stuck = mortal.pid
         os.kill(stuck, signal.SIGSTOP)
         await stream.aclose()
-        await asyncio.wait_for(double.requests[0].ended.wait(), 20)
+        await asyncio.wait_for(double.requests[0].ended.wait(), 60)
         assert double.requests[0].dropped
     await mortal.start()
     assert mortal.pid not in {0, stuck}
@@ -126,7 +126,7 @@ async def odd(tmp_path_factory) -> AsyncIterator[Worker]:
 
 
 async def first_failure(worker: Worker, line: str) -> ModelError:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with pytest.raises(ModelError) as caught:
             async for _ in worker.stream({"model": line}, timeout=5):
                 pass
@@ -152,7 +152,7 @@ async def test_a_process_that_falls_silent_for_good_is_ended_and_replaced(odd: W
     assert error.kind == "worker" and "ended" in error.text
     await odd.ready()
     assert odd.pid not in {0, deaf}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await asyncio.to_thread(_wait_for_end, deaf)
 
 
@@ -171,7 +171,7 @@ async def test_the_worker_ends_with_its_parent() -> None:
     assert parent.stdout is not None
     pid = int(await parent.stdout.readline())
     await parent.wait()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await asyncio.to_thread(_wait_for_end, pid)
 
 

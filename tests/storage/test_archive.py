@@ -187,7 +187,12 @@ def test_a_hit_says_where_it_stands(database: Database) -> None:
     assert archive.search(database, "harbour 7")[0].compaction == ""
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    # each writes a session into a real database, and the later ones ask a larger one
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.text(max_size=40))
 def test_no_query_breaks_it(store: Database, query: str) -> None:
     sessions.create(store, records=[Sealed((user(1, query or "x"),))])

@@ -116,7 +116,9 @@ def listed(records: list[Record], database: Database, session: str) -> tuple[int
     return database.read("SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = ?", (session,))[0][0], True
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(journals(), st.data())
 def test_a_session_is_the_fold_of_what_was_written(
     database: Database, records: list[Record], data: st.DataObject

@@ -146,11 +146,18 @@ def test_messages_of_before_the_tools_were_kept_are_found(tmp_path: Path) -> Non
             connection.execute("INSERT INTO messages VALUES (1, '0', 1, 0, 'user', '', 5, 'an old lighthouse')")
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('index', 'stale')")
     with Database(tmp_path) as database:
-        assert [path.name.split("-")[0] for path in database.backups] == [f"v{n}" for n in range(1, len(schema.MIGRATIONS))]
+        assert [path.name.split("-")[0] for path in database.backups] == [
+            f"v{n}" for n in range(1, len(schema.MIGRATIONS))
+        ]
         assert found(database, "lighthouse") == ["m1"]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    # each asks a real database
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.text(max_size=60))
 def test_any_text_is_a_query_the_index_takes(database: Database, text: str) -> None:
     query = parse(text)

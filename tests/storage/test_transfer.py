@@ -68,7 +68,9 @@ messages = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.lists(messages, min_size=1, max_size=12))
 def test_any_transcript_comes_back_equal(database: Database, tmp_path: Path, wires: list[dict[str, Any]]) -> None:
     assert record(database, imported(database, tmp_path, json.dumps(wires))) == wires

@@ -56,7 +56,7 @@ async def up(address: Address, folder: Path, **more) -> AsyncIterator[McpServer]
     server = McpServer("harbour", address, str(folder), folder / "logs" / "harbour.log", **more)
     server.start()
     try:
-        await asyncio.wait_for(server.settled(), 20)
+        await asyncio.wait_for(server.settled(), 60)
         yield server
     finally:
         await server.stop()
@@ -68,7 +68,7 @@ async def over_http() -> AsyncIterator[Address]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     async with child([sys.executable, SCRIPT, str(port)], stderr=asyncio.subprocess.DEVNULL):
-        for _ in range(200):
+        for _ in range(1200):
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
             except OSError:
@@ -155,7 +155,7 @@ async def test_one_that_never_answers_is_given_up(tmp_path: Path) -> None:
     server = McpServer("harbour", wrong("silent"), str(tmp_path), tmp_path / "logs" / "harbour.log", patience=2.0)
     server.start()
     pid = await pid_of(server, tmp_path)
-    await asyncio.wait_for(server.settled(), 20)
+    await asyncio.wait_for(server.settled(), 60)
     assert (server.state, server.trouble) == ("failed", "It did not answer in time.")
     assert not alive(pid)
 
@@ -179,7 +179,7 @@ async def test_one_that_is_still_starting_is_ended_and_not_left_behind(how: str,
         await server.stop()
     else:
         server.dismiss()
-        await asyncio.wait_for(server.settled(), 10)
+        await asyncio.wait_for(server.settled(), 60)
     assert server.state == "off" and not alive(pid)
 
 

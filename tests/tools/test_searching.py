@@ -172,14 +172,14 @@ async def test_cancelling_ends_the_search_at_once(context: ToolContext, workspac
 
     before = _workers()
     task = asyncio.create_task(consume())
-    for _ in range(500):
+    for _ in range(3000):
         if mine := _workers() - before:
             break
         await asyncio.sleep(0.02)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    for _ in range(200):
+    for _ in range(3000):
         if not mine & _workers():
             return
         await asyncio.sleep(0.02)

@@ -35,7 +35,7 @@ def alive(pid: int) -> bool:
 
 
 async def gone(pid: int) -> bool:
-    for _ in range(200):
+    for _ in range(3000):
         if not alive(pid):
             return True
         await asyncio.sleep(0.02)
@@ -44,7 +44,7 @@ async def gone(pid: int) -> bool:
 
 async def pids(file: Path, count: int) -> list[int]:
     """Wait until a command has written that many process ids."""
-    for _ in range(500):
+    for _ in range(3000):
         if file.exists() and len(found := file.read_text().split()) == count:  # noqa: ASYNC240
             return [int(pid) for pid in found]
         await asyncio.sleep(0.02)
@@ -249,7 +249,7 @@ async def test_inside_nothing_outlives_the_call(context: ToolContext, workspace:
     pieces = shut_in.run({"command": f"setsid sleep 6{mark[-6:]} & echo go; sleep 60"}, context)
     assert await anext(pieces) == ToolText("go\n")
     await pieces.aclose()
-    for _ in range(200):
+    for _ in range(3000):
         if f"6{mark[-6:]}" not in _commands():
             return
         await asyncio.sleep(0.02)

@@ -260,14 +260,14 @@ async def test_cancelling_closes_the_connection(site: Site, context: ToolContext
             pass
 
     task = asyncio.create_task(consume())
-    for _ in range(500):
+    for _ in range(6000):
         if site.asked:
             break
         await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    for _ in range(500):
+    for _ in range(6000):
         if site.left:
             break
         await asyncio.sleep(0.01)

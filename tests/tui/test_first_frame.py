@@ -32,7 +32,7 @@ print("left", [m for m in ("litellm", "sqlite3", "tiktoken") if m in sys.modules
 def start(*arguments: str) -> pexpect.spawn:
     here = str(Path(__file__).parents[2])
     return pexpect.spawn(
-        sys.executable, ["-c", START, *arguments], dimensions=(24, 80), timeout=20, encoding="utf-8", cwd=here,
+        sys.executable, ["-c", START, *arguments], dimensions=(24, 80), timeout=60, encoding="utf-8", cwd=here,
         env={"TERM": "xterm-256color", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
     )  # fmt: skip
 
@@ -75,5 +75,5 @@ def test_the_frame_fits_and_has_its_parts(width: int, height: int) -> None:
 
 def test_nothing_heavy_is_imported_for_it() -> None:
     code = "import sys, ctxchat.tui.first_frame as _; print([m for m in ('textual', 'rich', 'msgspec') if m in sys.modules])"
-    child = pexpect.spawn(sys.executable, ["-c", code], encoding="utf-8", timeout=20)
+    child = pexpect.spawn(sys.executable, ["-c", code], encoding="utf-8", timeout=60)
     child.expect(r"\[\]")

@@ -179,7 +179,9 @@ async def test_it_fits(size: tuple[int, int]) -> None:
         assert app.result is not UNASKED
 
 
-@settings(max_examples=25, deadline=None)
+@settings(
+    max_examples=25, deadline=None
+)  # each weighs a whole session three times; the steps have four ways to be ticked
 @given(st.sets(st.sampled_from(["shrink_tool_results", "summarize"])), st.integers(13, 30), st.integers(4, 20))
 async def test_what_comes_after_adds_up(ticked: set[str], turns: int, keep: int) -> None:
     of = Desk(state(turns), window=24_000)
@@ -211,7 +213,7 @@ async def test_what_is_cached_and_what_losing_it_costs_follows_the_ticks() -> No
         assert "cached" not in app.text("#sent") or "stay so" in app.text("#sent")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=30)  # each weighs a whole session
 @given(st.integers(0, 40_000), st.sets(st.sampled_from(["shrink_tool_results", "summarize"])))
 def test_no_more_is_lost_than_was_cached_and_no_step_loses_nothing(cached: int, names: set[str]) -> None:
     asked = desk()
