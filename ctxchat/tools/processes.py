@@ -49,9 +49,11 @@ def _holds_a_key(name: str, value: str) -> bool:
 
 
 @asynccontextmanager
-async def child(argv: Sequence[str], **options: Any) -> AsyncGenerator[asyncio.subprocess.Process, None]:
-    """A process in a group of its own. However the block is left, nothing of the group is alive afterwards; and where there is a
-    `/proc`, nothing that left the group either.
+async def child(
+    argv: Sequence[str], *, foreign: bool = False, **options: Any
+) -> AsyncGenerator[asyncio.subprocess.Process, None]:
+    """A process in a group of its own. However the block is left, nothing of the group is alive afterwards; of a `foreign`
+    program, where there is a `/proc`, nothing that left the group either.
 
     Its input is empty unless `stdin` says otherwise: else it would take the keys from the person at the terminal.
     """
@@ -62,8 +64,11 @@ async def child(argv: Sequence[str], **options: Any) -> AsyncGenerator[asyncio.s
     try:
         yield process
     finally:
-        await _end(process)
-        await asyncio.shield(asyncio.to_thread(_end_escaped, f"{_MARK}={mark}".encode()))
+        try:
+            await _end(process)
+        finally:
+            if foreign:
+                await asyncio.shield(asyncio.to_thread(_end_escaped, f"{_MARK}={mark}".encode()))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -97,7 +97,7 @@ class Shell(Tool[ShellArguments]):
         argv = self._sandbox.wrap([shell, "-c", os.fsdecode(command)], context.workspace, scratch)
         run = _Run(context.max_chars)
         async with child(
-            argv, cwd=context.workspace, env=self._environment, stderr=asyncio.subprocess.STDOUT
+            argv, foreign=True, cwd=context.workspace, env=self._environment, stderr=asyncio.subprocess.STDOUT
         ) as process:
             reader = asyncio.create_task(run.listen(process.stdout))
             try:
