@@ -66,7 +66,7 @@ PRIOR = (*[1.0] * RATIOS, *[0.0] * 8)
 """What is believed of a server of which nothing is known: its tokens for one of ours of each kind, for a character beyond
 that, and what a request costs besides."""
 
-DOUBT = (0.12, 0.3, 0.4, 0.5, 0.35, 0.2, 0.2, 0.25, 0.5, 0.2, 0.5, 150.0)
+DOUBT = (0.12, 0.3, 0.4, 0.5, 0.35, 0.2, 0.25, 0.4, 0.5, 0.2, 0.5, 150.0)
 """Standard deviations of that. In eleven vocabularies (`benchmarks/vocabularies.py`) words cost 0.95 to 1.1 of cl100k's tokens,
 other scripts 0.6 to 1.2 (2.5 in the oldest), a digit up to 0.5 and a mark up to 0.3 of a token more."""
 

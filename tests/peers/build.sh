@@ -27,10 +27,12 @@ if [ ! -x "$peers/llama-server" ] || [ ! -f "$peers/gemma-4.gguf" ]; then
 fi
 
 if [ ! -x "$peers/llama-server" ]; then
-    "${tools[@]}" cmake -S "$source" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
-        -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
-        -DLLAMA_BUILD_UI=OFF -DLLAMA_BUILD_WEBUI=OFF
-    "${tools[@]}" cmake --build "$work/build" --target llama-server -j "$(getconf _NPROCESSORS_ONLN)"
+    # One run for both steps: each run has an environment of its own, and the second step needs the cmake of the first.
+    "${tools[@]}" bash -euc '
+        cmake -S "$1" -B "$2" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF \
+            -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_UI=OFF -DLLAMA_BUILD_WEBUI=OFF
+        cmake --build "$2" --target llama-server -j "$(getconf _NPROCESSORS_ONLN)"
+    ' cmake "$source" "$work/build"
     cp "$source/models/templates/Qwen-Qwen2.5-7B-Instruct.jinja" "$peers/chat.jinja"
     cp "$work/build/bin/llama-server" "$peers/llama-server"
 fi
