@@ -132,6 +132,8 @@ def _kind(chain: list[BaseException], status: int, code: str, body: str, began: 
         return "interrupted"
     if names & {"TimeoutException", "APITimeoutError", "Timeout", "TimeoutError"}:
         return "timeout"
+    if said.garbled(chain) or said.spoken(chain):
+        return "server" if status == 0 or status >= 500 else "bad_request"
     if status == 0 and names & {
         "NetworkError",
         "ProtocolError",

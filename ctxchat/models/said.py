@@ -38,6 +38,16 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         error = original if isinstance(original, BaseException) else error.__cause__ or error.__context__
 
 
+def garbled(chain: list[BaseException]) -> bool:
+    """True where something came that was not of the form it should have."""
+    return any(_GARBLED.search(str(error)) for error in chain)
+
+
+def spoken(chain: list[BaseException]) -> bool:
+    """True where the server sent words of its own."""
+    return any(getattr(error, "body", None) for error in chain)
+
+
 def status(chain: list[BaseException]) -> int:
     """The status the server really sent: the deepest one with a response behind it; 0 where there was none."""
     if _in_a_line(chain):
@@ -153,10 +163,10 @@ def words(kind: str, error: BaseException, body: str) -> str:
         pass
     message = _PREFIX.sub("", message.strip()).split("\n", 1)[0].partition(" Original exception:")[0][:500]
     message = message or type(error).__name__
+    if _GARBLED.search(message):
+        message = "The server sent a piece that cannot be read."
     if kind != "interrupted":
         return message
-    if _GARBLED.search(message):
-        message = "the server sent a piece that cannot be read."
     return f"The reply broke off: {'the connection was lost.' if _LOST.search(message) else message}"
 
 

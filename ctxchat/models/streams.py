@@ -52,7 +52,13 @@ async def listen(stream: Awaitable[Any], model: str, seconds: float) -> Listener
     begun = await stream
     if is_gemini(model):
         return GeminiListener(begun, seconds)
-    _mend(getattr(begun, "completion_stream", None), model)
+    raw = getattr(begun, "completion_stream", None)
+    try:
+        await _refuse(getattr(raw, "response", None) or getattr(raw, "http_response", None))
+    except BaseException:
+        await begun.aclose()
+        raise
+    _mend(raw, model)
     return PlainListener(begun)
 
 
@@ -83,6 +89,19 @@ def mended(chunk: dict[str, Any]) -> dict[str, Any]:
         if delta.get("reasoning_details") and delta.get("reasoning") is None:
             delta["reasoning"] = ""  # a chunk with a signature alone counts as empty otherwise
     return chunk
+
+
+async def _refuse(response: Any) -> None:
+    """Raise the error of a whole body that came with a 200 where a stream should be, which would be read as an empty one."""
+    headers = getattr(response, "headers", {})
+    if "json" not in headers.get("content-type", "") or "content-length" not in headers:
+        return
+    try:
+        body = json.loads(await response.aread())
+    except ValueError:
+        return
+    if isinstance(body, dict):
+        _raise_error(mended(body))
 
 
 def _mend(raw: Any, model: str) -> None:

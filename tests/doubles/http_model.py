@@ -13,6 +13,7 @@ import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -153,14 +154,18 @@ async def _play(reply: Reply, seen: Seen, request: web.Request, form: Form) -> w
         return web.Response(status=reply.status, text=text, headers=reply.headers, content_type=kind)
     if not seen.body.get("stream", form.streams):
         return web.json_response(wire.openai_whole(reply, seen.body), headers=reply.headers)
+    if reply.fault == "error_body":
+        return web.json_response(reply.error, headers=reply.headers, dumps=partial(json.dumps, indent=2))
     response = web.StreamResponse(headers={"content-type": "text/event-stream", **reply.headers})
     await response.prepare(request)
     for number, chunk in enumerate(form.stream(reply, seen.body)):
-        if reply.fault and number >= reply.fault_after and await _go_wrong(reply, form, request, response):
+        if reply.fault == "garbled" and number == reply.fault_after:
+            await response.write(form.garbage)
+        elif reply.fault and number >= reply.fault_after and await _go_wrong(reply, form, request, response):
             return response
         await response.write(chunk)
         await asyncio.sleep(reply.delay)
-    if form.closing and not reply.fault:
+    if form.closing and reply.fault in {"", "garbled"}:
         await response.write(form.closing)
     await response.write_eof()
     return response
@@ -177,7 +182,7 @@ async def _go_wrong(reply: Reply, form: Form, request: web.Request, response: we
             await response.write(form.garbage)
         case "error_event":
             await response.write(form.event(reply.error))
-        case "cut":
+        case "cut" | "garbled":
             return False
         case _:
             pass
@@ -185,16 +190,16 @@ async def _go_wrong(reply: Reply, form: Form, request: web.Request, response: we
 
 
 def _first_a_tool(body: dict[str, Any]) -> Reply:
-    """By hand: one tool call, then, when its result is there, a text."""
-    messages = body.get("messages") or [{}]
-    if body.get("tools") and messages[-1].get("role") == "user":
-        name = body["tools"][0]["function"]["name"]
-        return calls(call(name, f"call_{len(messages)}", path="."), delay=0.02)
+    """By hand: one tool call, then, when there is a result, a text."""
+    messages = body.get("messages") or body.get("contents") or []
+    if not any(name in json.dumps(messages) for name in ('"role": "tool"', '"tool_result"', '"toolResult"')):
+        wanted = call("list_files", f"call_{len(messages)}", path=".")
+        return calls(wanted, text="I look.", reasoning="What is there?", signature="c2ln", cached=20, delay=0.02)
     return says(f"I was sent {len(messages)} messages. " + "Some words. " * 40, delay=0.02)
 
 
-async def _serve(port: int) -> None:
-    double = ModelDouble(_first_a_tool)
+async def _serve(port: int, form: str) -> None:
+    double = ModelDouble(_first_a_tool, form=form)
     await double.start(port)
     print(double.base_url, flush=True)
     try:
@@ -206,4 +211,5 @@ async def _serve(port: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=8123)
-    asyncio.run(_serve(parser.parse_args().port))
+    parser.add_argument("--form", choices=FORMS, default="openai")
+    asyncio.run(_serve(**vars(parser.parse_args())))

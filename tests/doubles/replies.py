@@ -6,12 +6,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Fault = Literal["", "reset", "stall", "cut", "malformed", "error_event", "nothing"]
+Fault = Literal["", "reset", "stall", "cut", "malformed", "garbled", "error_event", "error_body", "nothing"]
 """What goes wrong in the stream, after `Reply.fault_after` chunks.
 
 `reset`: the socket is aborted. `stall`: nothing more comes, the connection stays open. `cut`: the stream ends cleanly, without
-a finish reason. `malformed`: a chunk that is no JSON. `error_event`: an error object (`Reply.error`) where a chunk should be.
-`nothing`: HTTP 200 and an empty body.
+a finish reason. `malformed`: a chunk that cannot be read, and nothing more. `garbled`: the same, and the stream goes on.
+`error_event`: an error object (`Reply.error`) where a chunk should be. `error_body`: HTTP 200 with that object as JSON instead
+of a stream. `nothing`: HTTP 200 and an empty body.
 """
 
 

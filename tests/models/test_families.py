@@ -103,6 +103,23 @@ async def test_an_overflow_is_known_by_the_familys_words(worker: Worker, family:
     assert OVERFLOWS[family] in error.text and "litellm" not in error.text
 
 
+@pytest.mark.parametrize("family", ["openai", "openrouter", "ollama", "gemini"])
+async def test_an_error_for_a_whole_body_is_no_empty_reply(worker: Worker, family: str) -> None:
+    refused = FORMS[FAMILIES[family].form].error(429, "Too much, sorry")
+    error, _ = await failure_of(worker, family, breaks("error_body", error=refused))
+    assert "Too much, sorry" in error.text and error.transient
+
+
+@pytest.mark.parametrize("family", ["openai", "vllm"])
+async def test_a_server_that_says_why_was_reached(worker: Worker, family: str) -> None:
+    error, _ = await failure_of(
+        worker, family, breaks("error_event", after=0, error={"error": "The model has crashed."})
+    )
+    nonsense, _ = await failure_of(worker, family, breaks("malformed", after=0))
+    assert (error.kind, error.text) == ("server", "The model has crashed.")
+    assert (nonsense.kind, nonsense.text) == ("server", "The server sent a piece that cannot be read.")
+
+
 @pytest.mark.parametrize("family", ["openrouter", "mistral", "lm_studio", "gemini", "cohere"])
 async def test_a_reason_that_is_none_is_an_error(worker: Worker, family: str) -> None:
     reason = {"gemini": "MALFORMED_FUNCTION_CALL"}.get(family, "error")

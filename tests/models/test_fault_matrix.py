@@ -45,12 +45,13 @@ BEFORE: dict[str, Callable[[str], Reply]] = {
     "500": refusal(500),
     "529": refusal(529),
     "reset before the first word": broken("reset", after=0),
+    "an error for a stream": told(after=0),
 }
 """What passes by itself: it is tried again, and the turn is finished."""
 
 AMID: dict[str, Callable[[str], Reply]] = {
     "reset": broken("reset"),
-    "malformed chunk": broken("malformed"),
+    "malformed chunk": broken("garbled"),
     "an error in a 200": told(after=4),
     "a clean end too early": broken("cut"),
 }
@@ -111,7 +112,7 @@ async def kept(worker: Worker, family: str, fault: Reply, patience: float = 30) 
         (family, fault)
         for family in FAMILIES
         for fault in BEFORE
-        if family in OWN or fault not in {"429 without", "529"}
+        if family in OWN or fault not in {"429 without", "529", "an error for a stream"}
     ],
 )
 async def test_what_passes_by_itself_is_tried_again(worker: Worker, family: str, fault: str) -> None:

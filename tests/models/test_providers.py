@@ -69,6 +69,13 @@ def test_prices_are_by_the_million() -> None:
     assert catalogue.prices("openai/my-own").input is None
 
 
+def test_a_model_is_known_by_each_of_its_providers_names() -> None:
+    claude = catalogue.find("bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0")
+    assert claude is not None and claude.window == 200_000
+    assert catalogue.find("cohere/command-a-03-2025") == catalogue.find("cohere_chat/command-a-03-2025") is not None
+    assert catalogue.find("openai/anthropic.claude-sonnet-4-5-20250929-v1:0") is None
+
+
 def test_nothing_here_imports_litellm() -> None:
     code = (
         "import sys\n"
