@@ -20,8 +20,8 @@ from ctxchat.core.ports import ModelPort, ToolPort
 from ctxchat.tui.app import CtxchatApp
 from tests.agent.desk import Desk
 from tests.doubles.scripted import Script, ScriptedModel
+from tests.tui.chatting import idle, until
 from tests.tui.fakes import FakeServices, FakeSession
-from tests.tui.test_chat import idle, until
 
 SUMMARY = "## Goal\nFind why the gauge at Pier 7 goes silent.\n\n## Decisions\n- poll every 90 s (settled)\n"
 LONG = "the tide gauge at pier seven reports every ninety seconds to the logger cormorant " * 25

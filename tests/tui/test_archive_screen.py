@@ -24,7 +24,9 @@ from ctxchat.tui.screens.reader import SHOWN, ReaderScreen, whole
 from ctxchat.tui.screens.undoing import UndoScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
-from tests.tui.desk import ROW, SUMMARY_B, Desk, Doors, digest, state
+from tests.tui.desk import Desk
+from tests.tui.doors import ROW, Doors
+from tests.tui.harbour import SUMMARY_B, digest, state
 from tests.tui.panel_app import PanelApp
 
 UNASKED = object()

@@ -17,8 +17,8 @@ from ctxchat.tui.widgets.blocks import AttachedLine
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, says
+from tests.tui.chatting import idle, until
 from tests.tui.real import LONG, Doors, Writer
-from tests.tui.test_chat import idle, until
 
 OPTIONS = Options(keep_recent=2, strategy="summarize", prepare=False, min_messages=1)
 

@@ -20,8 +20,8 @@ from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.blocks import AttachedLine
 from ctxchat.tui.widgets.chips import Chip, Mentioned
 from tests.doubles.images import png
+from tests.tui.chatting import ASK, HOSTILE, chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
-from tests.tui.test_chat import ASK, HOSTILE, chatting, until, words
 
 SHOT = png(64, 48)
 

@@ -11,8 +11,8 @@ from ctxchat.config import trust
 from ctxchat.tui.screens.notices import NoticesScreen
 from ctxchat.tui.widgets.banner import AllNotices
 from ctxchat.tui.widgets.blocks import NoticeBlock
+from tests.tui.chatting import chatting, idle, until, words
 from tests.tui.fakes import FakeServices, FakeSession
-from tests.tui.test_chat import chatting, idle, until, words
 from tests.tui.test_edits import Home, run, saved
 from tests.tui.test_servers_screen import FAILED
 

@@ -18,7 +18,8 @@ from ctxchat.tui.reading.fill import MARK, Point, bar, fill_points, squeezed
 from ctxchat.tui.widgets.breakdown import Breakdown, Head, Offenders, PartTable
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.sparkline import FillLine
-from tests.tui.desk import FRAME, Desk, digest, history, state
+from tests.tui.desk import Desk
+from tests.tui.harbour import FRAME, digest, history, state
 from tests.tui.panel_app import PanelApp
 
 

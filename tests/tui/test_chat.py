@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 from textual.events import AppBlur
-from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
 from ctxchat.config.files import load
 from ctxchat.config.schema import Settings
-from ctxchat.config.themes import load_themes
 from ctxchat.core.events import (
     ApprovalRequested,
-    ApprovalResolved,
     CompactionFinished,
     CompactionStarted,
     Failed,
@@ -41,41 +35,8 @@ from ctxchat.tui.widgets.blocks import ErrorBlock, NoticeBlock, RetryBlock
 from ctxchat.tui.widgets.chips import Chip
 from ctxchat.tui.widgets.reply import Interrupted, ReplyBlock, ThinkingBlock
 from ctxchat.tui.widgets.tool_block import ToolBlock
+from tests.tui.chatting import ASK, HOSTILE, chatting, idle, until, words
 from tests.tui.fakes import FakeServices, FakeSession, Pause, reply
-
-HOSTILE = "see [/tmp/x] [bold]hi[/bold] [@click=app.quit]boo[/] \x1b]0;x\x07\x1b[2J\u202e\x9b31m"
-
-
-@asynccontextmanager
-async def chatting(
-    tmp_path: Path, session: FakeSession, size: tuple[int, int] = (100, 30), **more
-) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
-    services = more.pop("services", None) or FakeServices(tmp_path, session)
-    app = more.pop("app", CtxchatApp)(services, Settings(), load_themes(tmp_path).themes, **more)
-    async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
-        await until(pilot, lambda: app.session is not None)
-        yield app, pilot
-        for gate in session.gates.values():
-            gate.set()
-        await idle(app, pilot)
-
-
-async def until(pilot: Pilot[int], holds: Callable[[], object]) -> None:
-    """Wait for it, however slow the machine; a minute is for what never comes."""
-    async with asyncio.timeout(60):
-        while not holds():
-            await pilot.pause(0.01)
-        await pilot.pause()
-
-
-async def idle(app: CtxchatApp, pilot: Pilot[int]) -> None:
-    await until(pilot, lambda: not app.has_class("-busy") and not app.chat.composer.queued.drafts)
-
-
-def words(app: CtxchatApp) -> str:
-    """All that is on screen, as plain text."""
-    return "\n".join("".join(s.text for s in strip) for strip in app.screen._compositor.render_strips())
-
 
 # ── turns ──
 
@@ -232,71 +193,6 @@ async def test_resizing_to_almost_nothing_and_back_while_it_streams(tmp_path: Pa
         await pilot.resize_terminal(120, 36)
         await until(pilot, lambda: not app.has_class("-busy"))
         assert app.chat.composer.draft == "draft" and "the end" in words(app)
-
-
-# ── questions ──
-
-ASK = ApprovalRequested("c1", "shell", "run a command", "run", "rm -rf /\rls\x1b[1A [/x]", "shell: rm *")
-
-
-@pytest.mark.parametrize(
-    ("keys", "answer"),
-    [
-        (["y"], ("c1", "once", "")),
-        (["s"], ("c1", "session", "")),
-        (["a"], ("c1", "always", "")),
-        (["n"], ("c1", "deny", "")),
-        (["escape"], ("c1", "deny", "")),
-        (["r", *"use ls", "enter"], ("c1", "deny", "use ls")),
-        (["r", "escape", "y", "y"], ("c1", "once", "")),
-    ],
-)
-async def test_a_question_is_answered_once_by_key(
-    tmp_path: Path, keys: list[str], answer: tuple[str, str, str]
-) -> None:
-    session = FakeSession(lambda _: [ASK, Pause("answer:c1"), ApprovalResolved("c1", "once", "person"), *reply("ok")])
-    async with chatting(tmp_path, session) as (app, pilot):
-        await pilot.press("x", "enter")
-        await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
-        assert "rm -rf /\\rls\\x1b[1A [/x]" in words(app)
-        await pilot.press(*keys)
-        await until(pilot, lambda: not app.has_class("-busy"))
-        assert session.answers == [answer]
-        assert not app.query(ApprovalPanel)
-        assert app.focused is app.chat.composer.prompt
-
-
-async def test_a_question_is_answered_with_the_mouse_down_to_small_windows(tmp_path: Path) -> None:
-    session = FakeSession(lambda _: [ASK, Pause("answer:c1"), *reply("ok")])
-    async with chatting(tmp_path, session, (20, 7)) as (app, pilot):
-        await pilot.press("x", "enter")
-        await until(pilot, lambda: app.query(ApprovalPanel))
-        assert "y once" in words(app) and "n deny" in words(app)
-        await pilot.click(next(a for a in app.query(".answer") if "deny" in str(a.render())))
-        await until(pilot, lambda: session.answers == [("c1", "deny", "")])
-
-
-async def test_a_question_takes_neither_draft_nor_focus_from_someone_who_writes(tmp_path: Path) -> None:
-    session = FakeSession(lambda _: [Pause("ask"), ASK, Pause("answer:c1"), *reply("ok")])
-    async with chatting(tmp_path, session) as (app, pilot):
-        await pilot.press("x", "enter", *"say y")
-        session.gate("ask").set()
-        await until(pilot, lambda: app.query(ApprovalPanel))
-        await pilot.press(*"es")
-        assert app.chat.composer.draft == "say yes" and session.answers == []
-        await pilot.press("tab", "y")
-        await until(pilot, lambda: session.answers == [("c1", "once", "")])
-        assert app.chat.composer.draft == "say yes"
-
-
-async def test_a_question_goes_with_the_turn_it_belongs_to(tmp_path: Path) -> None:
-    session = FakeSession(lambda _: [ASK, Pause("answer:c1")])
-    async with chatting(tmp_path, session) as (app, pilot):
-        await pilot.press("x", "enter")
-        await until(pilot, lambda: app.query(ApprovalPanel))
-        app.work.interrupt()
-        await until(pilot, lambda: not app.has_class("-busy"))
-        assert not app.query(ApprovalPanel) and session.answers == []
 
 
 # ── commands ──

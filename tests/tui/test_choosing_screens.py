@@ -22,7 +22,9 @@ from ctxchat.tui.screens.dialogs import AskText, Confirm
 from ctxchat.tui.screens.models import ModelsScreen, matching, price_words
 from ctxchat.tui.screens.sessions import NEW, SessionsScreen, as_tree, found
 from ctxchat.tui.widgets.rows import Rows
-from tests.tui.desk import ROW, Desk, Doors, at, state
+from tests.tui.desk import Desk
+from tests.tui.doors import ROW, Doors
+from tests.tui.harbour import at, state
 from tests.tui.panel_app import PanelApp
 
 UNASKED = object()

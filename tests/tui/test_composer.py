@@ -22,8 +22,8 @@ from ctxchat.tui.unsent.workspace_files import examples, files_of
 from ctxchat.tui.widgets.chips import Chip
 from ctxchat.tui.widgets.completion import Wanted, command_choices, file_choices, wanted
 from ctxchat.tui.widgets.draft_line import draft_line
+from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession
-from tests.tui.test_chat import chatting, until, words
 
 
 async def test_enter_sends_and_ctrl_j_makes_a_line(tmp_path: Path) -> None:

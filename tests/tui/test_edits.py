@@ -17,8 +17,8 @@ from ctxchat.tui.screens.keys import AskKey, KeysScreen
 from ctxchat.tui.screens.settings import SettingsScreen
 from ctxchat.tui.screens.themes import ThemesScreen
 from ctxchat.tui.widgets.rows import Rows
+from tests.tui.chatting import until
 from tests.tui.fakes import FakeServices, FakeSession
-from tests.tui.test_chat import until
 
 
 class Home:

@@ -18,7 +18,9 @@ from ctxchat.tui.reading.passes import passes
 from ctxchat.tui.screens.flight import FlightScreen
 from ctxchat.tui.widgets.chart import LINE, FillChart
 from ctxchat.tui.widgets.rows import Rows
-from tests.tui.desk import SUMMARY_A, SUMMARY_B, Desk, Doors, at, digest, finished, history, state
+from tests.tui.desk import Desk
+from tests.tui.doors import Doors
+from tests.tui.harbour import SUMMARY_A, SUMMARY_B, at, digest, finished, history, state
 from tests.tui.panel_app import PanelApp
 
 UNASKED = object()

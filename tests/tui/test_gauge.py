@@ -15,7 +15,8 @@ from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
 from ctxchat.tui.reading.bar import bar_text, layout_bar
 from ctxchat.tui.reading.figures_text import PARTS, sentence
 from ctxchat.tui.widgets.gauge import Gauge, words_beside
-from tests.tui.desk import Desk, state
+from tests.tui.desk import Desk
+from tests.tui.harbour import state
 from tests.tui.panel_app import PanelApp
 
 INSIDE = [name for name in SECTIONS if name not in OUTSIDE]

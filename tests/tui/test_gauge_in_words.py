@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ctxchat.tui.widgets.blocks import NoticeBlock
 from tests.doubles.scripted import says
+from tests.tui.chatting import until
 from tests.tui.real import LONG, say, talking
-from tests.tui.test_chat import until
 
 
 async def test_the_gauge_is_read_out_as_a_line_of_the_chat(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from ctxchat.tui.widgets.blocks import NoticeBlock, RetryBlock, UserBlock
 from ctxchat.tui.widgets.reply import Interrupted
 from tests.agent.desk import Echo
 from tests.doubles.scripted import ScriptedModel, calls, fails, hangs, says
+from tests.tui.chatting import idle, until
 from tests.tui.real import say, talking
-from tests.tui.test_chat import idle, until
 
 LOST = ModelError("The connection was lost.", kind="connection")
 BUSY = ModelError("Rate limit reached", kind="rate_limit", retry_after=100)

@@ -13,8 +13,8 @@ from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.reply import ReplyBlock
 from tests.agent.desk import Echo
 from tests.doubles.scripted import calls, fails, says
+from tests.tui.chatting import HOSTILE, idle, until, words
 from tests.tui.real import say, talking
-from tests.tui.test_chat import HOSTILE, idle, until, words
 
 MEGABYTE = "x" * 1_000_000
 TABLE = f"{HOSTILE}\n\n| {HOSTILE} |\n|---|\n\n![x](javascript:boo) [l](file:///etc/passwd)\n\n```{HOSTILE}\n{HOSTILE}\n```\n"

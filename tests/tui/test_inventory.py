@@ -15,7 +15,8 @@ from ctxchat.core.sections import OUTSIDE, SECTIONS
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import compile
 from ctxchat.tui.reading.inventory import inventory, offenders
-from tests.tui.desk import Desk, state
+from tests.tui.desk import Desk
+from tests.tui.harbour import state
 
 
 @given(st.integers(0, 30), st.integers(0, 2), st.integers(2_000, 400_000))

@@ -19,7 +19,7 @@ from ctxchat.tui.screens.xray import XrayScreen
 from ctxchat.tui.widgets.search_results import Found
 from tests.cli.conftest import Home
 from tests.cli.conftest import home as home
-from tests.tui.test_chat import until
+from tests.tui.chatting import until
 
 TURNS = 70
 MARKED = 7

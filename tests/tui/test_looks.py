@@ -13,8 +13,8 @@ from ctxchat.config.themes import load_themes
 from ctxchat.core.events import ApprovalRequested, ReasoningDelta, TextDelta, ToolFinished, ToolStarted
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.widgets.approval import ApprovalPanel
+from tests.tui.chatting import until, words
 from tests.tui.fakes import FakeServices, FakeSession, Pause, Step, reply
-from tests.tui.test_chat import until, words
 
 ANSWER = """The gauge at **Pier 7** reports every 90 s to `Cormorant` (README.md:3).
 

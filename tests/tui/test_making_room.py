@@ -15,9 +15,9 @@ from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.blocks import CompactionMark
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from tests.doubles.scripted import says
+from tests.tui.chatting import ASK, chatting, until, words
 from tests.tui.fakes import FakeServices, FakeSession, Pause, reply
 from tests.tui.real import LONG, SUMMARY, Writer, say, talking
-from tests.tui.test_chat import ASK, chatting, until, words
 
 ANSWERS = repeat(says("so it is"))
 

@@ -17,7 +17,9 @@ from ctxchat.tui.screens.preview import PreviewScreen
 from ctxchat.tui.screens.xray import XrayScreen
 from ctxchat.tui.widgets.breakdown import Breakdown
 from ctxchat.tui.widgets.gauge import Gauge
-from tests.tui.desk import Desk, Doors, state
+from tests.tui.desk import Desk
+from tests.tui.doors import Doors
+from tests.tui.harbour import state
 from tests.tui.panel_app import PanelApp
 
 DESK = Desk(state(20), window=24_000)

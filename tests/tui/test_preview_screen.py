@@ -20,7 +20,8 @@ from ctxchat.tui.reading.outcome import after
 from ctxchat.tui.screens.panel import Heading
 from ctxchat.tui.screens.preview import PreviewScreen, Stepper, Steps
 from ctxchat.tui.widgets.gauge import Gauge
-from tests.tui.desk import Desk, state
+from tests.tui.desk import Desk
+from tests.tui.harbour import state
 from tests.tui.panel_app import PanelApp
 
 UNASKED = object()

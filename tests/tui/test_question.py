@@ -12,8 +12,8 @@ from textual.widgets import Static
 from ctxchat.core.events import ApprovalRequested, QuestionAsked, ToolFinished
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.question import QuestionPanel
+from tests.tui.chatting import HOSTILE, chatting, idle, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
-from tests.tui.test_chat import HOSTILE, chatting, idle, until, words
 
 OPEN = QuestionAsked("c1", f"Which port? {HOSTILE}")
 CHOICE = QuestionAsked("c1", "Which port?", ("8080", f"9090 {HOSTILE}"))

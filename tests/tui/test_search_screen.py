@@ -25,9 +25,11 @@ from ctxchat.tui.screens.search import SearchScreen
 from ctxchat.tui.style.hit_text import CLOSE, OPEN, highlighted, passage_of
 from ctxchat.tui.widgets.choice import Choice
 from tests.storage.samples import compaction
-from tests.tui.desk import Desk, Doors, at, history
+from tests.tui.chatting import until
+from tests.tui.desk import Desk
+from tests.tui.doors import Doors
+from tests.tui.harbour import at, history
 from tests.tui.panel_app import PanelApp
-from tests.tui.test_chat import until
 
 UNASKED = object()
 NASTY = "The [bold]Cormorant[/] [@click=app.quit]flies[/] \x1b[2J\x1b]0;x\x07 at night"

@@ -9,8 +9,8 @@ import pytest
 
 from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.screens.servers import ServersScreen
+from tests.tui.chatting import HOSTILE, chatting, until, words
 from tests.tui.fakes import FakeServices, FakeSession
-from tests.tui.test_chat import HOSTILE, chatting, until, words
 
 READY = ServerRow("harbour", "ready", ("grep",), "", "harbour-server --all", (f"bad (its schema is none) {HOSTILE}",))
 FAILED = ServerRow(f"gone {HOSTILE}", "failed", (), f"There is no program. {HOSTILE}", "no-such-thing")

@@ -8,8 +8,8 @@ import pytest
 
 from ctxchat.core.events import Delegated, ToolFinished, ToolStarted
 from ctxchat.tui.widgets.sub_gauge import SubGauge
+from tests.tui.chatting import HOSTILE, chatting, idle, words
 from tests.tui.fakes import FakeSession, reply
-from tests.tui.test_chat import HOSTILE, chatting, idle, words
 
 
 def gauge(used: int, limit: int = 28_672, agent: str = "sub-agent") -> Delegated:

@@ -8,8 +8,8 @@ import msgspec
 
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
+from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
-from tests.tui.test_chat import chatting, until, words
 
 
 async def test_it_says_how_full_the_window_is_by_now(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from ctxchat.tui.widgets.blocks import CompactionMark
 from ctxchat.tui.widgets.record_window import MOST, STEP
 from ctxchat.tui.widgets.reply import ReplyBlock
 from ctxchat.tui.widgets.transcript import Transcript
+from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import AT, FakeSession, Pause, reply
-from tests.tui.test_chat import chatting, until, words
 
 
 def long_talk(messages: int) -> list[Message]:

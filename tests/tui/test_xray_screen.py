@@ -16,9 +16,10 @@ from ctxchat.tui.screens.panel import Heading
 from ctxchat.tui.screens.xray import XrayScreen, chosen_rows
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Column, Rows, fit, fitted
-from tests.tui.desk import Desk, state
+from tests.tui.chatting import until
+from tests.tui.desk import Desk
+from tests.tui.harbour import state
 from tests.tui.panel_app import PanelApp
-from tests.tui.test_chat import until
 
 UNASKED = object()
 DESK = Desk(state(20))

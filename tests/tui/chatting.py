@@ -1,0 +1,51 @@
+"""The whole interface over a session that follows a script, and what its screen says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from ctxchat.config.schema import Settings
+from ctxchat.config.themes import load_themes
+from ctxchat.core.events import ApprovalRequested
+from ctxchat.tui.app import CtxchatApp
+from tests.tui.fakes import FakeServices, FakeSession
+
+HOSTILE = "see [/tmp/x] [bold]hi[/bold] [@click=app.quit]boo[/] \x1b]0;x\x07\x1b[2J\u202e\x9b31m"
+
+ASK = ApprovalRequested("c1", "shell", "run a command", "run", "rm -rf /\rls\x1b[1A [/x]", "shell: rm *")
+
+
+@asynccontextmanager
+async def chatting(
+    tmp_path: Path, session: FakeSession, size: tuple[int, int] = (100, 30), **more
+) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
+    services = more.pop("services", None) or FakeServices(tmp_path, session)
+    app = more.pop("app", CtxchatApp)(services, Settings(), load_themes(tmp_path).themes, **more)
+    async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
+        await until(pilot, lambda: app.session is not None)
+        yield app, pilot
+        for gate in session.gates.values():
+            gate.set()
+        await idle(app, pilot)
+
+
+async def until(pilot: Pilot[int], holds: Callable[[], object]) -> None:
+    """Wait for it, however slow the machine; a minute is for what never comes."""
+    async with asyncio.timeout(60):
+        while not holds():
+            await pilot.pause(0.01)
+        await pilot.pause()
+
+
+async def idle(app: CtxchatApp, pilot: Pilot[int]) -> None:
+    await until(pilot, lambda: not app.has_class("-busy") and not app.chat.composer.queued.drafts)
+
+
+def words(app: CtxchatApp) -> str:
+    """All that is on screen, as plain text."""
+    return "\n".join("".join(s.text for s in strip) for strip in app.screen._compositor.render_strips())

@@ -1,0 +1,88 @@
+"""A call that waits for a word: answered once, by key or mouse, and in nobody's way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ctxchat.core.events import ApprovalResolved, ToolFinished, ToolStarted
+from ctxchat.tui.widgets.approval import ApprovalPanel
+from tests.tui.chatting import ASK, chatting, until, words
+from tests.tui.fakes import FakeSession, Pause, reply
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        (["y"], ("c1", "once", "")),
+        (["s"], ("c1", "session", "")),
+        (["a"], ("c1", "always", "")),
+        (["n"], ("c1", "deny", "")),
+        (["escape"], ("c1", "deny", "")),
+        (["r", *"use ls", "enter"], ("c1", "deny", "use ls")),
+        (["r", "escape", "y", "y"], ("c1", "once", "")),
+    ],
+)
+async def test_a_question_is_answered_once_by_key(
+    tmp_path: Path, keys: list[str], answer: tuple[str, str, str]
+) -> None:
+    session = FakeSession(lambda _: [ASK, Pause("answer:c1"), ApprovalResolved("c1", "once", "person"), *reply("ok")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
+        assert "rm -rf /\\rls\\x1b[1A [/x]" in words(app)
+        await pilot.press(*keys)
+        await until(pilot, lambda: not app.has_class("-busy"))
+        assert session.answers == [answer]
+        assert not app.query(ApprovalPanel)
+        assert app.focused is app.chat.composer.prompt
+
+
+async def test_a_call_that_waits_for_a_word_does_not_look_as_if_it_ran(tmp_path: Path) -> None:
+    call = ToolStarted("c1", "shell", {"command": "ls"})
+    done = ToolFinished("c1", "shell", "ok", "a.py", 3, 0.2, exit_code=0)
+    yes = ApprovalResolved("c1", "once", "person")
+    session = FakeSession(lambda _: [call, ASK, Pause("answer:c1"), yes, Pause("runs"), done, *reply("ok")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
+        assert "? shell ls" in words(app) and "waits for you" in words(app)
+        await pilot.press("y")
+        await until(pilot, lambda: "esc stops" in words(app))
+        assert "waits for you" not in words(app)
+        session.gate("runs").set()
+        await until(pilot, lambda: "exit 0" in words(app))
+
+
+async def test_a_question_is_answered_with_the_mouse_down_to_small_windows(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [ASK, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session, (20, 7)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel))
+        assert "y once" in words(app) and "n deny" in words(app)
+        await pilot.click(next(a for a in app.query(".answer") if "deny" in str(a.render())))
+        await until(pilot, lambda: session.answers == [("c1", "deny", "")])
+
+
+async def test_a_question_takes_neither_draft_nor_focus_from_someone_who_writes(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [Pause("ask"), ASK, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter", *"say y")
+        session.gate("ask").set()
+        await until(pilot, lambda: app.query(ApprovalPanel))
+        await pilot.press(*"es")
+        assert app.chat.composer.draft == "say yes" and session.answers == []
+        await pilot.press("tab", "y")
+        await until(pilot, lambda: session.answers == [("c1", "once", "")])
+        assert app.chat.composer.draft == "say yes"
+
+
+async def test_a_question_goes_with_the_turn_it_belongs_to(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [ASK, Pause("answer:c1")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel))
+        app.work.interrupt()
+        await until(pilot, lambda: not app.has_class("-busy"))
+        assert not app.query(ApprovalPanel) and session.answers == []
