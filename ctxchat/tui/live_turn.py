@@ -7,9 +7,12 @@ from typing import assert_never
 from textual.widget import Widget
 
 from ctxchat.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
     CompactionStarted,
     Delegated,
     Failed,
+    QuestionAsked,
     ReasoningDelta,
     Retry,
     SummaryDelta,
@@ -31,6 +34,9 @@ Growing = (
     | ReasoningDelta
     | ToolStarted
     | ToolProgress
+    | ApprovalRequested
+    | QuestionAsked
+    | ApprovalResolved
     | ToolFinished
     | Delegated
     | CompactionStarted
@@ -74,6 +80,9 @@ class LiveTurn:
                 await self.tool_started(event)
             case ToolProgress():
                 await self.tool_progress(event.call_id, event.text)
+            case ApprovalRequested() | QuestionAsked() | ApprovalResolved():
+                if block := self._tools.get(event.call_id):
+                    block.ask(not isinstance(event, ApprovalResolved))
             case ToolFinished():
                 await self.tool_finished(event)
             case Delegated(call_id=call_id):

@@ -198,9 +198,11 @@ class ChatScreen(Screen[None]):
         event: Event = stamped.event
         match event:
             case ApprovalRequested() | QuestionAsked():
+                await self.feed.take(event, stamped.at)
                 await self.questions.ask(event)
             case ApprovalResolved():
                 await self.questions.answered(event.call_id)
+                await self.feed.take(event, stamped.at)
             case Usage():
                 pass
             case Figures():

@@ -34,6 +34,7 @@ class ToolBlock(Fold):
         self._result = result
         self._progress = ""
         self._since = monotonic()
+        self._asking = False
         self._timer = None
         self._mark()
 
@@ -45,6 +46,11 @@ class ToolBlock(Fold):
         """More output of a call at work."""
         self._progress = (self._progress + text)[-KEPT:]
         self.redraw_body()
+
+    def ask(self, asking: bool) -> None:
+        """It waits for a person's answer, or goes on with it: only then its time begins."""
+        self._asking, self._since = asking, monotonic()
+        self.redraw()
 
     async def delegated(self, figures: Delegated) -> None:
         """The gauge of the sub-agent that works for this call."""
@@ -79,11 +85,12 @@ class ToolBlock(Fold):
         """`▸ grep "tide gauge"   3 hits  0.1 s   412`, or with a spinner while it runs."""
         result = self._result
         seconds = monotonic() - self._since if result is None else result.seconds
-        mark = spin(seconds) if result is None else self.sign
+        mark = ("?" if self._asking else spin(seconds)) if result is None else self.sign
         call = Content.assemble((f"{mark} ", "$accent" if result is None else "$text-muted"), (self._tool, "bold"))
         call = call.append(Content(f" {self._key}"))
         if result is None:
-            return spread(call, Content.styled(f"{seconds:.0f} s  esc stops", "$text-muted"), width)
+            state = "waits for you" if self._asking else f"{seconds:.0f} s  esc stops"
+            return spread(call, Content.styled(state, "$text-muted"), width)
         sign = SIGNS[result.status] or ("✗" if result.exit_code else "")
         style = {"✗": "$text-error", "⊘": "$text-warning", "◌": "$text-warning"}.get(sign, "$text-muted")
         words = outcome(result)
