@@ -29,6 +29,10 @@ _NAMED = re.compile(r"^(\w+Exception) (\{.*\})$", re.S)
 _HOST = re.compile(r"Cannot connect to host (\S+)(?: ssl:.*)? \[([^\]]*)\]")
 
 
+_MESSAGES = ("error", "message", "detail", "msg", "title")
+"""Where errors have their words: the outermost first."""
+
+
 def chain(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -154,13 +158,7 @@ def _unquoted(text: str) -> str:
 
 def words(kind: str, error: BaseException, body: str) -> str:
     """One line for people: the provider's message without litellm's wrapping."""
-    message = body
-    try:
-        parsed = json.loads(named[2] if (named := _NAMED.match(body)) else body)
-        inner = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
-        message = str(inner.get("message", inner)) if isinstance(inner, dict) else str(inner)
-    except ValueError:
-        pass
+    message = _sentence(_read(named[2] if (named := _NAMED.match(body)) else body))
     message = _PREFIX.sub("", message.strip()).split("\n", 1)[0].partition(" Original exception:")[0][:500]
     message = message or type(error).__name__
     if _GARBLED.search(message):
@@ -168,6 +166,32 @@ def words(kind: str, error: BaseException, body: str) -> str:
     if kind != "interrupted":
         return message
     return f"The reply broke off: {'the connection was lost.' if _LOST.search(message) else message}"
+
+
+def _sentence(value: object, depth: int = 0) -> str:
+    """The message in an error's object, however deep a gateway or a validator has put it."""
+    if isinstance(value, list):
+        return "; ".join(_sentence(inner, depth + 1) for inner in value[:3])
+    if not isinstance(value, dict) or depth > 5:
+        return str(value)
+    inner = next(
+        (found for name in _MESSAGES if isinstance(found := value.get(name), str | dict | list) and found), None
+    )
+    if inner is None:
+        return _json(value)
+    message, behind = _sentence(inner, depth + 1), value.get("metadata")
+    if isinstance(value.get("loc"), list):
+        message = f"{message} ({'.'.join(map(str, value['loc']))})"
+    if isinstance(behind, dict) and isinstance(behind.get("raw"), str) and behind["raw"]:
+        message = f"{message}: {_sentence(_read(behind['raw']), depth + 1)}"
+    return message
+
+
+def _read(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def unreached(chain: list[BaseException]) -> str:

@@ -273,7 +273,10 @@ FORMS: dict[str, Form] = {
             usage_alone=False,
         )
     ),
-    "xai": Form(openai_like(whole_calls=True, usage=_xai_usage)),
+    "xai": Form(
+        openai_like(whole_calls=True, usage=_xai_usage),
+        error=lambda status, message: {"code": "Client specified an invalid argument", "error": message},
+    ),
     "vllm": Form(openai_like(thought=_reasoning)),
     "cohere": Form(
         cohere,

@@ -44,6 +44,7 @@ class Seen:
     path: str
     body: dict[str, Any]
     headers: Mapping[str, str]
+    query: Mapping[str, str]
     started: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     dropped: bool = False
@@ -115,7 +116,7 @@ class ModelDouble:
 
     def _chat(self, form: Form) -> Callable[[web.Request], Any]:
         async def handle(request: web.Request) -> web.StreamResponse:
-            seen = Seen(request.path, await request.json(), dict(request.headers))
+            seen = Seen(request.path, await request.json(), dict(request.headers), dict(request.query))
             self.requests.append(seen)
             self._arrived.set()
             try:

@@ -147,8 +147,31 @@ async def test_a_call_groq_could_not_read_is_tried_again(worker: Worker) -> None
 async def test_an_azure_deployment_is_asked_in_its_version(worker: Worker) -> None:
     async with served("azure", [says("ok")]) as double:
         await listen(model_at(double, worker, "azure"), asks("hi"))
-        await listen(model_at(double, worker, "azure"), asks("hi"))
-    assert double.requests[0].headers["api-key"] == "key"
+    [seen] = double.requests
+    assert (seen.path, seen.query) == (
+        "/openai/deployments/my-deployment/chat/completions",
+        {"api-version": "2024-10-21"},
+    )
+    assert seen.headers["api-key"] == "key"
+
+
+async def test_what_stands_behind_a_gateway_is_told(worker: Worker) -> None:
+    raw = json.dumps({"error": {"message": "prompt is too long: 9001 tokens > 8192 maximum"}})
+    told = {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw, "provider_name": "Anthropic"}}
+    error, _ = await failure_of(worker, "openrouter", Reply(status=400, error={"error": told}))
+    assert error.text == "Provider returned error: prompt is too long: 9001 tokens > 8192 maximum"
+    assert is_context_overflow(error)
+
+
+async def test_a_field_that_is_refused_is_named(worker: Worker) -> None:
+    problem = {
+        "type": "extra_forbidden",
+        "loc": ["body", "messages", 2, "prefix"],
+        "msg": "Extra inputs are not permitted",
+    }
+    for body in ({"detail": [problem]}, {"object": "error", "message": {"detail": [problem]}, "code": "3051"}):
+        error, _ = await failure_of(worker, "mistral", Reply(status=422, error=body))
+        assert error.text == "Extra inputs are not permitted (body.messages.2.prefix)" and error.kind == "bad_request"
 
 
 async def test_openrouters_blocks_are_joined_and_keep_their_order(worker: Worker) -> None:
