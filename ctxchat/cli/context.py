@@ -40,7 +40,7 @@ def command(session: str, draft: str) -> None:
         emit(context_json(found, figures))
         return
     click.echo(f"{gauge_words(figures)[0]} tokens")
-    click.echo(f"{window_words(figures)}; compaction starts at {short(figures.trigger_tokens)}")
+    click.echo(f"{window_words(figures)}; compaction from {short(figures.trigger_tokens)}")
     rows = [
         (
             PARTS[s.name].label,
