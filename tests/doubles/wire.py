@@ -165,7 +165,8 @@ def _line(data: Body) -> bytes:
 
 
 def gemini(reply: Reply, body: Body) -> Iterator[bytes]:
-    """Server-sent events of :streamGenerateContent. Calls come whole; usage comes with every chunk."""
+    """Server-sent events of :streamGenerateContent. Calls come whole, the first of them signed; usage comes with every
+    chunk."""
     said = reply.usage if isinstance(reply.usage, dict) else {}
     counted = tokens_of([body.get("system_instruction"), body.get("contents"), body.get("tools")])
     usage: Body = {"promptTokenCount": said.get("prompt_tokens", counted + reply.cached)}
@@ -173,7 +174,10 @@ def gemini(reply: Reply, body: Body) -> Iterator[bytes]:
         usage["cachedContentTokenCount"] = reply.cached
     parts: list[Body] = [{"text": text, "thought": True} for text in reply.texts(reply.reasoning)]
     parts += [{"text": text} for text in reply.texts(reply.text)]
-    parts += [{"functionCall": {"name": c.name, "args": json.loads(c.arguments)}} for c in reply.calls]
+    wanted: list[Body] = [{"functionCall": {"name": c.name, "args": json.loads(c.arguments)}} for c in reply.calls]
+    if wanted and reply.signature:
+        wanted[0]["thoughtSignature"] = reply.signature
+    parts += wanted
     for part in parts:
         yield sse({"candidates": [_candidate([part])], "usageMetadata": usage, "modelVersion": "double"})
     if reply.fault != "cut":
