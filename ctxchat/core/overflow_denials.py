@@ -31,7 +31,7 @@ _RATE = (
     r"|organi[sz]ation) (?:rate |token )?(?:limit|quota)|tokens processed|enqueued|create a key with a higher|to increase, visit"
     r"|(?:try again|retry) (?:later|in \d|after \d)",
     r"(?:for|this|in) (?:the |this |your )?(?:current |billing )?(?:period|daily|hourly|weekly|monthly)\b",
-    r"\btemporarily (?:un|at|over|rate|disabled|blocked)|at (?:full |max\w{0,5} )?capacity",
+    r"\btemporarily (?:un|at|over|rate|disabled|blocked)|at (?:full |max\w{0,5} )?capacity|high demand",
     r"\bqueue|in flight|for today|(?:this|your) api key|token rate|tokens used|payment method",
     r"频率|频繁|限流|用量|今日|次数|请求(?:过多|太多)|每分钟|每秒|每天|并发|速率|限速"
     r"|レート制限|リクエスト(?:数|制限|が多)|요청 ?(?:한도|제한|수|이 너무 많)|일일|분당|하루|1日|1分",
@@ -105,7 +105,8 @@ _FORM = (
     r"\b(?!(?:system|user|input|full|total|max)_)[a-z]{2,20}_prompt (?:is too|must|exceed)|skills? context budget|附加提示",
     r"(?:number of|max(?:imum)?) (?:\w{1,14} )?(?:turns|steps|iterations|rounds)\b|(?:input|total|request)_tokens_limit",
     r"parameters exceed|(?:idle|time) limit|\bduration\b|exceeds? the number of (?!tokens)|more than \d+ (?:images|files|items)",
-    r"n_ctx_train|training (?:context|file|data|example)|available memory|too many (?:tool|entries|calls)|safety threshold"
+    r"n_ctx_train|fine-?tuning|training (?:context|file|data|example)",
+    r"available memory|too many (?:tool|entries|calls)|safety threshold"
     r"|(?:max )?retries exceeded",
 )
 _FAULT = (
@@ -153,11 +154,12 @@ _SENT = r"(?<![a-z])(?:prompt(?:_len)?|messages|history|inputs?(?! validation)|q
 _BESIDE_INPUT = either(
     rf"{_SENT}.{{0,160}}(?:{_MAX_TOKENS}|completion|output|prediction)",
     rf"(?:{_MAX_TOKENS}|completion|output|prediction|answering).{{0,200}}{_SENT}",
+    rf"too many (?:input |prompt )?tokens.{{0,60}}{_MAX_TOKENS}",
     rf"{_MAX_TOKENS}.{{0,30}}(?:would )?exceeds?.{{0,30}}context",
 )
 _MEASURED = re.compile(
     r"context|max_model_len|max_seq_len|max(?:imum)? (?:model|sequence|total|input|prompt)|total|sum|must be <=|exceed"
-    r"|too long|reached|> ?\d",
+    r"|too (?:long|many)|more than|reached|> ?\d",
     re.I,
 )
 

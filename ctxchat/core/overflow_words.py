@@ -136,7 +136,8 @@ _PHRASES = either(
     r"tokens to keep from the initial prompt|trying to keep the first \d+|configured context size|model context limit",
     r"(?:find|found) (?:a |no )?(?:free space in the )?kv (?:cache )?slot|free space in the kv cache"
     r"|context[\s_]?overflow_?error",
-    r"(?<!unable to )(?<!failed to )(?<!cannot )(?<!not )\b(?:reduc|shorten|trim|decreas|truncat)(?:e|ing|ming)?\b[^\n.]{0,30}"
+    r"(?<!unable to )(?<!failed to )(?<!cannot )(?<!not )\b(?:reduc(?:e|ing)|shorten(?:ing)?|trim|decrease|truncate)\b"
+    r"[^\n.]{0,30}"
     r"(?:length|size|number|amount)? ?(?:of )?(?:the |your )?"
     r"\b(?:prompt|messages|input|context|conversation|history)\b",
     r"(?:use|try|with|provide) (?:a |using a )?shorter (?:prompt|input|message|context|conversation)|(?:prompt"
