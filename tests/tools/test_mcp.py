@@ -160,22 +160,31 @@ async def test_what_a_process_says_beside_the_protocol_goes_to_a_file(tmp_path: 
         assert "goodbye from the server" in (tmp_path / "logs" / "harbour.log").read_text()
 
 
+def impatient(how: str, folder: Path, host: Host) -> McpServer:
+    """Not started. The host is up, so that its own start counts for nothing."""
+    return McpServer("harbour", wrong(how), str(folder), folder / "logs" / "harbour.log", patience=2.0, host=host)
+
+
 async def test_one_that_never_answers_is_given_up(tmp_path: Path) -> None:
-    server = McpServer("harbour", wrong("silent"), str(tmp_path), tmp_path / "logs" / "harbour.log", patience=2.0)
-    server.start()
-    pid = await pid_of(server, tmp_path)
-    await asyncio.wait_for(server.settled(), 60)
-    assert (server.state, server.trouble) == ("failed", "It did not answer in time.")
-    assert await gone(pid)
+    host = Host()
+    async with up(wrong("twins"), tmp_path / "up", host=host):
+        server = impatient("silent", tmp_path, host)
+        server.start()
+        pid = await pid_of(server, tmp_path)
+        await asyncio.wait_for(server.settled(), 60)
+        assert (server.state, server.trouble) == ("failed", "It did not answer in time.")
+        assert await gone(pid)
 
 
 async def test_one_that_is_being_given_up_when_it_is_to_end_is_not_left_behind(tmp_path: Path) -> None:
-    server = McpServer("harbour", wrong("deaf"), str(tmp_path), tmp_path / "logs" / "harbour.log", patience=2.0)
-    server.start()
-    pid = await pid_of(server, tmp_path)
-    await asyncio.sleep(2.3)  # it has been told to end, and does not listen
-    await server.stop()
-    assert await gone(pid)
+    host = Host()
+    async with up(wrong("twins"), tmp_path / "up", host=host):
+        server = impatient("deaf", tmp_path, host)
+        server.start()
+        pid = await pid_of(server, tmp_path)
+        await asyncio.sleep(2.3)  # it has been told to end, and does not listen
+        await server.stop()
+        assert await gone(pid)
 
 
 @pytest.mark.parametrize("how", ["silent", "deaf"])
