@@ -12,8 +12,6 @@ from ctxchat.config.merge import leaves
 from ctxchat.config.options import Option, find, options
 from ctxchat.config.problems import KeyPath, key_text
 from ctxchat.config.trees import get
-from ctxchat.core.budget import make_budget
-from ctxchat.core.figures import Figures
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -38,21 +36,6 @@ def rows(loaded: Loaded) -> tuple[Row, ...]:
 def as_json(loaded: Loaded) -> dict[str, dict[str, Any]]:
     """`config show --json`: `{key: {value, default, origin}}`."""
     return {row.key: {"value": row.value, "default": row.default, "origin": row.origin.text} for row in rows(loaded)}
-
-
-def in_tokens(option: Option, value: Any, figures: Figures) -> int | None:
-    """What a share of the limit is in tokens of this session's window; None for options that are no share.
-
-    The trigger takes the room that `make_budget` always keeps into account.
-    """
-    if option.facts.unit != "share of the limit" or isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if option.key == "context.compression_trigger":
-        from ctxchat.core.budget import Window
-
-        window = Window(figures.window, figures.window_source)
-        return make_budget(window, figures.reserved_output, float(value), 0.0).trigger
-    return int(figures.limit * value)
 
 
 def _row(loaded: Loaded, tree: dict[str, Any], path: KeyPath, option: Option) -> Row:

@@ -14,6 +14,7 @@ import msgspec
 from ctxchat.config.atomic import write_text
 from ctxchat.config.keys import ACTIONS
 from ctxchat.config.literals import literal
+from ctxchat.config.option_words import limits
 from ctxchat.config.options import NOW, Option, facts, members, options
 from ctxchat.config.schema import Settings, Table
 
@@ -80,14 +81,9 @@ def render() -> str:
             lines += [line for a in ACTIONS for line in ("", f"# {a.help}.", f"#{a.id} = {literal(a.keys)}")]
             continue
         for option in group:
-            lines += ["", *_prose(f"{option.facts.help} {option.facts.effect}".strip()), *_prose(_limits(option))]
+            lines += ["", *_prose(f"{option.facts.help} {option.facts.effect}".strip()), *_prose(limits(option))]
             lines.append(f"#{option.path[-1]} = {literal(_value(option, values))}")
     return "\n".join(lines).replace("\n\n\n\n", "\n\n\n") + "\n"
-
-
-def docs_rows() -> list[tuple[str, str, str, str]]:
-    """Rows for the documentation: key, what it may be (with unit), default, what it does."""
-    return [(o.key, _limits(o), _default(o), f"{o.facts.help} {o.facts.effect}".strip()) for o in options()]
 
 
 def _groups() -> Iterator[tuple[str, list[Option]]]:
@@ -128,22 +124,6 @@ def _table_help(table: str) -> str:
         at = inner if isinstance(inner, type) and issubclass(inner, Table) else at
     told += " In a project's file: trusted folders only." if trust else ""
     return told + (f" Counts {counts}." if counts != NOW else "")
-
-
-def _limits(option: Option) -> str:
-    unit = f" ({option.facts.unit})" if option.facts.unit else ""
-    named = "*" in option.path or option.path[:2] == ("context", "summary_model")
-    trust = "; trusted folders only" if option.facts.trust and not named else ""
-    counts = "" if option.facts.counts == NOW or named else f"; counts {option.facts.counts}"
-    return f"{option.allowed}{unit}; {_default(option)}{trust}{counts}"
-
-
-def _default(option: Option) -> str:
-    if option.required:
-        return "required"
-    return (
-        "left out by default" if option.default is None else f"default {literal(msgspec.to_builtins(option.default))}"
-    )
 
 
 def _value(option: Option, example: dict[str, Any]) -> Any:

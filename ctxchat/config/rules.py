@@ -26,12 +26,6 @@ def add_rule(config: Path, rule: Rule) -> None:
     write_list(rules_file(config), "rules", (*read_list(rules_file(config), "rules")[0], rule.text))
 
 
-def remove_rule(config: Path, rule: Rule) -> None:
-    """Forget a rule. Raises OSError."""
-    kept = tuple(t for t in read_list(rules_file(config), "rules")[0] if parse_rule(t) != rule)
-    write_list(rules_file(config), "rules", kept)
-
-
 def rules_file(config: Path) -> Path:
     """Where they are kept."""
     return config / "permissions.toml"

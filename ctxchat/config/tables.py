@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ctxchat.config.atomic import write_text
 from ctxchat.config.keys import ACTIONS, PRESETS
-from ctxchat.config.reference import docs_rows
+from ctxchat.config.option_words import limits
+from ctxchat.config.options import options
 
 BEGIN, END = "<!-- table: {} -->", "<!-- end of table -->"
 
@@ -22,7 +23,8 @@ def keys_table() -> str:
 
 def options_table() -> str:
     """Every option: what it does, what it may be."""
-    rows = [(f"`{key}`", limits, words) for key, limits, _, words in docs_rows() if not key.startswith("keys.")]
+    told = [o for o in options() if not o.key.startswith("keys.")]
+    rows = [(f"`{o.key}`", limits(o), f"{o.facts.help} {o.facts.effect}".strip()) for o in told]
     return _table(("option", "may be", "what it does"), rows)
 
 

@@ -23,11 +23,5 @@ def trust(config: Path, folder: Path) -> None:
     write_list(_file(config), "folders", (*trusted_folders(config)[0], str(folder.resolve())))
 
 
-def distrust(config: Path, folder: Path) -> None:
-    """Take the trust back. Raises OSError."""
-    rest = tuple(f for f in trusted_folders(config)[0] if f != str(folder.resolve()))
-    write_list(_file(config), "folders", rest)
-
-
 def _file(config: Path) -> Path:
     return config / "trusted.toml"

@@ -254,6 +254,3 @@ class Summariser(Protocol):
         Raises ModelError, also for a summary that was cut off or turned into something else.
         """
         ...
-
-
-Providers = Sequence[ContextProvider]

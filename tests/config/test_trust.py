@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxchat.config.trust import distrust, is_trusted, trust, trusted_folders
+from ctxchat.config.trust import is_trusted, trust, trusted_folders
 
 from .conftest import Home
 
@@ -47,8 +47,6 @@ permissions = "all"
     assert "until you trust this folder" in loaded.notices[-1]
     trust(home.config, home.workspace)
     assert home.load().untrusted == () and home.load().settings.model == "evil/model"
-    distrust(home.config, home.workspace)
-    assert home.load().settings.model == ""
 
 
 def test_trust_is_for_the_resolved_folder_alone_and_private(home: Home) -> None:

@@ -265,8 +265,4 @@ def forecast_words(figures: Figures) -> str:
     return f"~{count(turns, 'turn')} left at this pace" if turns else "no turn left at this pace"
 
 
-def _tenths(n: int) -> str:
-    return f"{n // 10}.{n % 10}"
-
-
 assert tuple(PARTS) == SECTIONS, "the gauge's parts must stand in the order of the sections"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ctxchat.core.ledger import Change, Ledger
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.messages import Group
 from ctxchat.core.record import CompactionRecord
 
 HIDDEN = frozenset({"system", "summary"})
@@ -67,8 +67,3 @@ def last_answer(ledger: Ledger) -> str:
             break
         words = said + words if said.strip() or words else ""
     return words
-
-
-def results_of(group: Group) -> list[tuple[int, Message]]:
-    """The results of a round with the place of the call each answers."""
-    return list(enumerate(m for m in group.messages if m.role == "tool"))

@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ctxchat.config.files import Loaded
-from ctxchat.config.keys import ACTIONS, PRESETS, Action, KeyMap, fault
+from ctxchat.config.keys import ACTIONS, PRESETS, Action, fault
 from ctxchat.config.layers import Origin
 from ctxchat.config.write import set_value, unset_value
 from ctxchat.tui.commands import COMMANDS, shown_key
@@ -44,9 +44,9 @@ class AskKey(ModalScreen[str]):
     TAKES_EVERY_KEY = True
     """Also those that start something elsewhere."""
 
-    def __init__(self, action: Action, keymap: KeyMap) -> None:
+    def __init__(self, action: Action) -> None:
         super().__init__(classes="asking")
-        self._action, self._keymap = action, keymap
+        self._action = action
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -150,7 +150,7 @@ class KeysScreen(Writing):
         action: Action | None = self.rows.current
         if action is None:
             return
-        key = await self.app.push_screen_wait(AskKey(action, self._loaded.keys))
+        key = await self.app.push_screen_wait(AskKey(action))
         if key is None:
             return
         there = self._loaded.keys.keys[action.id] if more else ()
