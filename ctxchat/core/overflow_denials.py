@@ -103,8 +103,9 @@ _FORM = (
     r"cached tokens|limit parameter|nesting depth",
     r"too many system|sequence (?:id|number)|stop sequence|text[- ]to[- ]speech|\bTTS\b|(?:query|search) (?:string|query)",
     r"\b(?!(?:system|user|input|full|total|max)_)[a-z]{2,20}_prompt (?:is too|must|exceed)|skills? context budget|附加提示",
+    r"exceeds? the number of (?!(?:\w+ ){0,3}(?:tokens|characters))",
     r"(?:number of|max(?:imum)?) (?:\w{1,14} )?(?:turns|steps|iterations|rounds)\b|(?:input|total|request)_tokens_limit",
-    r"parameters exceed|(?:idle|time) limit|\bduration\b|exceeds? the number of (?!tokens)|more than \d+ (?:images|files|items)",
+    r"parameters exceed|(?:idle|time) limit|\bduration\b|more than \d+ (?:images|files|items)",
     r"n_ctx_train|fine-?tuning|training (?:context|file|data|example)",
     r"available memory|too many (?:tool|entries|calls)|safety threshold"
     r"|(?:max )?retries exceeded",
@@ -112,7 +113,7 @@ _FORM = (
 _FAULT = (
     r"context (?:deadline|cancel)|deadline[\s_]exceeded|timed? ?out|timeout(?!=)",
     r"out of memory|insufficient memory|not enough memory|requires more (?:system )?memory|cuda error",
-    r"content-length|failed to (?:load|allocate)|when initializing the engine|\bpreempted\b",
+    r"declared content-length|failed to (?:load|allocate)|when initializing the engine|\bpreempted\b",
 )
 _NEVER = either(*_RATE, *_QUOTA, *_KEY, *_FILTER, *_NAMES, *_FORM, *_FAULT)
 _METER = either(
@@ -147,7 +148,8 @@ _OUTPUT = either(
     r"|输出token",
 )
 _MORE_OUTPUT = either(
-    rf"(?:increas\w{{1,3}}|rais\w{{1,3}}|higher|larger|bigger) (?:the |your )?(?:value (?:of|for) )?[`'\"]?{_MAX_TOKENS}"
+    r"(?:increas\w{1,3}|rais\w{1,3}|higher|larger|bigger) (?:the |your )?(?:value (?:of|for) )?[`'\"]?"
+    r"max(?:imum)?[_ ]?(?:new[_ ]|output[_ ]|completion[_ ])?tokens",
 )
 """A remedy that helps where an answer was cut off, and never where a prompt is too long."""
 _SENT = r"(?<![a-z])(?:prompt(?:_len)?|messages|history|inputs?(?! validation)|question)\b"

@@ -262,7 +262,7 @@ def test_words_do_not_beat_a_denial() -> None:
 def test_a_remedy_that_asks_for_a_longer_answer_speaks_of_the_answer() -> None:
     cut = "Model token limit (4096) exceeded. Increase the `max_tokens` setting, or simplify the prompt."
     assert not is_context_overflow(cut)
-    assert is_context_overflow("Prompt token limit (4096) exceeded. Increase max_model_len.")
+    assert is_context_overflow("Prompt token limit (4096) exceeded. Increase max_input_tokens.")
 
 
 @given(st.sampled_from(data("messages", "overflows")), st.sampled_from(data("messages", "others")))
