@@ -60,15 +60,17 @@ async def child(
     options = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.PIPE} | options
     mark = secrets.token_hex(16)
     options["env"] = {**(options.get("env") or os.environ), _MARK: mark}
-    process = await asyncio.create_subprocess_exec(*argv, start_new_session=True, **options)
+    begun = asyncio.ensure_future(asyncio.create_subprocess_exec(*argv, start_new_session=True, **options))
     try:
-        yield process
+        # It may run, and have children, before we hear of that: a cancel in between would end the first of them only.
+        yield await asyncio.shield(begun)
     finally:
-        try:
-            await _end(process)
-        finally:
-            if foreign:
-                await asyncio.shield(asyncio.to_thread(_end_escaped, f"{_MARK}={mark}".encode()))
+        if not begun.done() or not (begun.cancelled() or begun.exception()):
+            try:
+                await _end(await begun)
+            finally:
+                if foreign:
+                    await asyncio.shield(asyncio.to_thread(_end_escaped, f"{_MARK}={mark}".encode()))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
-from ctxchat.tools.processes import environment
+from ctxchat.tools.processes import child, environment
 from ctxchat.tools.sandbox import Sandbox, find_sandbox, seatbelt_profile
 from ctxchat.tools.shell import Shell
 from ctxchat.tools.text import HeadTail, clip, clip_line
@@ -91,6 +91,27 @@ async def test_cancelling_ends_the_whole_group_even_a_deaf_one(context: ToolCont
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [await gone(pid) for pid in started] == [True, True]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="there is no /proc")
+async def test_cancelling_before_we_heard_of_the_start_ends_the_children_too(workspace: Path) -> None:
+    file = workspace / "pids"
+
+    async def use() -> None:
+        async with child(["bash", "-c", "sleep 3000 & echo $! $$ > pids; wait"], cwd=workspace):
+            await asyncio.sleep(3000)
+
+    task = asyncio.create_task(use())
+    while not any(each.read_text() for each in Path("/proc/self/task").glob("*/children")):  # noqa: ASYNC110, ASYNC240
+        await asyncio.sleep(0)
+    for _ in range(1000):  # it runs, and the loop is not let hear of it
+        if file.exists() and len(file.read_text().split()) == 2:
+            break
+        time.sleep(0.01)  # noqa: ASYNC251
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [await gone(int(pid)) for pid in file.read_text().split()] == [True, True]
 
 
 async def test_cancelling_twice_still_kills(context: ToolContext, workspace: Path) -> None:
