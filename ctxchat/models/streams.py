@@ -107,10 +107,19 @@ async def _refuse(response: Any) -> None:
 def _mend(raw: Any, model: str) -> None:
     """Take over where litellm takes a line apart: it ends a stream at a `[DONE]` that the model wrote, leaves out what it cannot
     read, and knows another form of Cohere's events. Streams that other libraries read are left alone."""
-    if hasattr(raw, "_handle_string_chunk"):
+    inner: Any = getattr(raw, "streaming_response", None)
+    if _taken_apart_by_line(raw):
         raw._handle_string_chunk = _lines(raw._handle_string_chunk, raw.chunk_parser)
+    elif hasattr(inner, "_process_chunk"):
+        inner._process_chunk = _responses(inner._process_chunk)
     elif cohere.is_cohere(model) and hasattr(raw, "convert_str_chunk_to_generic_chunk"):
         raw.convert_str_chunk_to_generic_chunk = _events()
+
+
+def _taken_apart_by_line(raw: Any) -> bool:
+    """True for the readers that take lines as litellm's common one does; some of those made from it take other things."""
+    common = next((kind for kind in type(raw).__mro__ if kind.__name__ == "BaseModelResponseIterator"), None)
+    return common is not None and type(raw)._handle_string_chunk is common._handle_string_chunk
 
 
 def _lines(usual: Callable[[str], Any], parse: Callable[[dict[str, Any]], Any]) -> Callable[[str], Any]:
@@ -134,6 +143,18 @@ def _events() -> Callable[[str], Any]:
         read = cohere.chunk(read_line(chunk) or {})
         _raise_error(read)
         return parser.chunk_parser(read)
+
+    return handled
+
+
+def _responses(usual: Callable[[str], Any]) -> Callable[[str], Any]:
+    """OpenAI's newer form: litellm leaves out what it cannot read there, and the words of an error."""
+
+    def handled(chunk: str) -> Any:
+        event = read_line(f"data: {chunk}") or {}
+        if event.get("type") == "error":
+            _raise_error({"error": event.get("error") or event})
+        return usual(chunk)
 
     return handled
 

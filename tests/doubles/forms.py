@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.doubles import wire
+from tests.doubles import responses, wire
 from tests.doubles.replies import Reply
 from tests.doubles.wire import Body, sse, tokens_of, usage_of
 
@@ -248,6 +248,14 @@ def _bedrock_error(status: int, message: str) -> Body:
 
 FORMS: dict[str, Form] = {
     "openai": Form(wire.openai),
+    "responses": Form(
+        responses.stream,
+        event=lambda error: responses.event(
+            "error", code="server_error", message=error["error"]["message"], param=None
+        ),
+        garbage=b'event: response.output_text.delta\ndata: {"type": "response.output_te\n\n',
+        closing=b"",
+    ),
     "anthropic": Form(wire.anthropic, error=_anthropic_error, closing=b""),
     "gemini": Form(wire.gemini, error=_gemini_error, closing=b"", streams=True),
     "ollama": Form(wire.ollama, error=lambda status, message: {"error": message}, closing=b"", streams=True),

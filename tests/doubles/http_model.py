@@ -27,6 +27,7 @@ Script = Iterable[Reply] | Callable[[dict[str, Any]], Reply]
 
 _FORM_AT = {
     "/v1/chat/completions": "openai",
+    "/v1/responses": "responses",
     "/v1/messages": "anthropic",
     "/api/chat": "ollama",
     "/v2/chat": "cohere",

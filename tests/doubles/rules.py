@@ -112,6 +112,27 @@ def openai(body: Body, takes: frozenset[str] = frozenset()) -> None:
     assert not waiting
 
 
+def responses(body: Body) -> None:
+    """platform.openai.com: the API reference of responses, whose input is a list of items."""
+    assert body["instructions"].strip()
+    open_calls: list[str] = []
+    for item in body["input"]:
+        match item.get("type", "message"):
+            case "function_call":
+                assert isinstance(json.loads(item["arguments"]), dict) and item["call_id"] not in open_calls
+                assert "id" not in item, "with its own id it is refused without the thought it came from"
+                open_calls.append(item["call_id"])
+            case "function_call_output":
+                open_calls.remove(item["call_id"])
+                assert item["output"]
+            case "message":
+                assert not open_calls, "every call is answered at once"
+                assert item["content"] and item["role"] in {"user", "assistant"}
+            case other:
+                raise AssertionError(other)
+    assert not open_calls
+
+
 def mistral(body: Body) -> None:
     """docs.mistral.ai: "Function calling", and the refusals of its API: nine letters or digits an id, no user behind results, no
     field that is not documented."""
@@ -146,6 +167,7 @@ def openrouter(body: Body) -> None:
 
 
 RULES: dict[str, Callable[[Body], None]] = {
+    "responses": responses,
     "anthropic": anthropic,
     "bedrock": bedrock,
     "gemini": gemini,

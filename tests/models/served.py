@@ -27,6 +27,7 @@ _ACCOUNT = {"aws_access_key_id": "AKIADOUBLE", "aws_secret_access_key": "none", 
 
 FAMILIES: dict[str, Family] = {
     "openai": Family("openai/double"),
+    "responses": Family("openai/gpt-5.3-codex", "responses"),
     "anthropic": Family("anthropic/claude-sonnet-4-5", "anthropic", ""),
     "gemini": Family("gemini/gemini-2.5-pro", "gemini", ""),
     "ollama": Family("ollama_chat/double", "ollama", ""),

@@ -61,6 +61,8 @@ async def test_a_reply_comes_whole_and_goes_back_as_documented(worker: Worker, f
         assert (await listen(model, next_round(heard))).text == "Done."
     RULES[family](double.requests[0].body)
     RULES[family](double.requests[1].body)
+    if family == "bedrock":
+        assert "cachePoint" in json.dumps(double.requests[0].body)
     if family in {"anthropic", "bedrock", "gemini", "openrouter"}:
         assert "c2ln" in json.dumps(double.requests[1].body), "the signature goes back with its calls"
     if family in {"anthropic", "bedrock", "openrouter", "deepseek", "moonshot"}:
