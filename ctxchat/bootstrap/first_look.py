@@ -8,13 +8,11 @@ from ctxchat.core.errors import StorageError
 from ctxchat.models.discovery import FirstLook, FoundModel, offers
 from ctxchat.storage.database import Database
 
-NO_MODEL = (
-    "No model is set: answering with the offline assistant, which quotes your files. /model shows what else is there."
-)
+NO_MODEL = "No model is set: the offline assistant answers, and quotes your files. /model shows what else is there."
 
 NOTHING_FOUND = (
-    "No key or local server found: answering with the offline assistant, which quotes your files. To connect a model, set its "
-    "key (ANTHROPIC_API_KEY, OPENAI_API_KEY, …) or start Ollama, LM Studio, llama.cpp or vLLM; then /model."
+    "No key or local server found: the offline assistant answers, and quotes your files. For a model, set a key "
+    "(OPENAI_API_KEY, …) or start Ollama, LM Studio, llama.cpp or vLLM; then /model."
 )
 
 _ASKED = "asked for a model"
