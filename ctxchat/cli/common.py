@@ -82,6 +82,18 @@ def narrate(text: str) -> None:
     click.echo(clean(text), err=True)
 
 
+def end_with_problems(texts: Sequence[str]) -> None:
+    """What a check found, a line each or as one JSON document; ends the command, with exit code 2 where there is anything."""
+    if flags().json:
+        emit({"ok": not texts, "problems": texts})
+    else:
+        for text in texts:
+            click.echo(text)
+        if not texts:
+            narrate("All is well.")
+    click.get_current_context().exit(2 if texts else 0)
+
+
 def readable(path: str) -> Path:
     """A file to read. Raises UsageError when it is not there or no file."""
     file = Path(path)

@@ -9,7 +9,7 @@ import click
 
 from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.workspace import workspace_of
-from ctxchat.cli.common import common_options, emit, flags, narrate, readable, table
+from ctxchat.cli.common import common_options, emit, end_with_problems, flags, narrate, readable, table
 from ctxchat.config import explain, files, paths, write
 from ctxchat.config.json_schema import json_schema
 from ctxchat.core.errors import UsageError
@@ -61,14 +61,7 @@ def check(file: str) -> None:
     """All problems of FILE (or of everything in force) at once; exit code 2 when there are any."""
     loaded = files.load(None, config=readable(file), environ={}) if file else settings_from(flags(), workspace_of(""))
     texts = [problem.text for problem in loaded.problems]
-    if flags().json:
-        emit({"ok": not texts, "problems": texts})
-    else:
-        for text in texts:
-            click.echo(text)
-        if not texts:
-            narrate("All is well.")
-    click.get_current_context().exit(2 if texts else 0)
+    end_with_problems(texts)
 
 
 @command.command("set", context_settings={"ignore_unknown_options": True})  # a value may begin with a minus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ctxchat.cli.common import common_options, emit, flags, narrate, table
+from ctxchat.cli.common import common_options, emit, end_with_problems, flags, table
 from ctxchat.config import paths
 from ctxchat.config.themes import load_themes, unreadable
 
@@ -37,11 +37,4 @@ def check() -> None:
     found = load_themes(paths.config_dir())
     texts = [p.text for p in found.problems]
     texts += [f"{t.file}: {pair}" for t in found.themes.values() for pair in unreadable(t)]
-    if flags().json:
-        emit({"ok": not texts, "problems": texts})
-    else:
-        for text in texts:
-            click.echo(text)
-        if not texts:
-            narrate("All is well.")
-    click.get_current_context().exit(2 if texts else 0)
+    end_with_problems(texts)

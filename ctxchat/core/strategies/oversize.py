@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from ctxchat.core.budget import Budget
 from ctxchat.core.clip import clip
-from ctxchat.core.ledger import Edit, Entry, Ledger
+from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import Message, Text
 from ctxchat.core.strategies.arguments import short_calls
 from ctxchat.core.strategies.base import Plan, Spill, Step
-from ctxchat.core.strategies.planning import Basis, PlanOptions, is_summary, one_step, replaced
+from ctxchat.core.strategies.planning import Basis, PlanOptions, Shortened, is_summary, one_step, shrink_step
 from ctxchat.core.strategies.results import spill_of
 from ctxchat.core.tokens import MESSAGE_OVERHEAD, Meter
 from ctxchat.core.view import View
@@ -37,9 +37,10 @@ class Oversize:
 
 def clip_step(name: str, basis: Basis, entries: Iterable[Entry], cap: int) -> Step | None:
     """A step that clips every message over `cap` tokens among these entries."""
-    edits: list[Edit] = []
-    spills: list[Spill] = []
-    freed = 0
+    return shrink_step(name, basis, _clipped(basis, entries, cap))
+
+
+def _clipped(basis: Basis, entries: Iterable[Entry], cap: int) -> Iterator[Shortened]:
     for entry in entries:
         if not _clippable(basis, entry) or all(item.tokens <= cap for item in basis.items(entry)):
             continue
@@ -52,12 +53,7 @@ def clip_step(name: str, basis: Basis, entries: Iterable[Entry], cap: int) -> St
             if fresh is not None:
                 messages[place] = fresh
                 saved += texts
-        edit, gain = replaced(basis, entry, messages)
-        if gain > 0:
-            freed += gain
-            edits.append(edit)
-            spills += saved
-    return Step(name, freed, len(edits), edits=tuple(edits), spills=tuple(spills)) if edits else None
+        yield entry, messages, saved
 
 
 def _clippable(basis: Basis, entry: Entry) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 from ctxchat.core.evidence import Memory
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
-from ctxchat.core.strategies.base import Plan, Step
+from ctxchat.core.strategies.base import Plan, Spill, Step
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Item, View, items_of
 
@@ -130,11 +130,24 @@ def one_step(strategy: str, basis: Basis, step: Step | None) -> Plan | None:
     return Plan(strategy, (step,), before=raw, after=raw - step.tokens_freed, keep_recent=basis.options.keep_recent)
 
 
-def replaced(basis: Basis, entry: Entry, messages: Iterable[Message]) -> tuple[Edit, int]:
-    """The edit that shows these messages in place of an entry's own, and what it frees."""
-    assert entry.group is not None
-    group = msgspec.structs.replace(entry.group, messages=tuple(messages))
-    return Edit(kind="shrink", covers=entry.covers, replacement=group), basis.weight(entry) - basis.weigh(group)
+Shortened = tuple[Entry, Sequence[Message], Sequence[Spill]]
+"""An entry, the messages to be shown in place of its own, and the texts to be saved for them."""
+
+
+def shrink_step(name: str, basis: Basis, shortened: Iterable[Shortened]) -> Step | None:
+    """The step that shows these messages, wherever that frees anything; None where it never does."""
+    edits: list[Edit] = []
+    spills: list[Spill] = []
+    freed = 0
+    for entry, messages, saved in shortened:
+        assert entry.group is not None
+        group = msgspec.structs.replace(entry.group, messages=tuple(messages))
+        gain = basis.weight(entry) - basis.weigh(group)
+        if gain > 0:
+            freed += gain
+            edits.append(Edit(kind="shrink", covers=entry.covers, replacement=group))
+            spills += saved
+    return Step(name, freed, len(edits), edits=tuple(edits), spills=tuple(spills)) if edits else None
 
 
 def after_step(view: View, ledger: Ledger, step: Step, meter: Meter) -> tuple[View, Ledger]:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from ctxchat.core.ledger import Edit, Entry
+from ctxchat.core.ledger import Entry
 from ctxchat.core.messages import Message
 from ctxchat.core.strategies.arguments import arguments_file, short_calls
 from ctxchat.core.strategies.base import Spill, Step
-from ctxchat.core.strategies.planning import Basis, replaced
+from ctxchat.core.strategies.planning import Basis, Shortened, shrink_step
 
 LEAD = 120
 """Characters that each long text among a call's arguments keeps."""
@@ -25,9 +25,10 @@ def shorten(
 ) -> Step | None:
     """A step that replaces results by shorter texts where that frees tokens, and with `arguments` a call's arguments that take
     more tokens than that; what was shortened before is left alone."""
-    edits: list[Edit] = []
-    spills: list[Spill] = []
-    freed = 0
+    return shrink_step(name, basis, _shortened(basis, entries, short, arguments))
+
+
+def _shortened(basis: Basis, entries: Iterable[Entry], short: Short, arguments: int | None) -> Iterator[Shortened]:
     for entry in entries:
         if entry.group is None or entry.group.kind not in {"round", "stray"} or not basis.items(entry):
             continue
@@ -48,14 +49,8 @@ def shorten(
                 messages[place] = fresh
                 changed = True
                 saved += found[1]
-        if not changed:
-            continue
-        edit, gain = replaced(basis, entry, messages)
-        if gain > 0:
-            freed += gain
-            edits.append(edit)
-            spills += saved
-    return Step(name, freed, len(edits), edits=tuple(edits), spills=tuple(spills)) if edits else None
+        if changed:
+            yield entry, messages, saved
 
 
 def saved_as(message: Message) -> Iterator[str]:
