@@ -52,7 +52,11 @@ _WITHIN: frozenset[FactKind] = frozenset({"read", "path", "identifier"})
 _QUOTED: frozenset[FactKind] = frozenset({"decision", "error", "number", "url"})
 _SENTENCES: frozenset[FactKind] = frozenset({"rule", "decision", "error"})
 _PLACE = re.compile(r"[\w./~@+:-]+")
-_FOLDED = re.compile(r"([^\s{};,]+/)\{([^{}\n]+)\}")
+_FOLDED = re.compile(r"(?<=/)\{([^{}\n]+)\}")
+_FOLDER = re.compile(r"[^\s{};,]+/\Z")
+_LONGEST_FOLDER = (
+    1_000  # looked back for from the brace: forward from anywhere, a long text without one would take for ever
+)
 _LETTER = re.compile(r"\w", re.ASCII)
 _ODD = re.compile(r"[{},;\s]")
 _MORE = '{} more facts are left out here: recall("words of it") finds them.'
@@ -133,7 +137,8 @@ def line_of(fact: Fact) -> str:
 def unfolded(text: str) -> Iterator[str]:
     """The whole paths of files that a text names together with their folder."""
     for match in _FOLDED.finditer(text):
-        yield from (f"{match[1]}{name}" for name in match[2].split(", "))
+        if folder := _FOLDER.search(text, max(0, match.start() - _LONGEST_FOLDER), match.start()):
+            yield from (f"{folder[0]}{name}" for name in match[1].split(", "))
 
 
 def stands(words: str, text: str) -> bool:

@@ -429,3 +429,8 @@ def test_what_the_agent_looked_up_again_outlasts_what_it_did_not() -> None:
     after = collect([looked], before)
     assert "Service 30 saturates" in render(after, 130, rough_count)
     assert collect([looked], after) == after, "once a turn"
+
+
+def test_paths_named_with_their_folder_are_found_beside_a_megabyte_without_a_space() -> None:
+    text = f"{'x' * 1_000_000} {'a/' * 500_000} src/{{gauge.py, pier.py}}"
+    assert list(unfolded(text)) == ["src/gauge.py", "src/pier.py"]
