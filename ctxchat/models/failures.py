@@ -33,8 +33,8 @@ _FILTER = re.compile(r"content.?(filter|policy|management)|safety system|flagged
 _ENDED = re.compile(r"raised a streaming error - finish_reason: error")
 """litellm's words where a provider gives its own trouble as the reason for the end."""
 
-_NO_EVENTS = re.compile(r"body decoded to no events")
-"""litellm's words for a stream of Bedrock's without anything in it."""
+_NO_EVENTS = re.compile(r"body decoded to no events|closed the responses stream before any terminal event")
+"""litellm's words for streams of Bedrock's and of OpenAI's newer form that just end."""
 
 _MISWRITTEN = {"tool_use_failed", "output_parse_failed"}
 """Groq's codes for what its model wrote and it could not read: the request is not at fault."""
@@ -70,7 +70,7 @@ def failure(id: int, error: BaseException, began: bool) -> Failure:
     if _says(_ENDED, chain):
         return ended_badly(id, "ERROR", began=began)
     if _says(_NO_EVENTS, chain):
-        return nothing_came(id, "")
+        return cut_off(id) if began else nothing_came(id, "")
     status, code, body = said.status(chain), said.code(chain), said.body(chain)
     kind = _kind(chain, status, code, body, began)
     return Failure(

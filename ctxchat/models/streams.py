@@ -54,7 +54,7 @@ async def listen(stream: Awaitable[Any], model: str, seconds: float) -> Listener
         return GeminiListener(begun, seconds)
     raw = getattr(begun, "completion_stream", None)
     try:
-        await _refuse(getattr(raw, "response", None) or getattr(raw, "http_response", None))
+        await _refuse(_response(raw) or _response(getattr(raw, "streaming_response", None)))
     except BaseException:
         await begun.aclose()
         raise
@@ -89,6 +89,10 @@ def mended(chunk: dict[str, Any]) -> dict[str, Any]:
         if delta.get("reasoning_details") and delta.get("reasoning") is None:
             delta["reasoning"] = ""  # a chunk with a signature alone counts as empty otherwise
     return chunk
+
+
+def _response(raw: Any) -> Any:
+    return getattr(raw, "response", None) or getattr(raw, "http_response", None)
 
 
 async def _refuse(response: Any) -> None:

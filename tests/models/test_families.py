@@ -107,7 +107,7 @@ async def test_an_overflow_is_known_by_the_familys_words(worker: Worker, family:
     assert OVERFLOWS[family] in error.text and "litellm" not in error.text
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter", "ollama", "gemini"])
+@pytest.mark.parametrize("family", ["openai", "responses", "openrouter", "ollama", "gemini"])
 async def test_an_error_for_a_whole_body_is_no_empty_reply(worker: Worker, family: str) -> None:
     refused = FORMS[FAMILIES[family].form].error(429, "Too much, sorry")
     error, _ = await failure_of(worker, family, breaks("error_body", error=refused))
@@ -138,6 +138,15 @@ async def test_mistrals_and_anthropics_words_for_a_full_window(worker: Worker) -
         async with served(family, [says("Half an answer", finish=reason)]) as double:
             heard = await listen(model_at(double, worker, family), asks("hi"))
         assert heard.end is not None and heard.end.finish == "length"
+
+
+async def test_openais_newer_form_says_what_failed_and_what_was_cut(worker: Worker) -> None:
+    amid, _ = await failure_of(worker, "responses", says("Half an answer", finish="error"))
+    before, _ = await failure_of(worker, "responses", says("", finish="error"))
+    assert "Something failed." in amid.text and (amid.kind, before.kind) == ("interrupted", "server")
+    async with served("responses", [says("Half an answer", finish="length")]) as double:
+        heard = await listen(model_at(double, worker, "responses"), asks("hi"))
+    assert heard.end is not None and heard.end.finish == "length"
 
 
 async def test_a_call_groq_could_not_read_is_tried_again(worker: Worker) -> None:

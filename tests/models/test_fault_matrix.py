@@ -4,7 +4,7 @@ finished turn or in an error that says what it was, what had come is kept, and t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
@@ -58,11 +58,15 @@ AMID: dict[str, Callable[[str], Reply]] = {
 """What comes after the first words: they are kept."""
 
 
-OWN = {"openai", "anthropic", "gemini", "ollama", "cohere", "bedrock"}
-"""Those with a stream of their own; where the others differ from OpenAI's, no status does."""
+OWN = {"openai", "responses", "anthropic", "gemini", "ollama", "cohere", "bedrock"}
+"""Those with a stream of their own; the others differ from OpenAI's in fields, and are shown what fields can change."""
 
-PATIENCE = 2.0
-"""Seconds for a server that does not answer; one that does has all the time a busy machine needs."""
+EVERYWHERE = {"429 with Retry-After", "500", "reset", "malformed chunk", "an error in a 200"}
+
+
+def cases(faults: Iterable[str]) -> list[tuple[str, str]]:
+    """Each family with each fault that can differ there."""
+    return [(family, fault) for family in FAMILIES for fault in faults if family in OWN or fault in EVERYWHERE]
 
 
 def desk_at(double: ModelDouble, worker: Worker, family: str, patience: float = 30) -> Desk:
@@ -106,21 +110,12 @@ async def kept(worker: Worker, family: str, fault: Reply, patience: float = 30) 
     return failed
 
 
-@pytest.mark.parametrize(
-    ("family", "fault"),
-    [
-        (family, fault)
-        for family in FAMILIES
-        for fault in BEFORE
-        if family in OWN or fault not in {"429 without", "529", "an error for a stream"}
-    ],
-)
+@pytest.mark.parametrize(("family", "fault"), cases(BEFORE))
 async def test_what_passes_by_itself_is_tried_again(worker: Worker, family: str, fault: str) -> None:
     await tried_again(worker, family, BEFORE[fault](family), 7 if fault == "429 with Retry-After" else None)
 
 
-@pytest.mark.parametrize("fault", AMID)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "fault"), cases(AMID))
 async def test_what_had_come_is_kept_and_the_next_request_is_valid(worker: Worker, family: str, fault: str) -> None:
     failed = await kept(worker, family, AMID[fault](family))
     assert ("Overloaded, sorry" in failed.text) is (fault == "an error in a 200")

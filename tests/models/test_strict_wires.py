@@ -47,8 +47,12 @@ HISTORIES: dict[str, tuple[Message, ...]] = {
 }
 
 
+ALIKE = {"azure", "groq", "xai", "lm_studio", "moonshot"}
+"""What is sent to these is made as for OpenAI, vLLM and DeepSeek."""
+
+
 @pytest.mark.parametrize("history", HISTORIES)
-@pytest.mark.parametrize("family", sorted({*FAMILIES} - {"azure", "xai", "lm_studio"}))  # as OpenAI's and vLLM's
+@pytest.mark.parametrize("family", sorted({*FAMILIES} - ALIKE))
 async def test_a_strict_provider_takes_it(worker: Worker, family: str, history: str) -> None:
     messages = (Message(0, "system", "Be brief."), *HISTORIES[history])
     async with served(family, [says("ok")]) as double:
