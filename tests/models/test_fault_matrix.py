@@ -69,6 +69,10 @@ def cases(faults: Iterable[str]) -> list[tuple[str, str]]:
     return [(family, fault) for family in FAMILIES for fault in faults if family in OWN or fault in EVERYWHERE]
 
 
+PATIENCE = 2.0
+"""Seconds for a server that does not answer; one that does has all the time a busy machine needs."""
+
+
 def desk_at(double: ModelDouble, worker: Worker, family: str, patience: float = 30) -> Desk:
     model = model_at(double, worker, family, timeout=patience)
     return Desk(model, options=Options(retries=1, consent="off", prepare=False))
