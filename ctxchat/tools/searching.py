@@ -114,6 +114,8 @@ class Glob(_Search[GlobArguments]):
         async with aclosing(self._results(GlobJob(str(place.path), arguments.pattern, hidden), notes)) as results:
             found = [entry async for entry in results if isinstance(entry, Found)]
         found.sort(key=lambda entry: (-entry.changed, entry.path))
+        if found and found[0].loosely:
+            notes.append(f"none is spelled {arguments.pattern}; these are with other capitals")
         if len(found) > MAX_GLOBBED:
             notes.append(f"the newest {MAX_GLOBBED} of {len(found)} are shown; use a narrower pattern")
         paths = [_shown(place, entry.path) for entry in found[:MAX_GLOBBED]]

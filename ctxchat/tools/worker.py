@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.tools.text import SNIFF, binary_kind, clip, clip_line, encoding_of
-from ctxchat.tools.walking import matcher, walk
+from ctxchat.tools.walking import Entry, matcher, walk
 
 MAX_FILE = 20_000_000
 """Bytes; larger files are not searched."""
@@ -34,7 +34,7 @@ class ListJob(msgspec.Struct, frozen=True, tag="list"):
 
 
 class GlobJob(msgspec.Struct, frozen=True, tag="glob"):
-    """Files whose path below `top` matches."""
+    """Files whose path below `top` matches; where none does, those that match but for capitals."""
 
     top: str
     pattern: str
@@ -63,13 +63,14 @@ Job = ListJob | GlobJob | GrepJob | HtmlJob
 
 
 class Found(msgspec.Struct, frozen=True, tag="found", omit_defaults=True):
-    """A path below the top, what it is, its size in bytes and when it was changed (seconds)."""
+    """A path below the top, what it is, its size in bytes and when it was changed (seconds). `loosely`: but for capitals."""
 
     path: str
     kind: str = "file"
     depth: int = 1
     size: int = 0
     changed: float = 0.0
+    loosely: bool = False
 
 
 class Line(msgspec.Struct, frozen=True, tag="line"):
@@ -127,11 +128,20 @@ def _list(job: ListJob) -> Iterator[Found]:
 
 
 def _glob(job: GlobJob) -> Iterator[Found]:
-    spec = matcher(job.pattern)
+    exactly, loosely = matcher(job.pattern), matcher(job.pattern.lower())
+    near: list[Entry] | None = []
     for entry in walk(job.top, hidden=job.hidden):
         path = _below(entry.path, job.top)
-        if entry.kind in {"file", "link"} and spec.match_file(path):
+        if entry.kind not in {"file", "link"}:
+            continue
+        if exactly.match_file(path):
+            near = None
             yield Found(path, entry.kind, size=entry.size, changed=_changed(entry.path))
+        elif near is not None and loosely.match_file(path.lower()):
+            near.append(entry)
+    for entry in near or ():
+        changed = _changed(entry.path)
+        yield Found(_below(entry.path, job.top), entry.kind, size=entry.size, changed=changed, loosely=True)
 
 
 def _changed(path: str) -> float:

@@ -23,6 +23,7 @@ def root(tmp_path: Path) -> Path:
         ("Which logger does the tide gauge at Pier 7 report to?", "README.md:3", "logger Cormorant"),
         ("where is the retry limit set?", "src/upload.py:3", "RETRY_LIMIT = 5"),
         ("what does this project do?", "README.md:3", "tide gauge at Pier 7"),
+        ("what is in the readme?", "README.md:3", "tide gauge at Pier 7"),
         ("how do I run the tests?", "README.md:6", "make test"),
         ("how often does the gauge fail?", "README.md:16", "about twice a month"),
         ("which port does the dashboard listen on?", "src/webServer.ts:1", "8087"),

@@ -82,6 +82,21 @@ async def test_glob(pattern: str, expected: set[str], call: Callable, tree: Path
     assert set((await call(glob, pattern=pattern)).text.split("\n")) == expected
 
 
+async def test_where_no_name_is_spelled_so_glob_takes_other_capitals_and_says_it(
+    call: Callable, workspace: Path
+) -> None:
+    for name in ("README.md", "src/Makefile"):
+        (workspace / name).parent.mkdir(exist_ok=True)
+        (workspace / name).touch()
+    assert (
+        await call(glob, pattern="readme*")
+    ).text == "README.md\n[none is spelled readme*; these are with other capitals]"
+    assert "src/Makefile" in (await call(glob, pattern="SRC/makefile")).text
+    assert (await call(glob, pattern="README*")).text == "README.md"
+    (workspace / "src/readme.txt").touch()
+    assert (await call(glob, pattern="readme*")).text == "src/readme.txt"
+
+
 async def test_glob_counts_from_its_folder_and_shows_the_newest_first(call: Callable, tree: Path) -> None:
     os.utime(tree / "src/c.ts", (1, 1))
     assert (await call(glob, pattern="*.{py,ts}", path="src")).text == "src/b.py\nsrc/c.ts"

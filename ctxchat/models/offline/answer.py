@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ctxchat.models.offline import phrases
+from ctxchat.models.offline.beginning import beginning
 from ctxchat.models.offline.language import Language
 from ctxchat.models.offline.passages import Line, Passage, Ranking, file_lines, hits
 from ctxchat.models.offline.question import Question
@@ -54,8 +55,9 @@ def answer(asked: Question, seen: Transcript, language: Language, about_talk: bo
     if good and not (about_talk and told):
         whole = covered >= 0.5 and not set(missing) & {*asked.topic.proper, *asked.topic.names}
         parts += _from_files(good, whole, language)
-    if not parts:
-        parts += [phrases.say(language, "nothing"), *refusals(seen, language)]
+    if not parts:  # no line holds the words, but a file's name did
+        begun = [beginning(done, language, "found") for done in seen.named("read_file") if not done.failed]
+        parts += list(filter(None, begun[:1])) or [phrases.say(language, "nothing"), *refusals(seen, language)]
     if missing and (good or told):
         parts.append(phrases.say(language, "missing", words=sought(missing)))
     parts.append(_searched(asked, seen, language))

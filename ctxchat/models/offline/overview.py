@@ -6,14 +6,13 @@ import re
 
 from ctxchat.models.offline import phrases
 from ctxchat.models.offline.answer import refusals
+from ctxchat.models.offline.beginning import beginning
 from ctxchat.models.offline.language import Language
-from ctxchat.models.offline.passages import file_lines
-from ctxchat.models.offline.quoting import fence, head, ref, said
+from ctxchat.models.offline.quoting import fence, head, ref
 from ctxchat.models.offline.reply import Decision, Wanted, wanted
-from ctxchat.models.offline.transcript import Done, Tools, Transcript
+from ctxchat.models.offline.transcript import Tools, Transcript
 
 _MANIFESTS = ("pyproject.toml", "package.json", "Cargo.toml", "go.mod")
-_DESCRIPTION = re.compile(r"\s*\"?description\"?\s*[:=]|\s*module ")
 
 
 def overview(seen: Transcript, tools: Tools, language: Language) -> Decision:
@@ -27,7 +26,7 @@ def overview(seen: Transcript, tools: Tools, language: Language) -> Decision:
         return Decision(wanted=calls)
     parts: list[str] = []
     for done in seen.named("read_file"):
-        parts.append("" if done.failed else _beginning(done, language, "also" if any(parts) else "found"))
+        parts.append("" if done.failed else beginning(done, language, "also" if any(parts) else "found"))
     if not any(parts):
         listing = "\n".join(d.text for d in seen.named("list_files") if not d.failed)
         parts = [
@@ -45,22 +44,3 @@ def _manifests(seen: Transcript, tools: Tools) -> tuple[Wanted, ...]:
     )
     manifests = [m for m in _MANIFESTS if re.search(rf"(?m)(?<![\w/]){re.escape(m)}", text)]
     return wanted(*(tools.call("read_file", path=p, start_line=1, end_line=40) for p in [*readmes[:1], *manifests[:1]]))
-
-
-def _beginning(done: Done, language: Language, lead: phrases.Phrase) -> str:
-    """A README's first paragraph of prose; a manifest's description."""
-    path = done.get("path")
-    lines = file_lines(done.text, path)
-    if path.endswith((".toml", ".json", ".mod")):
-        told = next((line for line in lines if _DESCRIPTION.match(line.text)), None)
-        return _placed(language, lead, f"{path}:{told.number}", fence(told.text.strip(), path)) if told else ""
-    prose = [line for line in lines if line.text.strip() and not re.match(r"\s*(?:#|!\[|\[!|<|=+$|-+$|```)", line.text)]
-    if not prose:
-        return ""
-    kept = [line for i, line in enumerate(prose) if line.number - prose[0].number == i][:8]
-    text = "\n".join(line.text for line in kept)
-    return _placed(language, lead, f"{path}:{kept[0].number}", said(text, 900))
-
-
-def _placed(language: Language, lead: phrases.Phrase, place: str, quoted: str) -> str:
-    return f"{phrases.say(language, lead, ref=ref(place))}\n\n{quoted}"
