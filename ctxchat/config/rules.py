@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxchat.config.lists import read_list, write_list
+from ctxchat.config.lists import add_to_list, read_list
 from ctxchat.config.problems import Problem, shown
 from ctxchat.core.permissions import Rule, parse_rule
 
@@ -23,7 +23,7 @@ def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
 
 def add_rule(config: Path, rule: Rule) -> None:
     """Keep a rule for good. A broken file is put aside first, never overwritten. Raises OSError."""
-    write_list(rules_file(config), "rules", (*read_list(rules_file(config), "rules")[0], rule.text))
+    add_to_list(rules_file(config), "rules", rule.text)
 
 
 def rules_file(config: Path) -> Path:

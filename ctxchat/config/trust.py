@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxchat.config.lists import read_list, write_list
+from ctxchat.config.lists import add_to_list, read_list
 from ctxchat.config.problems import Problem
 
 
@@ -20,7 +20,7 @@ def is_trusted(config: Path, folder: Path) -> bool:
 
 def trust(config: Path, folder: Path) -> None:
     """Trust a folder for good. Raises OSError."""
-    write_list(_file(config), "folders", (*trusted_folders(config)[0], str(folder.resolve())))
+    add_to_list(_file(config), "folders", str(folder.resolve()))
 
 
 def _file(config: Path) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +31,13 @@ def test_a_broken_file_is_reported_and_kept_when_written_over(home: Home) -> Non
         add_rule(home.config, Rule("shell", "ls"))
         assert file.with_name("permissions.toml.broken").read_text() == broken
         assert read_rules(home.config) == ((Rule("shell", "ls"),), ())
+
+
+def test_rules_given_in_several_windows_at_once_are_all_kept(home: Home) -> None:
+    rules = [Rule("shell", f"make {n}") for n in range(24)]
+    with ThreadPoolExecutor(8) as windows:
+        list(windows.map(lambda rule: add_rule(home.config, rule), rules))
+    assert set(read_rules(home.config)[0]) == set(rules)
 
 
 def test_a_rule_that_is_none_is_named_and_the_rest_counts(home: Home) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from ctxchat.config.trust import is_trusted, trust, trusted_folders
 
 from .conftest import Home
@@ -61,3 +63,10 @@ def test_trust_is_for_the_resolved_folder_alone_and_private(home: Home) -> None:
     (home.config / "trusted.toml").write_text("folders = 3")
     assert trusted_folders(home.config)[0] == ()
     assert "trusted.toml" in home.load().notices[0]
+
+
+def test_folders_trusted_in_several_windows_at_once_are_all_kept(home: Home) -> None:
+    folders = [home.workspace / str(n) for n in range(24)]
+    with ThreadPoolExecutor(8) as windows:
+        list(windows.map(lambda folder: trust(home.config, folder), folders))
+    assert all(is_trusted(home.config, folder) for folder in folders)
