@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from ctxchat.agent.options import Options
 from ctxchat.core.events import CompactionFinished, Failed, Notice, Retry, TextDelta, TurnFinished
+from ctxchat.core.words import brief
 from ctxchat.models.litellm_client import LitellmModel
 from ctxchat.models.process import Worker
 from ctxchat.models.settings import ModelSettings
@@ -113,7 +114,7 @@ async def test_one_pass_and_one_retry_and_the_turn_is_completed(worker: Worker, 
         figures = desk.session.figures
         assert figures.window_source == "learned" and 1_024 <= figures.window < 32_000
         assert figures.window == 4_000 or refusal is unstated
-        assert any("refused" in n.text and f"{figures.window:,}" in n.text for n in of(events, Notice))
+        assert any("refused" in n.text and f"window is {brief(figures.window)}," in n.text for n in of(events, Notice))
         assert f"question {number}?" in double.requests[-1].body["messages"][-1]["content"], "no new prompt was needed"
 
 
