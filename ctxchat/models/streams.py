@@ -63,10 +63,10 @@ async def listen(stream: Awaitable[Any], model: str, seconds: float) -> Listener
 
 
 def read_line(line: str) -> dict[str, Any] | None:
-    """The object in a line of a stream; None for its end, comments and the names of events. Raises ValueError where there should
-    be one and cannot be read."""
+    """The object in a line of a stream; None for its end, comments and the names of events. Raises ValueError where one begins
+    that cannot be read."""
     data = line.strip().removeprefix("data:").strip()
-    if data == "[DONE]" or not (line.startswith("data:") or data.startswith("{")) or not data:
+    if not data.startswith("{"):
         return None
     try:
         read = json.loads(data)
