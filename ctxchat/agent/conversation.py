@@ -51,7 +51,7 @@ class Conversation(Books):
         self.use(model)
         self._frame = Frame(arranged.system, self._tools)
         self.view: View = View((), (), (), 0, "", 0)
-        self.figures: Figures = closed_with(self.measured(), state.used)
+        self.figures: Figures = closed_with(self.measured(), state.used, self.learned.off(state.used))
 
     def use(self, model: ModelPort) -> None:
         """Go on with this model; what it can hold is asked at the next refresh."""
@@ -165,9 +165,9 @@ class Conversation(Books):
         return Counting(self.model.name, learned.calibration, learned.anchor, self._price or TokenPrice())
 
 
-def closed_with(empty: Figures, used: int) -> Figures:
+def closed_with(empty: Figures, used: int, off: float) -> Figures:
     """The gauge of a stored session before the first look at it: the total it closed with, told as conversation until its
-    parts are known. `empty` is the gauge of an empty view."""
+    parts are known. `empty` is the gauge of an empty view, `off` the tokens by which the total may be off."""
     if not used or empty.used:
         return empty
     free = max(0, empty.window - empty.reserved_output - used)
@@ -177,4 +177,5 @@ def closed_with(empty: Figures, used: int) -> Figures:
         for s in empty.sections
     )
     pressure = round(used / empty.limit, 4)
-    return msgspec.structs.replace(empty, used=used, estimated=True, pressure=pressure, sections=sections)
+    band = round(min(0.5, off / used), 4)
+    return msgspec.structs.replace(empty, used=used, estimated=True, pressure=pressure, sections=sections, band=band)

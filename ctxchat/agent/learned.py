@@ -21,9 +21,6 @@ from ctxchat.core.ports import ModelPort
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import View
 
-UNKNOWN = Window(32_768, "assumed")
-"""What is believed until the model has been asked for its window."""
-
 
 class Learned:
     """The lessons about one model. `claimed` is the window it says it has, None until it was asked."""
@@ -33,6 +30,7 @@ class Learned:
         self._assumptions = assumptions
         self._known = assumptions.load(model.name)
         self._model = model
+        self._stated = model.stated()
         self.meter = Meter(model.count, model.count_image)
         self.claimed: Window | None = None
         self._sampled = Calibration()
@@ -61,10 +59,18 @@ class Learned:
         anchor = self._books.state.anchor
         return anchor if anchor and anchor.model in {"", self._model.name} else None
 
+    def off(self, used: int) -> float:
+        """Tokens by which a total that a session closed with may be off: none where it stood on this server's own count."""
+        return 0.0 if self.anchor else self.calibration.error(Mix(used), whole=True)
+
     @property
     def window(self) -> Window:
         """What the model says it can hold, unless a rejection has corrected just that."""
-        claimed, learned = self.claimed or UNKNOWN, self._window_learned
+        claimed, learned = self.claimed or self._stated, self._window_learned
+        if self.claimed is None and claimed.source == "assumed" and learned and learned.tokens:
+            return Window(
+                learned.tokens, "learned", learned.believed
+            )  # nothing better is known until its server is asked
         if learned and 0 < learned.tokens < claimed.tokens and learned.believed in {0, claimed.tokens}:
             return Window(learned.tokens, "learned", claimed.tokens)
         return claimed

@@ -84,6 +84,7 @@ class Opening:
         shared, state = self._shared, stored.state
         agent, gone = remembered(self._arranging, state.agent)
         model = self._model(agent, state.model)
+        await asyncio.to_thread(model.stated)  # the first time that reads a long list
         settings = self._arranging.settings(agent)[0]
         mode = settings.permissions.mode
         gate = self._above or Gate(mode, interactive=self._interactive, store=self._keep_rule)

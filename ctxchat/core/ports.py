@@ -72,6 +72,10 @@ class ModelPort(Protocol):
         """Pieces, then exactly one ReplyEnd. Raises ModelError; never retries by itself."""
         ...
 
+    def stated(self) -> Window:
+        """The window as far as it is known without asking its server: what is set, else the catalogue's, else an assumption."""
+        ...
+
     async def window(self) -> Window:
         """The window the server really has, as far as it can be learned."""
         ...

@@ -73,6 +73,10 @@ class LitellmModel:
         """Tokens of an image as its provider counts them; 0 where the model takes none."""
         return images.count(self._dialect, self.settings.model, width, height) if self._sees else 0
 
+    def stated(self) -> Window:
+        """What is set, else what the catalogue says; reads that the first time."""
+        return windows.without_server(self.settings)
+
     async def window(self) -> Window:
         """The window the server really has, as far as it can be learned, and on the way whether its model takes images; asks
         local servers each time."""

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TypeVar
 
+from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -250,6 +251,7 @@ async def test_what_a_stopped_tool_had_shown_is_kept():
 async def test_a_resumed_session_opens_on_the_total_it_closed_with():
     desk = Desk(ScriptedModel([says("hello", usage=Usage(prompt=500, completion=20))]))
     await desk.say("hi")
-    again = Desk(ScriptedModel([]), records=desk.journal.records)
+    again = Desk(ScriptedModel([], window=Window(200_000, "configured")), records=desk.journal.records)
     first = again.session.figures
     assert first.used == 520 and first.estimated and adds_up(first)
+    assert (first.window, first.window_source, first.band) == (200_000, "configured", 0)

@@ -14,10 +14,12 @@ from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, Failed, Notice, Retry, TurnFinished, Usage
+from ctxchat.core.journal import WindowLearned
 from ctxchat.core.messages import Image
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import problems
+from ctxchat.core.words import short
 from tests.agent.desk import Desk, StillClock
 from tests.agent.test_compaction import LONG, OVERFLOW, Writer
 from tests.agent.test_turn import of
@@ -68,7 +70,7 @@ async def test_a_window_nobody_states_is_learned_below_what_was_refused_shown_an
     figures = desk.session.figures
     assert figures.window_source == "learned" and 1_024 <= figures.window < 5_000
     assert figures.claimed_window > figures.window
-    assert any("refused" in n.text and f"{figures.window:,}" in n.text for n in of(events, Notice))
+    assert any("refused" in n.text and short(figures.window) in n.text for n in of(events, Notice))
     assert desk.folded() == desk.state
 
     resumed = Desk(model_of(4_000, claims=32_000), records=desk.journal.records)
@@ -76,6 +78,18 @@ async def test_a_window_nobody_states_is_learned_below_what_was_refused_shown_an
     elsewhere = Desk(model_of(4_000, claims=32_000), assumptions=shelf)
     assert (await elsewhere.session.measure()).window == figures.window
     assert (await Desk(model_of(4_000, claims=64_000), assumptions=shelf).session.measure()).window == 64_000
+
+
+async def test_a_window_that_was_learned_counts_before_the_server_is_asked():
+    learned = WindowLearned("scripted/model", 6_000, 8_192)
+    server = ScriptedModel([], window=Window(8_192, "loaded"), stated=Window(32_768, "assumed"))
+    desk = Desk(server, records=[learned])
+    assert (desk.session.figures.window, desk.session.figures.window_source) == (6_000, "learned")
+    assert (await desk.session.measure()).window == 6_000
+    larger = Desk(
+        ScriptedModel([], window=Window(16_384, "loaded"), stated=Window(32_768, "assumed")), records=[learned]
+    )
+    assert (await larger.session.measure()).window == 16_384
 
 
 async def test_a_reply_that_took_more_than_was_learned_takes_the_lesson_back():
@@ -181,7 +195,7 @@ async def test_an_input_that_fits_gets_a_shorter_output_and_nothing_is_compacted
     assert not of(events, CompactionFinished)
     assert [r.max_output for r in model.requests] == [3_000, 2_192]
     assert model.requests[0].view == model.requests[1].view
-    assert len(of(events, Retry)) == 1 and any("2,192" in n.text for n in of(events, Notice))
+    assert len(of(events, Retry)) == 1 and any("2.2k" in n.text for n in of(events, Notice))
     assert of(events, TurnFinished)[0].text == "whole"
     await desk.say("again")
     assert model.requests[2].max_output == 3_000, "for that request only"

@@ -54,6 +54,15 @@ async def test_flags_are_about_the_model_of_the_flags_and_no_other(tmp_path: Pat
     await made.close()
 
 
+@pytest.mark.parametrize(("window", "source"), [(200_000, "configured"), (0, "catalogue")])
+async def test_the_window_is_known_before_the_first_look(tmp_path: Path, window: int, source: str) -> None:
+    made = program(tmp_path, "", Flags(model="openai/gpt-4o", window=window))
+    session = await made.open()
+    assert (session.figures.window, session.figures.window_source) == (window or 128_000, source)
+    await session.close()
+    await made.close()
+
+
 async def test_who_only_reads_takes_a_session_from_nobody(tmp_path: Path) -> None:
     made = program(tmp_path, "")
     session = await made.open()

@@ -97,10 +97,11 @@ class ScriptedModel:
         count: Count = rough_count,
         keeps_reasoning: bool = False,
         sees: bool = True,
+        stated: Window | None = None,
     ) -> None:
         self._script = iter(script)
         self._name = name
-        self._window = window
+        self._window, self._stated = window, stated or window
         self._count = count
         self._keeps_reasoning = keeps_reasoning
         self._sees = sees
@@ -122,6 +123,10 @@ class ScriptedModel:
     def views(self) -> list[View]:
         """What each request held."""
         return [request.view for request in self.requests]
+
+    def stated(self) -> Window:
+        """As handed in, else the window itself."""
+        return self._stated
 
     async def window(self) -> Window:
         """As handed in."""

@@ -54,6 +54,10 @@ class OfflineAssistant:
         """It does not read its own thoughts again."""
         return False
 
+    def stated(self) -> Window:
+        """As handed in."""
+        return self._window
+
     async def window(self) -> Window:
         """As handed in."""
         return self._window
