@@ -44,6 +44,11 @@ _RECKONED = {
     "used": "iif(used, used, (SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = sessions.id))",
     "estimated": "estimated OR NOT used",
 }
+_LAST_USED = (
+    "(SELECT id FROM journal WHERE session = sessions.id ORDER BY seq DESC LIMIT 1) DESC, updated DESC, id DESC"
+)
+"""By what was written last and not by the clock, which may have been set back since; what was never used comes last."""
+
 _COLUMNS = ", ".join(_RECKONED.get(name, name) for name in SessionRow.__struct_fields__)
 
 
@@ -99,7 +104,7 @@ def _insert(connection: sqlite3.Connection, about: Mapping[str, str | bool]) -> 
 
 def rows(database: Database) -> list[SessionRow]:
     """All sessions, the one used last first."""
-    return [_row(found) for found in database.read(f"SELECT {_COLUMNS} FROM sessions ORDER BY updated DESC, id DESC")]
+    return [_row(found) for found in database.read(f"SELECT {_COLUMNS} FROM sessions ORDER BY {_LAST_USED}")]
 
 
 def _row(found: Sequence[Any]) -> SessionRow:
@@ -136,7 +141,7 @@ def latest(database: Database, folder: str = "") -> str:
     """The id of the session a person used last, in that folder or in any; empty when there is none. One that nobody knows the
     folder of counts for every folder."""
     where = "NOT delegated AND (? IN ('', folder) OR folder = '')"
-    found = database.read(f"SELECT id FROM sessions WHERE {where} ORDER BY updated DESC, id DESC LIMIT 1", (folder,))
+    found = database.read(f"SELECT id FROM sessions WHERE {where} ORDER BY {_LAST_USED} LIMIT 1", (folder,))
     return str(found[0][0]) if found else ""
 
 

@@ -42,6 +42,18 @@ def test_the_last_session_of_a_folder_is_one_that_a_person_had_there(database: D
     assert sessions.row(database, sessions.fork(database, here)).folder == "/here"
 
 
+def test_a_clock_that_was_set_back_does_not_change_which_session_was_used_last(tmp_path: Path) -> None:
+    times = iter(f"2026-11-{day:02d}T10:00:00.000Z" for day in range(30, 0, -1))
+    with Database(tmp_path, now=lambda: next(times)) as database:
+        first = sessions.create(database, folder="/here", records=turns(1))
+        second = sessions.create(database, folder="/here", records=turns(1))
+        assert sessions.latest(database, "/here") == sessions.rows(database)[0].id == second
+        sessions.append(database, first, *turns(1))
+        assert sessions.latest(database, "/here") == sessions.rows(database)[0].id == first
+        sessions.create(database, folder="/here")  # a window in which nothing was said
+        assert sessions.latest(database, "/here") == first
+
+
 def test_the_list_says_what_the_sessions_are(database: Database) -> None:
     assert sessions.rows(database) == []
     assert sessions.latest(database) == ""
