@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ctxchat.core.events import ToolFinished
-from ctxchat.tui.reading.tool_words import decoded, diff_size, key_argument, outcome
+from ctxchat.agent.unsealed import CANCELLED
+from ctxchat.core.events import ToolFinished, ToolStatus
+from ctxchat.core.messages import Message, ToolCall
+from ctxchat.tui.reading.tool_words import decoded, diff_size, ending, key_argument, outcome
 
 
 @pytest.mark.parametrize(
@@ -50,3 +52,23 @@ def test_broken_arguments_stay_as_they_were_written() -> None:
 
 def test_the_heads_of_a_diff_are_no_changes() -> None:
     assert diff_size("--- a\n+++ b\n context") == "+0 −0"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "status", "code"),
+    [
+        ("shell", "fine", "ok", None),
+        ("shell", "ls: cannot access '/nope'\n[exit code 3]", "error", 3),
+        ("shell", "[no output]\n[ended by signal 9]", "error", None),
+        ("shell", "some\n[stopped after 120 s: time-out]", "timeout", None),
+        ("shell", f"line 1\nline 2\n{CANCELLED}", "cancelled", None),
+        ("grep", CANCELLED, "cancelled", None),
+        ("shell", "The user did not allow this. They said: too dangerous", "denied", None),
+        ("read_file", "[error] no such file", "error", None),
+        ("read_file", "a log\n[exit code 3]", "ok", None),
+    ],
+)
+def test_a_call_of_the_record_ends_as_it_did(name: str, text: str, status: ToolStatus, code: int | None) -> None:
+    arguments = '{"command": "x"}' if name == "shell" else '{"path": "x"}'
+    result = Message(2, "tool", text, call_id="c", name=name)
+    assert ending(ToolCall("c", name, arguments), result) == (status, code)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
-from ctxchat.core.events import ToolFinished
+from ctxchat.core.events import ToolFinished, ToolStatus
+from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.tooluse import failed, refused, use_of
 from ctxchat.tui.reading.text import one_line
 
 FIRST = (
@@ -69,6 +72,27 @@ _RANGES = (
     ("start", "start_line", "first_line", "from_line", "first"),
     ("end", "end_line", "last_line", "to_line", "last"),
 )
+
+
+_LAST = re.compile(
+    r"(?m)^\[(?:(?P<cancelled>cancelled by the user)|exit code (?P<exit>-?\d+)\]|ended by (?P<signal>signal)"
+    r"|stopped after [\d.e+]+ s: (?P<timeout>time-out)\])[^\n]*\Z"
+)
+"""What stands at the end of a result where the call did not go well."""
+
+
+def ending(call: ToolCall, result: Message | None) -> tuple[ToolStatus, int | None]:
+    """How a call of the record ended, and its exit code: as its result tells, which is all that was kept of it."""
+    if result is None or result.synthetic:
+        return "cancelled", None
+    if refused(result):
+        return "denied", None
+    last = _LAST.search(result.text.rstrip()[-200:])
+    if last and last["cancelled"]:
+        return "cancelled", None
+    if last and use_of(call).kind == "run":
+        return ("timeout", None) if last["timeout"] else ("error", int(last["exit"]) if last["exit"] else None)
+    return ("error" if failed(result) else "ok"), None
 
 
 def outcome(finished: ToolFinished) -> str:

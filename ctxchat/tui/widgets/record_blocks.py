@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from textual.widget import Widget
 
 from ctxchat.core.attachments import attached, spoken
-from ctxchat.core.events import ToolFinished, ToolStatus
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.events import ToolFinished
+from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.tui.reading.history import Shown
-from ctxchat.tui.reading.tool_words import decoded
+from ctxchat.tui.reading.tool_words import decoded, ending
 from ctxchat.tui.widgets.blocks import CompactionMark, QuoteBlock, UserBlock
 from ctxchat.tui.widgets.reply import ReplyBlock, ThinkingBlock
 from ctxchat.tui.widgets.tool_block import ToolBlock
@@ -45,14 +45,12 @@ def _round(group: Group, tokens: Tokens) -> list[Widget]:
     results = [m for m in group.messages[1:] if m.role == "tool"]
     for place, call in enumerate(message.calls):
         result = results[place] if place < len(results) else None
-        arguments = decoded(call.arguments)
-        finished = _finished(call.id, call.name, result, tokens)
-        widgets.append(ToolBlock(call.id, call.name, arguments, finished))
+        widgets.append(ToolBlock(call.id, call.name, decoded(call.arguments), _finished(call, result, tokens)))
     return widgets
 
 
-def _finished(call_id: str, name: str, result: Message | None, tokens: Tokens) -> ToolFinished:
-    """The record keeps what the model saw; time and exit code were only on screen."""
-    status: ToolStatus = "cancelled" if result is None or result.synthetic else "ok"
-    text = result.text if result else ""
-    return ToolFinished(call_id, name, status, text, tokens.get(result.seq, 0) if result else 0, 0.0)
+def _finished(call: ToolCall, result: Message | None, tokens: Tokens) -> ToolFinished:
+    """The record keeps what the model saw; how long it took was only on screen."""
+    status, code = ending(call, result)
+    text, weight = (result.text, tokens.get(result.seq, 0)) if result else ("", 0)
+    return ToolFinished(call.id, call.name, status, text, weight, 0.0, exit_code=code)
