@@ -38,3 +38,7 @@ def test_a_long_title_stands_apart_from_the_model() -> None:
     header._heading = Heading("Harbour logger: gaps at night, and why", "offline/assistant", "ask", sandboxed=False)
     line = header.line(78).plain
     assert "…   offline assistant" in line or "…  offline" in line
+
+
+def test_nothing_is_called_sandboxed_before_it_is_known() -> None:
+    assert "sandboxed" not in Header().line(80).plain

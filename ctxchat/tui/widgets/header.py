@@ -49,7 +49,7 @@ class Header(Line):
         heading = self._heading
         model = model_words(heading.model, max(8, width // 3))
         mode = "read-only session" if heading.read_only else heading.mode
-        sandbox = "sandboxed" if heading.sandboxed else "not sandboxed"
+        sandbox = ("sandboxed" if heading.sandboxed else "not sandboxed") if model else ""  # nothing is known before it
         agent = one_line(heading.agent, 20) if width >= 50 else ""
         words: list[tuple[str, str]] = [(agent, "$text-accent"), (model, "$text"), (mode, "$text-muted")]
         if width >= 70:
