@@ -12,6 +12,9 @@ from ctxchat.core.strategies.arguments import leads
 LINE = 120
 """Characters a shrunk message keeps."""
 
+_RESTORE = "restore:"
+"""Before the id of what a note puts back, in its source."""
+
 
 def pinned(ledger: Ledger, group_id: str, at: str) -> Change:
     """The group stays verbatim."""
@@ -43,7 +46,7 @@ def restored(ledger: Ledger, group_id: str, at: str) -> tuple[Group, Change]:
     """A note that quotes the group, to be added to the record, and the change that shows it."""
     group = ledger.group(group_id)
     head = f"[put back from earlier in this conversation, turn {group.turn}]"
-    return _note(ledger, _with_images(head, group), f"restore:{group_id}", at)
+    return _note(ledger, _with_images(head, group), f"{_RESTORE}{group_id}", at)
 
 
 def quoted(ledger: Ledger, group: Group, source: str, at: str) -> tuple[Group, Change]:
@@ -51,7 +54,7 @@ def quoted(ledger: Ledger, group: Group, source: str, at: str) -> tuple[Group, C
     head = (
         f"[quoted from another conversation, {' '.join(source.split())[:80] or 'without a title'}, turn {group.turn}]"
     )
-    return _note(ledger, _with_images(head, group), f"restore:{group.id} of another session", at)
+    return _note(ledger, _with_images(head, group), f"{_RESTORE}{group.id} of another session", at)
 
 
 def _with_images(head: str, group: Group) -> str | tuple[Part, ...]:
@@ -73,15 +76,19 @@ def _quotation(head: str, group: Group) -> str:
 def reinserted(ledger: Ledger, change_id: str, at: str) -> tuple[Group, Change]:
     """One note with the facts that a compaction lost, and the change that shows it. Raises LedgerError where it lost none, or
     they were put back already."""
-    source = f"restore:{change_id}"
     facts = lost_facts(ledger, change_id)
     if not facts:
         raise LedgerError(f"Compaction {change_id} lost no facts.")
-    shown = {added for c in ledger.changes for added in c.adds}
-    if any(g.source == source and g.id in shown for g in ledger.groups):
+    if change_id in put_back(ledger):
         raise LedgerError("These facts were put back already.", "Undo takes them out again.")
     head = "[facts from earlier in this conversation, put back because the summary does not have them]"
-    return _note(ledger, "\n".join([head, *(f"- {fact}" for fact in facts)]), source, at)
+    return _note(ledger, "\n".join([head, *(f"- {fact}" for fact in facts)]), f"{_RESTORE}{change_id}", at)
+
+
+def put_back(ledger: Ledger) -> frozenset[str]:
+    """The ids of what was put back and still is: groups of the record, and compactions whose lost facts were."""
+    sources = (ledger.group(added).source for change in ledger.changes for added in change.adds)
+    return frozenset(source.removeprefix(_RESTORE) for source in sources if source.startswith(_RESTORE))
 
 
 def lost_facts(ledger: Ledger, change_id: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.images import size_in
 from ctxchat.core.journal import SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
+from ctxchat.core.manual_changes import reinserted
 from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.permissions import Mode, Verdict
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
@@ -169,6 +170,9 @@ class FakeSession(OfOnePiece):
 
     async def reinsert(self, change_id: str) -> Figures:
         self.reinserted.append(change_id)
+        note, change = reinserted(self.state.ledger, change_id, LATEST)
+        ledger = self.state.ledger.append(note).apply(change)
+        self.state = msgspec.structs.replace(self.state, ledger=ledger)
         return self.figures
 
     async def resume(self) -> AsyncGenerator[Stamped, None]:

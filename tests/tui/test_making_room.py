@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.events import CompactionSuggested
+from ctxchat.tui.reading.passes import passes
 from ctxchat.tui.screens.preview import PreviewScreen
 from ctxchat.tui.screens.summary import Draft, SummaryScreen
 from ctxchat.tui.screens.undoing import UndoScreen
+from ctxchat.tui.style.pass_text import record
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.blocks import CompactionMark
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
@@ -222,6 +224,13 @@ async def test_what_a_compaction_lost_is_put_back_from_its_mark(tmp_path: Path) 
         await pilot.press("r")
         await until(pilot, lambda: session.reinserted == ["k1"])
         await until(pilot, lambda: "3 facts put back" in words(app))
+        await until(pilot, lambda: "kept 41 of 44 facts, 3 put back" in words(app))
+        assert "re-insert" not in words(app)
+        assert "kept 41 of 44, 3 put back" in record(passes(session.state)[0]).plain
+        await pilot.press("alt+i")
+        await until(pilot, lambda: any("Nothing to put back" in n.message for n in app._notifications))
+        await pilot.press(*"/undo", "enter")
+        await until(pilot, lambda: "re-insert 3 r" in words(app))
 
 
 @pytest.mark.parametrize("way", ["alt+i", "/reinsert"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxchat.agent.preview import Preview
+from ctxchat.core.manual_changes import put_back
 from ctxchat.core.words import count
 from ctxchat.tui.host import Host
 
@@ -54,9 +55,10 @@ async def _previewed(host: Host, instructions: str) -> Preview | None:
 async def reinsert(host: Host, argument: str) -> None:
     """The facts that a compaction lost, back at the end; those of the newest that lost any, without an id."""
     session = host.work.idle_session()
-    losing = [c.id for c in session.state.ledger.compactions if c.record and c.record.lost]
+    back = put_back(session.state.ledger)
+    losing = [c.id for c in session.state.ledger.compactions if c.record and c.record.lost and c.id not in back]
     if not argument and not losing:
-        host.notify("Nothing to put back: no compaction in force lost any facts.")
+        host.notify("Nothing to put back: no compaction in force lost facts that are not back.")
         return
     lost = len(session.changes.lost_facts(argument or losing[-1]))
     figures = await session.changes.reinsert(argument or losing[-1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.manual_changes import put_back
 from ctxchat.core.messages import Group
 from ctxchat.core.record import CompactionRecord
 
@@ -12,10 +13,12 @@ HIDDEN = frozenset({"system", "summary"})
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """One item of the transcript: a group, or a compaction in force (then `change` is set)."""
+    """One item of the transcript: a group, or a compaction in force (then `change` is set, and `facts_back` says that the facts
+    it lost were put back)."""
 
     group: Group | None = None
     change: Change | None = None
+    facts_back: bool = False
 
     @property
     def key(self) -> str:
@@ -34,13 +37,15 @@ def items(ledger: Ledger) -> list[Shown]:
     shown: list[Shown] = []
     groups = [g for g in ledger.groups if g.kind not in HIDDEN]
     place = {g.id: i for i, g in enumerate(groups)}
-    after: dict[int, list[Change]] = {}
+    back = put_back(ledger)
+    after: dict[int, list[Shown]] = {}
     for change in marks:
-        after.setdefault(_place(change, groups, place), []).append(change)
+        mark = Shown(change=change, facts_back=change.id in back)
+        after.setdefault(_place(change, groups, place), []).append(mark)
     for index, group in enumerate(groups):
-        shown += [Shown(change=c) for c in after.get(index, ())]
+        shown += after.get(index, ())
         shown.append(Shown(group=group))
-    shown += [Shown(change=c) for c in after.get(len(groups), ())]
+    shown += after.get(len(groups), ())
     return shown
 
 

@@ -6,10 +6,12 @@ from collections.abc import Collection, Sequence
 from difflib import unified_diff
 
 import msgspec
+from msgspec.structs import replace
 
 from ctxchat.core.events import CompactionFinished
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.manual_changes import put_back
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import CompactionRecord, Evidence, Outcome, PutBack, Reason
 from ctxchat.tui.reading.figures_text import count
@@ -28,7 +30,8 @@ REASONS: dict[Reason, str] = {
 
 class Pass(msgspec.Struct, frozen=True):
     """One compaction, in force, undone, refused or failed. `change` is what it did, None for the last two; `back` is what came
-    back of it by undo in part, `before` and `after` what was measured when it was made. Tokens, seconds, US dollars."""
+    back of it by undo in part, `facts_back` says that the facts it lost were put back, `before` and `after` are what was
+    measured when it was made. Tokens, seconds, US dollars."""
 
     id: str
     at: str
@@ -43,6 +46,7 @@ class Pass(msgspec.Struct, frozen=True):
     detail: str = ""
     change: Change | None = None
     undone: bool = False
+    facts_back: bool = False
 
     @property
     def back(self) -> PutBack:
@@ -99,7 +103,8 @@ def passes(state: SessionState) -> tuple[Pass, ...]:
     results = [result for result in state.passes if result.outcome != "noop"]
     found = [_of_result(r, changes.pop(r.id, None), undone, ended.get(r.id, "")) for r in results]
     found += [_of_change(change, undone) for change in changes.values()]
-    return tuple(reversed(found))
+    back = put_back(state.ledger)
+    return tuple(replace(one, facts_back=True) if one.id in back else one for one in reversed(found))
 
 
 def tally(found: Sequence[Pass]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from ctxchat.core.evidence import KINDS, TITLES, collect, line_of, survival
 from ctxchat.core.ledger import Change, Ledger
-from ctxchat.core.record import Fact
+from ctxchat.core.record import CompactionRecord, Fact
 from ctxchat.core.view import View
 from ctxchat.tui.reading.figures_text import count, day_and_clock, gain, money
 from ctxchat.tui.reading.passes import REASONS, Kept, Pass, compared, previous, put_away
@@ -139,7 +139,7 @@ def record(one: Pass) -> Content:
             ("put away", f"{count(written.folded_messages, 'message')}, {count(len(written.folded), 'group')}"),
             ("put back since", back_words(one)),
             ("kept verbatim", count(written.keep_recent, "message") if written.keep_recent else ""),
-            ("facts", f"kept {written.facts.kept} of {written.facts.found}" if written.facts.found else ""),
+            ("facts", _kept(written, one.facts_back)),
             ("attempts", str(written.attempts) if written.attempts > 1 else ""),
             ("tools then", ", ".join(written.tools)),
             ("memory then", ", ".join(written.memory)),
@@ -147,6 +147,11 @@ def record(one: Pass) -> Content:
         ]
     lines = [Content.assemble((f"{key:<16}", MUTED), clean(value)) for key, value in rows if value]
     return Content("\n").join(lines)
+
+
+def _kept(written: CompactionRecord, facts_back: bool) -> str:
+    kept = f"kept {written.facts.kept} of {written.facts.found}" if written.facts.found else ""
+    return f"{kept}, {len(written.lost)} put back" if facts_back else kept
 
 
 def back_words(one: Pass) -> str:

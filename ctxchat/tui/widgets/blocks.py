@@ -19,6 +19,7 @@ from textual.widgets import Static
 
 from ctxchat.core.attachments import Attached
 from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.manual_changes import put_back
 from ctxchat.core.messages import Group
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.words import count
@@ -209,15 +210,16 @@ class CompactionMark(Widget, can_focus=True):
             super().__init__()
             self.change, self.what = change, what
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: Change, facts_back: bool = False) -> None:
         super().__init__(classes="mark")
-        self._change = change
+        self._change, self._facts_back = change, facts_back
 
     def keep_up(self, ledger: Ledger) -> None:
-        """Tell of the compaction as it is in force: some of what it put away may be back."""
+        """Tell of the compaction as it is in force: some of what it put away, or lost, may be back."""
         change = next((c for c in ledger.compactions if c.id == self._change.id), self._change)
-        if change is not self._change:
-            self._change = change
+        back = change.id in put_back(ledger)
+        if change is not self._change or back != self._facts_back:
+            self._change, self._facts_back = change, back
             self.refresh(layout=True)
 
     def render(self) -> Content:
@@ -247,14 +249,15 @@ class CompactionMark(Widget, can_focus=True):
                 words.append(f"{record.back.messages:,} put back")
             elif record.facts.found:
                 of = f" of {count(record.facts.found, 'fact')}" if wide else f" of {record.facts.found}"
-                words.append(f"kept {record.facts.kept}{of}")
+                back = f", {len(record.lost)} put back" if self._facts_back else ""
+                words.append(f"kept {record.facts.kept}{of}{back}")
         return words
 
     def _verbs(self) -> list[tuple[str, str]]:
         """What can be done, and how that reads."""
         lost = len(self._change.record.lost) if self._change.record else 0
         verbs = [("view", "view"), ("undo", "undo"), ("branch", "branch")]
-        return [*verbs, ("re-insert", f"re-insert {lost}")] if lost else verbs
+        return [*verbs, ("re-insert", f"re-insert {lost}")] if lost and not self._facts_back else verbs
 
     def _verb(self, what: str, words: str) -> Content:
         return Content.styled(words, "$text-accent").append(Content.styled(f" {what[0]}", "$text-muted"))

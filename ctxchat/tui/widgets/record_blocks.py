@@ -22,7 +22,7 @@ Tokens = Mapping[int | tuple[int, int], int]
 def widgets_for(shown: Shown, tokens: Tokens) -> list[Widget]:
     """The widgets of one item, top to bottom."""
     if shown.change:
-        return [CompactionMark(shown.change)]
+        return [CompactionMark(shown.change, shown.facts_back)]
     group = shown.group
     if group is None:
         return []
