@@ -36,6 +36,10 @@ class Compaction:
         """What freeing up context would do. Calls no model, sends nothing anywhere."""
         return await self._compactor.preview(instructions, keep_recent, strategy, target, look=not self._lock.busy)
 
+    async def with_steps(self, preview: Preview, steps: Sequence[str]) -> Preview:
+        """The preview with the named steps only: steps build on one another, so what is left is planned and weighed anew."""
+        return await self._compactor.with_steps(preview, steps)
+
     def draft_summary(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
         """The summary of a previewed pass as it is written, to be edited and handed to `free_up`. Nothing comes where the
         steps need none. Changes nothing; raises ModelError."""

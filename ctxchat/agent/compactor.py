@@ -155,6 +155,10 @@ class Compactor:
             await self._talk.refresh()
         return await self._planner.preview(instructions, keep_recent, strategy, target)
 
+    async def with_steps(self, preview: Preview, steps: Sequence[str]) -> Preview:
+        """The preview with these steps only, exactly as `run` would do them."""
+        return await self._planner.with_steps(preview, steps)
+
     async def run(
         self,
         preview: Preview,

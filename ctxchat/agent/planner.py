@@ -156,6 +156,10 @@ class Planner:
             preserve_recent_rounds=options.preserve_recent_rounds,
         )
 
+    def _options_for(self, keep_recent: int | None) -> PlanOptions:
+        """As many messages kept as a person chose, which may be as many as always."""
+        return self.options(None if keep_recent == self._talk.options.keep_recent else keep_recent)
+
     def raw_budget(self, target: float | None = None) -> Budget:
         """The budget in the view's raw tokens; `target` as a share of the limit where it is not the usual one."""
         budget, scale = self._talk.budget, self._talk.scale
@@ -182,7 +186,7 @@ class Planner:
 
     def _ticked(self, plan: Plan, names: Sequence[str], look: Look) -> Plan:
         unticked = [s.name for s in plan.steps if s.name not in names]
-        strategy = self._registry(self.options(plan.keep_recent)).get(plan.strategy)
+        strategy = self._registry(self._options_for(plan.keep_recent)).get(plan.strategy)
         if unticked and isinstance(strategy, Pipeline):
             budget = msgspec.structs.replace(look.budget, target=plan.after)
             plan = strategy.without(*unticked).plan(look.view, look.ledger, budget) or plan
@@ -198,9 +202,19 @@ class Planner:
         if keep_recent is None:
             plan = await asyncio.to_thread(self._usual, name, look)
         else:
-            plan = await asyncio.to_thread(self._plan, name, self.options(keep_recent), look)
+            plan = await asyncio.to_thread(self._plan, name, self._options_for(keep_recent), look)
         if plan is None:
             return Preview(look.figures, look.used, (), None, nothing_to_free(look.figures), instructions=instructions)
+        return await self._previewed(plan, look, instructions)
+
+    async def with_steps(self, preview: Preview, names: Sequence[str]) -> Preview:
+        """The preview as it is with the named steps only: what `ticked` leaves of its plan, weighed like the whole."""
+        if preview.plan is None:
+            return preview
+        look = self._look()
+        return await self._previewed(await self.ticked(preview.plan, names), look, preview.instructions)
+
+    async def _previewed(self, plan: Plan, look: Look, instructions: str) -> Preview:
         await look_ahead(self._memory, look.ledger, plan.covers)
         text = await self._by_code(plan, instructions)
         return await asyncio.to_thread(self._drawn, plan, look, instructions, text)

@@ -40,6 +40,10 @@ class Compaction(Protocol):
         """What freeing up context would do. Calls no model, sends nothing anywhere."""
         ...
 
+    async def with_steps(self, preview: Preview, steps: Sequence[str]) -> Preview:
+        """The preview with the named steps only: steps build on one another, so what is left is planned and weighed anew."""
+        ...
+
     def draft_summary(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
         """The summary of a previewed pass as it is written, to be edited and handed to `free_up`. Nothing comes where the
         steps need none. Changes nothing; raises ModelError."""

@@ -66,6 +66,26 @@ async def test_a_preview_tells_what_will_come_of_it(strategy: str, turns: int) -
         assert abs(sum(s.tokens_freed for s in preview.steps) - (used - preview.after_used)) <= len(preview.steps)
 
 
+@pytest.mark.parametrize("unticked", ["drop_superseded", "shrink_tool_results"])
+async def test_a_preview_with_a_step_unticked_tells_what_will_come_of_it(unticked: str) -> None:
+    reads = [("read_file", {"path": f"src/part_{n % 3}.py", "text": LONG}) for n in range(14)]
+    script = (reply for read in reads for reply in (calls(read), says("Done.")))
+    options = Options(keep_recent=4, prepare=False, recent_results=3, target=0.05)
+    model = ScriptedModel(script, window=Window(64_000, "configured"))
+    desk = Desk(model, tools=[Echo("read_file")], options=options, summariser=OfflineSummariser())
+    for number in range(14):
+        await desk.say(f"question {number}: why is part {number} slow?")
+    whole = await desk.session.compaction.preview()
+    ticked = [step.name for step in whole.steps if step.name != unticked]
+    assert len(ticked) == len(whole.steps) - 1 > 0
+    preview = await desk.session.compaction.with_steps(whole, ticked)
+    [result] = of([e.event async for e in desk.session.compaction.free_up(whole, ticked)], CompactionFinished)
+    assert result.outcome == "compacted"
+    assert preview.after_used == result.after.used, "what is unticked may be done by another step"
+    assert [s.tokens_freed for s in preview.steps] == [s.tokens_freed for s in result.steps]
+    assert preview.facts_found == result.facts.found
+
+
 async def test_a_model_is_not_asked_for_a_look() -> None:
     writer = Terse()
     desk = await worked(14, writer, strategy="summarize", keep_recent=4)

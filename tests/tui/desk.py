@@ -21,6 +21,7 @@ from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.tokens import Meter
 from ctxchat.core.undo import Undoing, found, in_part, look, redone
 from ctxchat.core.view import Frame, View, compile
+from ctxchat.tui.reading.outcome import after
 from tests.tui.harbour import FRAME, LABELS, SUMMARY_TOKENS, state
 from tests.tui.parts import OfOnePiece
 
@@ -42,6 +43,8 @@ class Desk(OfOnePiece):
         self.asked: list[tuple[str, int | None]] = []
         self.budgets: dict[str, int] = {}
         self.price = TokenPrice()
+        self.weighed: list[tuple[str, ...]] = []
+        self.closer = 0  # tokens that ticked steps free beyond what the whole preview tells of them
         self._changes = self.adapted = 0
 
     @property
@@ -135,6 +138,14 @@ class Desk(OfOnePiece):
             cache_lost=before.cached,
             instructions=instructions,
         )
+
+    async def with_steps(self, preview: Preview, steps: Sequence[str]) -> Preview:
+        assert preview.plan is not None
+        self.weighed.append(tuple(steps))
+        left = after(preview, steps, self.view, self.state.ledger)
+        plan = msgspec.structs.replace(preview.plan, steps=tuple(s for s in preview.plan.steps if s.name in steps))
+        shown = tuple(s for s in preview.steps if s.name in steps)
+        return msgspec.structs.replace(preview, after_used=left.used - self.closer, plan=plan, steps=shown)
 
     def _measured(self, ledger: Ledger) -> tuple[View, Figures]:
         view = compile(ledger, self.frame, self.meter)

@@ -89,6 +89,23 @@ async def test_unticking_reckons_anew() -> None:
         assert app.result.steps == ("shrink_tool_results",)
 
 
+async def test_what_is_ticked_is_weighed_as_it_would_be_run() -> None:
+    app = Opened(desk())
+    app.desk.closer = 1_000
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("down", "space")
+        at_once = app.text(".panel-heading")
+        await app.screen.workers.wait_for_complete()
+        await pilot.pause()
+        assert app.desk.weighed == [("shrink_tool_results",)]
+        assert app.text(".panel-heading") != at_once
+        assert [line[:3] for line in app.steps()] == ["[x]", "[ ]"]
+        await pilot.press("space")  # all of it again: nothing has to be asked for that
+        assert app.text("#sent").startswith("Sent to")
+        await app.screen.workers.wait_for_complete()
+        assert len(app.desk.weighed) == 1
+
+
 async def test_the_rows_add_up_to_the_heading_whatever_is_ticked() -> None:
     of = desk()
     preview = await of.preview()

@@ -110,7 +110,8 @@ class PreviewScreen(Panel[Agreed]):
 
     def __init__(self, session: ChatSession, preview: Preview) -> None:
         super().__init__(name="free", classes="panel")
-        self._session, self._preview = session, preview
+        self._session = session
+        self._preview = self._seen = preview  # all steps, and what is known of the ticked ones
         self._unticked: frozenset[str] = frozenset()
         self._asked = False
         self._freed = 0
@@ -150,7 +151,7 @@ class PreviewScreen(Panel[Agreed]):
     def _show(self) -> None:
         preview = self._preview
         some = preview.plan is not None and bool(preview.steps)
-        figures = after(preview, self.ticked, self._session.view, self._session.state.ledger)
+        figures = after(self._seen, self.ticked, self._session.view, self._session.state.ledger)
         self._freed = preview.before.used - preview.before.tokens("draft") - figures.used
         self.query_one(Steps).show(preview.steps)
         self.query_one(Steps).display = some
@@ -193,23 +194,25 @@ class PreviewScreen(Panel[Agreed]):
 
     def _gain(self, step: PreviewStep) -> int:
         """What it frees; a ticked summary all that the other ticked ones leave to it, so that the rows add up."""
-        if not step.needs_model or step.name in self._unticked:
+        if step.name in self._unticked:
             return step.tokens_freed
-        others = (s.tokens_freed for s in self._preview.steps if s.name in self.ticked and s.name != step.name)
-        return max(0, self._freed - sum(others))
+        found = {s.name: s.tokens_freed for s in self._seen.steps}
+        if not step.needs_model:
+            return found.get(step.name, 0)
+        return max(0, self._freed - sum(found.get(name, 0) for name in self.ticked if name != step.name))
 
     def _price(self, step: PreviewStep) -> str:
         asks = step.needs_model and self._preview.model
         return f"by {one_line(self._preview.model, 60).rsplit('/', 1)[-1]}" if asks else "no model needed"
 
     def _stays(self) -> str:
-        preview = self._preview
+        preview = self._seen
         words = [f"{count(preview.pinned, 'pinned message')} kept"] if preview.pinned else []
         words += [f"{count(preview.facts, 'fact')} carried over"] if preview.facts else []
         return "   ".join(words)
 
     def _sent(self) -> str:
-        preview = self._preview
+        preview = self._seen
         asks = any(s.needs_model for s in preview.steps if s.name in self.ticked)
         price = f"~{max(1, round(preview.seconds))} s" + (f", {money(preview.cost_usd)}" if preview.cost_usd else "")
         if not asks or not preview.model:
@@ -222,7 +225,7 @@ class PreviewScreen(Panel[Agreed]):
 
     def _cache(self) -> list[str]:
         """What the server has cached of the prompt, and what of it the next request pays in full again."""
-        preview, before = self._preview, self._preview.before
+        preview, before = self._seen, self._preview.before
         if not before.cached or preview.plan is None:
             return []
         lost = cache_lost(preview.plan, self.ticked, self._session.view, before)
@@ -243,6 +246,16 @@ class PreviewScreen(Panel[Agreed]):
         step = self.query_one(Steps).current
         if step is not None:
             self._unticked ^= {step.name}
+            self._seen = self._preview
+            self._show()
+            self.run_worker(self._reckon(), group="preview", exclusive=True, exit_on_error=False)
+
+    async def _reckon(self) -> None:
+        """What is ticked, weighed as it would be run: at once it is shown as far as the whole tells."""
+        if self._unticked and self.ticked:
+            await asyncio.sleep(PAUSE)
+            seen = await self.attempt(self._session.compaction.with_steps(self._preview, self.ticked))
+            self._seen = seen or self._preview
             self._show()
 
     def on_steps_toggled(self) -> None:
@@ -257,9 +270,10 @@ class PreviewScreen(Panel[Agreed]):
         found = await self.attempt(self._session.compaction.preview(self.query_one(Input).value, keep))
         if found is not None:
             self._asked = True
-            self._preview = found
+            self._preview = self._seen = found
             self._show()
             self.refresh_bindings()
+            await self._reckon()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
