@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ctxchat.config.consistency import agent_context
 from ctxchat.config.schema import DEFAULTS
 
 from .conftest import Home
@@ -54,6 +55,17 @@ def test_an_unreadable_file_is_named(home: Home) -> None:
     home.file.write_text("model = 'x'")
     home.file.chmod(0)
     assert "check its permissions" in home.load().notices[0]
+
+
+@pytest.mark.parametrize("mark", ["compression_trigger = 0.1", "reactive.full_trigger = 0.1"])
+@pytest.mark.parametrize("table", ["[context]", "[agents.x.context]"])
+def test_the_lowest_mark_takes_along_those_below_it(home: Home, table: str, mark: str) -> None:
+    home.file.write_text(f"{table}\n{mark}\n")
+    loaded = home.load()
+    assert not loaded.notices
+    context = agent_context(loaded.settings, "x") if "agents" in table else loaded.settings.context
+    assert context.target < context.compression_trigger and context.prepare.soft_mark < context.compression_trigger
+    assert context.reactive.micro_trigger < context.reactive.full_trigger
 
 
 WORDS = st.sampled_from(

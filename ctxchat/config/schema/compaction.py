@@ -26,7 +26,7 @@ class Reactive(Table, frozen=True):
             "From here on the oldest rounds of the turn are folded.",
             unit="share of the limit",
             effect="Higher: fewer interruptions of the cache, less room for the next result.",
-            ge=0.1,
+            ge=0.05,
             le=0.99,
         ),
     ] = 0.85
@@ -85,7 +85,7 @@ class Prepare(Table, frozen=True):
             "From here on a summary is made ahead.",
             unit="share of the limit",
             effect="Lower: ready earlier, made more often.",
-            ge=0.1,
+            ge=0.05,
             le=0.99,
         ),
     ] = 0.60
