@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from ctxchat.core.events import Usage
 from ctxchat.core.journal import Changed, Measured, PassEnded, Sealed, SessionState, Undone, fold
+from ctxchat.core.record import PutBack
 from ctxchat.tui.reading.flight import DONE, REFUSED, UNDONE, Moment, column, fitting, moments
 from ctxchat.tui.reading.passes import passes
 from ctxchat.tui.screens.flight import FlightScreen
@@ -122,6 +123,21 @@ def test_a_bar_is_never_higher_than_the_chart_nor_empty_for_something(used: int,
 
 def files_in(folder: Path) -> list[Path]:
     return sorted(folder.iterdir(), key=lambda path: len(path.name))
+
+
+async def test_after_undo_in_part_a_row_tells_what_is_still_put_away(tmp_path: Path) -> None:
+    whole = flight()
+    [k1] = whole.ledger.compactions
+    assert k1.record is not None
+    part = msgspec.structs.replace(k1.record, back=PutBack(3, 5_000))
+    begun = fold([Undone("k1"), Changed(msgspec.structs.replace(k1, record=part))], whole)
+    app = Opened(begun, tmp_path)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.press("end")
+        line = app.drawn(Rows)[3]
+        assert "in part" in line and "24.4k → 14.2k" in line and "−10.2k" in line
+        told = str(app.over.query_one("#detail-line", Static).render())
+        assert told.startswith("put back since: 3 messages, 5.0k; −10.2k left")
 
 
 async def test_chart_and_figures(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from ctxchat.tui.reading.text import clean, clock, elapsed, one_line, short
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
 from ctxchat.tui.services import ChatSession, Services
 from ctxchat.tui.style import STYLE
+from ctxchat.tui.style.pass_text import back_words
 from ctxchat.tui.widgets.chart import FillChart
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
@@ -96,8 +97,8 @@ class FlightScreen(Panel[str]):
         return (
             (clock(one.at) or "·", "dim"),
             (REASONS[one.reason], style),
-            (f"{short(one.before)} → {short(one.after)}" if one.outcome == "compacted" else short(one.before), style),
-            (gain(one.before - one.after) if one.in_force else "", "good"),
+            (f"{short(one.before)} → {short(one.stands)}" if one.outcome == "compacted" else short(one.before), style),
+            (gain(one.before - one.stands) if one.in_force else "", "good"),
             (one_line(one.strategy, 40), style),
             (one_line(one.model.rpartition("/")[2], 40) or "no model", "dim"),
             (elapsed(one.seconds), "dim"),
@@ -163,7 +164,8 @@ def _told(one: Pass) -> Content:
     if one.record and one.record.facts.found and "facts" not in one.detail:
         parts.append(f"kept {one.record.facts.kept} of {count(one.record.facts.found, 'fact')}")
     said = one_line(one.detail, 200)
-    return Content.styled("   ".join([*([said] if said else []), *parts]) or one.standing, MUTED)
+    back = [f"put back since: {back_words(one)}"] if one.back.messages else []
+    return Content.styled("   ".join([*back, *([said] if said else []), *parts]) or one.standing, MUTED)
 
 
 def _legend() -> Content:
