@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rich.text import Text
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
@@ -25,7 +26,7 @@ from ctxchat.tui.edits import EVERY, Edits
 from ctxchat.tui.handlers import Handlers
 from ctxchat.tui.in_force import InForce, soft_mark
 from ctxchat.tui.palette import CommandSource, bindings
-from ctxchat.tui.reading.text import one_line
+from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.screens.panel import Panel
 from ctxchat.tui.services import ChatSession, Services
@@ -125,10 +126,10 @@ class CtxchatApp(Handlers):
         self.run_command(commands.BY_NAME["quit"])
 
     async def leave(self) -> None:
-        """Stop what runs, give the session free, go."""
-        await self.work.close()
+        """Stop what runs, give the session free, go. What was written and could not be kept stays readable in the terminal."""
+        lost = await self.work.close()
         await self.services.close()
-        self.exit(0)
+        self.exit(0, message=Text(f"This was not sent and could not be kept:\n\n{clean(lost)}\n") if lost else None)
 
     # ── messages and work ──
 

@@ -104,28 +104,37 @@ class Work:
             self._chat.composer.put_back(joined(waiting))
         self._chat.composer.show_queue(self._queue)
 
-    async def keep_draft(self) -> None:
-        """Keep what is unsent: what waits, and what is being written."""
-        session = self.session
-        if session and not session.read_only:
-            waiting = [self._leaving] if self._leaving else []
-            await self._drafts.keep(session.id, joined([*waiting, *self._queue, self._chat.composer.whole]))
+    @property
+    def unsent(self) -> Draft:
+        """What is on its way, what waits, and what is being written."""
+        waiting = [self._leaving] if self._leaving else []
+        return joined([*waiting, *self._queue, self._chat.composer.whole])
 
-    async def close(self) -> None:
-        """Stop what runs, keep what is unsent, and give the session free. Raises nothing: whoever leaves, leaves."""
-        await self.keep_draft()
+    async def keep_draft(self) -> bool:
+        """Keep what is unsent. False where it could not be kept with the session."""
+        session = self.session
+        return bool(session and not session.read_only and await self._drafts.keep(session.id, self.unsent))
+
+    async def close(self) -> str:
+        """Stop what runs, keep what is unsent, and give the session free. The words that could be kept nowhere, empty for none.
+        Raises nothing: whoever leaves, leaves."""
+        unsent = self.unsent.text
+        kept = await self.keep_draft()
         self._queue.clear()
         self.interrupt()
         if self._worker and self.busy:
             with suppress(WorkerError, TimeoutError):  # it was cancelled, or failed: either way it is over
                 await asyncio.wait_for(self._worker.wait(), PATIENCE)
+        if not (
+            kept and self.session and self.session.state.ledger.groups
+        ):  # an empty session is not kept, nor is its draft
+            kept = self._chat.composer.prompt.input_history.add(unsent)
         if self.session:
-            if not self.session.state.ledger.groups:  # it is not kept, nor is its draft: that is in the history then
-                self._chat.composer.prompt.input_history.add(self._chat.composer.draft)
             with suppress(
                 CtxchatError
             ):  # a turn that will not end dies with the process; what it said is in the journal
                 await self.session.close()
+        return "" if kept else unsent
 
     # ── messages ──
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
+import pytest
 from textual.pilot import Pilot
 
 from ctxchat.config.schema import Settings
@@ -16,11 +17,15 @@ from ctxchat.core.errors import StorageError
 from ctxchat.models.discovery import FoundModel, Offer
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.commands import BY_NAME
+from ctxchat.tui.screens.help import HelpScreen
 from ctxchat.tui.screens.models import ModelsScreen
+from ctxchat.tui.screens.sessions import SessionsScreen
+from ctxchat.tui.screens.settings import SettingsScreen
+from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.answer import Answer
 from ctxchat.tui.widgets.blocks import NoticeBlock
 from ctxchat.tui.widgets.first_choice import FirstChoice, foremost, place_lines
-from tests.tui.chatting import idle, until
+from tests.tui.chatting import idle, until, words
 from tests.tui.fakes import FakeServices, FakeSession
 
 LLAMA = FoundModel(
@@ -45,10 +50,21 @@ class Moody(FakeServices):
         return await super().open(session_id)
 
 
+class Full(FakeServices):
+    """Services with stored sessions that can begin no new one."""
+
+    async def open(self, session_id: str = "") -> FakeSession:
+        if not session_id:
+            raise StorageError("The disk is full.", "Free some space.")
+        return await super().open(session_id)
+
+
 @asynccontextmanager
-async def started(tmp_path: Path, services: FakeServices) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
+async def started(
+    tmp_path: Path, services: FakeServices, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
     app = CtxchatApp(services, Settings(), load_themes(tmp_path).themes, settings_file=tmp_path / "config.toml")
-    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+    async with app.run_test(size=size, notifications=True) as pilot:
         yield app, pilot
         await idle(app, pilot)
 
@@ -75,6 +91,20 @@ async def test_what_was_found_is_offered_chosen_by_a_key_and_kept(tmp_path: Path
         assert (tmp_path / "config.toml").read_text() == 'model = "anthropic/claude-x"\n'
         await pilot.press("h", "i", "space", "y")
         assert app.chat.composer.draft == "hi y", "what is typed next is a message"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (80, 18), (40, 20), (40, 12), (80, 9), (20, 9)])
+async def test_neither_notices_nor_the_choice_take_the_composers_place(tmp_path: Path, size: tuple[int, int]) -> None:
+    services = offering(tmp_path, LLAMA, CLAUDE, LLAMA, CLAUDE)
+    services.notices = [f"config.toml:{n}: context.keep_recnt: is unknown, did you mean keep_recent?" for n in range(9)]
+    async with started(tmp_path, services, size) as (app, pilot):
+        await until(pilot, lambda: app.query(FirstChoice) and len(app.chat.banner.blocks) == 9)
+        await until(pilot, lambda: "/notices" in words(app))
+        bottom = size[1] - app.chat.gauge.region.height - app.chat.key_line.region.height
+        assert app.chat.composer.region.height > 0 and app.chat.composer.region.bottom <= bottom
+        assert app.query_one(FirstChoice).region.bottom <= app.chat.composer.region.y
+        if size[1] >= 18:
+            assert "not now" in words(app)
 
 
 async def test_the_offline_assistant_is_an_answer_too(tmp_path: Path) -> None:
@@ -156,6 +186,33 @@ async def test_without_a_session_nothing_is_taken_and_the_remedy_is_in_sight(tmp
         assert banner(app) == "" and services.warmed
         await pilot.press(*"again", "enter")
         await until(pilot, lambda: services.first.sent == ["again"])
+
+
+async def test_without_a_session_help_settings_and_the_stored_ones_are_in_reach(tmp_path: Path) -> None:
+    services = Full(tmp_path, FakeSession(id="s7", title="The harbour"))
+    async with started(tmp_path, services) as (app, pilot):
+        await until(pilot, lambda: app.work.trouble)
+        await pilot.press(*"my draft")
+        for key, screen in (("f1", HelpScreen), ("f12", SettingsScreen), ("f9", SessionsScreen)):
+            await pilot.press(key)
+            await until(pilot, lambda screen=screen: isinstance(app.screen, screen))
+            await pilot.press(*(["escape"] if key != "f9" else []))
+        await until(pilot, lambda: "The harbour" in words(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.session is not None and app.session.id == "s7")
+        assert not app.work.trouble and app.chat.composer.draft == "my draft"
+        await until(pilot, lambda: services.warmed)
+
+
+async def test_a_draft_without_a_session_is_in_the_history_else_in_the_terminal(tmp_path: Path) -> None:
+    for file in (tmp_path / "history.jsonl", tmp_path / "no folder" / "history.jsonl"):
+        (tmp_path / "no folder").write_text("")
+        app = CtxchatApp(Full(tmp_path, FakeSession()), Settings(), load_themes(tmp_path).themes, history_file=file)
+        async with app.run_test() as pilot:
+            await until(pilot, lambda app=app: app.work.trouble)
+            await pilot.press(*"my draft")
+            assert await app.work.close() == ("" if file.parent == tmp_path else "my draft")
+    assert InputHistory(tmp_path / "history.jsonl").back("") == "my draft"
 
 
 async def test_what_was_typed_while_the_store_was_opened_comes_back(tmp_path: Path) -> None:

@@ -16,19 +16,24 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 async def sessions(host: Host, argument: str = "") -> None:
-    """Open another one."""
+    """Open another one; where none could be opened before, the first."""
     from ctxchat.tui.screens.sessions import SessionsScreen
 
-    chosen = argument or await host.ask(SessionsScreen(host.services, host.work.open_session()))
-    if chosen is not None and chosen != host.work.open_session().id:
-        await host.work.switch(chosen)
+    session = None if host.work.trouble else host.work.open_session()
+    chosen = argument or await host.ask(SessionsScreen(host.services, session))
+    if chosen is not None and (session is None or chosen != session.id):
+        await _switch(host, chosen)
     await host.chat.refresh_session()
 
 
 async def new_session(host: Host, argument: str = "") -> None:
     """Start afresh; the draft comes along. Where none could be opened before, this is the first."""
+    await _switch(host, "")
+
+
+async def _switch(host: Host, session: str) -> None:
     first = bool(host.work.trouble)
-    await host.work.switch("")
+    await host.work.switch(session)
     if first:
         await get_ready(host)
 

@@ -25,16 +25,20 @@ class Drafts:
         self._kept: dict[str, Draft] = {}
         self._one = Lock()
 
-    async def keep(self, session: str, draft: Draft) -> None:
-        """What is unsent now, in place of what was."""
-        if self._data is None or self._kept.get(session, Draft()) == draft:
-            return
+    async def keep(self, session: str, draft: Draft) -> bool:
+        """What is unsent now, in place of what was. False where it could not be kept."""
+        if self._kept.get(session, Draft()) == draft:
+            return True
+        if self._data is None:
+            return False
         async with self._one:
             self._kept[session] = draft
             try:
                 await to_thread(_write, self._data, session, draft)
             except (CtxchatError, OSError):
                 self._kept.pop(session, None)
+                return False
+        return True
 
     async def left(self, session: str) -> Draft:
         """What was unsent when the session was last on screen; empty for nothing, and for what cannot be read."""

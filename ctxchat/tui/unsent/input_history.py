@@ -21,8 +21,9 @@ class InputHistory:
         self._place = len(self._lines)
         self._draft = ""
 
-    def add(self, text: str) -> None:
-        """What was sent. A file that cannot be written costs the memory of it, nothing else."""
+    def add(self, text: str) -> bool:
+        """What was sent. A file that cannot be written costs the memory of it, nothing else. False where it is not kept beyond
+        this run."""
         if text.strip() and len(text) <= LONGEST and (not self._lines or self._lines[-1] != text):
             self._lines = [*self._lines, text][-MOST:]
             if self._file:
@@ -31,6 +32,7 @@ class InputHistory:
                 except OSError:
                     self._file = None
         self._place, self._draft = len(self._lines), ""
+        return not text.strip() or (self._file is not None and self._lines[-1:] == [text])
 
     def back(self, draft: str) -> str | None:
         """The one before, or None at the oldest."""
