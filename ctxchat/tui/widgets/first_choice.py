@@ -51,6 +51,12 @@ class FirstChoice(Offered):
         super().__init__(id="first-choice")
         self._places = foremost(places)
 
+    def on_mount(self) -> None:
+        self.screen.add_class("-choosing")
+
+    def on_unmount(self) -> None:
+        self.screen.remove_class("-choosing")
+
     @property
     def offers(self) -> Sequence[asked.Offer]:
         # keys as wide as the widest, so that what they choose stands in one column
