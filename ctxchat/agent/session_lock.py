@@ -10,6 +10,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
 from ctxchat.core.errors import CtxchatError, SessionBusy
 from ctxchat.core.events import Event, Stamped
+from ctxchat.core.figures import Figures
 
 PATIENCE = 1.0
 """Seconds that closing waits for a change that is being made; a turn is not waited for."""
@@ -43,12 +44,17 @@ class SessionLock:
         return self._mutex
 
     async def stamped(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Stamped, None]:
-        """The events with their place in the session, hooks' among them. Holds the session for itself while they run."""
+        """The events with their place in the session, hooks' among them; a gauge that is just as the event before told it is left
+        out. Holds the session for itself while they run."""
+        told: Event | None = None
         if self._hooks:
             events = self._hooks.around(events)
         try:
             async with self.alone(), aclosing(events):
                 async for event in events:
+                    if isinstance(event, Figures) and event == told:
+                        continue
+                    told = event
                     self._seq += 1
                     yield Stamped(self._talk.journal.session, self._seq, self._talk.clock.now(), event)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from itertools import pairwise
 
 import pytest
 
@@ -35,6 +36,14 @@ async def test_the_bar_grows_with_the_reply_and_does_not_jump_at_its_end():
     assert live == sorted(live), "it never falls"
     assert live[-1] - live[-3] <= 0.02 * live[-1], "and its last step is small"
     assert len(set(live)) > 20
+
+
+async def test_the_same_gauge_is_not_told_twice_in_a_row():
+    desk = Desk(ScriptedModel([calls(("echo", {"text": "x"})), says("done")], window=ROOMY), tools=[Echo()])
+    events = await desk.say("go")
+    assert not [a for a, b in pairwise(events) if isinstance(a, Figures) and a == b]
+    last = [type(event) for event in events[-3:]]
+    assert last == [Usage, Figures, TurnFinished], "the last gauge is told before the end"
 
 
 async def test_a_reply_in_pieces_of_a_few_letters_weighs_what_it_weighs_in_one():
