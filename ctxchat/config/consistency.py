@@ -72,6 +72,11 @@ def contradictions(settings: Settings) -> list[Fault]:
         if bool(server.command) == bool(server.url):
             what = "has both a command and a url" if server.url else "has neither a command nor a url"
             faults.append(Fault(("mcp", name, "url" if server.url else "command"), what, "exactly one of them"))
+        if like := next(
+            (other for other in settings.mcp if name != other and f"{name}__".startswith(f"{other}__")), ""
+        ):
+            what = f"has tools that could not be told from those of mcp.{like}"
+            faults.append(Fault(("mcp", name), what, f"needs a name without {like}_ in front", against=("mcp", like)))
     return faults
 
 

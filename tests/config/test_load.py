@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ctxchat.config.files import changes, load
 from ctxchat.config.schema import DEFAULTS
 from ctxchat.config.trust import trust
@@ -154,6 +156,15 @@ def test_marks_set_against_each_other_are_named_whichever_layer_did_it(home: Hom
         "CTXCHAT_CONTEXT__COMPRESSION_TRIGGER: context.compression_trigger: 0.5 is not below compression_trigger (0.4)"
     ]
     assert loaded.settings.context.compression_trigger == DEFAULTS.context.compression_trigger
+
+
+@pytest.mark.parametrize("name", ["files__x", "files_"])
+def test_servers_whose_tools_would_share_their_names_are_refused_with_the_line(home: Home, name: str) -> None:
+    home.file.write_text(f'[mcp.{name}]\ncommand = "b"\n\n[mcp.files]\ncommand = "a"\n[mcp.files_x]\ncommand = "c"\n')
+    loaded = home.load()
+    assert set(loaded.settings.mcp) == {"files", "files_x"}
+    (problem,) = loaded.problems
+    assert (problem.key, problem.line) == (f"mcp.{name}", 1) and "told from those of mcp.files" in problem.text
 
 
 def test_half_a_hook_never_fires(home: Home) -> None:
