@@ -6,6 +6,7 @@ from typing import Protocol
 
 import msgspec
 
+from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Calibration
 from ctxchat.core.journal import WindowLearned
 
@@ -15,6 +16,13 @@ class Known(msgspec.Struct, frozen=True, omit_defaults=True):
 
     window: WindowLearned | None = None
     calibration: Calibration = Calibration()
+
+
+def corrected(claimed: Window, learned: WindowLearned | None) -> Window:
+    """The window a model says it has, unless a rejection has corrected just that."""
+    if learned and 0 < learned.tokens < claimed.tokens and learned.believed in {0, claimed.tokens}:
+        return Window(learned.tokens, "learned", claimed.tokens)
+    return claimed
 
 
 class Assumptions(Protocol):

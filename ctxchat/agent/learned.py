@@ -9,7 +9,7 @@ import asyncio
 
 import msgspec
 
-from ctxchat.agent.assumptions import Assumptions, Known
+from ctxchat.agent.assumptions import Assumptions, Known, corrected
 from ctxchat.agent.books import Books
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Anchor, Calibration, Mix
@@ -71,9 +71,7 @@ class Learned:
             return Window(
                 learned.tokens, "learned", learned.believed
             )  # nothing better is known until its server is asked
-        if learned and 0 < learned.tokens < claimed.tokens and learned.believed in {0, claimed.tokens}:
-            return Window(learned.tokens, "learned", claimed.tokens)
-        return claimed
+        return corrected(claimed, learned)
 
     @property
     def _window_learned(self) -> WindowLearned | None:

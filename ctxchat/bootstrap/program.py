@@ -9,7 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from ctxchat.agent.assumptions import corrected
 from ctxchat.agent.session import Session
+from ctxchat.bootstrap.assumptions import StoredAssumptions
 from ctxchat.bootstrap.first_look import first_look
 from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.model_choice import Overrides, settings_of
@@ -18,6 +20,7 @@ from ctxchat.bootstrap.shared import Shared
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.config import paths
 from ctxchat.config.files import Loaded
+from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.messages import Group
 from ctxchat.core.search import Hit, Scope
@@ -134,7 +137,17 @@ class Program(Shared):
         known = {row.name for row in found}
         named = [name for name in self.settings.models if name not in known and not name.startswith("offline/")]
         mine = await asyncio.gather(*(self._configured(name) for name in named))
-        return await self._with_given((built_in, *mine, *found))
+        rows = await self._with_given((built_in, *mine, *found))
+        return await asyncio.to_thread(self._with_learned, rows)
+
+    def _with_learned(self, rows: Sequence[FoundModel]) -> Sequence[FoundModel]:
+        """The rows with the windows that refusals have taught, as a session would begin with them."""
+        known = StoredAssumptions(self.database)
+        windows = [corrected(Window(row.window, row.window_source), known.load(row.name).window) for row in rows]
+        return [
+            msgspec.structs.replace(row, window=window.tokens, window_source=window.source)
+            for row, window in zip(rows, windows, strict=True)
+        ]
 
     async def _configured(self, name: str) -> FoundModel:
         try:

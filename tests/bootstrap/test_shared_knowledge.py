@@ -15,6 +15,7 @@ from ctxchat.bootstrap.model_choice import price
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.files import load
 from ctxchat.core.calibration import level
+from ctxchat.core.journal import WindowLearned
 from ctxchat.core.permissions import Demand
 from ctxchat.models.offline import OfflineAssistant
 from ctxchat.models.offline.summariser import OfflineSummariser
@@ -31,6 +32,17 @@ async def test_what_is_known_of_a_model_outlives_the_program(tmp_path: Path):
         with database.transaction() as connection:
             connection.execute("UPDATE meta SET value = 'broken'")
         assert StoredAssumptions(database).load("openai/x") == Known()
+
+
+async def test_the_list_of_models_says_which_window_a_refusal_taught(tmp_path: Path):
+    tmp_path.joinpath("config.toml").write_text('[models."openai/harbour"]\napi_base = "http://127.0.0.1:9/v1"\n')
+    made = program(tmp_path)
+    (before,) = [row for row in await made.models() if row.name == "openai/harbour"]
+    await StoredAssumptions(made.database).save("openai/harbour", Known(WindowLearned("openai/harbour", 8192)))
+    (row,) = [row for row in await made.models() if row.name == "openai/harbour"]
+    await made.close()
+    assert before.window_source == "assumed"
+    assert (row.window, row.window_source) == (8192, "learned")
 
 
 def program(tmp_path: Path) -> Program:
