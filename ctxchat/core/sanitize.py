@@ -30,7 +30,12 @@ def clean(text: str) -> str:
     text = text.replace("\r\n", "\n")
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
-    return _CONTROL.sub("", _ANSI.sub("", text)).expandtabs(4)
+    return harmless(text).expandtabs(4)
+
+
+def harmless(text: str) -> str:
+    """The text without control sequences, control characters and direction marks; its tabs and line ends (`\\n`) as they are."""
+    return _CONTROL.sub("", _ANSI.sub("", text))
 
 
 def visible(text: str) -> str:

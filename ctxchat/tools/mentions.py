@@ -19,6 +19,7 @@ import msgspec
 
 from ctxchat.core.images import MOST_BYTES, MOST_PIXELS, from_data_url, kind_of, size_in
 from ctxchat.core.messages import Image, Part, Text
+from ctxchat.core.sanitize import visible
 from ctxchat.tools.text import SNIFF, binary_kind, encoding_of, size
 
 LONGEST_TEXT = 32_000
@@ -31,6 +32,8 @@ IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 
 _MENTION = re.compile(r"(?:^|(?<=[\s(\[{\"']))@(?:\"((?:[^\"\\]|\\.)+)\"|([^\s\"@][^\s@]*))")
 _PLAIN = re.compile(r"[^\s@\"\\]+")
+_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))", re.S)
+_BLANKS = {"n": "\n", "t": "\t", "r": "\r"}
 _ENDS = ".,;:!?)]}'\""
 _LIKE_A_FILE = re.compile(r"/|\.\w{1,6}$")
 
@@ -48,11 +51,12 @@ class Named(msgspec.Struct, frozen=True):
 
 
 def mention(path: str) -> str:
-    """A path as it is mentioned in a message; in quotes where it holds blanks or the like."""
-    if _PLAIN.fullmatch(path) and path[-1] not in _ENDS:
+    """A path as it is mentioned in a message; in quotes where it holds blanks or the like, with what does not show written out:
+    a file's name is anybody's, and must do nothing to a terminal."""
+    if _PLAIN.fullmatch(path) and path[-1] not in _ENDS and visible(path) == path:
         return f"@{path}"
-    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'@"{escaped}"'
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'@"{visible(escaped).replace(chr(10), chr(92) + "n")}"'
 
 
 def mentions(text: str) -> list[str]:
@@ -196,4 +200,4 @@ def _path(word: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], text, flags=re.S)
+    return _ESCAPED.sub(lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _BLANKS.get(m[3], m[3]), text)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.images import MOST_BYTES
+from ctxchat.core.sanitize import visible
 from ctxchat.tools.mentions import look, look_all, mention, mentions, pasted_data, pasted_images
 from tests.doubles.images import gif, jpeg, png, webp
 
@@ -66,11 +67,13 @@ def test_a_sentence_ends_behind_a_name_and_words_that_name_nothing_are_words(tmp
 
 
 @given(
-    st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=30).filter(str.strip)
-    | st.sampled_from(["a b.txt", 'q"uote.txt', "new\nline", "[bold]x[/].py", "back\\slash", "dot.", "@at"])
+    st.text(min_size=1, max_size=30).filter(str.strip)
+    | st.sampled_from(["a b.txt", 'q"uote.txt', "new\nline", "[bold]x[/].py", "back\\slash", "dot.", "@at", "\\x1b"])
+    | st.text(st.sampled_from("a\x1b[2J\x07\x9b\u202e\u200b\udcff\r\t\n\\"), min_size=1).filter(str.strip)
 )
-def test_any_name_can_be_mentioned(name: str) -> None:
+def test_any_name_can_be_mentioned_and_none_does_anything_to_a_terminal(name: str) -> None:
     assert mentions(f"look at {mention(name)} please")[0] == name
+    assert visible(mention(name)) == mention(name) and "\n" not in mention(name)
 
 
 NAMES = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=20).map(

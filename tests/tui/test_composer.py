@@ -142,6 +142,28 @@ def test_the_best_matches_come_first() -> None:
     assert file_choices("zzzz", files) == []
 
 
+async def test_a_hostile_file_name_is_written_out_in_the_message(tmp_path: Path) -> None:
+    name = "osc\x1b]52;c;aGk=\x07\u202etxt"
+    (tmp_path / name).write_text("needle")
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        prompt = app.chat.composer.prompt
+        await until(pilot, lambda: prompt.files)
+        await pilot.press("@", "o", "s", "c", "tab")
+        await until(pilot, lambda: app.chat.composer.attached.named)
+        assert prompt.text == '@"osc\\x1b]52;c;aGk=\\x07\\u202etxt" '
+        assert app.chat.composer.attached.named[0].text == "needle"
+        prompt.put("from \x1b[2J elsewhere")
+        assert prompt.text == "from  elsewhere"
+
+
+async def test_tabs_that_were_pasted_stay_tabs(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        prompt = app.chat.composer.prompt
+        prompt.post_message(Paste("all:\n\tcc x.c\n"))
+        await until(pilot, lambda: prompt.text)
+        assert prompt.text == "all:\n\tcc x.c\n"
+
+
 def test_ignored_files_are_left_out(tmp_path: Path) -> None:
     for name in ("a.py", "b.log", "keep.log", "sub/c.log", "sub/build/x", "node_modules/y", ".git/z", "sub/d.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -5,8 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
+from textual.drivers import linux_driver
 
-from ctxchat.tui.unsent.pasting import END, START, PasteFilter, PasteSafeParser, entered
+from ctxchat.tui.unsent.pasting import END, START, PasteFilter, PasteSafeParser, entered, make_pastes_safe
+
+
+def test_what_is_no_utf8_becomes_a_sign_and_ends_nothing() -> None:
+    make_pastes_safe()
+    decode = linux_driver.getincrementaldecoder("utf-8")().decode
+    assert [decode(piece) for piece in (b"a\xff b\xc3", b"\xa9\xe9", b"c")] == ["a\ufffd b", "\u00e9", "\ufffdc"]
 
 
 def test_a_paste_with_escape_sequences_and_controls_presses_no_key():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from ctxchat.core.sanitize import clean as clean  # handed on: widgets find all they need for foreign text here
+from ctxchat.core.sanitize import harmless as harmless
 from ctxchat.core.sanitize import visible as visible
 from ctxchat.core.words import short as short
 

@@ -6,6 +6,7 @@ control characters are taken out before it sees them. Knows no widget.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable
 from functools import partial
@@ -85,3 +86,10 @@ def make_pastes_safe(early: int = 0) -> None:
     driver, that of a terminal or of a browser, offers no way to hand one in, so its module's name is set."""
     driver = import_module("textual.drivers.web_driver") if in_browser() else linux_driver
     setattr(driver, "XTermParser", partial(PasteSafeParser, early=early))  # noqa: B010
+    setattr(driver, "getincrementaldecoder", forgiving)  # noqa: B010
+
+
+def forgiving(encoding: str) -> partial[codecs.IncrementalDecoder]:
+    """What is no UTF-8 (a paste of binary data, a terminal of another encoding) becomes `\ufffd`: Textual's own decoder raises,
+    and the draft would be gone with the interface."""
+    return partial(codecs.getincrementaldecoder(encoding), errors="replace")

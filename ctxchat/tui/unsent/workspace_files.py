@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pathspec
 
+from ctxchat.tools.mentions import mention
+
 MOST = 20_000
 SKIPPED = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
@@ -72,11 +74,11 @@ def examples(files: tuple[str, ...]) -> list[str]:
     readme = next((by_name[n] for n in ("readme.md", "readme.rst", "readme.txt", "readme") if n in by_name), "")
     code = next((f for f in files if f.endswith(_CODE)), "")
     other = next((f for f in files if f not in {readme, code} and _says_something(f)), "")
-    asked = [f"What is this folder about? @{readme}" if readme else "What is in this folder?"]
+    asked = [f"What is this folder about? {mention(readme)}" if readme else "What is in this folder?"]
     if code:
-        asked.append(f"Explain @{code}")
+        asked.append(f"Explain {mention(code)}")
     if other:
-        asked.append(f"What does @{other} say?")
+        asked.append(f"What does {mention(other)} say?")
     return [*asked, "Which files changed last?", "Find every TODO"][:3]
 
 

@@ -15,7 +15,7 @@ from textual.widgets import TextArea
 
 from ctxchat.tools.mentions import Named, look, pasted_data, pasted_images
 from ctxchat.tui.commands import Keys
-from ctxchat.tui.reading.text import clean
+from ctxchat.tui.reading.text import harmless
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.completion import Choice, CompletionList, Wanted, command_choices, file_choices, wanted
 
@@ -175,7 +175,7 @@ class Prompt(TextArea):
 
     def put(self, text: str) -> None:
         """Replace the text; the cursor at its end. Can be undone with ctrl+z."""
-        self.replace(text, (0, 0), self.document.end)
+        self.replace(harmless(text), (0, 0), self.document.end)
         self.move_cursor(self.document.end)
 
     # ── completion ──
@@ -210,7 +210,7 @@ class Prompt(TextArea):
     # ── paste ──
 
     async def _on_paste(self, event: Paste) -> None:
-        text = clean(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+        text = harmless(event.text.replace("\r\n", "\n").replace("\r", "\n"))
         event.prevent_default()
         event.stop()
         image = pasted_data(text)
