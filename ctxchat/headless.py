@@ -6,8 +6,10 @@ Reads the same events as the interface; knows no terminal beyond the two streams
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -24,6 +26,7 @@ from ctxchat.core.events import (
     ToolFinished,
     ToolStarted,
     TurnFinished,
+    Usage,
 )
 from ctxchat.core.messages import Part
 from ctxchat.core.sanitize import clean
@@ -52,19 +55,48 @@ async def run(
     """Send one message and report until its turn ends; the exit code. Being cancelled ends the turn first."""
     reader = _JsonLines(out) if as_json else _Words(out, err)
     code = EXIT["error"]
-    last: Stamped | None = None
+    heard = _SoFar()
     try:
         async with aclosing(session.send(text, attachments)) as events:
             async for stamped in events:
-                last = stamped
+                heard.take(stamped)
                 reader.take(stamped)
                 if isinstance(stamped.event, TurnFinished):
                     code = EXIT[stamped.event.status]
     except (asyncio.CancelledError, KeyboardInterrupt):
-        if last is not None:
-            reader.take(Stamped(last.session, last.seq + 1, last.at, TurnFinished("cancelled", "", 0, 0.0)))
+        if heard.last is not None:
+            reader.take(heard.cancelled(heard.last))
         raise
     return code
+
+
+class _SoFar:
+    """What a turn has come to: one that is interrupted cannot tell its end itself."""
+
+    def __init__(self) -> None:
+        self.last: Stamped | None = None
+        self._began = time.monotonic()
+        self._rounds = 0
+        self._text = ""
+        self._over = False  # the next word begins another reply
+
+    def take(self, stamped: Stamped) -> None:
+        self.last = stamped
+        match stamped.event:
+            case TextDelta(text=text):
+                self._text, self._over = text if self._over else self._text + text, False
+            case Usage():
+                self._rounds, self._over = self._rounds + 1, True
+            case Retry():
+                self._over = True
+            case _:
+                pass
+
+    def cancelled(self, last: Stamped) -> Stamped:
+        """The end after this event, now."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        seconds = round(time.monotonic() - self._began, 3)
+        return Stamped(last.session, last.seq + 1, now, TurnFinished("cancelled", self._text, self._rounds, seconds))
 
 
 class _JsonLines:

@@ -192,7 +192,10 @@ def test_ctrl_c_ends_with_130_keeps_what_was_said_and_leaves_a_valid_session(har
         out, err = running.communicate(timeout=60)
         assert running.returncode == 130
         assert "Traceback" not in err
-        assert json.loads(out.splitlines()[-1])["status"] == "cancelled"
+        *before, end = [*seen, *map(json.loads, out.splitlines())]
+        said = "".join(line["text"] for line in before if line["type"] == "text_delta")
+        assert (end["status"], end["text"], end["rounds"]) == ("cancelled", said, 0)
+        assert end["seconds"] > 0 and end["at"] > before[0]["at"]
         for _ in range(3000):  # a minute is for what never comes
             if double.requests[0].dropped:
                 break
