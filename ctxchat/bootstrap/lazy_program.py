@@ -117,9 +117,9 @@ class LazyProgram:
         """What to ask where no model is set, or to say."""
         return await (await self._program()).first_look()
 
-    async def servers(self, wait: bool = False) -> Sequence[ServerRow]:
-        """The MCP servers of the settings; with `wait` when all are up or have failed."""
-        return await (await self._program()).mcp_servers(wait)
+    async def servers(self) -> Sequence[ServerRow]:
+        """The MCP servers of the settings, as they are."""
+        return await (await self._program()).mcp_servers()
 
     async def switch_server(self, name: str) -> ServerRow:
         """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
 from ctxchat.core.figures import Figures
 from ctxchat.tui.host import Host
 from ctxchat.tui.reading.text import one_line
-from ctxchat.tui.services import ChatSession
+from ctxchat.tui.services import ChatSession, Services
+
+if TYPE_CHECKING:
+    from ctxchat.tools.mcp.server import ServerRow
+
+GLANCE = 0.2
+"""Seconds between two looks at servers on their way."""
 
 
 async def join(session: ChatSession) -> Figures:
@@ -13,14 +24,26 @@ async def join(session: ChatSession) -> Figures:
     return await session.setup.adapt()
 
 
+async def coming_up(services: Services) -> AsyncGenerator[Sequence[ServerRow], None]:
+    """The servers as they are, and again whenever that has changed, until none is on its way."""
+    told: Sequence[ServerRow] | None = None
+    while True:
+        rows = await services.servers()
+        if rows != told:
+            yield rows
+        if all(row.state != "starting" for row in rows):
+            return
+        told = rows
+        await asyncio.sleep(GLANCE)
+
+
 async def arrive(host: Host) -> None:
-    """Wait for the servers on their way, let their tools join, and name those that failed."""
-    if not await host.services.servers():
-        return
-    await host.services.servers(wait=True)
-    await tell(host)
-    if session := host.work.session:
-        host.chat.show_figures(await join(session))
+    """Let the tools of the servers on their way join as each is up, and name those that failed."""
+    async with aclosing(coming_up(host.services)) as changes:
+        async for rows in changes:
+            await tell(host)
+            if any(row.state == "ready" for row in rows) and (session := host.work.session):
+                host.chat.show_figures(await join(session))
 
 
 async def tell(host: Host) -> None:

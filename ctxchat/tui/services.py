@@ -293,8 +293,8 @@ class Services(Protocol):
         """What to ask where no model is set (once for each person), or to say."""
         ...
 
-    async def servers(self, wait: bool = False) -> Sequence[ServerRow]:
-        """The MCP servers of the settings; with `wait` when all are up or have failed."""
+    async def servers(self) -> Sequence[ServerRow]:
+        """The MCP servers of the settings, as they are."""
         ...
 
     async def switch_server(self, name: str) -> ServerRow:

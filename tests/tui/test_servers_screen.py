@@ -47,6 +47,21 @@ async def test_they_are_listed_and_switched_by_key(tmp_path: Path, size: tuple[i
         await until(pilot, lambda: app.screen is app.chat)
 
 
+async def test_each_is_shown_as_it_is_while_the_slowest_is_on_its_way(tmp_path: Path) -> None:
+    starting = [msgspec.structs.replace(r, state="starting", tools=(), trouble="") for r in (FAILED, READY)]
+    slow = msgspec.structs.replace(starting[1], name="slow")
+    services = Servers(tmp_path, session := FakeSession(lambda _: []))
+    services.mcp = (*starting, slow)
+    async with chatting(tmp_path, session, services=services) as (app, pilot):
+        await pilot.press(*"/mcp", "enter")
+        await until(pilot, lambda: words(app).count("◌") == 3)
+        services.mcp = (FAILED, READY, slow)
+        await until(pilot, lambda: all(sign in words(app) for sign in "✗●◌"))
+        await until(pilot, lambda: session.adapted)
+        services.mcp = (FAILED, READY, msgspec.structs.replace(slow, state="failed"))
+        await until(pilot, lambda: words(app).count("✗") == 2)
+
+
 async def test_without_any_it_says_how_to_get_one(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(lambda _: [])) as (app, pilot):
         await pilot.press(*"/mcp", "enter")

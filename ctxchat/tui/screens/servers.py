@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -15,7 +16,7 @@ from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.listing import Listing
 from ctxchat.tui.screens.panel import MUTED, Heading
-from ctxchat.tui.servers import join
+from ctxchat.tui.servers import coming_up, join
 from ctxchat.tui.services import ChatSession, Services
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.widgets.panel_keys import PanelKeys
@@ -76,11 +77,14 @@ class ServersScreen(Listing[None]):
         self.run_worker(self._load(), group="load", exclusive=True)
 
     async def _load(self) -> None:
-        self._servers = await self._services.servers()
-        self.narrowed()
-        if any(row.state == "starting" for row in self._servers):
-            self._servers = await self._services.servers(wait=True)
-            self.narrowed()
+        """Each as soon as it is up or has failed; the tools of one that came up count at once."""
+        async with aclosing(coming_up(self._services)) as changes:
+            async for rows in changes:
+                first, self._servers = not self._servers, rows
+                if not first:
+                    await self.attempt(join(self._session))
+                    self._changed()
+                self.narrowed()
 
     def narrowed(self) -> None:
         self._prices = prices(self._session)
