@@ -52,7 +52,8 @@ class InForce:
                 self.say(notice, warning=True)
         host.chat.show_figures(figures)
         host.chat.show_header()
-        await servers.arrive(host)
+        # Beside the rest: a slow one must not hold up what is told of this edit, nor the next edit.
+        host.chat.run_worker(servers.arrive(host), group="servers", exclusive=True, exit_on_error=False)
 
     def learn_themes(self, themes: dict[str, Theme]) -> None:
         """These are the themes there are; the one worn is put on anew in its own colours."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from ctxchat.config import trust
 from ctxchat.config.files import Loaded, load
 from ctxchat.config.themes import load_themes
+from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.screens.keys import AskKey, KeysScreen
 from ctxchat.tui.screens.settings import SettingsScreen
@@ -92,6 +94,13 @@ async def test_an_edit_counts_at_once_and_is_told(home: Home) -> None:
         assert home.services.adopted[-1].settings.context.compression_trigger == 0.8 and home.session.adapted == 1
         await pilot.press("f11")
         await until(pilot, lambda: app.screen.name == "help")
+
+
+async def test_an_edit_does_not_wait_for_a_server_on_its_way(home: Home) -> None:
+    async with run(home) as pilot:
+        home.services.mcp = (ServerRow("slow", "starting", (), "", "slow-server"),)
+        assert "theme dark → nord" in await asyncio.wait_for(saved(pilot, home, 'theme = "nord"\n'), 60)
+        home.services.mcp = ()
 
 
 async def test_what_counts_later_says_so(home: Home) -> None:
