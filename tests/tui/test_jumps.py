@@ -12,10 +12,12 @@ from textual.pilot import Pilot
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.themes import load_themes
+from ctxchat.models.discovery import FoundModel, Offer
 from ctxchat.storage import importing
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.screens.search import SearchScreen
 from ctxchat.tui.screens.xray import XrayScreen
+from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.search_results import Found
 from tests.cli.conftest import Home
 from tests.cli.conftest import home as home
@@ -43,7 +45,7 @@ def conversation() -> list[dict[str, str]]:
 async def opened(home: Home, *titles: str) -> AsyncIterator[tuple[CtxchatApp, Pilot[int], list[str]]]:
     """The app on the first of these sessions, which all hold the same conversation."""
     file = Path(home.put("talk.json", conversation()))
-    async with Program.started(Flags(cwd=str(home.work))) as program:
+    async with Program.started(Flags(cwd=str(home.work), model="offline/assistant")) as program:
         ids = [importing.import_file(program.database, file, title) for title in titles]
         app = CtxchatApp(program, program.settings, load_themes(home.settings).themes, session_id=ids[0])
         async with app.run_test(size=(100, 30)) as pilot:
@@ -87,12 +89,16 @@ async def test_from_a_hit_in_another_session_to_its_message_there(home: Home) ->
         await until(pilot, lambda: app.session is not None and app.session.id == there and seen(app, "quartz curlew"))
 
 
+@pytest.mark.parametrize("asked", [False, True])
 @pytest.mark.parametrize("turn", [MARKED, TURNS - 1])
-async def test_from_a_row_of_the_xray_to_its_message(home: Home, turn: int) -> None:
+async def test_from_a_row_of_the_xray_to_its_message(home: Home, turn: int, asked: bool) -> None:
     text = "quartz curlew" if turn == MARKED else f"new on day {turn}"
     async with opened(home, "birds") as (app, pilot, _):
         await pilot.press("f4")
         await until(pilot, lambda: isinstance(app.screen, XrayScreen) and len(app.screen.rows.items) > 2 * TURNS)
+        if asked:  # below, a question takes room from the chat; it is not laid out before one is back
+            models = [Offer(FoundModel(f"ollama_chat/m{n}", "ollama", True, 8192, "loaded")) for n in range(4)]
+            await app.chat.questions.choose_model(FirstChoice(models))
         await pilot.press("slash", *text, "enter")
         await until(pilot, lambda: len(app.screen.rows.items) == 1)
         await pilot.press("enter")

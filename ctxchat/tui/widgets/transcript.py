@@ -20,6 +20,9 @@ from ctxchat.tui.widgets.record_blocks import Tokens
 from ctxchat.tui.widgets.record_window import RecordWindow
 from ctxchat.tui.widgets.reply import ReplyBlock
 
+STANDS_OUT = 5.0
+"""Seconds for which what was gone to has another ground: long enough to be found by an eye that was elsewhere."""
+
 
 class Transcript(VerticalScroll):
     """`show` a record, `add` live widgets, `settle` what they became.
@@ -138,10 +141,17 @@ class Transcript(VerticalScroll):
             await self._show(*where, keep_live=True)
         if widgets := window.widgets(key):
             self.release_anchor()
-            widgets[0].scroll_visible(top=True, animate=False)
+            # Not before the chat is laid out: under the screen one came from it was not, and a question may have come meanwhile.
+            self.call_after_refresh(self._bring, widgets[0])
             for widget in widgets:
                 widget.add_class("-found")
-                self.set_timer(1.5, lambda w=widget: w.remove_class("-found"))
+                self.set_timer(STANDS_OUT, lambda w=widget: w.remove_class("-found"))
+
+    def _bring(self, widget: Widget) -> None:
+        """Scroll to a widget; who comes to the end by it stays there when a question below takes room."""
+        widget.scroll_visible(top=True, animate=False, immediate=True)
+        if self.window.at_end and self._at_end:
+            self.anchor()
 
     @property
     def _at_end(self) -> bool:
