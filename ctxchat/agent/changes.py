@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from ctxchat.agent.consent import Consent
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.session_lock import SessionLock
@@ -33,7 +35,8 @@ class Changes:
         """What taking back a change would do, the last one without an id: how full the window would be, and which part fits."""
         if not self._lock.busy:
             await self._talk.refresh()  # the window of a session just opened has not been asked for yet
-        return await asyncio.to_thread(look, self._talk.ledger, change_id, self._measured)
+        looked = await asyncio.to_thread(look, self._talk.ledger, change_id, self._measured)
+        return msgspec.structs.replace(looked, before=self._talk.figures)  # which a server may have counted
 
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
         """Take back a change, the last one without an id; of a compaction only these groups, where given. Where what comes

@@ -76,7 +76,8 @@ class Consent:
         if self._talk.options.consent != "auto":
             return False
         standing = self.standing
-        return standing == "free" or (figures.over > 0 and (inside or standing == "resting"))
+        rests = standing == "resting" and not self._guard.waits(self._talk.clock.seconds())
+        return standing == "free" or (figures.over > 0 and (inside or rests))
 
     def may_ask(self) -> bool:
         """True where a person wants to be asked, and was not in this turn."""
@@ -104,8 +105,9 @@ class Consent:
         self._guard = self._guard.failed(self._talk.clock.seconds())
         if self.standing == "broken":
             return (Notice("warning", f"{result.detail} Three passes failed: the next one is yours (F8)."),)
-        minutes = max(1, round(Guard.wait(self._guard.failures) / 60))
-        return (Notice("warning", f"{result.detail} Next try in {minutes} min, or F8."),)
+        seconds = round(Guard.wait(self._guard.failures))
+        wait = f"{seconds} s" if seconds < 60 else f"{seconds // 60} min"
+        return (Notice("warning", f"{result.detail} Next try in {wait}, or F8."),)
 
     # ── what is said instead of a pass ──
 

@@ -39,7 +39,11 @@ class Guard(msgspec.Struct, frozen=True):
             return "thrashing"
         if turn < self.rest_until:
             return "resting"
-        return "waiting" if now < self.not_before else "free"
+        return "waiting" if self.waits(now) else "free"
+
+    def waits(self, now: float) -> bool:
+        """True until the time of the next try after a failure, also where somebody wanted rest."""
+        return now < self.not_before
 
     def failed(self, now: float) -> Guard:
         """After a pass that failed or was rejected: half a minute, then twice that each time."""

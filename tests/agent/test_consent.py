@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
+from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
     CompactionFinished,
     CompactionStarted,
@@ -126,6 +127,26 @@ async def test_what_was_undone_does_not_come_back_with_the_next_message():
     for _ in range(3):
         assert not of(await desk.say("short"), CompactionStarted)
     assert of(await desk.say("short"), CompactionFinished)[0].outcome == "compacted"
+
+
+async def test_after_a_failed_pass_rest_does_not_shorten_the_wait():
+    writer = Writer()
+    desk = desk_of("auto", writer, window=8_000)
+    while not desk.state.ledger.compactions:
+        await desk.say("question " + LONG)
+    while not (await desk.session.measure()).over:
+        for change in reversed(desk.state.ledger.compactions):
+            await desk.session.changes.undo(change.id)
+        if not desk.session.figures.over:
+            await desk.say("more " + LONG)
+    writer.text, asked = ModelError("down", kind="server"), len(writer.asked)
+    [told] = [n.text for n in of(await desk.say("one"), Notice) if "Next try" in n.text]
+    assert told.endswith("Next try in 30 s, or F8.") and len(writer.asked) == asked + 1
+    await desk.say("two")
+    assert len(writer.asked) == asked + 1, "it was to wait"
+    desk.clock.time += 31
+    await desk.say("three")
+    assert len(writer.asked) == asked + 2
 
 
 async def test_an_undo_that_no_longer_fits_says_by_how_much_and_room_is_made_again():

@@ -14,6 +14,7 @@ from ctxchat.agent.options import Options
 from ctxchat.agent.passes import survived
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import LedgerError
+from ctxchat.core.events import Usage
 from ctxchat.core.record import FactCount, PutBack
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk
@@ -51,6 +52,19 @@ async def test_an_undone_pass_is_kept_whole_in_the_state_and_in_the_journal():
     assert desk.state.undone == () and desk.folded().ledger.compactions == (change,)
 
 
+async def test_a_look_tells_what_is_used_now_as_the_gauge_does():
+    options = Options(keep_recent=2, strategy="truncate", prepare=False, consent="off", min_messages=1)
+    script = [*(says(f"answer {n}. {LONG}") for n in range(6)), says("short", usage=Usage(9_000, 10))]
+    desk = Desk(ScriptedModel(script, window=Window(64_000, "configured")), options=options)
+    for number in range(6):
+        await desk.say(f"question {number}? {LONG}")
+    await desk.free_up()
+    await desk.say("and now?")
+    figures = desk.session.figures
+    assert figures.used == 9_010 and not figures.estimated, "a server that counts unlike us"
+    assert (await desk.session.changes.undoing()).before == figures
+
+
 async def test_a_look_is_what_the_undo_then_does_and_changes_nothing():
     desk = await compacted(64_000)
     before, entries = shown(desk), len(desk.journal.records)
@@ -64,6 +78,7 @@ async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
     desk = await compacted(8_000, more=4)
     (change,) = desk.state.ledger.compactions
     put_away = [g for e in change.edits for g in e.covers]
+    estimated = desk.conversation.expected(desk.session.view, 1)
     looked = await desk.session.changes.undoing(change.id)
     assert looked.after.over > 0 and looked.part is not None and not looked.fits
     assert looked.groups == tuple(put_away[-len(looked.groups) :]) != tuple(put_away), "the newest of them"
@@ -75,7 +90,7 @@ async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
     assert left.id == change.id and left.edits[0].covers == tuple(put_away[: -len(looked.groups)])
     assert left.record is not None and change.record is not None
     assert left.record.folded_messages == change.record.folded_messages - looked.part_messages
-    tokens = looked.part.used - looked.before.used
+    tokens = looked.part.used - estimated.used
     assert left.record.back == PutBack(looked.part_messages, tokens), "what came back is told"
     assert left.record.freed == change.record.freed - tokens and left.record.after == change.record.after
     assert desk.folded().ledger == desk.state.ledger and desk.state.undone == ()

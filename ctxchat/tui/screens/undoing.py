@@ -16,7 +16,7 @@ from textual.widgets import Label, Static
 from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import ChangeKind
 from ctxchat.core.undo import Undoing
-from ctxchat.tui.reading.figures_text import count, day_and_clock, percent
+from ctxchat.tui.reading.figures_text import count, day_and_clock, percent, tilde
 from ctxchat.tui.reading.passes import REASONS
 from ctxchat.tui.reading.text import short
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
@@ -120,7 +120,8 @@ class UndoScreen(Panel[Wish]):
         looked, record = self._looked, self._looked.change.record
         why = f"{REASONS[record.reason]}, " if record else ""
         change = Content.assemble(
-            f"~{short(looked.before.used)} → ~{short(looked.after.used)}", (f" of {short(looked.after.limit)}", MUTED)
+            f"{tilde(looked.before)}{short(looked.before.used)} → ~{short(looked.after.used)}",
+            (f" of {short(looked.after.limit)}", MUTED),
         )
         self.query_one(Heading).show(f"Undo   {why}{day_and_clock(looked.change.at)}", change)
 
