@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
+from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.images import size_of
 from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Role, Text, ToolCall
@@ -135,13 +136,9 @@ def _mended(value: object) -> object:
 
 def whole_arguments(arguments: str) -> str:
     """Arguments a provider accepts: a JSON object. Broken text is quoted whole under `_broken`, so nothing is lost."""
-    try:
-        value = msgspec.json.decode(arguments or "{}")
-    except msgspec.DecodeError:
-        value = None
-    if isinstance(value, dict):
+    if fields_of(arguments) is not None:
         return arguments or "{}"
-    return msgspec.json.encode({"_broken": arguments}).decode()
+    return msgspec.json.encode({"_broken": _mended(arguments)}).decode()
 
 
 def _content(message: Message) -> str | list[Wire]:
@@ -199,10 +196,11 @@ def _calls(wire: Mapping[str, Any], seq: int) -> Iterable[ToolCall]:
         raise ImportProblem(f"message {seq}: tool_calls is not a list")
     for place, call in enumerate(cast("list[object]", calls)):
         fields = cast(Wire, call) if isinstance(call, dict) else {}
-        function = fields.get("function")
-        function = cast(Wire, function) if isinstance(function, dict) else fields
-        arguments = function.get("arguments")
-        text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+        kind = "custom" if isinstance(fields.get("custom"), dict) else "function"
+        function = cast(Wire, fields[kind]) if isinstance(fields.get(kind), dict) else fields
+        # a custom tool takes text of any kind, and a call holds only an object
+        arguments = {"input": function.get("input")} if kind == "custom" else function.get("arguments")
+        text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()
         yield ToolCall(str(fields.get("id") or f"call_{seq}_{place}"), str(function.get("name") or "unknown"), text)
     old = wire.get("function_call")
     if isinstance(old, dict):

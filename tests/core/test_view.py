@@ -184,6 +184,21 @@ def test_earlier_turns_keep_what_was_said_beside_their_calls() -> None:
     assert [i.message.text for i in view.items] == ["one", "let me look", "two"]
 
 
+def test_calls_of_custom_tools_and_without_arguments_come_in_whole() -> None:
+    calls = [
+        {"id": "a", "type": "custom", "custom": {"name": "grammar", "input": "3 + 4"}},
+        {"id": "b", "type": "function", "function": {"name": "look"}},
+        {"id": "c", "type": "function", "function": {"name": "look", "arguments": None}},
+    ]
+    message = from_wire({"role": "assistant", "content": None, "tool_calls": calls}, 1)
+    assert [(c.name, c.arguments) for c in message.calls] == [
+        ("grammar", '{"input":"3 + 4"}'),
+        ("look", "{}"),
+        ("look", "{}"),
+    ]
+    assert recorded(message)["tool_calls"] == calls
+
+
 def test_halves_of_surrogate_pairs_do_not_get_in() -> None:
     message = from_wire({"role": "user", "content": [{"type": "text", "text": "a\ud83db"}]}, 1)
     assert message.text == "a?b"
