@@ -14,10 +14,12 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
+from ctxchat.config.schema import AgentSettings
 from ctxchat.core.errors import StorageError
 from ctxchat.models.discovery import FoundModel
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tui.reading.figures_text import fit_words, percent
+from ctxchat.tui.screens.agents import own_words
 from ctxchat.tui.screens.dialogs import AskText, Confirm
 from ctxchat.tui.screens.models import ModelsScreen, matching, price_words
 from ctxchat.tui.screens.sessions import NEW, SessionsScreen, as_tree, found
@@ -307,3 +309,10 @@ def test_words_for_prices_and_room() -> None:
     assert fit_words(4_000, 8_000) == "fits, 50 %"
     assert [m.name for m in matching(MODELS, "")][-1] == "openai/gpt-5"
     assert matching(MODELS, "zzzz") == []
+
+
+def test_what_an_agent_has_of_its_own_is_said_as_it_stands_in_the_file() -> None:
+    agent = AgentSettings(tools=(), context={"strategy": "truncate", "tool_results": {"max_tokens": 4000}})
+    assert own_words(agent) == (
+        'tools: none; context.strategy = "truncate"; context.tool_results = { max_tokens = 4000 }'
+    )

@@ -7,6 +7,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Static
 
+from ctxchat.config.literals import literal
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line
@@ -39,7 +40,7 @@ def own_words(agent: AgentSettings) -> str:
         parts.append("instructions of its own")
     if agent.tools is not None:
         parts.append(f"tools: {', '.join(agent.tools) or 'none'}")
-    parts += [f"context.{key} = {value}" for key, value in agent.context.items()]
+    parts += [f"context.{key} = {literal(value)}" for key, value in agent.context.items()]
     return "; ".join(parts) or "everything else as usual"
 
 
