@@ -15,6 +15,10 @@ KnownNames = Callable[[str], Collection[str]]
 """The words of an open list (`strategies`, `providers`, `transforms`, `tools`) besides our own; asked only when needed."""
 
 
+MOST_WORDS = 15
+"""Names that are listed where one is unknown."""
+
+
 class _Wrong(Exception):
     """The value cannot stay."""
 
@@ -52,6 +56,13 @@ def _below(name: str, table: type[Table]) -> str:
     return next((f"{f}.{name}" for f, kind in inner if kind.kind == "table" and name in members(kind.item)), "")
 
 
+def _one_of(words: Collection[str]) -> str:
+    """The right words, or where to read them when they are too many for a line."""
+    if len(words) > MOST_WORDS:
+        return f"one of the {len(words)} names in the reference (`ctxchat config path` says where)"
+    return f"one of {', '.join(words)}"
+
+
 def _value(value: Any, tp: Any, at: KeyPath, faults: list[Fault], known: KnownNames) -> Any:
     kind = shape(tp)
     match kind.kind:
@@ -72,9 +83,7 @@ def _named(value: Any, kind: Shape, at: KeyPath, faults: list[Fault], known: Kno
     clean: dict[str, Any] = {}
     for name, inner in value.items():
         if kind.words and name not in kind.words:
-            faults.append(
-                Fault((*at, name), "is unknown", f"one of {', '.join(kind.words)}", nearest(name, kind.words))
-            )
+            faults.append(Fault((*at, name), "is unknown", _one_of(kind.words), nearest(name, kind.words)))
             continue
         if (right := _whole(inner, kind.item, (*at, name), faults, known)) is not None:
             clean[name] = right

@@ -60,9 +60,12 @@ def key_text(path: KeyPath) -> str:
 
 
 def nearest(word: str, words: Collection[str]) -> str:
-    """The most similar of `words`, empty when none is near."""
+    """The one of `words` that has this one as a part (`trigger`: `compression_trigger`), else the most similar; empty when none
+    is near."""
     import difflib
 
+    if len(whole := [longer for longer in words if word in longer.split("_")]) == 1:
+        return whole[0]
     found = difflib.get_close_matches(word[:80], list(words), n=1, cutoff=0.6)
     return found[0] if found else ""
 

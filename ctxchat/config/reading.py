@@ -32,7 +32,8 @@ def read(path: Path) -> Read:
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
-            return _broken(path, "is not a file" if not stat.S_ISDIR(info.st_mode) else "is a folder", "a TOML file")
+            what = "is a folder" if stat.S_ISDIR(info.st_mode) else "is not a file"
+            return _broken(path, what, "must be a TOML file")
         if info.st_size > MOST_BYTES:
             return _broken(path, f"is too large ({info.st_size:,} bytes)", f"at most {MOST_BYTES:,}")
         data = path.read_bytes()

@@ -44,6 +44,17 @@ def test_each_layer_wins_over_the_one_before_and_says_so(home: Home) -> None:
     assert loaded.problems == ()
 
 
+def test_problems_come_in_the_order_of_their_lines_whoever_found_them(home: Home) -> None:
+    home.file.write_text(
+        '[keys]\nsearch = ["f2"]\nfrob = ["f3"]\nquit = ["a"]\n'
+        '[context]\ntrigger = 0.5\nkeep_recent = 0\n[interface]\nkeys = "x"\n'
+    )
+    problems = home.load().problems
+    assert [p.line for p in problems] == [2, 3, 4, 6, 7, 9]
+    assert len(problems[1].text) < 200 + len(str(home.file)), "forty names help nobody"
+    assert problems[3].nearest == "compression_trigger"
+
+
 def test_all_problems_at_once_with_their_lines(home: Home) -> None:
     home.file.write_text(
         """\

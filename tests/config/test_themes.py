@@ -124,7 +124,7 @@ free = "漢"
         "bad.toml:9: patterns.user: is 'UU', must be one narrow letter or sign",
         "bad.toml:10: patterns.free: is '漢', must be one narrow letter or sign",
         "bytes.toml:1: is not UTF-8 text, save it as UTF-8",
-        "folder.toml: is a folder, a TOML file",
+        "folder.toml: is a folder, must be a TOML file",
         'lacks.toml: primary: is missing, a colour such as "#7aa2f7"',
         "syntax.toml:1: is not valid TOML: Invalid value",
     ]

@@ -243,4 +243,4 @@ async def test_a_key_that_starts_something_else_can_be_given_to_another_action(h
         await pilot.press("escape")
         await app.workers.wait_for_complete()
         assert app.keys["send"] == ("f3",) and app.keys["archive"] == ()
-        assert "keys.send: f3 was the key of archive, which has it no longer" in told(app)
+        await until(pilot, lambda: "keys.send: f3 was the key of archive, which has it no longer" in told(app))
