@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-import msgspec
-
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import ToolStatus
 from ctxchat.core.messages import ToolCall
+from ctxchat.core.tooluse import same_arguments
 
 TOLD, STOPPED = 3, 5
 """How often the same call may fail the same way before the model is told, and before the turn is stopped."""
@@ -34,7 +33,7 @@ class Repeats:
         if status == "ok":
             self._failed.clear()
             return ""
-        kind = (call.name, _plain(call.arguments), output)
+        kind = (call.name, same_arguments(call.arguments), output)
         self._failed[kind] += 1
         if self._failed[kind] >= STOPPED:
             self._stuck = call.name
@@ -47,11 +46,3 @@ class Repeats:
                 f"Stopped: {self._stuck} was called {STOPPED} times with the same arguments and failed the same way.",
                 "Say what to do differently, or /continue.",
             )
-
-
-def _plain(arguments: str) -> str:
-    """Arguments without differences that mean nothing."""
-    try:
-        return msgspec.json.encode(msgspec.json.decode(arguments or "{}"), order="sorted").decode()
-    except msgspec.DecodeError:
-        return arguments

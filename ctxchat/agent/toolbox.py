@@ -13,6 +13,7 @@ from typing import cast
 import msgspec
 
 from ctxchat.agent.gate import Answer, Gate
+from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -117,7 +118,7 @@ class Toolbox:
         """Events as they happen; an Outcome for each call, in the order in which they end."""
         waiting: list[Job] = []
         for call in calls:
-            yield ToolStarted(call.id, call.name, decoded(call.arguments) or call.arguments)
+            yield ToolStarted(call.id, call.name, fields_of(call.arguments) or call.arguments)
             job: Job | None = None
             async with aclosing(self._admit(call)) as admitting:
                 async for news in admitting:
@@ -189,7 +190,7 @@ class Toolbox:
         return tool
 
     def _arguments(self, call: ToolCall, spec: ToolSpec) -> dict[str, object]:
-        arguments = decoded(call.arguments)
+        arguments = fields_of(call.arguments)
         if arguments is None:
             raise ToolError("The arguments are not a JSON object.", "Send the call again with valid JSON.")
         required = cast("list[str]", spec.parameters.get("required", []))
@@ -246,15 +247,6 @@ class Toolbox:
                 return request
             case ToolNews(event=event):
                 return event
-
-
-def decoded(arguments: str) -> dict[str, object] | None:
-    """Call arguments as an object, None when the text is not one. No text at all is an empty object."""
-    try:
-        value: object = msgspec.json.decode(arguments or "{}")
-    except msgspec.DecodeError:
-        return None
-    return cast("dict[str, object]", value) if isinstance(value, dict) else None
 
 
 def finished(outcome: Outcome, shown: str, tokens: int, spilled: str) -> ToolFinished:

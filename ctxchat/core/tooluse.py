@@ -11,6 +11,7 @@ from typing import Literal, cast
 
 import msgspec
 
+from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.messages import Message, ToolCall
 
 UseKind = Literal["read", "change", "run", "search", "fetch", "other"]
@@ -58,7 +59,7 @@ class Use(msgspec.Struct, frozen=True):
 
 def use_of(call: ToolCall) -> Use:
     """What a call does, as far as its name and arguments tell. Broken arguments make it `other`."""
-    fields = _fields(call.arguments)
+    fields = fields_of(call.arguments)
     if fields is None:
         return Use("other", "")
     words = {word.lower() for word in _WORD.findall(call.name)}
@@ -79,7 +80,7 @@ def use_of(call: ToolCall) -> Use:
 
 def same_arguments(arguments: str) -> str:
     """Arguments in a form that equal calls share, whatever the order of their keys; broken ones as they are."""
-    fields = _fields(arguments)
+    fields = fields_of(arguments)
     return arguments if fields is None else msgspec.json.encode(fields, order="sorted").decode("utf-8", "replace")
 
 
@@ -106,14 +107,6 @@ def first_line(text: str, width: int) -> str:
     """The first line with words in it, cut to `width` characters."""
     line = next((stripped for raw in text.splitlines() if (stripped := raw.strip())), "")
     return line if len(line) <= width else line[: width - 1] + "…"
-
-
-def _fields(arguments: str) -> dict[str, object] | None:
-    try:
-        value: object = msgspec.json.decode(arguments or "{}")
-    except (msgspec.DecodeError, UnicodeError):
-        return None
-    return cast("dict[str, object]", value) if isinstance(value, dict) else None
 
 
 def _first(fields: dict[str, object], names: tuple[str, ...]) -> str:

@@ -61,7 +61,7 @@ async def _json(response: httpx.Response) -> Any:
             return None
     try:
         return msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 

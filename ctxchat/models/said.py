@@ -104,7 +104,7 @@ def body(chain: list[BaseException]) -> str:
             text = _unquoted(str(error))
             try:
                 return _json(json.loads(text))
-            except ValueError:
+            except (ValueError, RecursionError):
                 return text
     return _first_line(chain[0])
 
@@ -131,7 +131,7 @@ def _object(error: BaseException) -> Mapping[str, Any]:
     if body is None and _from_provider(error):
         try:
             body = json.loads(_unquoted(str(error)))
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         body = body["error"]
@@ -190,7 +190,7 @@ def _sentence(value: object, depth: int = 0) -> str:
 def _read(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -70,7 +70,7 @@ def read_line(line: str) -> dict[str, Any] | None:
         return None
     try:
         read = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError("The server sent a piece that cannot be read.") from None
     return read if isinstance(read, dict) else None
 
@@ -102,7 +102,7 @@ async def _refuse(response: Any) -> None:
         return
     try:
         body = json.loads(await response.aread())
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     if isinstance(body, dict):
         _raise_error(mended(body))

@@ -80,6 +80,6 @@ def last_list(record: Iterable[Group]) -> tuple[TodoItem, ...]:
             if call.name == Todo.name and not failed(result):
                 try:
                     return tuple(msgspec.json.decode(call.arguments, type=TodoArguments).items)
-                except (msgspec.DecodeError, UnicodeError):
+                except (msgspec.DecodeError, UnicodeError, RecursionError):
                     continue  # a result from elsewhere
     return ()

@@ -6,6 +6,8 @@ import asyncio
 from contextlib import aclosing
 from typing import TypeVar
 
+import pytest
+
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
@@ -57,6 +59,18 @@ async def test_a_turn_with_tools_is_sealed_in_the_order_of_the_calls():
     assert desk.folded() == desk.state
     assert all(not problems(request.view) for request in model.requests)
     assert all(adds_up(e) for e in of(events, Figures))
+
+
+@pytest.mark.parametrize(
+    "arguments", ["[" * 100_000, '{"text":' * 5_000, '{"a":' * 900 + "1" + "}" * 900, '{"a":"\ud800"}']
+)
+async def test_arguments_beyond_all_measure_end_neither_the_turn_nor_the_next(arguments: str):
+    model = ScriptedModel([calls(("echo", arguments)), says("ok"), says("and on")])
+    desk = Desk(model, tools=[Echo()])
+    assert of(await desk.say("go"), TurnFinished)[0].status == "done"
+    assert of(await desk.say("again"), TurnFinished)[0].status == "done"
+    await desk.session.compaction.preview()
+    assert all(not problems(request.view) for request in model.requests)
 
 
 async def test_broken_arguments_unknown_tools_and_missing_ones_are_told_to_the_model():

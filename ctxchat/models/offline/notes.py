@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.models.offline.headings import BLOCKED, FAILED, NEXT, OPEN, RULE, SETTLED, Part, Tag
 from ctxchat.models.offline.phrases import BEGINNINGS
@@ -219,7 +220,7 @@ def _trouble(result: str) -> str:
 
 
 def _what(call: ToolCall) -> str:
-    arguments = _arguments(call)
+    arguments = fields_of(call.arguments) or {}
     shown = next((value for name in _SHOWN_NAMES if isinstance(value := arguments.get(name), str)), "")
     return " ".join(f"{call.name} {shown}".split()).replace("`", "'")
 
@@ -228,17 +229,9 @@ def _paths(call: ToolCall) -> list[str]:
     """The files a call read or changed; where it only looked around, none."""
     if call.name in _LOOKING:
         return []
-    arguments = _arguments(call)
+    arguments = fields_of(call.arguments) or {}
     found = [value for name in _PATH_NAMES if isinstance(value := arguments.get(name), str)]
     return [" ".join(p.split()).replace("`", "'") for p in found if p.strip()]
-
-
-def _arguments(call: ToolCall) -> dict[str, object]:
-    try:
-        value = msgspec.json.decode(call.arguments or "{}")
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _exact(messages: Sequence[Message]) -> list[Note]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.messages import Text
 from ctxchat.core.summaries import CLOSING, OPENING, PREFACE
 from ctxchat.core.view import Item, ToolSpec, View
@@ -142,21 +143,13 @@ def _done(items: tuple[Item, ...]) -> tuple[Done, ...]:
     for item in items:
         message = item.message
         number += bool(message.calls)
-        waiting += [(c.id, c.name, _object(c.arguments), number) for c in message.calls]
+        waiting += [(c.id, c.name, fields_of(c.arguments) or {}, number) for c in message.calls]
         if message.role == "tool":
             match = next((w for w in waiting if w[0] == message.call_id), None)
             if match:
                 waiting.remove(match)
                 done.append(Done(match[1], match[2], _sound(message.text), match[3]))
     return tuple(done)
-
-
-def _object(arguments: str) -> dict[str, Any]:
-    try:
-        value = msgspec.json.decode(arguments or "{}")
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _sources(items: tuple[Item, ...], at: int) -> list[Source]:
