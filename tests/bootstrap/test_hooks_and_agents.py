@@ -139,7 +139,7 @@ def test_hooks_of_a_project_wait_for_trust(tmp_path: Path):
 def test_the_settings_and_the_core_know_the_same_conditions_and_events():
     fields = {f.encode_name for f in msgspec.structs.fields(Condition)}
     assert fields == {f.encode_name for f in msgspec.structs.fields(When)}
-    assert get_args(HookEvent) == get_args(schema.own.HookEvent)
+    assert get_args(HookEvent) == get_args(schema.named.HookEvent)
     for event in get_args(HookEvent):
         (hook,) = hooks_of([HookSettings(event, "notify", text="x")])
         assert firing([hook], event, Moment()) == (hook,)
