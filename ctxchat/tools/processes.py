@@ -81,11 +81,13 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             await asyncio.sleep(0.05)  # its children heard it too
     finally:
         _signal(process.pid, signal.SIGKILL)
-    await _ended(process, 5.0)
-    # A pipe that an escaped grandchild still holds open would keep the transport, and its descriptor, for ever.
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        transport.close()
+        try:
+            await _ended(process, 5.0)
+        finally:
+            # A pipe that an escaped grandchild still holds open would keep the transport, and its descriptor, for ever.
+            transport = getattr(process, "_transport", None)
+            if transport is not None:
+                transport.close()
 
 
 def _end_escaped(mark: bytes) -> None:
