@@ -76,9 +76,10 @@ class Database:
             return self._connection.execute(sql, values).fetchall()
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Everything inside is written, and is on disk at the end; or nothing is. Raises StorageError."""
-        with self._mutex, faults(self.path):
+    def transaction(self, *, linked: bool = True) -> Iterator[sqlite3.Connection]:
+        """Everything inside is written, and is on disk at the end; or nothing is. Where it is not `linked`, rows may go that
+        others point to. Raises StorageError."""
+        with self._mutex, faults(self.path), self._links(linked):
             self._share()
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -88,6 +89,17 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    @contextlib.contextmanager
+    def _links(self, wanted: bool) -> Iterator[None]:
+        if wanted:
+            yield
+            return
+        self._connection.execute("PRAGMA foreign_keys = OFF")
+        try:
+            yield
+        finally:
+            self._connection.execute("PRAGMA foreign_keys = ON")
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in the storage thread, after all that was asked for before. Once asked for it is done, even where

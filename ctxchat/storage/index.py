@@ -107,6 +107,14 @@ def remove(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
         connection.execute(sql, (session,))
 
 
+def remove_row(connection: sqlite3.Connection, row: object) -> None:
+    """Take one message out, before its row goes. Raises sqlite3.DatabaseError where it or the index is damaged."""
+    sql = (
+        "INSERT INTO search (search, rowid, words) SELECT 'delete', id, indexed_words(text) FROM messages WHERE id = ?"
+    )
+    connection.execute(sql, (row,))
+
+
 def sound(connection: sqlite3.Connection) -> bool:
     """Whether it was until now, within the caller's transaction; it is afterwards."""
     return not _mending(
@@ -124,7 +132,7 @@ def _mending(connection: sqlite3.Connection, work: Callable[[], object]) -> bool
         )  # else it is written, and fails, only at the end of the whole transaction
         connection.execute("RELEASE written")
     except sqlite3.DatabaseError as problem:
-        if not damaged(problem):
+        if not (damaged(problem) and connection.in_transaction):
             raise
         connection.execute("ROLLBACK TO indexing")
         make_anew(connection)

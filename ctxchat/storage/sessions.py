@@ -14,7 +14,7 @@ import msgspec
 
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import Changed, Named, PassEnded, PassStarted, Record, Sealed, Undone, fold
-from ctxchat.storage import entries, files, index, loading
+from ctxchat.storage import entries, files, loading, removal
 from ctxchat.storage.database import Database
 
 _TICK = 8  # milliseconds between two ids that sort by time
@@ -104,7 +104,16 @@ def _insert(connection: sqlite3.Connection, about: Mapping[str, str | bool]) -> 
 
 def rows(database: Database) -> list[SessionRow]:
     """All sessions, the one used last first."""
-    return [_row(found) for found in database.read(f"SELECT {_COLUMNS} FROM sessions ORDER BY {_LAST_USED}")]
+    return _read(database, f"ORDER BY {_LAST_USED}", (), "ORDER BY updated DESC, id DESC")
+
+
+def _read(database: Database, rest: str, values: Sequence[object], simpler: str) -> list[SessionRow]:
+    """Without what other tables say (what was never counted, the order) where pages of those are damaged."""
+    try:
+        found = database.read(f"SELECT {_COLUMNS} FROM sessions {rest}", values)
+    except StorageError:
+        found = database.read(f"SELECT {', '.join(SessionRow.__struct_fields__)} FROM sessions {simpler}", values)
+    return [_row(one) for one in found]
 
 
 def _row(found: Sequence[Any]) -> SessionRow:
@@ -114,10 +123,10 @@ def _row(found: Sequence[Any]) -> SessionRow:
 
 def row(database: Database, session: str) -> SessionRow:
     """One session by its full id. Raises StorageError when there is none."""
-    found = database.read(f"SELECT {_COLUMNS} FROM sessions WHERE id = ?", (session,))
+    found = _read(database, "WHERE id = ?", (session,), "WHERE id = ?")
     if not found:
         raise StorageError(f"There is no session {session!r}.", "`ctxchat sessions list` shows them.")
-    return _row(found[0])
+    return found[0]
 
 
 def find(database: Database, prefix: str) -> str:
@@ -141,8 +150,13 @@ def latest(database: Database, folder: str = "") -> str:
     """The id of the session a person used last, in that folder or in any; empty when there is none. One that nobody knows the
     folder of counts for every folder."""
     where = "NOT delegated AND (? IN ('', folder) OR folder = '')"
-    found = database.read(f"SELECT id FROM sessions WHERE {where} ORDER BY {_LAST_USED} LIMIT 1", (folder,))
-    return str(found[0][0]) if found else ""
+    found = _read(
+        database,
+        f"WHERE {where} ORDER BY {_LAST_USED} LIMIT 1",
+        (folder,),
+        f"WHERE {where} ORDER BY updated DESC LIMIT 1",
+    )
+    return found[0].id if found else ""
 
 
 @contextmanager
@@ -188,10 +202,8 @@ def delete(database: Database, session: str) -> None:
     """Its rows, its index, its folder; nothing else. Raises SessionBusy and StorageError; a folder that resists goes
     at a later start."""
     files.check_id(session)
-    with held(database, session), database.transaction() as connection:
-        connection.execute("INSERT OR IGNORE INTO doomed VALUES (?)", (session,))
-        index.remove(connection, session, fts=database.fts)
-        connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+    with held(database, session):
+        removal.remove(database, session)
     database.finish_deletions()
 
 

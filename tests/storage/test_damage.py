@@ -70,8 +70,30 @@ def test_a_bad_page_costs_what_is_on_it(tmp_path: Path) -> None:
             assert database.check() != []
 
 
+@pytest.mark.parametrize("table", ["journal", "messages", "groups", "search_docsize"])
+def test_a_session_on_a_bad_page_is_deleted_and_the_others_are_whole(tmp_path: Path, table: str) -> None:
+    with Database(tmp_path) as database:
+        first, bad, last = (sessions.create(database, records=turns(n)) for n in (40, 150, 40))
+        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        size = database.read("PRAGMA page_size")[0][0]
+        leaves = [page for page, kind in _pages(database, table) if kind == "leaf"]
+    page, clean = leaves[len(leaves) // 2], (tmp_path / "ctxchat.db").read_bytes()
+    (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + b"\xa5" * size + clean[page * size :])
+    with Database(tmp_path) as database:
+        sessions.delete(database, bad)
+        assert [row.id for row in sessions.rows(database)] == [last, first]
+        assert sessions.latest(database) == last
+        for session in (first, last):
+            loaded = loading.load(database, session)
+            assert len(loaded.state.ledger.messages()) == 160 and not loaded.problems
+
+
 def _journal_pages(database: Database) -> list[tuple[int, str]]:
+    return _pages(database, "journal")
+
+
+def _pages(database: Database, table: str) -> list[tuple[int, str]]:
     try:
-        return [(p, k) for p, k in database.read("SELECT pageno, pagetype FROM dbstat WHERE name = 'journal'")]
+        return [(p, k) for p, k in database.read("SELECT pageno, pagetype FROM dbstat WHERE name = ?", (table,))]
     except StorageError:
         pytest.skip("this SQLite has no dbstat")
