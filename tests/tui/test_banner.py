@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ctxchat.bootstrap.first_look import NOTHING_FOUND
 from ctxchat.config import trust
 from ctxchat.tui.screens.notices import NoticesScreen
 from ctxchat.tui.widgets.banner import AllNotices
@@ -48,6 +49,16 @@ async def test_more_than_has_room_is_counted_and_one_key_shows_all(tmp_path: Pat
         await pilot.press(*"/notices", "enter")
         await until(pilot, lambda: isinstance(app.screen, NoticesScreen))
         assert len(app.screen.query(NoticeBlock)) == 7, "and can be read all the same"
+
+
+@pytest.mark.parametrize("size", [(40, 9), (40, 18), (40, 20), (59, 36)])
+async def test_in_a_narrow_window_it_takes_a_third_of_the_height_at_most(tmp_path: Path, size: tuple[int, int]) -> None:
+    services = FakeServices(tmp_path, FakeSession(model="offline/assistant"))
+    services.note = f"{NOTHING_FOUND} {'And there is more to know of it. ' * 30}"
+    async with chatting(tmp_path, services.first, size, services=services) as (app, pilot):
+        await until(pilot, lambda: counted(app).startswith("▾ 1"))
+        assert 0 < app.chat.banner.region.height <= size[1] // 3
+        assert app.chat.composer.prompt.region.bottom <= size[1]
 
 
 @pytest.mark.parametrize("notices", [["one thing", "another"], ["1\n2\n3\n4\n5\n6\nanother"]])
