@@ -19,6 +19,9 @@ from ctxchat.models.settings import ModelSettings
 ASSUMED = 32_768
 """Tokens assumed where nobody says."""
 
+ANYBODYS = {"openai", "text-completion-openai", "openai_like", "custom_openai", "litellm_proxy"}
+"""Prefixes under which servers of one's own are spoken to."""
+
 OLLAMA_DEFAULT = 4_096
 """What Ollama loads a model with when neither it nor a request says more (its documentation on context length)."""
 
@@ -44,8 +47,14 @@ def without_server(settings: ModelSettings) -> Window:
     """What can be said without asking anybody."""
     if settings.window > 0:
         return Window(settings.window, "configured")
-    entry = None if settings.api_base else catalogue.find(settings.name)
+    entry = None if _names_anything(settings) else catalogue.find(settings.name)
     return Window(entry.window, "catalogue") if entry and entry.window else Window(ASSUMED, "assumed")
+
+
+def _names_anything(settings: ModelSettings) -> bool:
+    """A server of one's own in OpenAI's style calls what it has by any name. An address that speaks another provider's form (an
+    Azure resource, a gateway before Anthropic) leads to that provider's models."""
+    return bool(settings.api_base) and (settings.provider.local or settings.provider.prefix in ANYBODYS)
 
 
 async def loaded(settings: ModelSettings) -> Window | None:

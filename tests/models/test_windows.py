@@ -82,6 +82,12 @@ async def test_a_providers_window_comes_from_settings_or_catalogue() -> None:
     assert await detect(ModelSettings(name="openrouter/no/such")) == Window(ASSUMED, "assumed")
 
 
+async def test_an_address_of_ones_own_in_a_providers_form_leads_to_that_providers_models() -> None:
+    for name, window in (("azure/gpt-4o", 128_000), ("anthropic/claude-sonnet-4-5", 200_000)):
+        settings = ModelSettings(name=name, api_base="http://127.0.0.1:9")
+        assert await detect(settings) == Window(window, "catalogue")
+
+
 async def test_a_server_that_hangs_or_is_away_costs_a_moment() -> None:
     double = ModelDouble()
     await double.start()
