@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ctxchat.agent.unsealed import CANCELLED
+from ctxchat.agent.unsealed import CANCELLED, ENOUGH, FAILED, NOT_KEPT
 from ctxchat.core.events import ToolFinished, ToolStatus
 from ctxchat.core.messages import Message, ToolCall
+from ctxchat.storage.loading import INTERRUPTED
 from ctxchat.tui.reading.tool_words import decoded, diff_size, ending, key_argument, outcome
 
 
@@ -63,6 +64,10 @@ def test_the_heads_of_a_diff_are_no_changes() -> None:
         ("shell", "some\n[stopped after 120 s: time-out]", "timeout", None),
         ("shell", f"line 1\nline 2\n{CANCELLED}", "cancelled", None),
         ("grep", CANCELLED, "cancelled", None),
+        ("grep", FAILED, "cancelled", None),
+        ("shell", f"line 1\n{NOT_KEPT}", "cancelled", None),
+        ("grep", ENOUGH, "cancelled", None),
+        ("shell", INTERRUPTED, "cancelled", None),
         ("shell", "The user did not allow this. They said: too dangerous", "denied", None),
         ("read_file", "[error] no such file", "error", None),
         ("read_file", "a log\n[exit code 3]", "ok", None),
