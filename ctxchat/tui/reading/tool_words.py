@@ -75,8 +75,8 @@ _RANGES = (
 
 
 _LAST = re.compile(
-    r"(?m)^\[(?:(?P<cancelled>cancelled by the user|interrupted: |not run: |this ran, but )|exit code (?P<exit>-?\d+)\]|ended by (?P<signal>signal)"
-    r"|stopped after [\d.e+]+ s: (?P<timeout>time-out)\])[^\n]*\Z"
+    r"(?m)^\[(?:(?P<cancelled>cancelled by the user|interrupted: |not run: |this ran, but )|exit code (?P<exit>-?\d+)\]"
+    r"|ended by (?P<signal>signal)|stopped after [\d.e+]+ s: (?P<timeout>time-out)\])[^\n]*\Z"
 )
 """What stands at the end of a result where the call did not go well."""
 
