@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -80,6 +80,12 @@ def emit(value: object) -> None:
 def narrate(text: str) -> None:
     """A line for people, on standard error; foreign text in it is made harmless."""
     click.echo(clean(text), err=True)
+
+
+def tell(notices: Iterable[str]) -> None:
+    """What a person should know beside the answer, such as settings that are not in force."""
+    for text in notices:
+        narrate(f"! {text}")
 
 
 def end_with_problems(texts: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.program import Program
-from ctxchat.cli.common import common_options, emit, flags, narrate, run_async
+from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, tell
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionFinished, Notice
 from ctxchat.core.record import FactCount, SideFigures, StepGain
@@ -43,6 +43,7 @@ def command(
     async def work() -> CompactionFinished:
         async with Program.started(flags()) as program:
             wanted = await program.find(session or flags().session)
+            tell(program.notices)
             opened = await program.open(wanted, interactive=False, only_read=dry_run)
             try:
                 if opened.read_only and not dry_run:

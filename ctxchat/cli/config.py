@@ -9,7 +9,7 @@ import click
 
 from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.workspace import workspace_of
-from ctxchat.cli.common import common_options, emit, end_with_problems, flags, narrate, readable, table
+from ctxchat.cli.common import common_options, emit, end_with_problems, flags, narrate, readable, table, tell
 from ctxchat.config import explain, files, paths, write
 from ctxchat.config.json_schema import json_schema
 from ctxchat.core.errors import UsageError
@@ -46,8 +46,7 @@ def show(key: str) -> None:
     rows = [r for r in explain.rows(loaded) if not key or r.key == key or r.key.startswith(f"{key}.")]
     if not rows:
         raise UsageError(f"{key}: is no setting.", "`ctxchat config show` lists them all.")
-    for notice in loaded.notices:
-        narrate(f"! {notice}")
+    tell(loaded.notices)
     if flags().json:
         emit({r.key: {"value": r.value, "default": r.default, "origin": r.origin.text} for r in rows})
         return
@@ -75,7 +74,10 @@ def set_(key: str, value: str) -> None:
         parsed: object = tomllib.loads(f"v = {value}")["v"]
     except tomllib.TOMLDecodeError:
         parsed = value
+    if key == "theme" and (trouble := files.unknown_theme(str(parsed), paths.config_dir())):
+        raise UsageError(trouble.text)
     write.set_value(file, key, parsed)
+    tell(p.text for p in files.load(None, config=file, environ={}).problems if p.key == key)  # a key that cannot work
     if flags().json:
         emit({"file": str(file), "key": key, "value": parsed})
     else:

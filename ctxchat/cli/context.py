@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from ctxchat.bootstrap.program import Program
-from ctxchat.cli.common import common_options, emit, flags, run_async, table
+from ctxchat.cli.common import common_options, emit, flags, run_async, table, tell
 from ctxchat.core.figures import Figures
 from ctxchat.core.triggers import fixed, overhead
 from ctxchat.core.words import short
@@ -28,6 +28,7 @@ def command(session: str, draft: str) -> None:
     async def work() -> tuple[str, Figures]:
         async with Program.started(flags()) as program:
             wanted = await program.find(session or flags().session)
+            tell(program.notices)
             opened = await program.open(wanted, interactive=False, only_read=True)
             try:
                 measured = await opened.measure()

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from ctxchat.bootstrap.flags import LAST_HERE
-from ctxchat.cli.common import common_options, flags, narrate, run_async
+from ctxchat.cli.common import common_options, flags, narrate, run_async, tell
 from ctxchat.core.errors import UsageError
 
 MOST_INPUT = 50_000_000
@@ -41,6 +41,7 @@ def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on:
         async with Program.started(chosen) as program:
             session_id = chosen.session or (LAST_HERE if go_on else "")
             session = await program.open(session_id, interactive=False)
+            tell((*program.notices, *session.notices))
             try:
                 files = await along(session, text, program.workspace, narrate)
                 return await run(session, text, files, as_json=chosen.json, out=sys.stdout, err=sys.stderr)

@@ -48,6 +48,14 @@ def test_setting_an_option_and_seeing_where_it_came_from(cli: Cli, home: Home) -
     assert "config.toml" in row["origin"]
 
 
+def test_what_is_set_is_refused_or_named_where_it_cannot_work(cli: Cli, home: Home) -> None:
+    ran = cli("config", "set", "theme", "nrod")
+    assert ran.code == 2 and "did you mean nord?" in ran.sentence
+    assert not (home.settings / "config.toml").exists()
+    ran = cli("config", "set", "keys.help", "ctrl+a")
+    assert ran.code == 0 and "message editor" in ran.err
+
+
 def test_check_lists_all_problems_with_file_line_and_nearest(cli: Cli, home: Home) -> None:
     file = home.put("broken.toml", BROKEN)
     ran = cli("config", "check", file)

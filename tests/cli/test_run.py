@@ -223,3 +223,20 @@ def test_a_reader_who_has_seen_enough_is_no_fault(harbour: Home) -> None:
         assert "Broken" not in err
         assert running.returncode in {0, 1}
     assert len(harbour.start("sessions", "list", "--json").json) == 2
+
+
+def test_settings_that_are_not_in_force_are_said_beside_the_answer(harbour: Home) -> None:
+    harbour.settings.joinpath("config.toml").write_text("[context]\nkeep_recnt = 3\n")
+    project = harbour.work / ".ctxchat" / "config.toml"
+    project.parent.mkdir()
+    project.write_text('[permissions]\nmode = "all"\n')
+    for command in (
+        ("run", "Where is INTERVAL set?", "--json"),
+        ("context", "--json"),
+        ("compact", "--dry-run", "--json"),
+    ):
+        ran = harbour.start(*command)
+        assert ran.code == 0
+        assert "config.toml:2: context.keep_recnt: is unknown, did you mean keep_recent?" in ran.err
+        assert "not in force until you trust this folder" in ran.err
+        assert "keep_recnt" not in ran.out
