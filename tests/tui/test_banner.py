@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from textual.selection import SELECT_ALL
 
 from ctxchat.bootstrap.first_look import NOTHING_FOUND
 from ctxchat.config import trust
@@ -59,6 +60,19 @@ async def test_in_a_narrow_window_it_takes_a_third_of_the_height_at_most(tmp_pat
         await until(pilot, lambda: counted(app).startswith("▾ 1"))
         assert 0 < app.chat.banner.region.height <= size[1] // 3
         assert app.chat.composer.prompt.region.bottom <= size[1]
+
+
+async def test_further_lines_of_a_notice_begin_under_its_first_word(tmp_path: Path) -> None:
+    services = FakeServices(
+        tmp_path, FakeSession(), notices=["first [b]words[/b] and more of them than one line holds"]
+    )
+    async with chatting(tmp_path, services.first, (40, 20), services=services) as (app, pilot):
+        await until(pilot, lambda: "one line holds" in words(app))
+        lines = [line.rstrip() for line in words(app).split("\n")]
+        at = lines.index("  ! first [b]words[/b] and more of them")
+        assert lines[at + 1] == "    than one line holds"
+        (block,) = app.chat.banner.query(NoticeBlock)
+        assert block.get_selection(SELECT_ALL) == ("first [b]words[/b] and more of them than one line holds", "\n")
 
 
 @pytest.mark.parametrize("notices", [["one thing", "another"], ["1\n2\n3\n4\n5\n6\nanother"]])

@@ -14,6 +14,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.events import Click
 from textual.message import Message
+from textual.selection import Selection
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -25,6 +26,7 @@ from ctxchat.core.record import CompactionRecord
 from ctxchat.core.words import count
 from ctxchat.tui.reading.history import folded_messages
 from ctxchat.tui.reading.text import clean, clock, one_line, short
+from ctxchat.tui.widgets.hanging import Hanging
 
 ATTACHED_SIGN = "▪"
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -125,7 +127,12 @@ class NoticeBlock(Static):
     """A sentence from ctxchat."""
 
     def __init__(self, level: Level, text: str) -> None:
-        super().__init__(Content(f"{SIGNS[level]} {clean(text)}"), markup=False, classes=f"notice -{level}")
+        self._words = Content(clean(text))
+        super().__init__(Hanging(SIGNS[level], self._words), markup=False, classes=f"notice -{level}")
+
+    def get_selection(self, selection: Selection) -> tuple[str, str]:
+        """The words that were marked, without the sign."""
+        return selection.extract(self._words.plain), "\n"
 
 
 class ErrorBlock(Static):
