@@ -66,14 +66,20 @@ def wrappings(said: Said) -> Iterator[tuple[str, object]]:
     yield "stream", f"event: error\ndata: {json.dumps(body)}\n\n"
 
 
+def by_turns(rows: list[Said]) -> Iterator[tuple[str, object, Said]]:
+    """Each message in its plainest shape and in one other, these by turns: a shape that is not seen through fails for many
+    messages, a wording that is not known in each of its shapes. All of them for all took a tenth of the suite's time."""
+    for place, said in enumerate(rows):
+        first, *others = wrappings(said)
+        for shape, error in (first, others[place % len(others)]):
+            yield shape, error, said
+
+
 @pytest.mark.parametrize("name", ["messages", "held_out", "gathered"])
 @pytest.mark.parametrize(("part", "expected"), [("overflows", True), ("others", False)])
 def test_what_servers_said(name: str, part: str, expected: bool) -> None:
     wrong = [
-        (shape, said)
-        for said in data(name, part)
-        for shape, error in wrappings(said)
-        if is_context_overflow(error) is not expected
+        (shape, said) for shape, error, said in by_turns(data(name, part)) if is_context_overflow(error) is not expected
     ]
     assert not wrong, f"{len(wrong)} wrong: {wrong[:5]}"
 
@@ -83,11 +89,9 @@ def test_what_servers_said(name: str, part: str, expected: bool) -> None:
     [("paraphrases", "overflows", True), ("paraphrases", "others", False)],
 )
 def test_other_ways_to_say_it(name: str, part: str, expected: bool) -> None:
-    said = [("made up", 400, "", text) for text in data(name, part)]
-    wrong = [
-        (shape, row[3]) for row in said for shape, error in wrappings(row) if is_context_overflow(error) is not expected
-    ]
-    wrong += [("text", row[3]) for row in said if is_context_overflow(row[3]) is not expected]
+    rows = [("made up", 400, "", text) for text in data(name, part)]
+    wrong = [(shape, said[3]) for shape, error, said in by_turns(rows) if is_context_overflow(error) is not expected]
+    wrong += [("text", row[3]) for row in rows if is_context_overflow(row[3]) is not expected]
     assert not wrong, f"{len(wrong)} wrong: {wrong[:5]}"
 
 
