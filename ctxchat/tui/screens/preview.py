@@ -263,7 +263,7 @@ class PreviewScreen(Panel[Agreed]):
 
     def on_stepper_changed(self, event: Stepper.Changed) -> None:
         event.stop()
-        self.run_worker(self._ask(event.messages), group="preview", exclusive=True, exit_on_error=False)
+        self.run_worker(partial(self._ask, event.messages), group="preview", exclusive=True, exit_on_error=False)
 
     async def _ask(self, keep: int) -> None:
         await asyncio.sleep(PAUSE)
