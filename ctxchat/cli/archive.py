@@ -10,7 +10,7 @@ import msgspec
 
 from ctxchat.agent.changes import Changes
 from ctxchat.bootstrap.program import Program
-from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table
+from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table, written
 from ctxchat.cli.context import context_json
 from ctxchat.core.errors import UsageError
 from ctxchat.core.evidence import collect
@@ -130,7 +130,7 @@ def search(query: str, limit: int, role: Role | None, tool: str, before: str, af
         async with Program.started(flags()) as program:
             database = program.database
             scope = Scope(await _session(program), role or "", tool, before, after)
-            return await database.run(lambda: archive.search(database, query, scope=scope, limit=limit))
+            return await database.run(lambda: archive.search(database, written(query), scope=scope, limit=limit))
 
     hits = run_async(work())
     if flags().json:

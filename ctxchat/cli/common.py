@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from pathlib import Path
@@ -70,6 +71,18 @@ def flags() -> Flags:
 def run_async(work: Coroutine[Any, Any, _T]) -> _T:
     """Run a command's work to its end."""
     return asyncio.run(work)
+
+
+def written(text: str) -> str:
+    """A text from the command line or a pipe as UTF-8 can hold it: bytes that were none become replacement characters."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def typed_in(most: int = -1) -> str:
+    """What stands on standard input, up to so many characters, whatever bytes these are; see `written`."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")
+    return written(sys.stdin.read(most))
 
 
 def emit(value: object) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 import msgspec
 
 from ctxchat.bootstrap.program import Program
-from ctxchat.cli.common import common_options, emit, flags, run_async, table, tell
+from ctxchat.cli.common import common_options, emit, flags, run_async, table, tell, typed_in, written
 from ctxchat.core.figures import Figures
 from ctxchat.core.triggers import fixed, overhead
 from ctxchat.core.words import short
@@ -23,7 +21,7 @@ from ctxchat.tui.reading.figures_text import PARTS, gauge_words, known, share, w
 @common_options
 def command(session: str, draft: str) -> None:
     """The gauge of a session (the one used last without an id)."""
-    message = sys.stdin.read() if draft == "-" else draft
+    message = typed_in() if draft == "-" else written(draft)
 
     async def work() -> tuple[str, Figures]:
         async with Program.started(flags()) as program:

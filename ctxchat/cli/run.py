@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from ctxchat.bootstrap.flags import LAST_HERE
-from ctxchat.cli.common import common_options, flags, narrate, run_async, tell
+from ctxchat.cli.common import common_options, flags, narrate, run_async, tell, typed_in, written
 from ctxchat.core.errors import UsageError
 
 MOST_INPUT = 50_000_000
@@ -59,7 +59,7 @@ def _message(prompt: str) -> str:
     text = "\n\n".join(part for part in (words, piped.strip("\n")) if part.strip())
     if not text:
         raise UsageError("There is nothing to answer.", 'Give a message: ctxchat run "…", or pipe one in.')
-    return text
+    return written(text)
 
 
 def _piped(patient: bool) -> str:
@@ -69,4 +69,4 @@ def _piped(patient: bool) -> str:
     if not patient and not select.select([sys.stdin], [], [], PATIENCE)[0]:
         narrate(f"Nothing came on standard input within {PATIENCE:.0f} s: going on without it (`-` waits for it).")
         return ""
-    return sys.stdin.read(MOST_INPUT)
+    return typed_in(MOST_INPUT)

@@ -240,3 +240,17 @@ def test_settings_that_are_not_in_force_are_said_beside_the_answer(harbour: Home
         assert "config.toml:2: context.keep_recnt: is unknown, did you mean keep_recent?" in ran.err
         assert "not in force until you trust this folder" in ran.err
         assert "keep_recnt" not in ran.out
+
+
+def test_what_is_not_utf_8_on_the_way_in_costs_its_bytes_and_nothing_else(harbour: Home) -> None:
+    environ = {**harbour.environ, "PYTHONIOENCODING": "utf-8:strict"}  # as most terminals are set
+
+    def ran(*arguments: str | bytes, typed: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "ctxchat", *arguments]
+        return subprocess.run(command, input=typed, capture_output=True, cwd=harbour.work, env=environ, check=False)
+
+    answered = ran("run", "-", "--json", typed=b"Where is INTERVAL\xff set?")
+    assert answered.returncode == 0, answered.stderr
+    assert json.loads(answered.stdout.splitlines()[0])["text"] == "Where is INTERVAL\ufffd set?"
+    assert ran("run", b"Where is caf\xe9?", "--json").returncode == 0
+    assert ran("archive", "search", b"caf\xe9", "--json").returncode == 0
