@@ -24,3 +24,14 @@ async def test_it_says_how_full_the_window_is_by_now(tmp_path: Path) -> None:
         session.gate().set()
         await until(pilot, lambda: "90 % full" in words(app))
         assert "180.0k → ~70.0k" in words(app)
+
+
+async def test_what_is_changed_by_hand_counts_too(tmp_path: Path) -> None:
+    session = FakeSession()
+    emptier = msgspec.structs.replace(session.figures, used=160_000, limit=200_000, pressure=0.8)
+    async with chatting(tmp_path, session) as (app, pilot):
+        await app.chat.questions.suggest(CompactionSuggested(180_000, 200_000, 0.9, 70_000))
+        await until(pilot, lambda: "90 % full" in words(app))
+        app.chat.show_figures(emptier)
+        await until(pilot, lambda: "80 % full" in words(app))
+        assert "160.0k → ~50.0k" in words(app)

@@ -157,8 +157,9 @@ class ChatScreen(Screen[None]):
             self.header.show(heading)
 
     def show_figures(self, figures: Figures) -> None:
-        """The gauge and the panel; with the draft in it where there is one."""
+        """The gauge and the panel, with the draft in it where there is one; and what is asked about the gauge."""
         self.gauges.show(figures)
+        self.questions.keep_up(figures)
 
     # ── the context panel ──
 
@@ -208,7 +209,6 @@ class ChatScreen(Screen[None]):
             case Figures():
                 self.show_figures(event)
                 self.show_header()  # another model may answer
-                self.questions.keep_up(event)
                 await self.feed.catch_up()
             case CompactionSuggested():
                 await self.questions.suggest(event)
