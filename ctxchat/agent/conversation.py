@@ -156,7 +156,7 @@ class Conversation(Books):
             self.budget,
             self._counting,
             pending=Pending(draft, self._streamed),
-            past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, state.cached),
+            past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, state.cached, state.cut),
         )
 
     @property

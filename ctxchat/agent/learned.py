@@ -104,9 +104,9 @@ class Learned:
         A prompt the server seems to have cut, or figures that are not its own, teach nothing. Where it does not say how much
         of a reply will be sent again, the anchor is the prompt alone, and the reply our own estimate.
         """
-        calibration, anchor = self.calibration, self.anchor
+        calibration, anchor, cut = self.calibration, self.anchor, self.cut(usage, view)
         said = self.weight(reply)
-        if not usage.estimated and not self.cut(usage, view):
+        if not usage.estimated and not cut:
             kept = self._kept(usage, reply)
             if 0.5 < kept / max(1, calibration.part(said)) < 2 and not reply.reasoning and not reply.calls:
                 calibration = calibration.learn(kept, said, whole=False)  # what was counted is what was said
@@ -114,7 +114,7 @@ class Learned:
             mix = view.kinds + said if kept else view.kinds
             anchor = Anchor(usage.prompt + kept, mix, view.passes, self._model.name)
         used, _ = used_tokens(view.kinds + said, view.passes, calibration, anchor)
-        return Measured(self._model.name, usage, used, anchor, calibration, at, turn_end)
+        return Measured(self._model.name, usage, used, anchor, calibration, at, turn_end, cut)
 
     def _taught(self, calibration: Calibration, real: int, view: View) -> Calibration:
         """After a server counted this view: what was added since its last count teaches more than the whole."""

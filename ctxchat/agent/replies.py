@@ -21,7 +21,7 @@ from ctxchat.core.grouping import single
 from ctxchat.core.journal import Sealed, Spent
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
-from ctxchat.core.words import short
+from ctxchat.core.words import server_cut
 
 Steps = AsyncGenerator[Event, None]
 Between = Callable[[], Steps]
@@ -159,7 +159,6 @@ class Replies:
         message = self._open.draft.message(talk.ledger.next_seq, talk.clock.now())
         self._open.heard(message)
         usage = end.usage if end.usage and end.usage.prompt > 0 else self._own_count(message, end.usage)
-        cut = talk.learned.cut(usage, talk.view)
         measured = talk.learned.counted(usage, talk.view, message, talk.clock.now(), turn_end=not message.calls)
         if message.calls:
             talk.note(measured)
@@ -170,7 +169,7 @@ class Replies:
             self._open.reply = None
             figures = await talk.again()
         yield usage
-        for text in remarks(end, message, cut):
+        for text in remarks(end, message, measured.cut):
             yield Notice("warning", text)
         yield figures
         await talk.learned.unlearn_window(usage)
@@ -186,10 +185,7 @@ def remarks(end: ReplyEnd, message: Message, cut: int) -> list[str]:
     """What a person should know of a reply that came, in sentences. `cut`: tokens its server left out of the prompt."""
     said: list[str] = []
     if cut:
-        text = (
-            f"The server cut ~{short(cut)} tokens from the prompt without a word: its window is smaller than believed."
-        )
-        said.append(f"{text} Set the window it really has (--window, or `window` in config.toml).")
+        said.append(server_cut(cut))
     if end.finish == "length":
         said.append("The reply was cut at the output limit. Raise context.output_reserved for longer ones.")
     elif end.finish == "content_filter":

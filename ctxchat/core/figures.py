@@ -45,12 +45,13 @@ class Pending(msgspec.Struct, frozen=True):
 
 class Past(msgspec.Struct, frozen=True):
     """What the session has been through. `fills` are the tokens used at the end of its last turns, oldest first; `cached` is what
-    the server last said it had cached."""
+    the server last said it had cached, `cut` what it seems to have left out of the last prompt."""
 
     fills: tuple[int, ...] = ()
     compactions: int = 0
     cost_usd: float = 0.0
     cached: int = 0
+    cut: int = 0
 
 
 class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
@@ -58,7 +59,8 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
 
     Sections sum to `window` when nothing overflows, and all but `reserved` and `free` sum to `used`. `band` is the share by
     which `used` may be off, 0 for a server's own figure. `forecast_turns` is None while there is no trend. `claimed_window`
-    is what the window was believed to be before a refusal taught better, else 0.
+    is what the window was believed to be before a refusal taught better, else 0; `cut` what the server seems to have left out
+    of the last prompt without saying so.
     """
 
     model: str
@@ -78,6 +80,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     band: float = 0.0
     cached: int = 0
     claimed_window: int = 0
+    cut: int = 0
     price: TokenPrice = TokenPrice()
 
     @property
@@ -151,6 +154,7 @@ def measure(
         band=round(min(0.5, error / max(1, used)), 4),
         cached=past.cached,
         claimed_window=budget.window.claimed,
+        cut=past.cut,
         price=counting.price,
     )
 

@@ -38,7 +38,8 @@ class Undone(msgspec.Struct, frozen=True, tag="undone"):
 
 
 class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
-    """A model's reply was counted. `used` is what the gauge showed then, in tokens; `turn_end` marks the last of a turn."""
+    """A model's reply was counted. `used` is what the gauge showed then, in tokens; `turn_end` marks the last of a turn; `cut` is
+    what the server seems to have left out of the prompt in silence."""
 
     model: str
     usage: Usage
@@ -47,6 +48,7 @@ class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
     calibration: Calibration = Calibration()
     at: str = ""
     turn_end: bool = False
+    cut: int = 0
 
 
 class PassStarted(msgspec.Struct, frozen=True, tag="pass_started", omit_defaults=True):
@@ -145,7 +147,8 @@ class Ending(msgspec.Struct, frozen=True):
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its journal says. `fills` are tokens used at the end of each turn; `skipped` are entries that could not
     be taken, in words; `agent` is None where none was ever chosen; `endings` belong to `passes`, one to one; `windows` what was
-    learned of models and `hooks` how often hooks with a limit did something, both by name.
+    learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
+    long as the same view goes to the same model.
     """
 
     ledger: Ledger = Ledger()
@@ -157,6 +160,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     cost_usd: float = 0.0
     used: int = 0
     cached: int = 0
+    cut: int = 0
     passes: tuple[CompactionFinished, ...] = ()
     windows: dict[str, WindowLearned] = {}
     skipped: tuple[str, ...] = ()
@@ -200,10 +204,10 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger.append(*groups), state
         case Changed(change=change):
             undone = tuple(c for c in state.undone if c.id != change.id)
-            return ledger.apply(change), replace(state, anchor=None, undone=undone)  # counted for another view
+            return ledger.apply(change), replace(state, anchor=None, cut=0, undone=undone)  # counted for another view
         case Undone(change=name):
             undone = tuple(c for c in ledger.changes if c.id == name)
-            return ledger.undo(name), replace(state, anchor=None, undone=state.undone + undone)
+            return ledger.undo(name), replace(state, anchor=None, cut=0, undone=state.undone + undone)
         case Measured():
             return ledger, replace(
                 state,
@@ -213,6 +217,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
                 cost_usd=state.cost_usd + record.usage.cost_usd,
                 used=record.used,
                 cached=record.usage.cached,
+                cut=record.cut,
             )
         case PassStarted():
             return ledger, state
@@ -223,7 +228,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case Named(title=title):
             return ledger, replace(state, title=title)
         case ModelChosen(model=model):
-            return ledger, replace(state, model=model)
+            return ledger, replace(state, model=model, cut=0)
         case AgentChosen(agent=agent):
             return ledger, replace(state, agent=agent)
         case Spent(cost_usd=cost):

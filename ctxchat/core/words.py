@@ -1,5 +1,4 @@
-"""Numbers in sentences for people, said in one way everywhere: on screen, on the command line, in notices. Knows nothing of what
-is counted."""
+"""Numbers in sentences for people, said in one way everywhere: on screen, on the command line, in notices. Counts nothing."""
 
 from __future__ import annotations
 
@@ -24,6 +23,14 @@ def brief(n: int) -> str:
         return text
     number, unit = text[:-1], text[-1]
     return f"{float(number):.0f}{unit}" if number.endswith(".0") or abs(float(number)) >= 100 else text
+
+
+def server_cut(tokens: int) -> str:
+    """What a server left out of a prompt without saying so, with the remedy."""
+    return (
+        f"The server cut ~{short(tokens)} tokens from the prompt without a word: its window is smaller than believed. "
+        "Set the window it really has (--window, or `window` in config.toml)."
+    )
 
 
 def percent(ratio: float) -> str:

@@ -163,6 +163,7 @@ async def test_a_first_estimate_that_is_only_rough_is_not_called_a_cut():
         desk = Desk(ScriptedModel([lambda r, s=share: says("ok", usage=Usage(int(r.view.raw * s), 10))], window=ROOMY))
         events = await desk.say(LONG * 6)
         assert any("cut" in n.text for n in of(events, Notice)) is told
+        assert bool(desk.session.figures.cut) is told, "the gauge says it as long as the same view goes out"
 
 
 async def test_titles_come_from_words_and_never_from_nothing():

@@ -139,6 +139,14 @@ async def test_pins_that_leave_nothing_to_compact_are_named() -> None:
         assert "Pinned messages" in alarm and "Unpin some" in alarm and "run journalctl" in alarm
 
 
+async def test_what_the_server_cut_is_told_with_its_remedy() -> None:
+    desk = Desk(state(3, passes=0))
+    app = PanelOnly(desk)
+    async with app.run_test(size=(60, 50)):
+        app.query_one(Breakdown).show(msgspec.structs.replace(desk.figures, cut=3_100), desk.view, desk.state)
+        assert "cut ~3.1k tokens" in app.said("alarm") and "--window" in app.said("alarm")
+
+
 async def test_a_learned_limit_and_the_error_have_a_legend() -> None:
     desk = Desk(state(12))
     app = PanelOnly(desk)

@@ -153,6 +153,16 @@ def test_a_part_over_its_budget_is_told_beside_the_bar_at_every_width(width: int
     assert said not in words_beside(figures, width)
 
 
+@pytest.mark.parametrize(
+    ("width", "said"), [(140, "server cut ~3.1k"), (80, "server cut ~3.1k"), (40, "cut!"), (20, "cut!")]
+)
+def test_a_prompt_that_the_server_cut_is_told_beside_the_bar_at_every_width(width: int, said: str) -> None:
+    figures = msgspec.structs.replace(figures_of({"tools": 4_000, "user": 9_000}, 40_000, 4_000), cut=3_100)
+    text = words_beside(figures, width)
+    assert text.strip().startswith(f"{said}  ~36 %") and len(text) < width
+    assert "The server cut ~3.1k tokens" in sentence(figures)
+
+
 def test_the_error_is_told_in_points_of_the_limit_where_there_is_room() -> None:
     figures = msgspec.structs.replace(figures_of({"user": 18_000}, 40_000, 4_000), band=0.06)
     assert words_beside(figures, 120).strip() == "~50 ±3 %  ~18.0k/36.0k"

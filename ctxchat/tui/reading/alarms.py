@@ -1,4 +1,5 @@
-"""What is amiss with a window, in sentences: a part over its budget, overhead or pins that no compaction can help with. Pure."""
+"""What is amiss with a window, in sentences: a prompt its server cut, a part over its budget, overhead or pins that no
+compaction can help with. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.triggers import FIXED, OVERHEAD, fixed, overhead
 from ctxchat.core.view import View
+from ctxchat.core.words import server_cut
 from ctxchat.tui.reading.figures_text import budget_words, known, money
 from ctxchat.tui.reading.inventory import Row, offenders
 from ctxchat.tui.reading.text import short
@@ -20,9 +22,10 @@ NAMED = 3
 
 
 def alarms(figures: Figures, view: View) -> dict[str, str]:
-    """A sentence or two for each thing that is amiss, the weightiest first; by `fixed`, or the name of a part."""
+    """A sentence or two for each thing that is amiss, the weightiest first; by `cut`, `fixed`, or the name of a part."""
     budgets = zip(figures.over_budget, budget_words(figures), strict=True)
-    return _in_vain(figures, view) | {section.name: words for section, words in budgets}
+    cut = {"cut": server_cut(figures.cut)} if figures.cut else {}
+    return cut | _in_vain(figures, view) | {section.name: words for section, words in budgets}
 
 
 def _in_vain(figures: Figures, view: View) -> dict[str, str]:

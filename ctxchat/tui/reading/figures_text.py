@@ -13,6 +13,7 @@ from ctxchat.core.triggers import fixed, overhead
 from ctxchat.core.words import brief as brief  # handed on: figures and their nouns go together
 from ctxchat.core.words import count as count
 from ctxchat.core.words import percent as percent
+from ctxchat.core.words import server_cut
 from ctxchat.tui.reading.text import short
 
 
@@ -155,6 +156,9 @@ def remarks(figures: Figures) -> tuple[str, ...]:
     """
     if not known(figures):
         return ()
+    if figures.cut:
+        cut = f"server cut ~{short(figures.cut)}"
+        return (cut, cut, cut, "cut!")
     if fixed(figures) >= figures.trigger_tokens:
         if overhead(figures) >= figures.trigger_tokens:
             return ("too much overhead", "too much overhead", "overhead!", "!")
@@ -210,6 +214,7 @@ def sentence(figures: Figures) -> str:
             f"{short(figures.reserved_output)} more are reserved for the reply,",
             f"in a window of {short(figures.window)}, {_LEARNED[figures.window_source]}{believed}.",
             *([f"Largest: {largest}."] if largest else []),
+            *([server_cut(figures.cut)] if figures.cut else []),
             *budget_words(figures),
             f"Compaction starts in {short(left)}." if left > 0 else "Compaction is due.",
             *([f"{turns[0].upper()}{turns[1:]}.".replace("~", "About ")] if turns else []),
