@@ -145,7 +145,8 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A session as its journal says. `fills` are tokens used at the end of each turn; `skipped` are entries that could not
+    """A session as its journal says. `fills` are tokens used at the end of each turn that was counted at its end, `filled` the
+    numbers of those turns; `skipped` are entries that could not
     be taken, in words; `agent` is None where none was ever chosen; `endings` belong to `passes`, one to one; `windows` what was
     learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
     long as the same view goes to the same model.
@@ -157,6 +158,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     anchor: Anchor | None = None
     calibrations: dict[str, Calibration] = {}
     fills: tuple[int, ...] = ()
+    filled: tuple[int, ...] = ()
     cost_usd: float = 0.0
     used: int = 0
     cached: int = 0
@@ -192,6 +194,8 @@ def fold(records: Iterable[Record], state: SessionState | None = None) -> Sessio
         except LedgerError as problem:
             skipped = (*state.skipped, f"{type(record).__name__.lower()}: {problem.text}")
             state = msgspec.structs.replace(state, skipped=skipped)
+        if isinstance(record, Measured) and record.turn_end:
+            state = msgspec.structs.replace(state, filled=(*state.filled, groups[-1].turn if groups else 0))
     ledger = Ledger.placed(tuple(groups), ledger.changes, places)
     return msgspec.structs.replace(state, ledger=ledger)
 

@@ -14,6 +14,7 @@ from textual.widgets import Static
 from ctxchat.core.events import Usage
 from ctxchat.core.journal import Changed, Measured, PassEnded, Sealed, SessionState, Undone, fold
 from ctxchat.core.record import PutBack
+from ctxchat.tui.reading.fill import fill_points
 from ctxchat.tui.reading.flight import DONE, REFUSED, UNDONE, Moment, column, fitting, moments
 from ctxchat.tui.reading.passes import passes
 from ctxchat.tui.screens.flight import FlightScreen
@@ -67,6 +68,20 @@ class Opened(PanelApp):
     def drawn(self, kind: type[FillChart] | type[Rows[Any]]) -> list[str]:
         widget = self.over.query_one(kind)
         return [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
+
+
+def test_a_turn_that_was_stopped_does_not_shift_the_others() -> None:
+    records: list[Any] = []
+    for group in history(4):
+        records.append(Sealed((group,)))
+        last = group.kind == "reply" and group.turn in {
+            1,
+            4,
+        }  # the second and third were stopped before they were counted
+        records += [Measured("m", Usage(100, 10), 1_000 * group.turn, turn_end=True)] if last else []
+    flown = fold(records)
+    assert [(m.turn, m.used) for m in moments(flown)] == [(1, 1_000), (4, 4_000)]
+    assert [p.used for p in fill_points(flown)] == [1_000, 4_000]
 
 
 def test_passes_stand_where_they_happened() -> None:

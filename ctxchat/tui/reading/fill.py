@@ -25,8 +25,8 @@ class Point(msgspec.Struct, frozen=True):
 
 def fill_points(state: SessionState) -> tuple[Point, ...]:
     """The fills of a session, oldest first, and the drop of every compaction in force where it happened."""
-    turns = state.ledger.turn
-    first = turns - len(state.fills) + 1
+    turns, filled = state.ledger.turn, filled_turns(state)
+    first = filled[0] if filled else turns + 1
     drops: dict[int, list[Point]] = {}
     for change in state.ledger.compactions:
         if record := change.record:
@@ -34,9 +34,17 @@ def fill_points(state: SessionState) -> tuple[Point, ...]:
             turn = min(max(turn, first), turns + 1)
             drops.setdefault(turn, []).extend((Point(record.before.used), Point(record.after.used, mark=True)))
     points: list[Point] = []
-    for turn, used in enumerate(state.fills, first):
-        points += [*drops.pop(turn, ()), Point(used)]
-    return (*points, *(p for late in drops.values() for p in late))
+    fills = dict(zip(filled, state.fills, strict=True))
+    for turn in sorted({*fills, *drops}):
+        points += [*drops.get(turn, ()), *([Point(fills[turn])] if turn in fills else [])]
+    return tuple(points)
+
+
+def filled_turns(state: SessionState) -> tuple[int, ...]:
+    """The turns that `state.fills` belong to: a turn that was stopped has none. Of a state that does not say, the last ones."""
+    if len(state.filled) == len(state.fills):
+        return state.filled
+    return tuple(range(state.ledger.turn - len(state.fills) + 1, state.ledger.turn + 1))
 
 
 def _turn_of(change: Change, ledger: Ledger) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
 import msgspec
 
 from ctxchat.core.journal import SessionState
+from ctxchat.tui.reading.fill import filled_turns
 from ctxchat.tui.reading.passes import Pass, passes
 
 EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -31,10 +33,9 @@ def moments(state: SessionState) -> tuple[Moment, ...]:
     waiting: dict[int, list[Moment]] = {}
     for one in reversed(passes(state)):
         waiting.setdefault(after.get(one.id, _fills_before(one, state)), []).extend(_of_pass(one))
-    first = state.ledger.turn - len(state.fills) + 1
     found = waiting.pop(0, [])
-    for place, used in enumerate(state.fills):
-        found += [Moment(used, first + place), *waiting.pop(place + 1, [])]
+    for place, (turn, used) in enumerate(zip(filled_turns(state), state.fills, strict=True), 1):
+        found += [Moment(used, turn), *waiting.pop(place, [])]
     return (*found, *(m for late in waiting.values() for m in late))
 
 
@@ -65,7 +66,7 @@ def _fills_before(one: Pass, state: SessionState) -> int:
     """For a pass without an ending (imported, offline): behind the turn that began last before it."""
     begun = [g.turn for g in state.ledger.groups if g.kind == "user" and g.first.at and one.at and g.first.at <= one.at]
     turn = max(begun, default=state.ledger.turn)
-    return max(0, min(len(state.fills), turn - (state.ledger.turn - len(state.fills)) - 1))
+    return bisect_left(filled_turns(state), turn)
 
 
 def _joined(run: Sequence[Moment]) -> Moment:

@@ -70,7 +70,7 @@ class FlightScreen(Panel[str]):
         self.query_one(FillChart).show(moments(state), figures.limit, figures.trigger_tokens)
         found = passes(state)
         self.query_one(Rows).show(found, at=0)
-        turns, (whole, *shorter) = count(len(state.fills), "turn"), tally(found)
+        turns, (whole, *shorter) = count(state.ledger.turn, "turn"), tally(found)
         self.query_one(Heading).show(
             f"Flight recorder   {one_line(state.title, 60)}",
             f"{turns}, {whole}, {money(state.cost_usd)}   {window_words(figures)}",
