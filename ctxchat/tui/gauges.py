@@ -7,6 +7,7 @@ Knows one session at a time, and nothing of turns.
 from __future__ import annotations
 
 from ctxchat.core.figures import Figures
+from ctxchat.tui.commands import parse
 from ctxchat.tui.services import ChatSession
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.gauge import Gauge
@@ -27,6 +28,8 @@ class Gauges:
     def show(self, figures: Figures) -> None:
         """These, with the draft in them where there is one."""
         session, draft, parts = self._session, self._composer.draft, self._composer.parts
+        if draft.strip() == "/" or parse(draft) is not None:
+            draft = ""  # a command goes to no model
         if session and (draft or parts):
             figures = session.attachments.with_draft(draft, parts)
         self._gauge.show(figures, ghost=session.compaction.ghost if session else 0)

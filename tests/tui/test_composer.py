@@ -230,6 +230,15 @@ async def test_the_draft_counts_while_it_is_written(tmp_path: Path) -> None:
         await until(pilot, lambda: "this message" not in words(app))
 
 
+async def test_a_command_is_no_draft(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(window=20_000)) as (app, pilot):
+        title = "a long title " * 400
+        app.chat.composer.set_draft(f"rename {title}")
+        await until(pilot, lambda: "this message +" in words(app))
+        app.chat.composer.set_draft(f"/rename {title}")
+        await until(pilot, lambda: "this message" not in words(app))
+
+
 def figures(used: int, draft: int, window: int = 100_000) -> Figures:
     view = compile(Ledger(), Frame(system="x" * 3 * used), Meter())
     budget = make_budget(Window(window, "configured"), 0, 0.8, 0.5)
