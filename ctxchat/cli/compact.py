@@ -12,7 +12,7 @@ import msgspec
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, tell
-from ctxchat.core.errors import CtxchatError
+from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import CompactionFinished, Notice
 from ctxchat.core.record import FactCount, SideFigures, StepGain
 from ctxchat.core.words import count, short
@@ -28,7 +28,7 @@ class _Share(click.FloatRange):
 
 
 @click.command("compact")
-@click.argument("session", required=False, default="")
+@click.argument("session", required=False)
 @click.option("--strategy", default="", metavar="S", help="Another strategy than in the settings.")
 @click.option("--keep-recent", type=click.IntRange(min=0), metavar="N", help="Newest messages that stay as they are.")
 @click.option("--target", type=_Share(0, 1), metavar="R", help="Free down to this share of the limit.")
@@ -36,13 +36,13 @@ class _Share(click.FloatRange):
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @common_options
 def command(
-    session: str, strategy: str, keep_recent: int | None, target: float | None, instructions: str, dry_run: bool
+    session: str | None, strategy: str, keep_recent: int | None, target: float | None, instructions: str, dry_run: bool
 ) -> None:
     """Free up context in a session (the one used last without an id)."""
 
     async def work() -> CompactionFinished:
         async with Program.started(flags()) as program:
-            wanted = await program.find(session or flags().session)
+            wanted = await program.find(_meant(session))
             tell(program.notices)
             opened = await program.open(wanted, interactive=False, only_read=dry_run)
             try:
@@ -64,6 +64,14 @@ def command(
         for step in result.steps:
             click.echo(f"  {step.name}  {gain(step.tokens_freed)}  ({count(step.groups, 'group')})")
     click.get_current_context().exit(0 if result.outcome in {"compacted", "noop"} else 1)
+
+
+def _meant(session: str | None) -> str:
+    """The session that was named, or none was. An empty word, as of a variable that is not set, is no session: it must never
+    change the one used last. Raises UsageError."""
+    if session is not None and not session.strip():
+        raise UsageError("The id of the session is empty.", "Leave it out for the session used last.")
+    return session or flags().session
 
 
 async def _compact(

@@ -43,6 +43,7 @@ from tests.cli.conftest import Cli, Home
         (("nope",), "nope"),
         (("sessions", "shw"), "show"),
         (("sessions", "import"), "FILE"),
+        (("compact", ""), "empty"),
         (("compact", "--target", "7"), "target"),
         (("compact", "--target", "nan"), "range"),
         (("archive", "export", __file__), "test_errors.py"),
