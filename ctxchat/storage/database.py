@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shutil
 import sqlite3
 import threading
@@ -29,6 +30,7 @@ T = TypeVar("T")
 FILE = "ctxchat.db"
 BACKUPS_KEPT = 5
 _ROOM = 2_000_000  # bytes, for a few long replies
+_UNUSED = re.compile(r"(\*\*\* in database main \*\*\*\n?)?(Page \d+.* never used\n?)*")  # what quick_check names last
 _PATIENCE = 30.0  # seconds another process may write before we give up
 
 
@@ -90,6 +92,25 @@ class Database:
                     self._connection.execute("ROLLBACK")
                 raise
 
+    def write(self, work: Callable[[sqlite3.Connection, bool], T]) -> T:
+        """Work in one transaction; it is told whether there is an index to be kept. Where that proves to be damaged nothing
+        is lost for it: the work is undone, and done again without, and the index made anew after it. Raises StorageError."""
+        with self._mutex:  # nobody writes between the two
+            try:
+                with self.transaction() as connection:
+                    return work(connection, self.fts)
+            except StorageError as problem:
+                if not (self.fts and index.damaged(problem.__cause__)):
+                    raise
+            with self.transaction() as connection:
+                index.put_aside(connection)
+                done = work(connection, False)
+            try:
+                self._make_index_anew()
+            except StorageError:  # what was to be written is; the next opening tries again
+                self.fts = False
+            return done
+
     @contextlib.contextmanager
     def _links(self, wanted: bool) -> Iterator[None]:
         if wanted:
@@ -121,16 +142,50 @@ class Database:
         if free < _ROOM:
             return [f"the disk has only {free // 1000:,} kB left"]
         try:
-            rows = [str(row[0]) for row in self.read("PRAGMA quick_check(20)")]
-            with self.transaction() as connection:
-                sound = not self.fts or index.sound(connection)
+            sound = not self.fts or self._index_sound()
+            found = self._look()
+            if _bad(found) and sound and self.fts and self._index_to_blame():
+                sound, found = False, self._look()
+            if found and not _bad(found):
+                self._give_back()
         except StorageError as problem:
             return [str(problem)]
-        found = [] if rows == ["ok"] else rows
+        found = _bad(found)
         return found if sound else [*found, "the search index was damaged; it has been made anew from the messages"]
 
-    def make_index_anew(self) -> None:
-        """The full-text index from the messages. Raises StorageError."""
+    def _look(self) -> list[str]:
+        return [str(row[0]) for row in self.read("PRAGMA quick_check(20)") if row[0] != "ok"]
+
+    def _index_sound(self) -> bool:
+        """Whether the full-text index was until now; it is afterwards."""
+        try:
+            with self.transaction() as connection:
+                index.verify(connection)
+        except StorageError as problem:
+            if not index.damaged(problem.__cause__):
+                raise
+            self._make_index_anew()
+            return False
+        return True
+
+    def _index_to_blame(self) -> bool:
+        """Whether all is well with the pages without this index, as where one of its own names others'; it is new then."""
+        try:
+            with self.transaction() as connection:
+                index.make_anew(connection)
+                if _bad(self._look()):
+                    raise StorageError("The index is not to blame.")
+        except StorageError:
+            return False
+        return True
+
+    def _give_back(self) -> None:
+        """The pages of an index put aside, with the words in them, where all others are well. Without room for that they do no
+        harm."""
+        with self._mutex, contextlib.suppress(sqlite3.DatabaseError):
+            self._connection.execute("VACUUM")
+
+    def _make_index_anew(self) -> None:
         with self.transaction() as connection:
             index.make_anew(connection)
 
@@ -160,7 +215,7 @@ class Database:
         if alone and shutil.disk_usage(self.folder).free > _ROOM:
             self._connection.close()
             self._connection = _connect(self.path)
-            index.prepare(self._connection, wanted=self.fts)
+            self.fts = index.prepare(self._connection, wanted=self.fts)
 
     def _bring_up_to_date(self, migrations: Sequence[schema.Migration]) -> list[Path]:
         schema.check_ours(self._connection, self.path, len(migrations))
@@ -177,6 +232,11 @@ class Database:
         for old in sorted(copy.parent.glob("v*.db"), key=lambda p: p.stat().st_mtime)[:-BACKUPS_KEPT]:
             old.unlink()
         return copy
+
+
+def _bad(found: list[str]) -> list[str]:
+    """What was found, unless it is only pages that nothing uses."""
+    return [] if all(map(_UNUSED.fullmatch, found)) else found
 
 
 def _connect(path: Path, *, alone: bool = False) -> sqlite3.Connection:

@@ -8,13 +8,19 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ctxchat.core.messages import Message
 from ctxchat.storage.query import Unit, apart
 from ctxchat.storage.ranking import fold
 
-_NOT_THERE = re.compile(r"no such (fts5 )?table: (main\.)?search|table search has no column")
+_UNUSABLE = re.compile(
+    r"no such (fts5 )?table: (main\.)?search|table search has no column|invalid fts5 file format"
+    r"|vtable constructor failed: search"
+)
+
+_TABLES = ("search", *(f"search_{part}" for part in ("data", "idx", "docsize", "config", "content")))
 
 _VERSION = "1"
 """Goes up when `apart` changes, so that an older index is made anew."""
@@ -45,35 +51,59 @@ def frequencies(read: Read, units: Sequence[Unit]) -> dict[Unit, int]:
 
 
 def prepare(connection: sqlite3.Connection, *, wanted: bool = True) -> bool:
-    """Have the index ready, made anew where it is missing, stale or of an older kind; False where FTS5 is not to be had."""
+    """Have the index ready, made anew where it is missing, stale or of an older kind; False where FTS5 is not to be had, or
+    the messages it is made from cannot be read or there is no room for it."""
     connection.create_function("indexed_words", 1, apart, deterministic=True)
     if not wanted or not _has_fts5(connection):
         return False
-    if _state(connection) != _VERSION:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            make_anew(connection)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+    if _state(connection) != _VERSION and not (_replaced(connection, _drop) or _replaced(connection, put_aside)):
+        return False
     connection.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'search', 'row')")
     return True
 
 
-def make_anew(connection: sqlite3.Connection) -> None:
-    """The index from the messages, within the caller's transaction, whatever became of the old one."""
+def _replaced(connection: sqlite3.Connection, clear: Callable[[sqlite3.Connection], None]) -> bool:
+    """Whether the old index could be cleared in this way and a new one made, in a transaction of its own."""
+    connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.execute("DROP TABLE IF EXISTS search")
-    except (
-        sqlite3.DatabaseError
-    ):  # too damaged to be opened, which dropping does first: what it is made of goes piece by piece
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("DELETE FROM sqlite_master WHERE name = 'search'")
-        connection.execute("PRAGMA writable_schema = RESET")
-    for part in ("data", "idx", "docsize", "config", "content"):
-        connection.execute(f"DROP TABLE IF EXISTS search_{part}")
+        clear(connection)
+        _make(connection)
+        connection.execute("COMMIT")
+    except sqlite3.DatabaseError:
+        return False
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    return True
+
+
+def _drop(connection: sqlite3.Connection) -> None:
+    for table in _TABLES:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+
+
+def put_aside(connection: sqlite3.Connection) -> None:
+    """Have a damaged index forgotten, within the caller's transaction and before anything else in it. None of its pages is
+    looked at: to drop it could give free what a damaged page wrongly points to, the journal's own pages. Where this SQLite
+    guards its schema the index is stale and stays."""
+    _mark(connection, "stale")
+    marks = ", ".join("?" * len(_TABLES))
+    connection.execute("PRAGMA writable_schema = ON")
+    with suppress(sqlite3.OperationalError):
+        connection.execute(f"DELETE FROM sqlite_master WHERE tbl_name IN ({marks})", _TABLES)
+        seen = connection.execute("PRAGMA schema_version").fetchone()[0]
+        connection.execute(f"PRAGMA schema_version = {seen + 1}")  # whoever has read it reads it again
+    connection.execute("PRAGMA writable_schema = RESET")
+
+
+def make_anew(connection: sqlite3.Connection) -> None:
+    """The index from the messages in place of a damaged one, within the caller's transaction, in which nothing else was
+    written."""
+    put_aside(connection)
+    _make(connection)
+
+
+def _make(connection: sqlite3.Connection) -> None:
     connection.execute(
         "CREATE VIRTUAL TABLE search USING fts5(words, content='', tokenize='unicode61 remove_diacritics 2')"
     )
@@ -84,7 +114,7 @@ def make_anew(connection: sqlite3.Connection) -> None:
 def damaged(problem: BaseException | None) -> bool:
     """The error is one that a damaged or missing index makes."""
     name = getattr(problem, "sqlite_errorname", "") or ""
-    return name.startswith(("SQLITE_CORRUPT", "SQLITE_CONSTRAINT")) or bool(_NOT_THERE.search(str(problem)))
+    return name.startswith(("SQLITE_CORRUPT", "SQLITE_CONSTRAINT")) or bool(_UNUSABLE.search(str(problem)))
 
 
 def add(connection: sqlite3.Connection, rows: Iterable[tuple[int, str]], *, fts: bool) -> None:
@@ -93,8 +123,7 @@ def add(connection: sqlite3.Connection, rows: Iterable[tuple[int, str]], *, fts:
         _mark(connection, "stale")
         return
     entries = [(row, apart(text)) for row, text in rows]
-    sql = "INSERT INTO search (rowid, words) VALUES (?, ?)"
-    _mending(connection, lambda: connection.executemany(sql, entries))  # made anew, it holds them
+    connection.executemany("INSERT INTO search (rowid, words) VALUES (?, ?)", entries)
 
 
 def remove(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
@@ -103,8 +132,7 @@ def remove(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
         _mark(connection, "stale")
         return
     sql = "INSERT INTO search (search, rowid, words) SELECT 'delete', id, indexed_words(text) FROM messages WHERE session = ?"
-    if _mending(connection, lambda: connection.execute(sql, (session,))):
-        connection.execute(sql, (session,))
+    connection.execute(sql, (session,))
 
 
 def remove_row(connection: sqlite3.Connection, row: object) -> None:
@@ -115,32 +143,9 @@ def remove_row(connection: sqlite3.Connection, row: object) -> None:
     connection.execute(sql, (row,))
 
 
-def sound(connection: sqlite3.Connection) -> bool:
-    """Whether it was until now, within the caller's transaction; it is afterwards."""
-    return not _mending(
-        connection, lambda: connection.execute("INSERT INTO search (search) VALUES ('integrity-check')")
-    )
-
-
-def _mending(connection: sqlite3.Connection, work: Callable[[], object]) -> bool:
-    """Do it. Where the index proves to be damaged (True) that costs nobody what is to be written: it is made anew instead."""
-    connection.execute("SAVEPOINT indexing")
-    try:
-        work()
-        connection.execute(
-            "SAVEPOINT written"
-        )  # else it is written, and fails, only at the end of the whole transaction
-        connection.execute("RELEASE written")
-    except sqlite3.DatabaseError as problem:
-        if not (damaged(problem) and connection.in_transaction):
-            raise
-        connection.execute("ROLLBACK TO indexing")
-        make_anew(connection)
-        return True
-    finally:
-        if connection.in_transaction:
-            connection.execute("RELEASE indexing")
-    return False
+def verify(connection: sqlite3.Connection) -> None:
+    """Raises sqlite3.DatabaseError where the index is damaged."""
+    connection.execute("INSERT INTO search (search) VALUES ('integrity-check')")
 
 
 def _has_fts5(connection: sqlite3.Connection) -> bool:

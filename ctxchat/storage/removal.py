@@ -27,17 +27,16 @@ _KEYS = {
 def remove(database: Database, session: str) -> None:
     """All rows of a session; its folder is left to `finish_deletions`. Raises StorageError, having changed nothing."""
     try:
-        _whole(database, session)
+        database.write(lambda connection, fts: _whole(connection, session, fts=fts))
     except StorageError as problem:
         if not index.damaged(problem.__cause__):
             raise
         _around_damage(database, session)
 
 
-def _whole(database: Database, session: str) -> None:
-    with database.transaction() as connection:
-        index.remove(connection, session, fts=database.fts)
-        _forget(connection, session)
+def _whole(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
+    index.remove(connection, session, fts=fts)
+    _forget(connection, session)
 
 
 def _around_damage(database: Database, session: str) -> None:

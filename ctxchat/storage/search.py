@@ -57,8 +57,9 @@ def search(
     except StorageError as problem:
         if not (database.fts and index.damaged(problem.__cause__)):
             raise
-        database.make_index_anew()
-        found = _found(database, wanted, within, limit)
+        with database.transaction() as connection:  # undone where it was not the index after all
+            index.make_anew(connection)
+            found = _found(database, wanted, within, limit)
     return [_hit(database, match, wanted, marks) for match in found[:limit]]
 
 

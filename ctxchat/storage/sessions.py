@@ -84,11 +84,15 @@ def create(
         "folder": entries.whole_text(folder),
         "delegated": delegated,
     }
-    with database.transaction() as connection:
+    written = tuple(records)
+
+    def work(connection: sqlite3.Connection, fts: bool) -> str:
         session = _insert(connection, about)
-        entries.append(connection, session, records, at, database.count, fts=database.fts)
+        entries.append(connection, session, written, at, database.count, fts=fts)
         unseen(session)
-    return session
+        return session
+
+    return database.write(work)
 
 
 def _insert(connection: sqlite3.Connection, about: Mapping[str, str | bool]) -> str:
@@ -183,10 +187,13 @@ def rename(database: Database, session: str, title: str) -> None:
 def append(database: Database, session: str, *records: Record, clear: bool = False) -> None:
     """Write entries for a session the caller holds; `clear` forgets the partial round with them. Raises StorageError."""
     at = database.now()
-    with database.transaction() as connection:
-        entries.append(connection, session, records, at, database.count, fts=database.fts)
+
+    def work(connection: sqlite3.Connection, fts: bool) -> None:
+        entries.append(connection, session, records, at, database.count, fts=fts)
         if clear:
             connection.execute("DELETE FROM partials WHERE session = ?", (session,))
+
+    database.write(work)
 
 
 def reckon(database: Database, session: str, used: int) -> None:

@@ -217,6 +217,8 @@ DAMAGE = {
     "noise": "UPDATE search_data SET block = randomblob(length(block)) WHERE id > 10",
     "empty": "DELETE FROM search_data",
     "parts": "DELETE FROM search_docsize",
+    "version": "UPDATE search_config SET v = 165",
+    "config": "DELETE FROM search_config",
     "gone": "DROP TABLE search",
     "other": "DROP TABLE search; CREATE TABLE search (words)",
 }

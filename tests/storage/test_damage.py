@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.errors import StorageError
-from ctxchat.core.journal import (
-    Named,
-)
+from ctxchat.core.journal import Named, Sealed
 from ctxchat.storage import loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
-from tests.storage.samples import compaction, turns
+from ctxchat.storage.search import search
+from tests.storage.samples import compaction, turns, user
 
 
 @pytest.mark.parametrize(
@@ -86,6 +85,84 @@ def test_a_session_on_a_bad_page_is_deleted_and_the_others_are_whole(tmp_path: P
         for session in (first, last):
             loaded = loading.load(database, session)
             assert len(loaded.state.ledger.messages()) == 160 and not loaded.problems
+
+
+@pytest.mark.parametrize("fill", ["noise", "zeros", "empty"])
+@pytest.mark.parametrize("first", ["write", "delete", "begin"])
+def test_a_bad_page_of_the_index_costs_no_word(tmp_path: Path, first: str, fill: str) -> None:
+    """Every page of the index in turn."""
+    session, other, pages = _two_sessions(tmp_path)
+    clean = (tmp_path / "ctxchat.db").read_bytes()
+    size = int.from_bytes(clean[16:18], "big")
+    empty = b"\x0d" + bytes(4) + size.to_bytes(2, "big")
+    bad = {"noise": b"\xa5" * size, "zeros": bytes(size), "empty": empty.ljust(size, b"\0")}[fill]
+    said = Sealed((user(500, "the lighthouse keeper"),))
+    for page in pages:
+        (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + bad + clean[page * size :])
+        with Database(tmp_path) as database:
+            if first == "delete":
+                sessions.delete(database, other)
+            if first == "begin":
+                begun = sessions.create(database, records=(record for record in [said]))
+                assert len(loading.load(database, begun).state.ledger.groups) == 1
+            sessions.append(database, session, said)
+            sessions.append(database, session, Named("title"))
+        with Database(tmp_path) as database:
+            assert database.fts
+            loaded = loading.load(database, session)
+            assert not loaded.problems and loaded.state.title == "title"
+            assert [g.id for g in loaded.state.ledger.groups] == [*(g.id for r in turns(60) for g in r.groups), "g500"]
+            assert database.read("SELECT count(*) FROM messages WHERE session = ?", (session,)) == [(241,)]
+            assert search(database, "lighthouse keeper", session)[0].message == "m500"
+            assert len(search(database, "question", limit=500)) == (60 if first == "delete" else 80)
+            assert [problem for problem in database.check() if "index" not in problem] == []
+            assert database.check() == [] and database.read("PRAGMA integrity_check") == [("ok",)]
+
+
+def test_a_page_of_the_index_that_points_into_the_journal_takes_nothing_with_it(tmp_path: Path) -> None:
+    """To drop such an index would give free the pages of the journal."""
+    session, _, pages = _two_sessions(tmp_path)
+    with Database(tmp_path) as database:
+        node = next(page for page, kind in _journal_pages(database) if kind == "internal")
+    clean = (tmp_path / "ctxchat.db").read_bytes()
+    size = int.from_bytes(clean[16:18], "big")
+    stray = clean[(node - 1) * size : node * size]
+    for page in pages:
+        (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + stray + clean[page * size :])
+        with Database(tmp_path) as database:
+            assert "made anew" in database.check()[-1]
+            sessions.append(database, session, *turns(62)[-8:])
+            loaded = loading.load(database, session)
+            assert not loaded.problems and len(loaded.state.ledger.messages()) == 248
+            assert database.check() == []
+
+
+def test_others_who_have_the_store_open_see_the_index_made_anew(tmp_path: Path) -> None:
+    session, other, pages = _two_sessions(tmp_path)
+    clean = (tmp_path / "ctxchat.db").read_bytes()
+    size = int.from_bytes(clean[16:18], "big")
+    for page in pages:
+        (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + b"\xa5" * size + clean[page * size :])
+        with Database(tmp_path) as one, Database(tmp_path) as two:
+            sessions.rows(two)
+            sessions.append(one, session, Sealed((user(500, "the lighthouse keeper"),)))
+            sessions.append(two, other, Sealed((user(501, "the lighthouse lamp"),)))
+            sessions.append(one, session, Sealed((user(502, "the lighthouse stairs"),)))
+            for database in (one, two):
+                assert database.fts
+                assert {hit.message for hit in search(database, "lighthouse")} == {"m500", "m501", "m502"}
+                assert [problem for problem in database.check() if "index" not in problem] == []
+
+
+def _two_sessions(folder: Path) -> tuple[str, str, list[int]]:
+    """Of sixty and of twenty turns, and the pages of their index."""
+    with Database(folder) as database:
+        first, second = (sessions.create(database, records=turns(n)) for n in (60, 20))
+        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        tables = ("search_data", "search_idx", "search_config", "search_docsize")
+        pages = [page for table in tables for page, _ in _pages(database, table)]
+    assert len(pages) > 5
+    return first, second, pages
 
 
 def _journal_pages(database: Database) -> list[tuple[int, str]]:
