@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import io
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
@@ -80,9 +81,11 @@ def written(text: str) -> str:
 
 def typed_in(most: int = -1) -> str:
     """What stands on standard input, up to so many characters, whatever bytes these are; see `written`."""
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")
-    return written(sys.stdin.read(most))
+    if not isinstance(sys.stdin, io.TextIOWrapper):
+        return written(sys.stdin.read(most))
+    # Not by changing how `sys.stdin` decodes: once something was read from it that is refused.
+    text = codecs.getreader("utf-8")(sys.stdin.buffer, "replace").read(chars=most)
+    return text.replace("\r\n", "\n")
 
 
 def emit(value: object) -> None:
