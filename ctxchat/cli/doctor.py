@@ -120,7 +120,7 @@ async def _store(program: Program) -> Check:
     if problems:
         return Check("store", False, "; ".join(problems), f"Backups lie in {program.database.folder / 'backups'}.")
     rows = await program.sessions()
-    search = "full-text search" if program.database.fts else "search without an index (this SQLite has no FTS5)"
+    search = "full-text search" if program.database.fts else "search without an index"
     return Check("store", True, f"{program.database.path}, {count(len(rows), 'session')}, {search}")
 
 
