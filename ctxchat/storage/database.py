@@ -154,7 +154,10 @@ class Database:
         return found if sound else [*found, "the search index was damaged; it has been made anew from the messages"]
 
     def _look(self) -> list[str]:
-        return [str(row[0]) for row in self.read("PRAGMA quick_check(20)") if row[0] != "ok"]
+        try:
+            return [str(row[0]) for row in self.read("PRAGMA quick_check(20)") if row[0] != "ok"]
+        except StorageError as problem:  # a page on which not even the looking goes on
+            return [str(problem)]
 
     def _index_sound(self) -> bool:
         """Whether the full-text index was until now; it is afterwards."""

@@ -137,6 +137,21 @@ def test_a_page_of_the_index_that_points_into_the_journal_takes_nothing_with_it(
             assert database.check() == []
 
 
+def test_doctor_mends_a_bad_page_of_the_index_that_nobody_has_come_upon(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        sessions.create(database, records=turns(300))
+        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        pages = [page for page, kind in _pages(database, "search_docsize") if kind == "leaf"]
+    clean = (tmp_path / "ctxchat.db").read_bytes()
+    size = int.from_bytes(clean[16:18], "big")
+    assert len(pages) > 1
+    for page in pages:
+        (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + b"\xa5" * size + clean[page * size :])
+        with Database(tmp_path) as database:
+            assert [problem for problem in database.check() if "made anew" not in problem] == []
+            assert database.check() == [] and len(search(database, "question 300")) > 0
+
+
 def test_others_who_have_the_store_open_see_the_index_made_anew(tmp_path: Path) -> None:
     session, other, pages = _two_sessions(tmp_path)
     clean = (tmp_path / "ctxchat.db").read_bytes()
