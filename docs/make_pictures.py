@@ -195,8 +195,6 @@ async def agents(pilot: Pilot[int], session: Session) -> None:
 
 PICTURES: dict[str, tuple[tuple[int, int], Steps]] = {
     "hero": ((120, 34), hero),
-    "chat": ((100, 32), chat),
-    "chat-small": ((80, 24), chat),
     "chat-narrow": ((40, 20), chat),
     "approval": ((100, 20), approval),
     "first-start": ((100, 20), first_start),
