@@ -80,6 +80,7 @@ class CtxchatApp(Handlers):
             soft_mark=soft_mark(settings),
         )
         self.chat.composer.workspace = services.workspace
+        self.chat.composer.submit = self.submit
         self.work = Work(self.chat, services, self._start_turn, self._alert, Drafts(data_folder))
         self._plain = self._bindings.copy()
         self._bind()

@@ -10,6 +10,7 @@ from ctxchat.tui.actions.compaction import reinsert
 from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.style.themed_app import ThemedApp
+from ctxchat.tui.unsent.draft import Draft
 from ctxchat.tui.widgets.banner import AllNotices, BranchOffer
 from ctxchat.tui.widgets.blocks import CompactionMark
 from ctxchat.tui.widgets.composer import Composer
@@ -38,10 +39,9 @@ class Handlers(ThemedApp):
 
     # ── the composer ──
 
-    def on_composer_submitted(self, event: Composer.Submitted) -> None:
-        """Enter in the composer: a command, or a message for now or for later."""
-        event.stop()
-        said = commands.parse(event.text)
+    def submit(self, draft: Draft) -> None:
+        """Enter in the composer: a command, or a message for now or for later. At once, or keys typed behind it would join it."""
+        said = commands.parse(draft.text)
         if isinstance(said, commands.Unknown):
             near = f" Did you mean /{said.nearest}?" if said.nearest else " /help lists them."
             self.chat.notice("warning", f"There is no command /{one_line(said.name, 40)}.{near}")
@@ -54,7 +54,7 @@ class Handlers(ThemedApp):
             self._not_sent(self.work.trouble, starting.AGAIN)
         else:
             self.chat.composer.sent()
-            self.work.say(event.draft)
+            self.work.say(draft)
 
     def _not_sent(self, why: str, way_out: str) -> None:
         self.chat.notice("warning", f"{why} Nothing was sent; your message is still here. {way_out}")

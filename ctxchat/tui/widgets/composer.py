@@ -6,7 +6,7 @@ A draft is never lost: not by a resize, another session, an approval or a comman
 from __future__ import annotations
 
 from asyncio import to_thread
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -36,20 +36,8 @@ DEBOUNCE = 0.1
 
 
 class Composer(Widget):
-    """Writes, attaches, queues. Says `Submitted`, `Changed` and `Unqueued`; is told figures, the queue and whose attachments
+    """Writes, attaches, queues. Calls `submit`; says `Changed` and `Unqueued`; is told figures, the queue and whose attachments
     these are."""
-
-    class Submitted(Message):
-        """Send this. The app calls `sent` when it took it."""
-
-        def __init__(self, draft: Draft) -> None:
-            super().__init__()
-            self.draft = draft
-
-        @property
-        def text(self) -> str:
-            """The words of it."""
-            return self.draft.text
 
     class Changed(Message):
         """The draft is another one, some 100 ms ago."""
@@ -67,8 +55,9 @@ class Composer(Widget):
     def __init__(self, keys: Keys, history: InputHistory) -> None:
         super().__init__(id="composer")
         self._completion = CompletionList()
-        self.prompt = Prompt(keys, history, self._completion)
         self.attached, self.queued, self._line = AttachedBox(), Queued(), DraftLine()
+        self.prompt = Prompt(keys, history, self._completion, send=self._send, fold=self._fold)
+        self.submit: Callable[[Draft], None] = lambda draft: None  # the app's; it calls `sent` when it took the draft
         self.workspace = Path()
         self._attachments: Attachments | None = None
         self._figures: Figures | None = None
@@ -126,10 +115,9 @@ class Composer(Widget):
             self.attached.clear()
         self._changed()
 
-    def on_prompt_sent(self, event: Prompt.Sent) -> None:
-        event.stop()
+    def _send(self) -> None:
         if not self.whole.empty:
-            self.post_message(self.Submitted(self.whole))
+            self.submit(self.whole)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
@@ -169,9 +157,8 @@ class Composer(Widget):
 
     # ── what goes along ──
 
-    def on_prompt_huge_paste(self, event: Prompt.HugePaste) -> None:
-        event.stop()
-        self.attached.add(Paste(0, event.text))
+    def _fold(self, paste: str) -> None:
+        self.attached.add(Paste(0, paste))
 
     def on_prompt_images_pasted(self, event: Prompt.ImagesPasted) -> None:
         event.stop()

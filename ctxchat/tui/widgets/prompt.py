@@ -5,7 +5,7 @@ Knows text and keys only; what is sent, queued or measured is `composer`'s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from textual.events import Key, Paste
@@ -27,17 +27,8 @@ INVITATIONS = ("Ask, or type / for commands and @ for files", "Ask, or type / or
 
 
 class Prompt(TextArea):
-    """Enter sends, ctrl+j makes a line."""
-
-    class Sent(Message):
-        """Enter was pressed."""
-
-    class HugePaste(Message):
-        """Too much to edit here."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+    """Enter sends, ctrl+j makes a line. `send` and `fold` (a paste too large to edit) are called, not told in a message:
+    what they are about has left the editor before the next key of a burst comes in."""
 
     class ImagesPasted(Message):
         """The paste is an image, or nothing but paths to images, as when files are dropped on the terminal."""
@@ -60,7 +51,15 @@ class Prompt(TextArea):
     class FetchBack(Message):
         """Up was pressed in an empty editor: the last queued message, if there is one, else history."""
 
-    def __init__(self, keys: Keys, history: InputHistory, completion: CompletionList) -> None:
+    def __init__(
+        self,
+        keys: Keys,
+        history: InputHistory,
+        completion: CompletionList,
+        *,
+        send: Callable[[], None],
+        fold: Callable[[str], None],
+    ) -> None:
         super().__init__(
             id="prompt",
             soft_wrap=True,
@@ -70,6 +69,7 @@ class Prompt(TextArea):
         )
         self.cursor_blink = False  # calmer, and an idle screen costs nothing
         self.use_keys(keys)
+        self._send, self._fold = send, fold
         self._completion = completion
         self._wanted: Wanted | None = None
         self._recalled = ""
@@ -114,6 +114,8 @@ class Prompt(TextArea):
         return True
 
     def _completing(self, key: str) -> bool:
+        if self._completion.is_open and self._word() != self._wanted:
+            self.look()  # keys came faster than news of the text
         if not self._completion.is_open:
             return False
         if key in {"up", "down"}:
@@ -134,7 +136,7 @@ class Prompt(TextArea):
     def _own(self, key: str) -> bool:
         if key in self._send_keys:
             self._completion.offer(())
-            self.post_message(self.Sent())
+            self._send()
         elif key in self._scroll_keys:
             self.post_message(self.Scrolled(self._scroll_keys[key]))
         elif key in self._line_keys:
@@ -182,18 +184,21 @@ class Prompt(TextArea):
 
     def look(self) -> None:
         """Offer what the word at the cursor could become."""
-        row, column = self.cursor_location
-        before = self.document.get_line(row)[:column]
-        found = wanted(before)
-        if found and found.kind == "command" and (row or self.text == self._recalled):
-            found = None
-        self._wanted = found
+        found = self._wanted = self._word()
         if found is None or not self.has_focus:
             self._completion.offer(())
         elif found.kind == "command":
             self._completion.offer(command_choices(found.typed))
         else:
             self._completion.offer(file_choices(found.typed, self.files))
+
+    def _word(self) -> Wanted | None:
+        """The word at the cursor, where it can be completed."""
+        row, column = self.cursor_location
+        found = wanted(self.document.get_line(row)[:column])
+        if found and found.kind == "command" and (row or self.text == self._recalled):
+            return None
+        return found
 
     @property
     def typed_file(self) -> str:
@@ -218,6 +223,6 @@ class Prompt(TextArea):
         if image or paths:
             self.post_message(self.ImagesPasted(text, paths, image))
         elif len(text) >= HUGE:
-            self.post_message(self.HugePaste(text))
+            self._fold(text)
         elif text:
             self.replace(text, *self.selection, maintain_selection_offset=False)
