@@ -158,8 +158,8 @@ class CtxchatApp(Handlers):
 
     async def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Work that ended: what failed is said, what waits goes out."""
-        if not self.is_running:
-            return
+        if not self.is_running or not self.chat.transcript.is_attached:
+            return  # on the way out: nowhere to say it
         if event.state is WorkerState.ERROR and (error := event.worker.error):
             if isinstance(error, CtxchatError):
                 await self.chat.failed(error.text, error.hint)

@@ -143,7 +143,7 @@ def test_a_session_open_elsewhere_is_read_only_and_the_draft_stays(chat: Open, h
         second.type("am I heard?")
         second.press("enter")
         second.until("Nothing was sent")
-        assert any("am I heard?" in line for line in second.lines[-6:])
+        second.until(lambda: any("am I heard?" in line for line in second.lines[-6:]))
         second.press("ctrl+q")
         assert second.wait() == 0
         first.type("And LOGGER?")
