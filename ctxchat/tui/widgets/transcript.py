@@ -109,6 +109,8 @@ class Transcript(VerticalScroll):
 
     async def add(self, *widgets: Widget) -> None:
         """Widgets of the turn in progress, or notices that are in no record, at the very end."""
+        if not self.is_attached:
+            return  # on the way out: nowhere to say it
         for widget in widgets:
             if self._unfolded and isinstance(widget, Fold):
                 widget.unfolded = True
