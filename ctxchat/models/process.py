@@ -40,7 +40,6 @@ class Worker:
         self._ending = False
         self._warm = asyncio.Event()
         self._watches: set[asyncio.Task[None]] = set()
-        self.load_seconds = 0.0
 
     @property
     def pid(self) -> int:
@@ -165,7 +164,6 @@ class Worker:
 
     def _deliver(self, news: protocol.News) -> None:
         if isinstance(news, protocol.Ready):
-            self.load_seconds = news.seconds
             self._warm.set()
         elif inbox := self._inboxes.get(news.id):
             inbox.put_nowait(news)

@@ -26,9 +26,7 @@ Order = Call | Cancel
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """litellm is loaded and warm, `seconds` after the process began to load it."""
-
-    seconds: float
+    """litellm is loaded and warm."""
 
 
 class Piece(msgspec.Struct, frozen=True, tag="piece"):

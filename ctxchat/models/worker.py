@@ -12,7 +12,6 @@ import logging
 import os
 import socket
 import sys
-import time
 import traceback
 from typing import Any, BinaryIO
 
@@ -75,12 +74,11 @@ class Worker:
             os._exit(0)  # nobody listens any more
 
     async def _load(self) -> Any:
-        began = time.perf_counter()
         litellm = await asyncio.to_thread(_import_litellm)
         await _warm(litellm)
         gc.collect()
         gc.freeze()
-        self._say(protocol.Ready(time.perf_counter() - began))
+        self._say(protocol.Ready())
         return litellm
 
     async def _run(self, call: protocol.Call) -> None:

@@ -10,7 +10,8 @@ from ctxchat.core.open_end import open_end
 from ctxchat.tui.live_turn import Growing, LiveTurn
 from ctxchat.tui.reading.history import items, last_answer
 from ctxchat.tui.services import ChatSession
-from ctxchat.tui.widgets.blocks import ErrorBlock, Level, NoticeBlock, PassLine
+from ctxchat.tui.widgets.blocks import ErrorBlock, Level, NoticeBlock
+from ctxchat.tui.widgets.compaction_mark import PassLine
 from ctxchat.tui.widgets.reply import Interrupted
 from ctxchat.tui.widgets.transcript import Transcript
 

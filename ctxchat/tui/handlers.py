@@ -12,7 +12,7 @@ from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.style.themed_app import ThemedApp
 from ctxchat.tui.unsent.draft import Draft
 from ctxchat.tui.widgets.banner import AllNotices, BranchOffer
-from ctxchat.tui.widgets.blocks import CompactionMark
+from ctxchat.tui.widgets.compaction_mark import CompactionMark
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.gauge import Gauge

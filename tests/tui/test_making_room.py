@@ -14,7 +14,7 @@ from ctxchat.tui.screens.summary import Draft, SummaryScreen
 from ctxchat.tui.screens.undoing import UndoScreen
 from ctxchat.tui.style.pass_text import record
 from ctxchat.tui.widgets.approval import ApprovalPanel
-from ctxchat.tui.widgets.blocks import CompactionMark
+from ctxchat.tui.widgets.compaction_mark import CompactionMark
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from tests.doubles.scripted import says
 from tests.tui.chatting import ASK, chatting, until, words

@@ -15,7 +15,7 @@ from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Message
 from ctxchat.core.record import CompactionRecord, FactCount, PutBack, SideFigures
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.widgets.blocks import CompactionMark
+from ctxchat.tui.widgets.compaction_mark import CompactionMark
 from ctxchat.tui.widgets.record_window import MOST, STEP
 from ctxchat.tui.widgets.reply import ReplyBlock
 from ctxchat.tui.widgets.transcript import Transcript

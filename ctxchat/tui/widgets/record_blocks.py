@@ -11,7 +11,8 @@ from ctxchat.core.events import ToolFinished
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.tui.reading.history import Shown
 from ctxchat.tui.reading.tool_words import decoded, ending
-from ctxchat.tui.widgets.blocks import CompactionMark, QuoteBlock, UserBlock
+from ctxchat.tui.widgets.blocks import QuoteBlock, UserBlock
+from ctxchat.tui.widgets.compaction_mark import CompactionMark
 from ctxchat.tui.widgets.reply import ReplyBlock, ThinkingBlock
 from ctxchat.tui.widgets.tool_block import ToolBlock
 

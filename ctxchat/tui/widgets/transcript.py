@@ -13,7 +13,7 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 
 from ctxchat.tui.reading.history import Shown
-from ctxchat.tui.widgets.blocks import CompactionMark
+from ctxchat.tui.widgets.compaction_mark import CompactionMark
 from ctxchat.tui.widgets.fold import Fold
 from ctxchat.tui.widgets.more import More
 from ctxchat.tui.widgets.record_blocks import Tokens
