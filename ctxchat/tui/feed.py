@@ -27,6 +27,7 @@ class Feed:
         self._live: LiveTurn | None = None
         self._groups = 0
         self._told = False  # a word of ours stands there
+        self._in_vain: PassLine | None = None  # the newest word here is that a pass came to nothing
 
     @property
     def running(self) -> bool:
@@ -98,7 +99,8 @@ class Feed:
         if event.outcome == "compacted":
             await self.settle()
         else:
-            await self._transcript.add(PassLine(event.outcome, event.detail))
+            self._in_vain = PassLine(event.outcome, event.detail)
+            await self._transcript.add(self._in_vain)
         await self._live.wait(WAITING)
 
     async def close_turn(self, interrupted: bool) -> None:
@@ -128,6 +130,9 @@ class Feed:
     def notice(self, level: Level, text: str) -> None:
         """A sentence at the end."""
         self._told = True
+        line, self._in_vain = self._in_vain, None
+        if line and line.detail and text.startswith(line.detail):  # it says the same, and when the next try is
+            self._transcript.call_next(self._transcript.discard, line)
         self._transcript.call_next(self._transcript.add, NoticeBlock(level, text))
 
     async def failed(self, text: str, hint: str = "") -> None:

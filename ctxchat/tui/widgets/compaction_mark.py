@@ -120,4 +120,5 @@ class PassLine(Static):
 
     def __init__(self, outcome: str, detail: str) -> None:
         sign = {"failed": "✗", "rejected": "!"}.get(outcome, "·")
+        self.detail = detail
         super().__init__(Content(f"{sign} {clean(detail) or outcome}"), markup=False, classes=f"notice -pass-{outcome}")
