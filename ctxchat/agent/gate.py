@@ -8,18 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-import msgspec
-
 from ctxchat.agent.permissions import Judgement, judge, stricter
-from ctxchat.core.permissions import Demand, Mode, Rule, Verdict
+from ctxchat.core.permissions import Answer, Demand, Mode, Rule, Verdict
 from ctxchat.core.ports import ToolLeave, ToolQuestion
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What a person said, and why where they did."""
-
-    verdict: Verdict
-    reason: str = ""
 
 
 class Gate:
@@ -85,7 +76,7 @@ class Gate:
     def pass_on(self, leave: ToolLeave) -> None:
         """A call below a running one waits for a person; what they say goes to it."""
         self.open(leave.request.call_id).add_done_callback(
-            lambda done: None if done.cancelled() else leave.answered(done.result().verdict, done.result().reason)
+            lambda done: None if done.cancelled() else leave.answered(done.result())
         )
 
     def below(self, mode: Mode) -> Gate:

@@ -65,6 +65,6 @@ def matches(rule: Rule, tool: str, demand: Demand) -> bool:
         return True
     if demand.access == "run" and _SHELL_SYNTAX.search(demand.target):
         return False
-    if rule.pattern in {demand.pattern, f"{demand.target} *"}:
+    if rule.pattern in {*demand.patterns, f"{demand.target} *"}:
         return True
     return fnmatchcase(demand.target, rule.pattern)

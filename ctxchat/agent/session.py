@@ -16,7 +16,6 @@ from ctxchat.agent.compaction import Compaction
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.fallback import Fallback
-from ctxchat.agent.gate import Answer
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.setup import Setup
@@ -27,7 +26,7 @@ from ctxchat.core.events import Notice, Stamped
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Named, SessionState
 from ctxchat.core.messages import Part
-from ctxchat.core.permissions import Mode, Verdict
+from ctxchat.core.permissions import Answer, Mode
 from ctxchat.core.view import View
 
 
@@ -110,9 +109,9 @@ class Session:
         between = self._hooks.between if self._hooks else None
         return Turn(self._talk, self._toolbox, self._compactor, self._fallback, between=between)
 
-    def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
+    def answer(self, call_id: str, answer: Answer) -> None:
         """What the person said to an ApprovalRequested."""
-        self._gate.answer(call_id, Answer(verdict, reason))
+        self._gate.answer(call_id, answer)
 
     def reply(self, call_id: str, text: str) -> None:
         """What the person said to a QuestionAsked; empty for nothing."""

@@ -12,7 +12,7 @@ from typing import cast
 
 import msgspec
 
-from ctxchat.agent.gate import Answer, Gate
+from ctxchat.agent.gate import Gate
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.events import (
@@ -26,7 +26,7 @@ from ctxchat.core.events import (
     ToolStarted,
 )
 from ctxchat.core.messages import ToolCall
-from ctxchat.core.permissions import Demand, Rule
+from ctxchat.core.permissions import Answer, Demand, Rule, parse_rule
 from ctxchat.core.ports import (
     Clock,
     ToolContext,
@@ -165,6 +165,7 @@ class Toolbox:
                 yield news
             if answer.verdict == "deny":
                 return
+            context = msgspec.structs.replace(context, allowance=answer.allowance)
         yield Job(call, tool, arguments, context)
 
     async def _settled(self, call: ToolCall, demand: Demand, answer: Answer) -> Sequence[Event | Outcome]:
@@ -175,7 +176,7 @@ class Toolbox:
             return (ApprovalResolved(call.id, "deny", "the user"), Outcome(call, denied, 0.0))
         if answer.verdict == "once":
             return (ApprovalResolved(call.id, "once", "the user"),)
-        rule = _rule(call, demand)
+        rule = parse_rule(answer.rule) or _rules(call, demand)[0]
         resolved = ApprovalResolved(call.id, answer.verdict, rule.text)
         try:
             await self.gate.allow(rule, answer.verdict)
@@ -272,12 +273,13 @@ def _question(call: ToolCall, demand: Demand) -> ApprovalRequested:
         summary=demand.summary or f"{call.name} {demand.target}",
         access=demand.access,
         preview=demand.preview,
-        rule=_rule(call, demand).text,
+        rules=tuple(rule.text for rule in _rules(call, demand)),
+        allowance=demand.allowance,
     )
 
 
-def _rule(call: ToolCall, demand: Demand) -> Rule:
-    return Rule(call.name, demand.pattern or demand.target)
+def _rules(call: ToolCall, demand: Demand) -> tuple[Rule, ...]:
+    return tuple(Rule(call.name, pattern) for pattern in demand.patterns or (demand.target,))
 
 
 def _fault(call: ToolCall, problem: Exception) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from ctxchat.core.attachments import Attached
 from ctxchat.core.figures import Figures
-from ctxchat.core.permissions import Access, Verdict
+from ctxchat.core.permissions import Access, Allowance, Verdict
 from ctxchat.core.record import FactCount, Outcome, Reason, SideFigures, StepGain
 
 ToolStatus = Literal["ok", "error", "denied", "cancelled", "timeout"]
@@ -66,14 +66,16 @@ class ToolFinished(msgspec.Struct, frozen=True, tag="tool_finished", omit_defaul
 
 
 class ApprovalRequested(msgspec.Struct, frozen=True, tag="approval_requested", omit_defaults=True):
-    """A call waits for a person. `rule` is what `session` and `always` would allow from now on."""
+    """A call waits for a person. `rules` are what `session` and `always` could allow from now on, as they would be stored, from
+    this very call to the widest. `allowance` is what could be allowed this command beyond its sandbox."""
 
     call_id: str
     name: str
     summary: str
     access: Access = "none"
     preview: str = ""
-    rule: str = ""
+    rules: tuple[str, ...] = ()
+    allowance: Allowance = Allowance()
 
 
 class ApprovalResolved(msgspec.Struct, frozen=True, tag="approval_resolved"):

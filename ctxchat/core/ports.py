@@ -12,7 +12,7 @@ from ctxchat.core.calibration import Calibration
 from ctxchat.core.events import ApprovalRequested, ApprovalResolved, Delegated, Notice, ToolStatus, Usage
 from ctxchat.core.journal import Partial, Record
 from ctxchat.core.messages import Group, ToolCall
-from ctxchat.core.permissions import Demand, Verdict
+from ctxchat.core.permissions import Allowance, Answer, Demand
 from ctxchat.core.view import ToolSpec, View
 
 # ── models ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -105,13 +105,15 @@ class ToolLimits(msgspec.Struct, frozen=True):
 
 class ToolContext(msgspec.Struct, frozen=True):
     """What a call is told: its id, the workspace's resolved root, the session's own folder (where `tool-results/…` lies;
-    empty for none), the cap for its output in characters, how long a command runs where the call does not say."""
+    empty for none), the cap for its output in characters, how long a command runs where the call does not say, what it may do
+    beyond its sandbox."""
 
     call_id: str
     workspace: str
     session_folder: str = ""
     max_chars: int = 400_000
     seconds: float = 120.0
+    allowance: Allowance = Allowance()
 
 
 class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -139,10 +141,10 @@ class ToolQuestion(msgspec.Struct, frozen=True):
 
 
 class ToolLeave(msgspec.Struct, frozen=True):
-    """A call of the call's own needs a person's leave. `answered` takes the verdict, and the reason where there is one."""
+    """A call of the call's own needs a person's leave. `answered` takes what they say."""
 
     request: ApprovalRequested
-    answered: Callable[[Verdict, str], None]
+    answered: Callable[[Answer], None]
 
 
 class ToolNews(msgspec.Struct, frozen=True):

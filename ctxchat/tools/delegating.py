@@ -27,7 +27,7 @@ from ctxchat.core.events import (
     TurnFinished,
 )
 from ctxchat.core.figures import Figures
-from ctxchat.core.permissions import Demand, Verdict
+from ctxchat.core.permissions import Answer, Demand
 from ctxchat.core.ports import ToolContext, ToolLeave, ToolNews, ToolOutput, ToolPiece, ToolQuestion, ToolText
 from ctxchat.tools.text import clip_line
 from ctxchat.tools.tool import Arguments, Pieces, Tool
@@ -45,7 +45,7 @@ class SubAgent(Protocol):
         """One turn."""
         ...
 
-    def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
+    def answer(self, call_id: str, answer: Answer) -> None:
         """What the person said to an ApprovalRequested."""
         ...
 

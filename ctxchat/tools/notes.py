@@ -75,7 +75,7 @@ class Remember(Tool[RememberArguments]):
     def wants(self, arguments: RememberArguments, context: ToolContext) -> Demand:
         line = _one_line(arguments.text)
         summary = f"remember: {clip_line(line, 200)}"
-        return Demand("write", str(self._path), False, summary, preview=f"+- {line}\n", pattern=str(self._path))
+        return Demand("write", str(self._path), False, summary, preview=f"+- {line}\n", patterns=(str(self._path),))
 
     async def work(self, arguments: RememberArguments, context: ToolContext) -> Pieces:
         line = f"- {_one_line(arguments.text)}"

@@ -40,7 +40,7 @@ class ReadFile(Tool[ReadArguments]):
     def wants(self, arguments: ReadArguments, context: ToolContext) -> Demand:
         place = locate(arguments.path, context)
         lines = f" {arguments.start_line}–{arguments.end_line or 'end'}" if _partial(arguments) else ""
-        return Demand("read", str(place.path), place.inside, f"read {place.shown}{lines}", pattern=str(place.path))
+        return Demand("read", str(place.path), place.inside, f"read {place.shown}{lines}", patterns=(str(place.path),))
 
     async def work(self, arguments: ReadArguments, context: ToolContext) -> Pieces:
         if arguments.end_line and arguments.end_line < arguments.start_line:

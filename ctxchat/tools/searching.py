@@ -58,7 +58,7 @@ class _Search(Tool[A]):
     def _demand(self, path: str, what: str, context: ToolContext) -> Demand:
         place = locate(path, context)
         where = "" if place.shown == "." else f" in {place.shown}"
-        return Demand("read", str(place.path), place.inside, f"{what}{where}", pattern=str(place.path))
+        return Demand("read", str(place.path), place.inside, f"{what}{where}", patterns=(str(place.path),))
 
     async def _results(self, job: Job, notes: list[str]) -> AsyncGenerator[Answer, None]:
         """Answers; a time-out ends them with a note."""

@@ -83,7 +83,7 @@ class Shell(Tool[ShellArguments]):
         first, _, more = command.partition("\n")
         how = "" if self.sandbox else " (no sandbox)"
         summary = f"run {clip_line(first, 200)}{' …' if more else ''}{how}"
-        return Demand("run", command, True, summary, preview=command, pattern=rule_for(command))
+        return Demand("run", command, True, summary, preview=command, patterns=(rule_for(command),))
 
     async def work(self, arguments: ShellArguments, context: ToolContext) -> Pieces:
         try:

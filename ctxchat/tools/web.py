@@ -49,7 +49,9 @@ class WebFetch(Tool[FetchArguments]):
 
         url = checked(arguments.url)
         origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
-        return Demand("network", str(url), False, f"fetch {url}", preview=str(url), pattern=f"{glob.escape(origin)}/*")
+        return Demand(
+            "network", str(url), False, f"fetch {url}", preview=str(url), patterns=(f"{glob.escape(origin)}/*",)
+        )
 
     async def work(self, arguments: FetchArguments, context: ToolContext) -> Pieces:
         from ctxchat.tools.fetching import Elsewhere, Fetcher, checked

@@ -70,7 +70,7 @@ class _Writer(Tool[A]):
             place.inside,
             f"{verb} {place.shown} (+{diff.added} −{diff.removed})",
             preview=diff.text,
-            pattern=f"{glob.escape(str(place.path.parent)).rstrip('/')}/*",
+            patterns=(f"{glob.escape(str(place.path.parent)).rstrip('/')}/*",),
             digest=hashlib.sha256(change.before).hexdigest() if change.before is not None else "",
         )
 

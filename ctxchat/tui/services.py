@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from ctxchat.core.figures import Figures
     from ctxchat.core.journal import SessionState
     from ctxchat.core.messages import Group, Image, Part, Text
-    from ctxchat.core.permissions import Mode, Verdict
+    from ctxchat.core.permissions import Answer, Mode
     from ctxchat.core.search import Hit, Scope
     from ctxchat.core.undo import Undoing
     from ctxchat.core.view import View
@@ -224,7 +224,7 @@ class ChatSession(Protocol):
         """The last turn goes on where it broke off: as `send`, without a message."""
         ...
 
-    def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
+    def answer(self, call_id: str, answer: Answer) -> None:
         """What the person said to an ApprovalRequested."""
         ...
 

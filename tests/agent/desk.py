@@ -17,7 +17,7 @@ from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
 from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
-from ctxchat.core.permissions import Demand, Mode, Rule
+from ctxchat.core.permissions import Answer, Demand, Mode, Rule
 from ctxchat.core.ports import ModelPort, Summariser, ToolContext, ToolOutput, ToolPort, ToolText
 from ctxchat.core.view import Insert, ToolSpec
 
@@ -234,5 +234,5 @@ class Desk:
                 events.append(stamped.event)
                 if isinstance(stamped.event, ApprovalRequested):
                     verdict, _, reason = left.pop(0).partition(":")
-                    self.session.answer(stamped.event.call_id, verdict, reason)  # type: ignore[arg-type]
+                    self.session.answer(stamped.event.call_id, Answer(verdict, reason))  # type: ignore[arg-type]
         return events

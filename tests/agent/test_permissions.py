@@ -15,12 +15,12 @@ SYNTAX = [";", "&&", "|", ">", "<", "`", "\n", "$(", "${", "$X", "(", "{", "\\\n
 
 
 def demand(command: str) -> Demand:
-    return Demand("run", command, pattern=rule_for(command))
+    return Demand("run", command, patterns=(rule_for(command),))
 
 
 def test_a_rule_given_for_a_command_covers_that_command_again():
     for command in (COMPOUND, "git status", "git status -s", "rm -rf [x]", "echo $HOME", "cat 'a b' > *.txt"):
-        given_rule = Rule("shell", demand(command).pattern)
+        given_rule = Rule("shell", demand(command).patterns[0])
         assert matches(given_rule, "shell", demand(command)), command
         assert judge("shell", demand(command), "ask", [given_rule]).verdict == "allow"
         assert matches(Rule("shell", command), "shell", demand(command)), "as a person would write it"
@@ -28,14 +28,14 @@ def test_a_rule_given_for_a_command_covers_that_command_again():
 
 @given(st.text(min_size=1, max_size=40))
 def test_any_command_that_was_allowed_is_not_asked_again(command: str):
-    assert matches(Rule("shell", demand(command).pattern), "shell", demand(command))
+    assert matches(Rule("shell", demand(command).patterns[0]), "shell", demand(command))
 
 
 @pytest.mark.parametrize("syntax", SYNTAX)
 def test_a_rule_with_a_wildcard_never_reaches_across_shell_syntax(syntax: str):
     for rule in ("git *", "git status *", "*"):
         assert not matches(Rule("shell", rule), "shell", demand(f"git status {syntax} rm -rf /"))
-    assert not matches(Rule("shell", demand(COMPOUND).pattern), "shell", demand(f"{COMPOUND} {syntax} x"))
+    assert not matches(Rule("shell", demand(COMPOUND).patterns[0]), "shell", demand(f"{COMPOUND} {syntax} x"))
 
 
 def test_a_wide_rule_covers_the_bare_command_and_no_other_program():

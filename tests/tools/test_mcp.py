@@ -113,7 +113,7 @@ async def test_each_call_is_asked_for_by_its_own_rule(tmp_path: Path, context: T
     async with up(LOCAL, tmp_path, only=["add", "not there"]) as server:
         (add,) = server.tools
         demand = add.demand({"a": 1}, context)
-        assert (demand.access, demand.inside, demand.pattern) == ("network", False, "harbour__add")
+        assert (demand.access, demand.inside, demand.patterns) == ("network", False, ("harbour__add",))
         assert demand.summary == 'harbour: add {"a":1}'
 
 

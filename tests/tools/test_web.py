@@ -284,7 +284,7 @@ async def test_cancelling_closes_the_connection(site: Site, context: ToolContext
 )
 def test_demands(url: str, target: str, pattern: str, context: ToolContext) -> None:
     demand = WebFetch().demand({"url": url}, context)
-    assert (demand.access, demand.inside, demand.target, demand.pattern) == ("network", False, target, pattern)
+    assert (demand.access, demand.inside, demand.target, demand.patterns) == ("network", False, target, (pattern,))
     assert urlsplit(demand.target).path.startswith("/")
 
 

@@ -17,7 +17,7 @@ from tests.tui.fakes import FakeServices, FakeSession
 
 HOSTILE = "see [/tmp/x] [bold]hi[/bold] [@click=app.quit]boo[/] \x1b]0;x\x07\x1b[2J\u202e\x9b31m"
 
-ASK = ApprovalRequested("c1", "shell", "run a command", "run", "rm -rf /\rls\x1b[1A [/x]", "shell: rm *")
+ASK = ApprovalRequested("c1", "shell", "run a command", "run", "rm -rf /\rls\x1b[1A [/x]", ("shell: rm *",))
 
 
 @asynccontextmanager

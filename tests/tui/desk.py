@@ -16,7 +16,7 @@ from ctxchat.core.grouping import single
 from ctxchat.core.journal import Changed, SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Image, Message, Part, Text
-from ctxchat.core.permissions import Mode, Verdict
+from ctxchat.core.permissions import Answer, Mode
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.tokens import Meter
 from ctxchat.core.undo import Undoing, found, in_part, look, redone
@@ -189,7 +189,7 @@ class Desk(OfOnePiece):
         self.state = msgspec.structs.replace(self.state, model=name)
         return self.figures
 
-    def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
+    def answer(self, call_id: str, answer: Answer) -> None:
         raise CtxchatError("nothing waits for an answer")
 
     async def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:

@@ -23,7 +23,7 @@ from ctxchat.core.journal import SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.manual_changes import reinserted
 from ctxchat.core.messages import Group, Image, Message, Part, Text
-from ctxchat.core.permissions import Mode, Verdict
+from ctxchat.core.permissions import Answer, Mode
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
 from ctxchat.core.search import Hit, Scope
 from ctxchat.core.tokens import Meter, rough_count
@@ -90,7 +90,7 @@ class FakeSession(OfOnePiece):
         self.saved: dict[str, bytes] = {}
         self.seen = True
         self.replies: list[tuple[str, str]] = []
-        self.answers: list[tuple[str, Verdict, str]] = []
+        self.answers: list[tuple[str, Answer]] = []
         self.gates: dict[str, asyncio.Event] = {}
         self.answered = asyncio.Event()
         self.interrupted = 0
@@ -226,8 +226,8 @@ class FakeSession(OfOnePiece):
         self.seq += 1
         return Stamped(self.id, self.seq, AT, event)
 
-    def answer(self, call_id: str, verdict: Verdict, reason: str = "") -> None:
-        self.answers.append((call_id, verdict, reason))
+    def answer(self, call_id: str, answer: Answer) -> None:
+        self.answers.append((call_id, answer))
         self.gate(f"answer:{call_id}").set()
 
     def reply(self, call_id: str, text: str) -> None:

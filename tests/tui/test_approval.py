@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.events import ApprovalResolved, ToolFinished, ToolStarted
+from ctxchat.core.permissions import Answer
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from tests.tui.chatting import ASK, chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
@@ -15,18 +16,16 @@ from tests.tui.fakes import FakeSession, Pause, reply
 @pytest.mark.parametrize(
     ("keys", "answer"),
     [
-        (["y"], ("c1", "once", "")),
-        (["s"], ("c1", "session", "")),
-        (["a"], ("c1", "always", "")),
-        (["n"], ("c1", "deny", "")),
-        (["escape"], ("c1", "deny", "")),
-        (["r", *"use ls", "enter"], ("c1", "deny", "use ls")),
-        (["r", "escape", "y", "y"], ("c1", "once", "")),
+        (["y"], ("c1", Answer("once"))),
+        (["s"], ("c1", Answer("session"))),
+        (["a"], ("c1", Answer("always"))),
+        (["n"], ("c1", Answer("deny"))),
+        (["escape"], ("c1", Answer("deny"))),
+        (["r", *"use ls", "enter"], ("c1", Answer("deny", "use ls"))),
+        (["r", "escape", "y", "y"], ("c1", Answer("once"))),
     ],
 )
-async def test_a_question_is_answered_once_by_key(
-    tmp_path: Path, keys: list[str], answer: tuple[str, str, str]
-) -> None:
+async def test_a_question_is_answered_once_by_key(tmp_path: Path, keys: list[str], answer: tuple[str, Answer]) -> None:
     session = FakeSession(lambda _: [ASK, Pause("answer:c1"), ApprovalResolved("c1", "once", "person"), *reply("ok")])
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
@@ -62,7 +61,7 @@ async def test_a_question_is_answered_with_the_mouse_down_to_small_windows(tmp_p
         await until(pilot, lambda: app.query(ApprovalPanel))
         assert "y once" in words(app) and "n deny" in words(app)
         await pilot.click(next(a for a in app.query(".answer") if "deny" in str(a.render())))
-        await until(pilot, lambda: session.answers == [("c1", "deny", "")])
+        await until(pilot, lambda: session.answers == [("c1", Answer("deny"))])
 
 
 async def test_a_question_takes_neither_draft_nor_focus_from_someone_who_writes(tmp_path: Path) -> None:
@@ -74,7 +73,7 @@ async def test_a_question_takes_neither_draft_nor_focus_from_someone_who_writes(
         await pilot.press(*"es")
         assert app.chat.composer.draft == "say yes" and session.answers == []
         await pilot.press("tab", "y")
-        await until(pilot, lambda: session.answers == [("c1", "once", "")])
+        await until(pilot, lambda: session.answers == [("c1", Answer("once"))])
         assert app.chat.composer.draft == "say yes"
 
 

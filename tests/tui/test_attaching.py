@@ -12,6 +12,7 @@ from textual.events import Paste
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Stamped
 from ctxchat.core.messages import Image, Part, Text
+from ctxchat.core.permissions import Answer
 from ctxchat.tui.unsent.clipboard import image_on_clipboard
 from ctxchat.tui.unsent.draft import Draft, Picture, joined
 from ctxchat.tui.unsent.draft import Paste as Pasted
@@ -241,7 +242,7 @@ async def test_a_question_says_which_keys_answer_it_now(tmp_path: Path) -> None:
         await pilot.press("tab")
         await until(pilot, lambda: "n deny" in words(app).splitlines()[-1])
         await pilot.press("y")
-        await until(pilot, lambda: session.answers == [("c1", "once", "")])
+        await until(pilot, lambda: session.answers == [("c1", Answer("once"))])
         assert app.chat.composer.draft == "my draft"
 
 

@@ -317,7 +317,7 @@ async def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path, size:
         ToolFinished("a", bad, "error", bad + long, 12, 0.2, diff="+" + bad, exit_code=1, spilled=bad),
         Retry(1, 0.0, bad),
         Notice("error", bad),
-        ApprovalRequested("c1", bad, bad, "write", "+" + bad, bad),
+        ApprovalRequested("c1", bad, bad, "write", "+" + bad, (bad,)),
         Pause("answer:c1"),
         TextDelta(bad + "\n\n| " + bad + " |\n|---|\n\n![x](javascript:boo) [l](file:///etc/passwd)\n"),
         Failed("server", bad, bad),

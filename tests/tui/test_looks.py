@@ -43,7 +43,7 @@ TURN: list[Step] = [
 ]
 ASK: list[Step] = [
     TextDelta("I change the interval."),
-    ApprovalRequested("t1", "edit", "write src/gauge.py  +2 −1", "write", DIFF, "edit: src/*"),
+    ApprovalRequested("t1", "edit", "write src/gauge.py  +2 −1", "write", DIFF, ("edit: src/*",)),
     Pause(),
 ]
 

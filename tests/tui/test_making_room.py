@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.events import CompactionSuggested
+from ctxchat.core.permissions import Answer
 from ctxchat.tui.reading.passes import passes
 from ctxchat.tui.screens.preview import PreviewScreen
 from ctxchat.tui.screens.summary import Draft, SummaryScreen
@@ -170,7 +171,7 @@ async def test_a_call_to_be_allowed_and_the_question_stand_side_by_side(tmp_path
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.query(ApprovalPanel) and app.query(SuggestionPanel))
         await pilot.press("y")  # the call has the focus: it holds up the work
-        await until(pilot, lambda: session.answers == [("c1", "once", "")])
+        await until(pilot, lambda: session.answers == [("c1", Answer("once"))])
         await until(pilot, lambda: not app.has_class("-busy"))
         assert app.query(SuggestionPanel)  # it can still be said
 

@@ -65,7 +65,7 @@ async def test_a_draft_keeps_the_focus_and_tab_goes_to_the_question(tmp_path: Pa
 
 
 async def test_letters_that_come_in_one_go_are_the_draft_all_of_them(tmp_path: Path) -> None:
-    request = ApprovalRequested("c1", "shell", "run make", rule="shell: make")
+    request = ApprovalRequested("c1", "shell", "run make", rules=("shell: make",))
     session = FakeSession(lambda _: [request, Pause("answer:c1"), DONE, *reply("ok")])
     async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
         await pilot.press("x", "enter")
@@ -82,7 +82,7 @@ async def test_letters_that_come_in_one_go_are_the_draft_all_of_them(tmp_path: P
 async def test_however_long_it_is_the_composer_stays_in_sight(tmp_path: Path, size: tuple[int, int]) -> None:
     lines = "\n".join(f"+line {n}" for n in range(300))
     for asked in (
-        ApprovalRequested("c1", "write", "write a.txt", "write", lines, "write: a.txt"),
+        ApprovalRequested("c1", "write", "write a.txt", "write", lines, ("write: a.txt",)),
         QuestionAsked("c1", lines, tuple(str(n) for n in range(100))),
     ):
         session = FakeSession(lambda _, asked=asked: [asked, Pause("answer:c1"), DONE, *reply("ok")])

@@ -62,7 +62,7 @@ class McpTool:
         """To reach outside; a rule for it is for this tool, whatever the arguments."""
         written = msgspec.json.encode(arguments).decode()
         summary = f"{self._server.name}: {clip_line(self._tool, 80)} {clip_line(written, 160)}"
-        return Demand("network", self._spec.name, False, summary, preview=written, pattern=self._spec.name)
+        return Demand("network", self._spec.name, False, summary, preview=written, patterns=(self._spec.name,))
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
         """The result in one piece, whole: what is too long for the window is kept in a file. Raises ToolError."""

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.core.events import ApprovalRequested
-from ctxchat.core.permissions import Verdict
+from ctxchat.core.permissions import Answer, Verdict
 from ctxchat.tui.reading.text import visible
 from ctxchat.tui.widgets.asked import Offer, Offered
 
@@ -44,11 +44,10 @@ class ApprovalPanel(Offered):
     class Answered(Message):
         """What the person said."""
 
-        def __init__(self, request: ApprovalRequested, verdict: Verdict, reason: str = "") -> None:
+        def __init__(self, request: ApprovalRequested, answer: Answer) -> None:
             super().__init__()
             self.request = request
-            self.verdict: Verdict = verdict
-            self.reason = reason
+            self.answer = answer
 
     def __init__(self, request: ApprovalRequested) -> None:
         super().__init__(id="approval")
@@ -56,7 +55,7 @@ class ApprovalPanel(Offered):
 
     @property
     def offers(self) -> Sequence[Offer]:
-        rule = (("session", "s", "session", True), ("always", "a", "always", True)) if self.request.rule else ()
+        rule = (("session", "s", "session", True), ("always", "a", "always", True)) if self.request.rules else ()
         return (("once", "y", "once", False), *rule, ("deny", "n", "deny", False), ("reason", "r", "say why", True))
 
     def body(self) -> Iterable[Widget]:
@@ -68,16 +67,16 @@ class ApprovalPanel(Offered):
         if request.preview.strip():
             preview = Static(_preview(request.preview, request.access), markup=False)
             yield VerticalScroll(preview, classes="preview", can_focus=False)
-        if request.rule:
-            rule = Content.assemble(("s and a allow  ", "$text-muted"), _shown(request.rule, 1))
+        if request.rules:
+            rule = Content.assemble(("s and a allow  ", "$text-muted"), _shown(request.rules[0], 1))
             yield Static(rule, markup=False, classes="rule")
 
     def answer(self, what: str) -> None:
         """A verdict."""
-        self.say(self.Answered(self.request, VERDICTS[VERDICTS.index(what)] if what in VERDICTS else "deny"))
+        self.say(self.Answered(self.request, Answer(VERDICTS[VERDICTS.index(what)] if what in VERDICTS else "deny")))
 
     def worded(self, text: str) -> None:
-        self.say(self.Answered(self.request, "deny", text))
+        self.say(self.Answered(self.request, Answer("deny", text)))
 
     def action_scroll_text(self, lines: int) -> None:
         """Move in a long preview; at once, or keys that come faster than frames count once."""

@@ -114,7 +114,7 @@ class Questions(Vertical):
     def on_approval_panel_answered(self, event: ApprovalPanel.Answered) -> None:
         event.stop()
         if self._session:
-            self._session.answer(event.request.call_id, event.verdict, event.reason)
+            self._session.answer(event.request.call_id, event.answer)
         self.call_next(self.answered, event.request.call_id)
 
     def on_question_panel_answered(self, event: QuestionPanel.Answered) -> None:
