@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxchat.core.errors import ModelError
-from ctxchat.core.overflow import is_context_overflow, overflow_code, stated_window
+from ctxchat.core.overflow import denials, is_context_overflow, overflow_code, sizes, stated_window, wordings
+from ctxchat.core.overflow.wordings import Wordings
 
 HERE = Path(__file__).parent
 Said = tuple[str, int, str, str]
@@ -261,6 +263,16 @@ def test_words_do_not_beat_a_denial() -> None:
     assert not is_context_overflow({"error": {"type": "rate_limit_error", "message": said}})
     assert not is_context_overflow(f"429 {said}")
     assert is_context_overflow(f"429 tokens over: {said}"), "a number is no status"
+
+
+def test_each_pattern_stands_with_a_message_it_finds() -> None:
+    tables = [found for module in (wordings, denials) for found in vars(module).values() if isinstance(found, Wordings)]
+    assert len(tables) > 15
+    for table in tables:
+        for pattern, message in table.met:
+            assert re.search(pattern, message, re.I), (pattern, message)
+    for pattern, message in (*sizes.WINDOWS, *sizes.PROMPTS, *sizes.INPUTS):
+        assert pattern.search(message), (pattern, message)
 
 
 def test_a_remedy_that_asks_for_a_longer_answer_speaks_of_the_answer() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ctxchat.core.errors import ModelError
 from ctxchat.core.overflow import output_excess, stated_prompt, stated_window
-from ctxchat.core.overflow_sizes import named_prompt, named_window
+from ctxchat.core.overflow.sizes import named_prompt, named_window
 
 WINDOWS = [
     ("This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.", 8192),

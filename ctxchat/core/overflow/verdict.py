@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 
-from ctxchat.core import overflow_denials, overflow_words
-from ctxchat.core.overflow_denials import denied, metered
-from ctxchat.core.overflow_evidence import Reading, readings
-from ctxchat.core.overflow_sizes import named_prompt, named_window, room_for_output
-from ctxchat.core.overflow_words import BARE, NUMBERS, SIZE, SIZE_CODE, WEAK, too_long
+from ctxchat.core.overflow import denials, wordings
+from ctxchat.core.overflow.denials import denied, metered
+from ctxchat.core.overflow.reading import Reading, readings
+from ctxchat.core.overflow.sizes import named_prompt, named_window, room_for_output
+from ctxchat.core.overflow.wordings import BARE, NUMBERS, SIZE, SIZE_CODE, WEAK, too_long
 
 _NEVER_STATUS = {401, 402, 403, 407, 408, 429}
 _NEVER_KIND = {"rate_limit", "quota", "auth", "content_filter", "timeout"}
@@ -98,7 +98,7 @@ def _named(names: set[str]) -> bool:
 
 
 def _coded(codes: list[str], words: str) -> bool:
-    said = any(code in NUMBERS or overflow_words.CODE.match(code.replace("-", "_")) for code in codes)
+    said = any(code in NUMBERS or wordings.CODE.match(code.replace("-", "_")) for code in codes)
     return said and not metered(codes, words)
 
 
@@ -107,6 +107,6 @@ def _never(reading: Reading, words: str) -> bool:
         reading.kind in _NEVER_KIND
         or reading.statuses & _NEVER_STATUS
         or reading.names & _NEVER_NAME
-        or any(overflow_denials.CODE.search(code) for code in reading.codes)
+        or any(denials.CODE.search(code) for code in reading.codes)
         or denied(words)
     )

@@ -5,13 +5,26 @@ Reads a bounded part of it, never raises, imports no provider's library; judges 
 
 from __future__ import annotations
 
+import html
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import cast
+from typing import TypeVar, cast
 
 from ctxchat.core.errors import ModelError
-from ctxchat.core.overflow_objects import PARSED, called, fields, first, get, jsons_in, plain, readable, text_of
+
+_HEAD, _TAIL = 8_000, 2_000
+"""Characters read of a long text: what a server has to say stands at its beginning, or at the end of a traceback."""
+_PARSED = 200_000
+"""Texts longer than this are not parsed as JSON, only read."""
+
+_ESCAPED = re.compile(r"\\{1,8}u([0-9a-fA-F]{4})")
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
+_PAGE = re.compile(r"<!doctype html|<html|<body", re.I)
+_TAG = re.compile(r"<[!/a-z][^<>]{0,300}>", re.I)
+_decoder = json.JSONDecoder()
+_T = TypeVar("_T")
 
 _TEXTS = 30_000
 """Characters kept of one error altogether."""
@@ -104,7 +117,7 @@ class Reading:
 
     def _take(self, value: object, key: str, depth: int) -> None:
         if isinstance(value, bytes | bytearray):
-            self.take(bytes(value[: PARSED + 1]).decode("utf-8", "replace"), key, depth + 1)
+            self.take(bytes(value[: _PARSED + 1]).decode("utf-8", "replace"), key, depth + 1)
         elif isinstance(value, str):
             self._text(value, key, depth)
         elif isinstance(value, bool):
@@ -114,7 +127,7 @@ class Reading:
         elif isinstance(value, Mapping):
             self._mapping(cast("Mapping[object, object]", value), depth)
         elif isinstance(value, Sequence | set | frozenset):
-            for part in first(cast("Iterable[object]", value), 50):
+            for part in _first(cast("Iterable[object]", value), 50):
                 self.take(part, "", depth + 1)
         elif not callable(value):
             self._object(value, depth)
@@ -128,12 +141,12 @@ class Reading:
                 self._number(int(value), key)
             if not re.search(r"\s|[^\x00-\x7f]", value.strip()):
                 return  # one word of ASCII is no sentence
-        parsed = jsons_in(value)
+        parsed = _jsons_in(value)
         for part in parsed:
             self.take(part, "", depth + 1)
         if any(isinstance(part, Mapping) and _is_reply(cast("Mapping[object, object]", part)) for part in parsed):
             return
-        shown = readable(value)
+        shown = _readable(value)
         if not parsed:
             self.reasons.append(shown)
         if shown not in self.texts:
@@ -153,7 +166,7 @@ class Reading:
 
     def _mapping(self, value: Mapping[object, object], depth: int) -> None:
         reply = _is_reply(value)
-        for key, part in fields(value).items():
+        for key, part in _fields(value).items():
             if key == "usage":
                 self._usage(part)
             elif key in _TALK:
@@ -163,11 +176,11 @@ class Reading:
 
     def _endings(self, value: object, depth: int) -> None:
         """Of a reply's choices only why they ended, and an error that came instead."""
-        for part in first(cast("Iterable[object]", value), 8) if isinstance(value, list | tuple) else [value]:
+        for part in _first(cast("Iterable[object]", value), 8) if isinstance(value, list | tuple) else [value]:
             for key in ("finish_reason", "stop_reason", "native_finish_reason", "error"):
-                found = cast("Mapping[str, object]", part).get(key) if isinstance(part, Mapping) else get(part, key)
+                found = cast("Mapping[str, object]", part).get(key) if isinstance(part, Mapping) else _get(part, key)
                 if isinstance(found, str | Mapping):
-                    self.take(cast("object", found), plain(key), depth + 1)
+                    self.take(cast("object", found), _plain(key), depth + 1)
 
     def _object(self, value: object, depth: int) -> None:
         if depth and isinstance(value, BaseException):
@@ -177,24 +190,24 @@ class Reading:
             for key, part in (("status", value.status), ("code", value.code), ("", value.body), ("", value.text)):
                 self.take(part, key, depth + 1)
             return
-        self._usage(get(value, "usage"))
-        choices = get(value, "choices")
+        self._usage(_get(value, "usage"))
+        choices = _get(value, "choices")
         if isinstance(choices, list | tuple):
             self._endings(cast("object", choices), depth)
             return
         for name in _ATTRIBUTES:
-            self.take(get(value, name), plain(name), depth + 1)
+            self.take(_get(value, name), _plain(name), depth + 1)
         if isinstance(value, BaseException):
             self.names |= {base.__name__ for base in type(value).__mro__}
-            self.take(text_of(value), "", depth + 1)
-        elif not get(value, "text"):
-            self.take(called(get(value, "json")), "", depth + 1)
+            self.take(_text_of(value), "", depth + 1)
+        elif not _get(value, "text"):
+            self.take(_called(_get(value, "json")), "", depth + 1)
 
     def _usage(self, usage: object) -> None:
         def count(*names: str) -> int:
             for name in names:
                 found = (
-                    cast("Mapping[str, object]", usage).get(name) if isinstance(usage, Mapping) else get(usage, name)
+                    cast("Mapping[str, object]", usage).get(name) if isinstance(usage, Mapping) else _get(usage, name)
                 )
                 if isinstance(found, int) and not isinstance(found, bool) and found > 0:
                     return found
@@ -227,14 +240,103 @@ def readings(error: object) -> Iterator[Reading]:
 
 def _behind(error: object) -> Iterator[object]:
     """The errors that one came from, wrapped, or keeps in an attribute."""
-    kept = get(error, "__dict__")
-    attributes = first(cast("dict[str, object]", kept).values(), 100) if isinstance(kept, dict) else []
-    for held in [*(get(error, name) for name in _INNER), *attributes]:
-        parts = first(cast("Iterable[object]", held), _CAUSES) if isinstance(held, tuple | list) else [held]
+    kept = _get(error, "__dict__")
+    attributes = _first(cast("dict[str, object]", kept).values(), 100) if isinstance(kept, dict) else []
+    for held in [*(_get(error, name) for name in _INNER), *attributes]:
+        parts = _first(cast("Iterable[object]", held), _CAUSES) if isinstance(held, tuple | list) else [held]
         yield from (part for part in parts if isinstance(part, BaseException))
 
 
 def _is_reply(value: Mapping[object, object]) -> bool:
     """True for what a model said, whole or in part, rather than what a server says of a failure."""
-    keys = fields(value).keys()
+    keys = _fields(value).keys()
     return bool(_TALK & keys) or ("content" in keys and bool({"role", "stopreason"} & keys))
+
+
+# ── looking at an object of any kind without being hurt ──
+
+
+def _get(value: object, name: str) -> object:
+    """An attribute, None where there is none or it cannot be had."""
+    try:
+        return cast("object", getattr(value, name, None))
+    except Exception:  # a property may do anything
+        return None
+
+
+def _called(method: object) -> object:
+    """What a method gives, None where it is none, fails, or would have to be awaited."""
+    try:
+        result = method() if callable(method) else None
+        if isinstance(result, Coroutine):
+            result.close()
+            return None
+    except Exception:
+        return None
+    return cast("object", result)
+
+
+def _text_of(error: BaseException) -> str:
+    """An exception as text, nothing where it cannot say itself."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+def _first(values: Iterable[_T], most: int) -> list[_T]:
+    """At most so many of the values."""
+    try:
+        return [part for part, _ in zip(values, range(most), strict=False)]
+    except Exception:
+        return []
+
+
+def _fields(value: Mapping[object, object]) -> dict[str, object]:
+    """A mapping's values by their plain names, a hundred at most."""
+    return {_plain(key): part for key, part in _first(value.items(), 100)}
+
+
+def _plain(key: object) -> str:
+    """A name in one spelling: `statusCode`, `status_code` and `status-code` are `statuscode`."""
+    return str(key)[:40].lower().replace("_", "").replace("-", "") if isinstance(key, str) else ""
+
+
+def _readable(text: str) -> str:
+    """Head and tail of a text without colours and markup, with `\\u` escapes and entities as the letters they stand for."""
+    cut = text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
+    if _PAGE.search(cut):
+        cut = html.unescape(_TAG.sub(" ", cut)).strip()
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), _COLOUR.sub("", cut))
+
+
+def _jsons_in(text: str) -> list[object]:
+    """The JSON in a text: a body, one behind a library's prefix, or the first and last events of a stream, whose last is why it
+    ended."""
+    lines = [line for line in text.splitlines() if line.startswith(("data:", "{"))]
+    if len(lines) > 1:
+        events = [value for line in [*lines[:2], *lines[2:][-3:]] if (value := _json_in(line)) is not None]
+        if events:
+            return events
+    value = _json_in(text)
+    return [] if value is None else [value]
+
+
+def _json_in(text: str) -> object:
+    """The first JSON object, or list of them, in a text."""
+    if len(text) > _PARSED:
+        return None
+    for start in _first((found.start() for found in re.finditer(r"[{\[]", text)), 4):
+        try:
+            value = cast("object", _decoder.raw_decode(text, start)[0])
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) or (value and isinstance(value, list) and isinstance(value[0], dict)):
+            return cast("object", value)
+    stripped = text.strip()
+    if stripped[:2] == '"{' or stripped[:3] == '"\\u':
+        try:
+            return cast("object", json.loads(stripped))
+        except (ValueError, RecursionError):
+            return None
+    return None
