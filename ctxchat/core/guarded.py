@@ -1,0 +1,53 @@
+"""Places in a project that decide what runs later: what is written there is run by git, an editor, a shell or a CI system without
+anybody asking again. One list for the question before a write and for the sandbox. Pure: knows paths as text only.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from fnmatch import fnmatchcase
+
+GUARDED: tuple[str, ...] = (
+    # version control, its hooks, and what decides about them
+    ".git", ".gitmodules", ".gitconfig", ".githooks", ".husky", ".hg", ".svn", ".jj", ".pre-commit-config.yaml", "lefthook.yml",
+    # ours, and other agents' settings, hooks and servers
+    ".ctxchat", ".claude", ".claude.json", ".mcp.json", ".cursor", ".codex", ".gemini", ".agents", ".opencode",
+    # editors: tasks and settings that run when a folder is opened
+    ".vscode", "*.code-workspace", ".idea", ".fleet", ".vs", ".zed", ".helix", "*.sublime-project",
+    ".nvim.lua", ".nvimrc", ".nvim", ".exrc", ".vimrc", ".gvimrc", ".lvimrc", ".vim", ".dir-locals.el", ".dir-locals-2.el",
+    ".kakrc", ".devcontainer", ".devcontainer.json",
+    # shells and tools that run what they find in the folder they are started in
+    ".envrc", ".direnv", ".mise.toml", "mise.toml", ".mise", ".autoenv", ".bashrc", ".bash_profile", ".bash_login",
+    ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".inputrc", ".gdbinit", ".lldbinit", ".npmrc", ".yarnrc",
+    ".yarnrc.yml", ".pnpmfile.cjs", ".cargo", ".ssh",
+    # continuous integration
+    ".github", ".gitlab-ci.yml", ".gitlab", ".circleci", ".travis.yml", ".drone.yml", ".woodpecker", ".woodpecker.y*ml",
+    ".buildkite", "jenkinsfile*", "azure-pipelines*.yml", ".azure-pipelines", ".azuredevops", ".pipelines", "bitbucket-pipelines.yml",
+    "appveyor.yml", ".appveyor.yml", ".cirrus.yml", ".cirrus.star", ".teamcity", ".semaphore", ".forgejo", ".gitea", ".tekton",
+    "cloudbuild.y*ml", "buildspec.y*ml", ".ci",
+)  # fmt: skip
+"""Names of files and folders, at any depth, in lower case, with `*` for anything."""
+
+_NAMES = frozenset(name for name in GUARDED if "*" not in name)
+_PATTERNS = tuple(name for name in GUARDED if "*" in name)
+
+
+def guarded(path: str) -> str:
+    """The entry that a path, relative to the project's folder, falls under; empty for none. Folder names count at any depth."""
+    parts = [folded(part) for part in path.replace("\\", "/").split("/")]
+    for part in parts:
+        if part in _NAMES:
+            return part
+        # How Windows writes the first long name that begins so: GIT~1 is .git.
+        if part.startswith("git~"):
+            return ".git"
+        if hit := next((pattern for pattern in _PATTERNS if fnmatchcase(part, pattern)), ""):
+            return hit
+    # A folder with a HEAD in it is a repository to git, whose configuration is the file beside it.
+    return "HEAD" if parts[-1] == "head" else ""
+
+
+def folded(name: str) -> str:
+    """A name as file systems see it that fold case, drop what is invisible, or cut dots and blanks off the end."""
+    visible = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
+    return unicodedata.normalize("NFKC", visible).casefold().rstrip(". ")
