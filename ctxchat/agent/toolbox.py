@@ -1,4 +1,4 @@
-"""Runs the calls of one round: each checked and approved in turn, reading ones side by side, results in the order of the calls.
+"""Runs the calls of one round: each checked and approved in turn, reading ones side by side; `batch` says when each may go on.
 
 Closing the generator ends what is running. Knows no tool by name.
 """
@@ -12,6 +12,7 @@ from typing import cast
 
 import msgspec
 
+from ctxchat.agent.batch import Batch, Stage
 from ctxchat.agent.gate import Gate
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.errors import CtxchatError, ToolError
@@ -65,6 +66,10 @@ class Job(msgspec.Struct, frozen=True):
     context: ToolContext
 
 
+News = asyncio.Queue[Event | Outcome]
+"""What the calls of a round let be known, as it happens."""
+
+
 class Toolbox:
     """The tools of a session behind one gate. `guests` are those that come and go while it is open."""
 
@@ -86,6 +91,7 @@ class Toolbox:
         self._clock = clock
         self._workspace = workspace
         self._session_folder = session_folder
+        self._looking = asyncio.Lock()  # a tool is asked by one thread at a time what it would do
         self.begun: dict[str, str] = {}
         """What each call has shown so far, by id, from when it began to run and whatever came of it, until somebody clears it."""
 
@@ -115,67 +121,76 @@ class Toolbox:
         return tuple(tools[name].spec for name in self.names)
 
     async def run(self, calls: Sequence[ToolCall]) -> AsyncGenerator[Event | Outcome, None]:
-        """Events as they happen; an Outcome for each call, in the order in which they end."""
-        waiting: list[Job] = []
-        for call in calls:
-            yield ToolStarted(call.id, call.name, fields_of(call.arguments) or call.arguments)
-            job: Job | None = None
-            async with aclosing(self._admit(call)) as admitting:
-                async for news in admitting:
-                    if isinstance(news, Job):
-                        job = news
-                    else:
-                        yield news
-            if job is not None and job.tool.parallel:
-                waiting.append(job)
-                continue
-            batches, waiting = ([waiting, [job]], []) if job is not None else ([], waiting)
-            for batch in batches:
-                async with aclosing(self._together(batch)) as running:
-                    async for news in running:
-                        yield news
-        async with aclosing(self._together(waiting)) as running:
-            async for news in running:
-                yield news
+        """Events as they happen; an Outcome for each call, in the order in which they end. Closing it cancels all of them and
+        waits until they are gone, or have had `PATIENCE`: a tool that swallows its cancel is left to itself."""
+        tools = self._tools
+        batch = Batch([call.name not in tools or tools[call.name].parallel for call in calls])
+        news: News = asyncio.Queue()
+        tasks = [asyncio.create_task(self._carry(call, place, batch, news)) for place, call in enumerate(calls)]
+        left = len(tasks)
+        try:
+            while left:
+                item = await news.get()
+                left -= isinstance(item, Outcome)
+                yield item
+        finally:
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks, timeout=PATIENCE)
 
-    async def _admit(self, call: ToolCall) -> AsyncGenerator[Event | Outcome | Job, None]:
-        """The call as a job, or its refusal as an outcome."""
+    async def _carry(self, call: ToolCall, place: int, batch: Batch, news: News) -> None:
+        """One call from its look to its outcome."""
+        try:
+            await batch.look(place)
+            news.put_nowait(ToolStarted(call.id, call.name, fields_of(call.arguments) or call.arguments))
+            outcome = await self._admit(call, place, batch, news)
+            batch.move(place, Stage.CLEARED)
+            if isinstance(outcome, Job):
+                await batch.run(place)
+                outcome = await self._work(outcome, news)
+        except Exception as problem:  # a tool may come from a third party: its fault is a result, not our end
+            outcome = Outcome(call, ToolOutput(_fault(call, problem), status="error"), 0.0)
+        batch.move(place, Stage.OVER)
+        news.put_nowait(outcome)
+
+    async def _admit(self, call: ToolCall, place: int, batch: Batch, news: News) -> Job | Outcome:
+        """The call as a job, or its refusal as an outcome. Raises what is wrong with it."""
         limits = self.limits
         context = ToolContext(call.id, self._workspace, self._session_folder, limits.max_chars, limits.seconds)
-        try:
-            tool = self._find(call)
-            arguments = self._arguments(call, tool.spec)
+        tool = self._find(call)
+        arguments = self._arguments(call, tool.spec)
+        async with self._looking:
             demand = await asyncio.to_thread(tool.demand, arguments, context)
-        except Exception as problem:  # a tool may come from a third party: its fault is a result, not our end
-            yield Outcome(call, ToolOutput(_fault(call, problem), status="error"), 0.0)
-            return
         judgement = self.gate.judge(call.name, demand)
+        if judgement.verdict == "ask":
+            await batch.ask(place)
+            judgement = self.gate.judge(call.name, demand)  # what was said to an earlier call may cover this one
         if judgement.verdict == "deny":
-            yield ApprovalResolved(call.id, "deny", judgement.rule)
-            yield Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
-            return
+            news.put_nowait(ApprovalResolved(call.id, "deny", judgement.rule))
+            return Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
         if judgement.verdict == "ask":
             future = self.gate.open(call.id)
             try:
-                yield _question(call, demand)
+                news.put_nowait(_question(call, demand))
+                batch.move(place, Stage.ASKED)
                 answer = await future
             finally:
                 self.gate.close(call.id)
-            for news in await self._settled(call, demand, answer):
-                yield news
+            for event in await self._settled(call, demand, answer):
+                news.put_nowait(event)
             if answer.verdict == "deny":
-                return
+                reason = (
+                    f" They said: {answer.reason}" if answer.reason else " They gave no reason; do not try it again."
+                )
+                return Outcome(call, ToolOutput(f"The user did not allow this.{reason}", status="denied"), 0.0)
             context = msgspec.structs.replace(context, allowance=answer.allowance)
-        yield Job(call, tool, arguments, context)
+        return Job(call, tool, arguments, context)
 
-    async def _settled(self, call: ToolCall, demand: Demand, answer: Answer) -> Sequence[Event | Outcome]:
-        """What came of a question: a rule where one was given, and a refusal as the call's outcome."""
-        if answer.verdict == "deny":
-            reason = f" They said: {answer.reason}" if answer.reason else " They gave no reason; do not try it again."
-            denied = ToolOutput(f"The user did not allow this.{reason}", status="denied")
-            return (ApprovalResolved(call.id, "deny", "the user"), Outcome(call, denied, 0.0))
-        if answer.verdict == "once":
-            return (ApprovalResolved(call.id, "once", "the user"),)
+    async def _settled(self, call: ToolCall, demand: Demand, answer: Answer) -> Sequence[Event]:
+        """What came of a question, and the rule that was given in force."""
+        if answer.verdict in {"once", "deny"}:
+            return (ApprovalResolved(call.id, answer.verdict, "the user"),)
         rule = parse_rule(answer.rule) or _rules(call, demand)[0]
         resolved = ApprovalResolved(call.id, answer.verdict, rule.text)
         try:
@@ -199,25 +214,7 @@ class Toolbox:
             raise ToolError(f"{call.name} needs {', '.join(missing)}.")
         return arguments
 
-    async def _together(self, jobs: Sequence[Job]) -> AsyncGenerator[Event | Outcome, None]:
-        """Runs jobs side by side; closing the generator cancels them all and waits until they are gone, or have had
-        `PATIENCE`: a tool that swallows its cancel is left to itself."""
-        if not jobs:
-            return
-        news: asyncio.Queue[Event | Outcome] = asyncio.Queue()
-        tasks = [asyncio.create_task(self._work(job, news)) for job in jobs]
-        left = len(jobs)
-        try:
-            while left:
-                item = await news.get()
-                left -= isinstance(item, Outcome)
-                yield item
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks, timeout=PATIENCE)
-
-    async def _work(self, job: Job, news: asyncio.Queue[Event | Outcome]) -> None:
+    async def _work(self, job: Job, news: News) -> Outcome:
         start = self._clock.seconds()
         self.begun[job.call.id] = ""
         output = ToolOutput(f"{job.call.name} ended without a result.", status="error")
@@ -233,7 +230,7 @@ class Toolbox:
             output = ToolOutput(_fault(job.call, problem), status="error")
         finally:
             self.gate.close(job.call.id)
-        news.put_nowait(Outcome(job.call, output, self._clock.seconds() - start))
+        return Outcome(job.call, output, self._clock.seconds() - start)
 
     def _heard(self, call_id: str, piece: ToolText | ToolQuestion | ToolLeave | ToolNews) -> Event | None:
         """What a call at work lets be known, as an event; None where there is nobody whom it could concern."""
