@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import shutil
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,15 +22,16 @@ from urllib.parse import quote
 from ctxchat.core.errors import StorageError
 from ctxchat.core.tokens import Count, rough_count
 from ctxchat.storage import files, index, schema
-from ctxchat.storage.faults import faults
+from ctxchat.storage.faults import NotWritable, faults
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 FILE = "ctxchat.db"
 BACKUPS_KEPT = 5
+INDEX_MENDED = "the search index was damaged; it has been made anew from the messages"
 _ROOM = 2_000_000  # bytes, for a few long replies
-_UNUSED = re.compile(r"(\*\*\* in database main \*\*\*\n?)?(Page \d+.* never used\n?)*")  # what quick_check names last
+_LOG = 4_000_000  # bytes that the write-ahead log may keep once it is written back
 _PATIENCE = 30.0  # seconds another process may write before we give up
 
 
@@ -43,7 +44,8 @@ class Database:
     """An open store. Its functions may be called from any thread; `run` calls them in the storage thread.
 
     `folder` is the data folder, `fts` whether there is a full-text index, `backups` the copies made by migrations at this
-    opening. `count` gives the tokens that search shows beside a hit.
+    opening, `only_read` why nothing can be written here (empty where it can). `count` gives the tokens that search shows
+    beside a hit.
     """
 
     def __init__(
@@ -55,22 +57,29 @@ class Database:
         full_text: bool = True,
         migrations: Sequence[schema.Migration] = schema.MIGRATIONS,
     ) -> None:
-        """Open, make or bring up to date the database in `folder`. Raises StorageError, having overwritten nothing."""
+        """Open, make or bring up to date the database in `folder`; where nothing may be written there, for reading, with what
+        must be written for that in a copy elsewhere. Raises StorageError, having overwritten nothing."""
         self.folder = files.private_folder(folder)
-        self.path = files.private_file(folder / FILE)
+        self.path = folder / FILE
         self.now = now
         self.count = count
+        self.backups: list[Path] = []
+        self.only_read = ""
         self._mutex = threading.RLock()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage")
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
         with faults(self.path):
-            self._connection = _connect(self.path)
             try:
-                self.backups = self._bring_up_to_date(migrations)
-                self.fts = index.prepare(self._connection, wanted=full_text)
-            except BaseException:
-                self._connection.close()
-                raise
-        self.finish_deletions()
+                files.private_file(self.path)
+                self._connection = self._opened(_connect(self.path), migrations)
+            except NotWritable as refused:
+                if not self.path.is_file():
+                    raise
+                self.only_read = str(refused)
+                self._connection = self._for_reading(migrations)
+            self.fts = index.prepare(self._connection, wanted=full_text, mode="ro" if self.only_read else "rw")
+        if not self.only_read:
+            self.finish_deletions()
 
     def read(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query. Raises StorageError."""
@@ -95,21 +104,42 @@ class Database:
     def write(self, work: Callable[[sqlite3.Connection, bool], T]) -> T:
         """Work in one transaction; it is told whether there is an index to be kept. Where that proves to be damaged nothing
         is lost for it: the work is undone, and done again without, and the index made anew after it. Raises StorageError."""
-        with self._mutex:  # nobody writes between the two
+
+        def written(fts: bool) -> T:
+            with self.transaction() as connection:
+                return work(connection, fts)
+
+        with self._mutex:  # nobody writes in between
             try:
-                with self.transaction() as connection:
-                    return work(connection, self.fts)
+                return written(self.fts)
             except StorageError as problem:
                 if not (self.fts and index.damaged(problem.__cause__)):
                     raise
-            with self.transaction() as connection:
-                index.put_aside(connection)
-                done = work(connection, False)
-            try:
-                self._make_index_anew()
-            except StorageError:  # what was to be written is; the next opening tries again
-                self.fts = False
+            if index.attach(self._connection):  # another process made it anew meanwhile
+                with contextlib.suppress(StorageError):
+                    return written(True)
+            index.detach(self._connection)
+            self.fts = False
+            done = written(False)
+            self.renew_index()
             return done
+
+    def renew_index(self) -> None:
+        """Have the index made anew, or go on without one where that cannot be."""
+        with self._mutex:
+            self.fts = not self.only_read and index.make_anew(self._connection)
+
+    def follow_index(self) -> None:
+        """Go by the index in force, where another process made it anew or wrote without one."""
+        with self._mutex:
+            if self.fts and not index.current(self._connection) and not index.attach(self._connection):
+                self.renew_index()
+
+    def give_up_index(self) -> None:
+        """Remove the index to make room on a full disk; the next opening makes it anew."""
+        with self._mutex:
+            index.give_up(self._connection)
+            self.fts = False
 
     @contextlib.contextmanager
     def _links(self, wanted: bool) -> Iterator[None]:
@@ -137,64 +167,39 @@ class Database:
         return copy
 
     def check(self) -> list[str]:
-        """What SQLite finds wrong with the file, and that the disk is all but full, in words; empty when all is well."""
+        """What SQLite finds wrong with the file, and that the disk is all but full, in words; empty when all is well. A damaged
+        index is made anew, and told."""
+        found: list[str] = []
         free = shutil.disk_usage(self.folder).free
         if free < _ROOM:
-            return [f"the disk has only {free // 1000:,} kB left"]
+            found.append(f"the disk has only {free // 1000:,} kB left")
         try:
-            sound = not self.fts or self._index_sound()
-            found = self._look()
-            if _bad(found) and sound and self.fts and self._index_to_blame():
-                sound, found = False, self._look()
-            if found and not _bad(found):
-                self._give_back()
-        except StorageError as problem:
-            return [str(problem)]
-        found = _bad(found)
-        return found if sound else [*found, "the search index was damaged; it has been made anew from the messages"]
-
-    def _look(self) -> list[str]:
-        try:
-            return [str(row[0]) for row in self.read("PRAGMA quick_check(20)") if row[0] != "ok"]
+            rows = self.read("PRAGMA main.quick_check(20)")
+            found += [line for (text,) in rows for line in str(text).splitlines() if _wrong(line)]
         except StorageError as problem:  # a page on which not even the looking goes on
-            return [str(problem)]
+            found.append(str(problem))
+        if self.fts and not self.only_read and not self._index_sound():
+            self.renew_index()
+            found.append(INDEX_MENDED)
+        return found
 
     def _index_sound(self) -> bool:
-        """Whether the full-text index was until now; it is afterwards."""
         try:
             with self.transaction() as connection:
                 index.verify(connection)
         except StorageError as problem:
             if not index.damaged(problem.__cause__):
                 raise
-            self._make_index_anew()
             return False
         return True
-
-    def _index_to_blame(self) -> bool:
-        """Whether all is well with the pages without this index, as where one of its own names others'; it is new then."""
-        try:
-            with self.transaction() as connection:
-                index.make_anew(connection)
-                if _bad(self._look()):
-                    raise StorageError("The index is not to blame.")
-        except StorageError:
-            return False
-        return True
-
-    def _give_back(self) -> None:
-        """The pages of an index put aside, with the words in them, where all others are well. Without room for that they do no
-        harm."""
-        with self._mutex, contextlib.suppress(sqlite3.DatabaseError):
-            self._connection.execute("VACUUM")
-
-    def _make_index_anew(self) -> None:
-        with self.transaction() as connection:
-            index.make_anew(connection)
 
     def finish_deletions(self) -> None:
         """Remove the folders of deleted sessions that are still there; what cannot be removed is tried again next time."""
-        for (session,) in self.read("SELECT session FROM doomed"):
+        try:
+            doomed = self.read("SELECT session FROM doomed")
+        except StorageError:  # on a damaged page
+            return
+        for (session,) in doomed:
             with contextlib.suppress(StorageError):
                 files.remove_folder(files.session_folder(self.folder, session))
                 with self.transaction() as connection:
@@ -205,6 +210,8 @@ class Database:
         self._thread.shutdown(wait=True)
         with self._mutex:
             self._connection.close()
+            if self._copy:
+                self._copy.cleanup()
 
     def __enter__(self) -> Database:
         return self
@@ -213,21 +220,49 @@ class Database:
         self.close()
 
     def _share(self) -> None:
-        """Let others in again, where this was opened alone for want of room and there is some now."""
+        """Let others in again, where this was opened alone for want of room and there is some now. Raises NotWritable where
+        nothing may be written."""
+        if self.only_read:
+            raise NotWritable(self.only_read)
         alone = self._connection.execute("PRAGMA locking_mode").fetchone()[0] == "exclusive"
         if alone and shutil.disk_usage(self.folder).free > _ROOM:
             self._connection.close()
             self._connection = _connect(self.path)
             self.fts = index.prepare(self._connection, wanted=self.fts)
 
-    def _bring_up_to_date(self, migrations: Sequence[schema.Migration]) -> list[Path]:
-        schema.check_ours(self._connection, self.path, len(migrations))
-        mode = self._connection.execute("PRAGMA journal_mode").fetchone()[0]
-        if schema.version(self._connection) == len(migrations) and mode == "wal":
-            return []
-        with files.lock(self.folder / ".setup.lock", wait=_PATIENCE):  # of two that start at once, one does it
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            return schema.migrate(self._connection, migrations, self._backup_before)
+    def _opened(self, connection: sqlite3.Connection, migrations: Sequence[schema.Migration]) -> sqlite3.Connection:
+        """The connection, to a database of the newest version."""
+        self._connection = connection
+        try:
+            schema.check_ours(connection, self.path, len(migrations))
+            mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+            if self._copy:
+                schema.migrate(connection, migrations, lambda number: self.path)
+            elif schema.version(connection) != len(migrations) or mode != "wal":
+                with files.lock(self.folder / ".setup.lock", wait=_PATIENCE):  # of two that start at once, one does it
+                    connection.execute("PRAGMA journal_mode = WAL")
+                    self.backups = schema.migrate(connection, migrations, self._backup_before)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _for_reading(self, migrations: Sequence[schema.Migration]) -> sqlite3.Connection:
+        """A connection that only reads; over a copy where an older version or what a kill left can be read in no other way."""
+        log = self.path.with_name(f"{FILE}-wal")
+        settled = not log.exists() or not log.stat().st_size
+        try:
+            connection = _connect(self.path, "mode=ro&immutable=1" if settled else "mode=ro")
+            if schema.version(connection) == len(migrations):
+                return connection
+            connection.close()
+        except sqlite3.OperationalError:
+            pass
+        self._copy = tempfile.TemporaryDirectory(prefix="ctxchat-")
+        for part in (self.path, log):
+            if part.exists():
+                shutil.copyfile(part, Path(self._copy.name) / part.name)
+        return self._opened(_connect(Path(self._copy.name) / FILE), migrations)
 
     def _backup_before(self, number: int) -> Path:
         stamp = self.now().replace(":", "").replace("-", "")
@@ -237,15 +272,15 @@ class Database:
         return copy
 
 
-def _bad(found: list[str]) -> list[str]:
-    """What was found, unless it is only pages that nothing uses."""
-    return [] if all(map(_UNUSED.fullmatch, found)) else found
+def _wrong(line: str) -> bool:
+    """A line of a quick check tells of damage: not that all is well, where it looked, or of a page that nothing uses."""
+    return line != "ok" and not line.startswith("***") and not line.endswith("never used") and line != ""
 
 
-def _connect(path: Path, *, alone: bool = False) -> sqlite3.Connection:
+def _connect(path: Path, mode: str = "mode=rw", *, alone: bool = False) -> sqlite3.Connection:
     """On a full disk there is no room for the file that processes share beside the database. What is there can be read all the
     same by one process alone, which keeps that in memory."""
-    uri = f"file:{quote(str(path.resolve()))}?mode=rw"
+    uri = f"file:{quote(str(path.resolve()))}?{mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
     try:
         if alone:
@@ -254,9 +289,10 @@ def _connect(path: Path, *, alone: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = FAST")
+        connection.execute(f"PRAGMA journal_size_limit = {_LOG}")
     except BaseException as problem:
         connection.close()
         if not alone and getattr(problem, "sqlite_errorname", "").startswith("SQLITE_IOERR_SHM"):
-            return _connect(path, alone=True)
+            return _connect(path, mode, alone=True)
         raise
     return connection

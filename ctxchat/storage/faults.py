@@ -11,6 +11,15 @@ from pathlib import Path
 
 from ctxchat.core.errors import StorageError
 
+
+class NoRoom(StorageError):
+    """The disk is full."""
+
+
+class NotWritable(StorageError):
+    """The file or its folder may only be read."""
+
+
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SHARED = 32_768  # bytes
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -69,11 +78,11 @@ def _no_room(path: Path) -> bool:
 
 
 def _full(path: Path) -> StorageError:
-    return StorageError(f"The disk of {path} is full; nothing was written.", "Free some space and try again.")
+    return NoRoom(f"The disk of {path} is full; nothing was written.", "Free some space and try again.")
 
 
 def _refused(path: Path) -> StorageError:
-    return StorageError(
+    return NotWritable(
         f"{path} cannot be opened for writing.",
         "Give yourself write permission, or set CTXCHAT_DATA_DIR to another folder.",
     )

@@ -1,6 +1,7 @@
 """The full-text index over everything ever said: FTS5 where this SQLite has it, a plain scan where it has not.
 
-The index holds no text of its own (the `messages` table does) and can be made anew from it at any time.
+It lies in a file of its own, `index-N.db`, so that no damage to it can reach the journal: it holds no text (the `messages`
+table does) and is made anew from that at any time. Which file is in force, and after how many changes, both databases say.
 """
 
 from __future__ import annotations
@@ -9,20 +10,31 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from ctxchat.core.errors import StorageError
 from ctxchat.core.messages import Message
+from ctxchat.storage import files
+from ctxchat.storage.around import rows
 from ctxchat.storage.query import Unit, apart
 from ctxchat.storage.ranking import fold
 
 _UNUSABLE = re.compile(
-    r"no such (fts5 )?table: (main\.)?search|table search has no column|invalid fts5 file format"
-    r"|vtable constructor failed: search"
+    r"no such (fts5 )?table: (fts\.)?(search|state)|table (fts\.)?search has no column|invalid fts5 file format"
+    r"|vtable constructor failed: search|unknown database fts|out of step"
 )
+
+_OUT_OF_STEP = "the search index is out of step"
+_FILES = "index-*.db"
+_FAULTS = tuple(f"SQLITE_{name}" for name in ("CORRUPT", "CONSTRAINT", "NOTADB", "CANTOPEN", "IOERR", "READONLY"))
 
 _TABLES = ("search", *(f"search_{part}" for part in ("data", "idx", "docsize", "config", "content")))
 
-_VERSION = "1"
+_TERMS = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('fts', 'search', 'row')"
+
+_VERSION = "2"
 """Goes up when `apart` changes, so that an older index is made anew."""
 
 Read = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -50,102 +62,153 @@ def frequencies(read: Read, units: Sequence[Unit]) -> dict[Unit, int]:
     return found
 
 
-def prepare(connection: sqlite3.Connection, *, wanted: bool = True) -> bool:
-    """Have the index ready, made anew where it is missing, stale or of an older kind; False where FTS5 is not to be had, or
-    the messages it is made from cannot be read or there is no room for it."""
+def prepare(connection: sqlite3.Connection, *, wanted: bool = True, mode: str = "rw") -> bool:
+    """Have the index ready, made anew where it is missing, out of step or of an older kind; False where FTS5 is not to be had,
+    there is no room for it, or it is missing and nothing may be written (`mode` "ro")."""
     connection.create_function("indexed_words", 1, apart, deterministic=True)
     if not wanted or not _has_fts5(connection):
         return False
-    if _state(connection) != _VERSION and not (_replaced(connection, _drop) or _replaced(connection, put_aside)):
+    return attach(connection, mode=mode) or (mode == "rw" and make_anew(connection))
+
+
+def attach(connection: sqlite3.Connection, *, mode: str = "rw") -> bool:
+    """Whether the file that the journal's database names can be used: it is, until it is detached."""
+    detach(connection)
+    try:
+        number = _number(_named(connection))
+        path = _folder(connection) / f"index-{number}.db"
+        if not number or not path.is_file():
+            return False
+        _open(connection, path, mode)
+        if not current(connection) and not _current_at_rest(connection, mode):
+            raise sqlite3.DatabaseError(_OUT_OF_STEP)
+        connection.execute("SELECT rowid FROM fts.search LIMIT 1").fetchall()
+        connection.execute(_TERMS)
+    except (sqlite3.Error, OSError):
+        detach(connection)
         return False
-    connection.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'search', 'row')")
     return True
 
 
-def _replaced(connection: sqlite3.Connection, clear: Callable[[sqlite3.Connection], None]) -> bool:
-    """Whether the old index could be cleared in this way and a new one made, in a transaction of its own."""
-    connection.execute("BEGIN IMMEDIATE")
+def detach(connection: sqlite3.Connection) -> None:
+    """Work without the index. Its file stays."""
+    with suppress(sqlite3.Error):
+        connection.execute("DROP TABLE IF EXISTS temp.terms")
+    with suppress(sqlite3.Error):
+        connection.execute("DETACH fts")
+
+
+def make_anew(connection: sqlite3.Connection) -> bool:
+    """Whether an index could be made from all messages that can be read, in a new file beside the older ones. Whoever has one of
+    those open sees that another is in force when they write next; they are removed."""
+    detach(connection)
+    folder = _folder(connection)
+    made = folder / "index.db"
     try:
-        clear(connection)
-        _make(connection)
+        numbers = [_number(path.stem.replace("-", " ")) for path in folder.glob(_FILES)]
+        number = max([*numbers, _number(_named(connection))]) + 1
+        made = files.private_file(folder / f"index-{number}.db")
+        _open(connection, made, "rw")
+        connection.execute("PRAGMA fts.journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(
+            "CREATE VIRTUAL TABLE fts.search USING fts5(words, content='', tokenize='unicode61 remove_diacritics 2')"
+        )
+        connection.execute("CREATE TABLE fts.state (value TEXT NOT NULL)")
+        connection.execute("INSERT INTO fts.state VALUES ('')")
+        words = ((row, apart(text)) for row, text in rows(connection.execute, "id, text", "messages"))
+        connection.executemany("INSERT INTO fts.search (rowid, words) VALUES (?, ?)", words)
+        _mark(connection, f"{_VERSION} {number} 0")
         connection.execute("COMMIT")
-    except sqlite3.DatabaseError:
-        return False
-    finally:
+        connection.execute(_TERMS)
+    except (sqlite3.Error, StorageError, OSError):
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+        detach(connection)
+        _remove(made)
+        return False
+    for older in folder.glob(_FILES):
+        if 0 < _number(older.stem.replace("-", " ")) < number:
+            _remove(older)
     return True
 
 
-def _drop(connection: sqlite3.Connection) -> None:
-    for table in _TABLES:
-        connection.execute(f"DROP TABLE IF EXISTS {table}")
+def give_up(connection: sqlite3.Connection) -> None:
+    """Remove the index to make room on a full disk; it is made anew when there is some."""
+    detach(connection)
+    for path in _folder(connection).glob(_FILES):
+        _remove(path)
 
 
-def put_aside(connection: sqlite3.Connection) -> None:
-    """Have a damaged index forgotten, within the caller's transaction and before anything else in it. None of its pages is
-    looked at: to drop it could give free what a damaged page wrongly points to, the journal's own pages. Where this SQLite
-    guards its schema the index is stale and stays."""
-    _mark(connection, "stale")
+def leave(connection: sqlite3.Connection) -> None:
+    """Have the index that was kept among the journal's tables forgotten: dropped where every page is well. Else none of its pages
+    is looked at: to drop a damaged one could give free what it wrongly points to, the journal's own pages."""
+    try:
+        if connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok":
+            connection.execute("SAVEPOINT old")
+            connection.execute("DROP TABLE IF EXISTS main.search")
+            connection.execute("RELEASE old")
+            return
+    except sqlite3.DatabaseError:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK TO old")
     marks = ", ".join("?" * len(_TABLES))
     connection.execute("PRAGMA writable_schema = ON")
-    with suppress(sqlite3.OperationalError):
-        connection.execute(f"DELETE FROM sqlite_master WHERE tbl_name IN ({marks})", _TABLES)
+    with suppress(sqlite3.OperationalError):  # where this SQLite guards its schema the tables stay, unused
+        connection.execute(f"DELETE FROM main.sqlite_master WHERE tbl_name IN ({marks})", _TABLES)
         seen = connection.execute("PRAGMA schema_version").fetchone()[0]
         connection.execute(f"PRAGMA schema_version = {seen + 1}")  # whoever has read it reads it again
     connection.execute("PRAGMA writable_schema = RESET")
 
 
-def make_anew(connection: sqlite3.Connection) -> None:
-    """The index from the messages in place of a damaged one, within the caller's transaction, in which nothing else was
-    written."""
-    put_aside(connection)
-    _make(connection)
-
-
-def _make(connection: sqlite3.Connection) -> None:
-    connection.execute(
-        "CREATE VIRTUAL TABLE search USING fts5(words, content='', tokenize='unicode61 remove_diacritics 2')"
-    )
-    connection.execute("INSERT INTO search (rowid, words) SELECT id, indexed_words(text) FROM messages")
-    _mark(connection, _VERSION)
-
-
 def damaged(problem: BaseException | None) -> bool:
-    """The error is one that a damaged or missing index makes."""
+    """The error is one that a damaged or missing index makes; a damaged journal may make it too."""
     name = getattr(problem, "sqlite_errorname", "") or ""
-    return name.startswith(("SQLITE_CORRUPT", "SQLITE_CONSTRAINT")) or bool(_UNUSABLE.search(str(problem)))
+    return name.startswith(_FAULTS) or bool(_UNUSABLE.search(str(problem)))
 
 
 def add(connection: sqlite3.Connection, rows: Iterable[tuple[int, str]], *, fts: bool) -> None:
     """Take in messages by their row id, within the caller's transaction, in which they are written already."""
-    if not fts:
-        _mark(connection, "stale")
-        return
-    entries = [(row, apart(text)) for row, text in rows]
-    connection.executemany("INSERT INTO search (rowid, words) VALUES (?, ?)", entries)
+    if _changed(connection, fts=fts):
+        entries = [(row, apart(text)) for row, text in rows]
+        connection.executemany("INSERT INTO fts.search (rowid, words) VALUES (?, ?)", entries)
 
 
 def remove(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
     """Take a session's messages out, within the caller's transaction and before their rows go."""
-    if not fts:
-        _mark(connection, "stale")
-        return
-    sql = "INSERT INTO search (search, rowid, words) SELECT 'delete', id, indexed_words(text) FROM messages WHERE session = ?"
-    connection.execute(sql, (session,))
+    if _changed(connection, fts=fts):
+        sql = "SELECT 'delete', id, indexed_words(text) FROM messages WHERE session = ?"
+        connection.execute(f"INSERT INTO fts.search (search, rowid, words) {sql}", (session,))
 
 
-def remove_row(connection: sqlite3.Connection, row: object) -> None:
+def remove_row(connection: sqlite3.Connection, row: object, *, fts: bool) -> None:
     """Take one message out, before its row goes. Raises sqlite3.DatabaseError where it or the index is damaged."""
-    sql = (
-        "INSERT INTO search (search, rowid, words) SELECT 'delete', id, indexed_words(text) FROM messages WHERE id = ?"
-    )
-    connection.execute(sql, (row,))
+    if _changed(connection, fts=fts):
+        sql = "SELECT 'delete', id, indexed_words(text) FROM messages WHERE id = ?"
+        connection.execute(f"INSERT INTO fts.search (search, rowid, words) {sql}", (row,))
 
 
 def verify(connection: sqlite3.Connection) -> None:
-    """Raises sqlite3.DatabaseError where the index is damaged."""
-    connection.execute("INSERT INTO search (search) VALUES ('integrity-check')")
+    """Raises sqlite3.DatabaseError where the index is damaged, or does not hold every message."""
+    connection.execute("INSERT INTO fts.search (search) VALUES ('integrity-check')")
+    sound = connection.execute("PRAGMA fts.quick_check(1)").fetchone()[0] == "ok"
+    held = "SELECT (SELECT count(*) FROM fts.search_docsize) = (SELECT count(*) FROM messages)"
+    if not sound or not current(connection) or not connection.execute(held).fetchone()[0]:
+        raise sqlite3.DatabaseError(_OUT_OF_STEP)
+
+
+def _changed(connection: sqlite3.Connection, *, fts: bool) -> bool:
+    """Write down that the index changes with this transaction, or that it is not kept. Raises sqlite3.DatabaseError where
+    another file is in force by now, or the one at hand missed something."""
+    now = _named(connection)
+    if not fts:
+        _mark_stale(connection, _number(now))
+        return False
+    if not current(connection):
+        raise sqlite3.DatabaseError(_OUT_OF_STEP)
+    version, number, changes = now.split()
+    _mark(connection, f"{version} {number} {int(changes) + 1}")
+    return True
 
 
 def _has_fts5(connection: sqlite3.Connection) -> bool:
@@ -157,11 +220,56 @@ def _has_fts5(connection: sqlite3.Connection) -> bool:
     return True
 
 
-def _state(connection: sqlite3.Connection) -> str:
-    row = connection.execute("SELECT value FROM meta WHERE key = 'index'").fetchone()
-    there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'search' AND sql LIKE '%fts5%'").fetchone()
-    return row[0] if row and there else ""
+def _open(connection: sqlite3.Connection, path: Path, mode: str) -> None:
+    connection.execute("ATTACH ? AS fts", (f"file:{quote(str(path.resolve()))}?mode={mode}",))
+    connection.execute("PRAGMA fts.secure_delete = FAST")
+    connection.execute("PRAGMA fts.synchronous = NORMAL")  # what a power cut takes is made anew
+
+
+def _folder(connection: sqlite3.Connection) -> Path:
+    return next(Path(path).parent for _, name, path in connection.execute("PRAGMA database_list") if name == "main")
+
+
+def _remove(path: Path) -> None:
+    for part in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _named(connection: sqlite3.Connection) -> str:
+    """What the journal's database says: version, number of the file, changes."""
+    found = connection.execute("SELECT value FROM main.meta WHERE key = 'index'").fetchone()
+    return str(found[0]) if found else ""
+
+
+def _number(named: str) -> int:
+    """The number of the file, 0 for none. Also of a file's own name, with a blank for the hyphen."""
+    parts = named.split()
+    return int(parts[1]) if len(parts) > 1 and parts[1].isdecimal() else 0
+
+
+def current(connection: sqlite3.Connection) -> bool:
+    """The attached file is the one in force, and holds all that is told to be in it."""
+    named = _named(connection)
+    held = connection.execute("SELECT value FROM fts.state").fetchone()
+    return named.startswith(f"{_VERSION} ") and held is not None and held[0] == named
+
+
+def _current_at_rest(connection: sqlite3.Connection, mode: str) -> bool:
+    """The same while nobody writes: else the look at one database may have been before a change, at the other after it."""
+    if mode != "rw":
+        return False
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        return current(connection)
+    finally:
+        connection.execute("ROLLBACK")
 
 
 def _mark(connection: sqlite3.Connection, state: str) -> None:
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('index', ?)", (state,))
+    connection.execute("INSERT OR REPLACE INTO main.meta VALUES ('index', ?)", (state,))
+    connection.execute("UPDATE fts.state SET value = ?", (state,))
+
+
+def _mark_stale(connection: sqlite3.Connection, number: int) -> None:
+    connection.execute("INSERT OR REPLACE INTO main.meta VALUES ('index', ?)", (f"stale {number} 0",))

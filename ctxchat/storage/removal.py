@@ -54,8 +54,8 @@ def _take_out(database: Database, table: str, key: str, rows: Sequence[tuple[str
     try:
         with database.transaction(linked=False) as connection:
             for row in rows:
-                if table == "messages" and database.fts:
-                    index.remove_row(connection, row[1])
+                if table == "messages":
+                    index.remove_row(connection, row[1], fts=database.fts)
                 connection.execute(f"DELETE FROM {table} WHERE session = ? AND {key} = ?", row)
     except StorageError as problem:
         if not index.damaged(problem.__cause__):

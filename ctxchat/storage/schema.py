@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ctxchat.core.errors import StorageError
+from ctxchat.storage import index
 from ctxchat.storage.faults import unreadable
 
 APPLICATION = 0x43745874
 """SQLite's application id: tells our databases from anyone's."""
 
-Migration = Sequence[str]
+Migration = Sequence[str | Callable[[sqlite3.Connection], None]]
 
 _FIRST: Migration = (
     """CREATE TABLE sessions (
@@ -67,7 +68,10 @@ _FOLDER: Migration = (
     "ALTER TABLE sessions ADD COLUMN delegated INTEGER NOT NULL DEFAULT 0",
 )
 
-MIGRATIONS: Sequence[Migration] = (_FIRST, _TOOLS, _ESTIMATED, _IN_PART, _FOLDER)
+# The search index moves to a file of its own.
+_OWN_INDEX: Migration = (index.leave,)
+
+MIGRATIONS: Sequence[Migration] = (_FIRST, _TOOLS, _ESTIMATED, _IN_PART, _FOLDER, _OWN_INDEX)
 """Step n turns version n into version n + 1. Never edited once released, only added to."""
 
 
@@ -104,7 +108,7 @@ def migrate(
         connection.execute("BEGIN IMMEDIATE")
         try:
             for statement in migrations[number]:
-                connection.execute(statement)
+                connection.execute(statement) if isinstance(statement, str) else statement(connection)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {number + 1}")
             connection.execute("COMMIT")

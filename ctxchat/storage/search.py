@@ -52,14 +52,14 @@ def search(
     within = msgspec.structs.replace(within, session=session) if session else within
     before, after = (_pass(database, name) for name in (within.before, within.after))
     within = msgspec.structs.replace(within, before=before, after=after)
+    database.follow_index()
     try:
         found = _found(database, wanted, within, limit)
     except StorageError as problem:
         if not (database.fts and index.damaged(problem.__cause__)):
             raise
-        with database.transaction() as connection:  # undone where it was not the index after all
-            index.make_anew(connection)
-            found = _found(database, wanted, within, limit)
+        database.renew_index()
+        found = _found(database, wanted, within, limit)
     return [_hit(database, match, wanted, marks) for match in found[:limit]]
 
 
@@ -144,7 +144,7 @@ class _Search(_Scan):
     def _indexed(self, expression: str) -> list[Candidate]:
         tests = " ".join(f"AND {test}" for test in self._inside)
         newest = (
-            "SELECT rowid AS id, rank AS score FROM search "
+            "SELECT rowid AS id, rank AS score FROM fts.search "
             f"WHERE search MATCH ? {tests} ORDER BY rowid DESC LIMIT {_NEWEST}"
         )
         best = f"(SELECT id, score FROM ({newest}) ORDER BY score, id DESC LIMIT ?) f"

@@ -14,7 +14,7 @@ from ctxchat.core.journal import Changed, Sealed, Undone
 from ctxchat.core.messages import Group, Message, Reasoning, ToolCall
 from ctxchat.core.record import PutBack
 from ctxchat.storage import archive, loading, sessions
-from ctxchat.storage.database import FILE, Database
+from ctxchat.storage.database import Database
 from ctxchat.storage.query import parse
 from ctxchat.storage.snippet import snippet
 from tests.storage.samples import compaction, reply, round_of, turns, user
@@ -221,6 +221,7 @@ DAMAGE = {
     "config": "DELETE FROM search_config",
     "gone": "DROP TABLE search",
     "other": "DROP TABLE search; CREATE TABLE search (words)",
+    "behind": "UPDATE state SET value = '2 1 1'",
 }
 
 
@@ -229,7 +230,7 @@ DAMAGE = {
 def test_a_damaged_index_costs_nothing_but_its_making(tmp_path: Path, damage: str, first: str) -> None:
     with Database(tmp_path) as database:
         session, other = (sessions.create(database, records=turns(20)) for _ in range(2))
-    with closing(sqlite3.connect(tmp_path / FILE)) as file:
+    with closing(sqlite3.connect(next(tmp_path.glob("index-*.db")))) as file:
         file.executescript(damage)
     with Database(tmp_path) as database:
         steps = {

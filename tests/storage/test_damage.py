@@ -9,7 +9,7 @@ import pytest
 
 from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Named, Sealed
-from ctxchat.storage import loading, sessions
+from ctxchat.storage import loading, schema, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
 from ctxchat.storage.search import search
@@ -69,7 +69,7 @@ def test_a_bad_page_costs_what_is_on_it(tmp_path: Path) -> None:
             assert database.check() != []
 
 
-@pytest.mark.parametrize("table", ["journal", "messages", "groups", "search_docsize"])
+@pytest.mark.parametrize("table", ["journal", "messages", "groups"])
 def test_a_session_on_a_bad_page_is_deleted_and_the_others_are_whole(tmp_path: Path, table: str) -> None:
     with Database(tmp_path) as database:
         first, bad, last = (sessions.create(database, records=turns(n)) for n in (40, 150, 40))
@@ -91,14 +91,15 @@ def test_a_session_on_a_bad_page_is_deleted_and_the_others_are_whole(tmp_path: P
 @pytest.mark.parametrize("first", ["write", "delete", "begin"])
 def test_a_bad_page_of_the_index_costs_no_word(tmp_path: Path, first: str, fill: str) -> None:
     """Every page of the index in turn."""
-    session, other, pages = _two_sessions(tmp_path)
-    clean = (tmp_path / "ctxchat.db").read_bytes()
+    session, other, file, clean = _two_sessions(tmp_path)
     size = int.from_bytes(clean[16:18], "big")
     empty = b"\x0d" + bytes(4) + size.to_bytes(2, "big")
     bad = {"noise": b"\xa5" * size, "zeros": bytes(size), "empty": empty.ljust(size, b"\0")}[fill]
     said = Sealed((user(500, "the lighthouse keeper"),))
-    for page in pages:
-        (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + bad + clean[page * size :])
+    data = (tmp_path / "ctxchat.db").read_bytes()
+    for page in range(1, len(clean) // size + 1):
+        (tmp_path / "ctxchat.db").write_bytes(data)
+        _only(file).write_bytes(clean[: (page - 1) * size] + bad + clean[page * size :])
         with Database(tmp_path) as database:
             if first == "delete":
                 sessions.delete(database, other)
@@ -119,45 +120,57 @@ def test_a_bad_page_of_the_index_costs_no_word(tmp_path: Path, first: str, fill:
             assert database.check() == [] and database.read("PRAGMA integrity_check") == [("ok",)]
 
 
-def test_a_page_of_the_index_that_points_into_the_journal_takes_nothing_with_it(tmp_path: Path) -> None:
-    """To drop such an index would give free the pages of the journal."""
-    session, _, pages = _two_sessions(tmp_path)
-    with Database(tmp_path) as database:
-        node = next(page for page, kind in _journal_pages(database) if kind == "internal")
-    clean = (tmp_path / "ctxchat.db").read_bytes()
-    size = int.from_bytes(clean[16:18], "big")
-    stray = clean[(node - 1) * size : node * size]
-    for page in pages:
-        (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + stray + clean[page * size :])
-        with Database(tmp_path) as database:
-            assert "made anew" in database.check()[-1]
-            sessions.append(database, session, *turns(62)[-8:])
-            loaded = loading.load(database, session)
-            assert not loaded.problems and len(loaded.state.ledger.messages()) == 248
-            assert database.check() == []
-
-
 def test_doctor_mends_a_bad_page_of_the_index_that_nobody_has_come_upon(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
         sessions.create(database, records=turns(300))
-        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
-        pages = [page for page, kind in _pages(database, "search_docsize") if kind == "leaf"]
-    clean = (tmp_path / "ctxchat.db").read_bytes()
+    file = next(tmp_path.glob("index-*.db"))
+    clean, data = file.read_bytes(), (tmp_path / "ctxchat.db").read_bytes()
     size = int.from_bytes(clean[16:18], "big")
-    assert len(pages) > 1
-    for page in pages:
-        (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + b"\xa5" * size + clean[page * size :])
+    assert len(clean) > 5 * size
+    for page in range(2, len(clean) // size + 1, 3):
+        (tmp_path / "ctxchat.db").write_bytes(data)
+        _only(file).write_bytes(clean[: (page - 1) * size] + b"\xa5" * size + clean[page * size :])
         with Database(tmp_path) as database:
             assert [problem for problem in database.check() if "made anew" not in problem] == []
             assert database.check() == [] and len(search(database, "question 300")) > 0
 
 
-def test_others_who_have_the_store_open_see_the_index_made_anew(tmp_path: Path) -> None:
-    session, other, pages = _two_sessions(tmp_path)
-    clean = (tmp_path / "ctxchat.db").read_bytes()
+def test_the_index_among_the_tables_of_the_journal_moves_out(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    with Database(old, migrations=schema.MIGRATIONS[:5], full_text=False) as database:
+        session = sessions.create(database, records=turns(60))
+        with database.transaction() as connection:
+            connection.execute("CREATE VIRTUAL TABLE main.search USING fts5(words, content='')")
+            connection.execute("INSERT INTO main.search (rowid, words) SELECT id, text FROM messages")
+        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        pages = [page for page, _ in _pages(database, "search_data")]
+        node = next(page for page, kind in _journal_pages(database) if kind == "internal")
+    clean = (old / "ctxchat.db").read_bytes()
     size = int.from_bytes(clean[16:18], "big")
-    for page in pages:
-        (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + b"\xa5" * size + clean[page * size :])
+    stray = clean[(node - 1) * size : node * size]
+    for number, page in enumerate(
+        [None, *pages]
+    ):  # a node of the journal in its place: to drop it would free the journal
+        bad = clean if page is None else clean[: (page - 1) * size] + stray + clean[page * size :]
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "ctxchat.db").write_bytes(bad)
+        with Database(tmp_path / str(number)) as database:
+            assert database.fts and database.backups
+            assert database.read("SELECT count(*) FROM main.sqlite_master WHERE name LIKE 'search%'") == [(0,)]
+            assert len(search(database, "question", limit=99)) == 60
+            sessions.append(database, session, *turns(62)[-6:])
+            loaded = loading.load(database, session)
+            assert not loaded.problems and len(loaded.state.ledger.messages()) == 248
+            assert database.check() == []
+
+
+def test_others_who_have_the_store_open_see_the_index_made_anew(tmp_path: Path) -> None:
+    session, other, file, clean = _two_sessions(tmp_path)
+    data = (tmp_path / "ctxchat.db").read_bytes()
+    size = int.from_bytes(clean[16:18], "big")
+    for page in range(1, len(clean) // size + 1):
+        (tmp_path / "ctxchat.db").write_bytes(data)
+        _only(file).write_bytes(clean[: (page - 1) * size] + b"\xa5" * size + clean[page * size :])
         with Database(tmp_path) as one, Database(tmp_path) as two:
             sessions.rows(two)
             sessions.append(one, session, Sealed((user(500, "the lighthouse keeper"),)))
@@ -169,15 +182,19 @@ def test_others_who_have_the_store_open_see_the_index_made_anew(tmp_path: Path) 
                 assert [problem for problem in database.check() if "index" not in problem] == []
 
 
-def _two_sessions(folder: Path) -> tuple[str, str, list[int]]:
-    """Of sixty and of twenty turns, and the pages of their index."""
+def _two_sessions(folder: Path) -> tuple[str, str, Path, bytes]:
+    """Of sixty and of twenty turns, the file of their index and what is in it."""
     with Database(folder) as database:
         first, second = (sessions.create(database, records=turns(n)) for n in (60, 20))
-        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
-        tables = ("search_data", "search_idx", "search_config", "search_docsize")
-        pages = [page for table in tables for page, _ in _pages(database, table)]
-    assert len(pages) > 5
-    return first, second, pages
+    file = next(folder.glob("index-*.db"))
+    return first, second, file, file.read_bytes()
+
+
+def _only(file: Path) -> Path:
+    """The place for the file of an index, with no newer one beside it."""
+    for other in file.parent.glob("index-*.db*"):
+        other.unlink()
+    return file
 
 
 def _journal_pages(database: Database) -> list[tuple[int, str]]:

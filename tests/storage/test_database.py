@@ -187,28 +187,45 @@ def test_where_no_file_may_grow_what_is_there_is_read_until_there_is_room_again(
         assert database.check() == []
 
 
+READING = """
+import filelock, os, pathlib, sys
+from ctxchat.core.errors import StorageError
+from ctxchat.storage import loading, schema, search, sessions
+from ctxchat.storage.database import Database
+os.geteuid() or os.seteuid(65534)  # root may write anywhere
+with Database(pathlib.Path(sys.argv[1])) as database:
+    (session,) = [row.id for row in sessions.rows(database)]
+    print(len(loading.load(database, session).state.ledger.messages()), len(search.search(database, "harbour")))
+    print(database.check(), bool(database.only_read))
+    try: sessions.rename(database, session, "x")
+    except StorageError as problem: print(problem)
+"""
+
+
 @POSIX
-def test_a_read_only_folder_is_told() -> None:
-    code = (
-        "import os, sys, pathlib\n"
-        "from ctxchat.storage.database import Database\n"
-        "from ctxchat.core.errors import StorageError\n"
-        "os.geteuid() or os.seteuid(65534)  # root may write anywhere\n"
-        "try: Database(pathlib.Path(sys.argv[1]))\n"
-        "except StorageError as problem: print(problem)\n"
-    )
+@pytest.mark.parametrize("left", ["closed", "killed", "older"])
+def test_in_a_read_only_folder_everything_can_be_read_and_nothing_written(left: str) -> None:
     with tempfile.TemporaryDirectory() as base:
         data = Path(base) / "data"
-        Database(data).close()
+        with Database(data, migrations=schema.MIGRATIONS[: 5 if left == "older" else None]) as database:
+            session = sessions.create(database, records=turns(2))
+            log = data / f"{FILE}-wal"
+            kept = {path: path.read_bytes() for path in data.glob("*-wal")} if left == "killed" else {}
+        for path, content in kept.items():
+            path.write_bytes(content)
+        assert log.exists() == (left == "killed")
+        (data / "sessions" / session).mkdir(parents=True)
+        before = {path: path.read_bytes() for path in data.glob("*.db*")}
+        for path in (*before, data, data / "sessions", data / "sessions" / session):
+            path.chmod(0o555 if path.is_dir() else 0o444)
         Path(base).chmod(0o755)
-        data.chmod(0o555)
-        (data / FILE).chmod(0o444)
-        before = (data / FILE).read_bytes()
-        done = subprocess.run([sys.executable, "-c", code, data], capture_output=True, text=True, check=False)
-        data.chmod(0o755)
-        assert "cannot be opened for writing" in done.stdout, done.stderr
-        assert "CTXCHAT_DATA_DIR" in done.stdout
-        assert (data / FILE).read_bytes() == before
+        done = subprocess.run([sys.executable, "-c", READING, data], capture_output=True, text=True, check=False)
+        found = {path: path.read_bytes() for path in data.glob("*.db*")}
+        for path in (data, data / "sessions", data / "sessions" / session):
+            path.chmod(0o755)
+        assert done.stdout.splitlines()[:2] == ["8 2", "[] True"], done.stderr
+        assert "cannot be opened for writing" in done.stdout and "CTXCHAT_DATA_DIR" in done.stdout
+        assert found == before
 
 
 def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:

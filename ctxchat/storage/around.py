@@ -1,0 +1,49 @@
+"""Rows of a table, read around pages that are damaged: what lies on such a page is left out, all else is found."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from ctxchat.core.errors import StorageError
+
+_STRIDE = 512  # row ids asked for at once
+_BARREN = 20  # strides in a row that give nothing, where the end of the table cannot be told
+
+Read = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
+"""Runs a query. Raises StorageError or sqlite3.DatabaseError where it comes upon damage."""
+
+
+def rows(read: Read, columns: str, table: str) -> Iterator[tuple[Any, ...]]:
+    """These columns of every row that can be read, in the order of their row ids."""
+    where, barren = f"FROM {table} NOT INDEXED WHERE rowid", 0
+    first: int | None = _next(read, where, 0)
+    while first is not None and barren < _BARREN:
+        found = False
+        for row in _between(
+            read, f"SELECT {columns} {where} BETWEEN ? AND ? ORDER BY rowid", first, first + _STRIDE - 1
+        ):
+            found = True
+            yield row
+        barren = 0 if found else barren + 1
+        first = _next(read, where, first + _STRIDE)
+
+
+def _next(read: Read, where: str, at: int) -> int | None:
+    """The first row id from there on, None at the end, the place itself where that cannot be told."""
+    try:
+        found = list(read(f"SELECT rowid {where} >= ? ORDER BY rowid LIMIT 1", (at,)))
+    except (StorageError, sqlite3.DatabaseError):
+        return at
+    return found[0][0] if found else None
+
+
+def _between(read: Read, sql: str, first: int, last: int) -> Iterator[tuple[Any, ...]]:
+    try:
+        yield from list(read(sql, (first, last)))
+    except (StorageError, sqlite3.DatabaseError):
+        if first < last:
+            middle = (first + last) // 2
+            yield from _between(read, sql, first, middle)
+            yield from _between(read, sql, middle + 1, last)
