@@ -22,9 +22,9 @@ GUARDED: tuple[str, ...] = (
     ".yarnrc.yml", ".pnpmfile.cjs", ".cargo", ".ssh",
     # continuous integration
     ".github", ".gitlab-ci.yml", ".gitlab", ".circleci", ".travis.yml", ".drone.yml", ".woodpecker", ".woodpecker.y*ml",
-    ".buildkite", "jenkinsfile*", "azure-pipelines*.yml", ".azure-pipelines", ".azuredevops", ".pipelines", "bitbucket-pipelines.yml",
-    "appveyor.yml", ".appveyor.yml", ".cirrus.yml", ".cirrus.star", ".teamcity", ".semaphore", ".forgejo", ".gitea", ".tekton",
-    "cloudbuild.y*ml", "buildspec.y*ml", ".ci",
+    ".buildkite", "jenkinsfile*", "azure-pipelines*.yml", ".azure-pipelines", ".azuredevops", ".pipelines", ".cirrus.yml",
+    "bitbucket-pipelines.yml", "appveyor.yml", ".appveyor.yml", ".cirrus.star", ".teamcity", ".semaphore", ".forgejo", ".gitea",
+    ".tekton", "cloudbuild.y*ml", "buildspec.y*ml", ".ci",
 )  # fmt: skip
 """Names of files and folders, at any depth, in lower case, with `*` for anything."""
 

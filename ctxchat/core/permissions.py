@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import msgspec
+
+from ctxchat.core.patterns import Word
 
 Access = Literal["none", "read", "write", "run", "network"]
 """`none`: touches nothing outside the conversation (a to-do list, recall, a question)."""
@@ -27,7 +30,7 @@ class Allowance(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a person said to a question: `reason` why not; `rule`, as written (`shell: uv run pytest **`), what `session` and
-    `always` let through from now on, empty for the first that was offered."""
+    `always` let through from now on, one a line, empty for the first that was offered."""
 
     verdict: Verdict
     reason: str = ""
@@ -35,12 +38,31 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     allowance: Allowance = Allowance()
 
 
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing a command line does, judged by itself: run a program (`words`) or write a file (`writes`, its resolved path).
+
+    `reads`: it cannot write, whatever becomes of words that are not known yet; `inside`: it stays in the workspace. `patterns`
+    are the rules it could be given, from this very command to the widest; none where no rule can hold it. `inner` is what runs
+    below it (`timeout 5 make`); `through`: a rule for that is enough.
+    """
+
+    words: tuple[Word, ...] = ()
+    writes: str = ""
+    reads: bool = False
+    inside: bool = False
+    guarded: str = ""
+    patterns: tuple[str, ...] = ()
+    inner: tuple[Part, ...] = ()
+    through: bool = False
+
+
 class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one call would do, for a judgement and for the person who is asked.
 
-    `target` is the resolved path, the command line or the URL. `inside` is True when a path lies in the workspace.
-    `summary` is one line, `preview` a diff or the whole command. `patterns` are the rules that can be offered for `session` and
-    `always`, from this very call to the widest; `allowance` is what could be allowed besides.
+    `target` is the resolved path, the command line or the URL. `inside` is True when a path lies in the workspace; `guarded` is
+    the guarded place a path leads to. `summary` is one line, `preview` a diff or the whole command. `patterns` are the rules that
+    can be offered for `session` and `always`, from this very call to the widest; `parts` what a command line consists of, each
+    with patterns of its own. `allowance` is what could be allowed besides.
     """
 
     access: Access
@@ -50,21 +72,42 @@ class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
     preview: str = ""
     patterns: tuple[str, ...] = ()
     allowance: Allowance = Allowance()
+    guarded: str = ""
+    parts: tuple[Part, ...] = ()
+
+
+SHELL_FOLDER = "shell-folder"
+"""In place of a tool: the pattern is a folder, absolute, in which every shell command may write."""
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A standing permission: calls of `tool` whose target matches `pattern` (shell-style wildcards) are allowed."""
+    """A standing permission: calls of `tool` that `pattern` covers are allowed, or forbidden where it `denies`; `network` lets a
+    command reach the network as well. It holds in the workspace `folder`, everywhere without one."""
 
     tool: str
     pattern: str
+    folder: str = ""
+    denies: bool = False
+    network: bool = False
 
     @property
     def text(self) -> str:
-        """As shown and stored: `shell: git *`."""
-        return f"{self.tool}: {self.pattern}"
+        """As shown, stored and parsed, the folder apart: `shell: git commit **`, `shell+network: uv sync **`,
+        `deny shell: rm **`, `shell-folder: /home/me/.cache/uv`."""
+        deny, network = "deny " * self.denies, "+network" * self.network
+        return f"{deny}{self.tool}{network}: {self.pattern}"
+
+
+_RULE = re.compile(r"(deny\s+)?([^\s:+]+)(\+network)?\s*:\s*(\S(?:.*\S)?)")
 
 
 def parse_rule(text: str) -> Rule | None:
-    """A rule as written in settings (`shell: git *`), None when it is none."""
-    tool, colon, pattern = text.partition(":")
-    return Rule(tool.strip(), pattern.strip()) if colon and tool.strip() and pattern.strip() else None
+    """A rule as written in settings, None when it is none."""
+    found = _RULE.fullmatch(text.strip()) if text.isprintable() else None
+    return found and Rule(found[2], found[4], denies=bool(found[1]), network=bool(found[3]))
+
+
+def parse_rules(text: str) -> tuple[Rule, ...] | None:
+    """Rules, one a line; None when a line is none."""
+    rules = [parse_rule(line) for line in text.splitlines() if line.strip()]
+    return tuple(rule for rule in rules if rule) if rules and all(rules) else None

@@ -47,7 +47,14 @@ def test_a_rule_that_is_none_is_named_and_the_rest_counts(home: Home) -> None:
     assert ["'nonsense'" in problems[0].text, "': x'" in problems[1].text, "'shell:'" in problems[2].text] == [True] * 3
 
 
-@given(tool=st.from_regex(r"[a-z_]{1,8}", fullmatch=True), pattern=st.text(min_size=1, max_size=20))
-def test_a_rule_as_text_reads_back(tool: str, pattern: str) -> None:
-    rule = Rule(tool, pattern.strip() or "x")
+@given(
+    tool=st.from_regex(r"[a-z_]{1,8}", fullmatch=True),
+    pattern=st.text(
+        st.characters(exclude_categories=["C", "Zl", "Zp", "Zs"], include_characters=" "), min_size=1, max_size=20
+    ),
+    denies=st.booleans(),
+    network=st.booleans(),
+)
+def test_a_rule_as_text_reads_back(tool: str, pattern: str, denies: bool, network: bool) -> None:
+    rule = Rule(tool, pattern.strip() or "x", denies=denies, network=network)
     assert parse_rule(rule.text) == rule
