@@ -16,7 +16,7 @@ import msgspec
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hook_notes import Notes
-from ctxchat.core.errors import StorageError
+from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
     CompactionFinished,
     CompactionStarted,
@@ -189,6 +189,8 @@ class Hooks:
         for hook in firing(able, name, moment, self._tallies):
             try:
                 said += await self._act(hook, event, moment)
+            except CtxchatError as problem:
+                said += self._failed(hook.name, str(problem))
             except Exception as problem:  # whatever is wrong with a hook, the turn goes on
                 said += self._failed(hook.name, f"{type(problem).__name__}: {problem}")
         return said

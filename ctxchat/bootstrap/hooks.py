@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from ctxchat.agent.hooks import Ran
+from ctxchat.config.files import Loaded
 from ctxchat.config.schema import HookSettings
+from ctxchat.config.trust import content
+from ctxchat.core.errors import CtxchatError
 from ctxchat.core.hooks import Action, CompactContext, Hook, Inject, Notify, RunCommand, When
 from ctxchat.core.sanitize import clean
 from ctxchat.tools.processes import child, environment
@@ -65,14 +68,22 @@ def _action(settings: HookSettings) -> Action:
 
 
 class HookCommands:
-    """Runs the commands of hooks. `environ` is what they may see, keys taken out."""
+    """Runs the commands of hooks. `environ` is what they may see, keys taken out; `loaded` gives the settings in force."""
 
-    def __init__(self, workspace: Path, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        environ: Mapping[str, str] = os.environ,
+        loaded: Callable[[], Loaded | None] = lambda: None,
+    ) -> None:
         self._workspace = workspace
         self._environment = environment(environ)
+        self._loaded = loaded
 
     async def __call__(self, command: str, event: bytes, seconds: float) -> Ran:
-        """Run until it ends or its time is up; what it left in the background ends with it. Raises OSError without a shell."""
+        """Run until it ends or its time is up; what it left in the background ends with it. Raises OSError without a shell,
+        CtxchatError for a project's hook when a file it names is no longer the one that was trusted."""
+        await asyncio.to_thread(self._check, command)
         shell = shutil.which("bash") or "/bin/sh"
         kept = HeadTail(MOST_OUTPUT)
         pipe = asyncio.subprocess.PIPE
@@ -92,6 +103,15 @@ class HookCommands:
                     task.cancel()
                 await asyncio.gather(*talking, return_exceptions=True)
         return Ran(process.returncode if ended else None, clean(kept.text()))
+
+    def _check(self, command: str) -> None:
+        """Between two looks at the settings a script may have changed that a trusted hook runs."""
+        loaded = self._loaded()
+        if loaded is None or not loaded.trusted:
+            return
+        theirs = any(hook.get("command") == command for hook in loaded.project.held.get("hooks", ()))
+        if theirs and content(self._workspace, loaded.project.held).digest != loaded.project.digest:
+            raise CtxchatError("not run: a file it names changed since it was trusted.", "/trust shows what changed.")
 
 
 async def _tell(process: asyncio.subprocess.Process, event: bytes) -> None:

@@ -112,13 +112,14 @@ class Opening:
             by_hooks=replaces_automatic(arranged.hooks),
             prices=price,
         )
+        run = HookCommands(shared.workspace, os.environ, lambda: shared.loaded)
         return Session(
             conversation,
             toolbox,
             compactor,
             arranged,
             arrange=self._arranging,
-            hooks=Hooks(arranged.hooks, conversation, compactor, HookCommands(shared.workspace, os.environ)),
+            hooks=Hooks(arranged.hooks, conversation, compactor, run),
             read_only=stored.read_only,
             notices=(*stored.problems, *gone, *self._notices, *arranged.notices),
         )

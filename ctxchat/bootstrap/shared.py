@@ -14,9 +14,7 @@ from ctxchat.bootstrap.model_choice import Overrides, model_port
 from ctxchat.bootstrap.servers import Servers
 from ctxchat.bootstrap.workspace import sandbox_of
 from ctxchat.config import files as settings_files
-from ctxchat.config import paths
 from ctxchat.config.schema import Settings
-from ctxchat.config.trust import is_trusted
 from ctxchat.core.errors import UsageError
 from ctxchat.core.ports import ModelPort
 from ctxchat.models.offline import OFFLINE_NAME
@@ -49,8 +47,8 @@ class Shared:
 
     @property
     def trusted(self) -> bool:
-        """The person trusts this folder's own settings."""
-        return is_trusted(paths.config_dir(), self.workspace)
+        """The person trusts this folder's own settings as they are."""
+        return self.loaded.trusted
 
     @property
     def given(self) -> Overrides:

@@ -23,7 +23,7 @@ from ctxchat.config.options import find
 from ctxchat.config.problems import KeyPath, Problem, key_text
 from ctxchat.config.schema import Settings
 from ctxchat.config.trees import Tree, get
-from ctxchat.config.trust import is_trusted, trusted_folders
+from ctxchat.config.trust import Content, Trusted, content, trust_problem, trusted
 
 DEFAULT = Origin("default")
 
@@ -35,9 +35,9 @@ class Loaded(msgspec.Struct, frozen=True):
     """The settings in force and where they come from.
 
     `origins` holds every dotted key that somebody set. `problems` are all there are, at once. `keys` are the keys in
-    force. `untrusted` are the keys of the project's file that do not count because its folder is not trusted, and `held` their
-    values. `files` are the ones to watch for edits, whether they exist or not. `broken` are the problems that a file cannot be
-    used as it is for: the person's own then does not count, and a project's only in part.
+    force. `project` is what of the project's file needs trust, `trust` what was trusted of the folder; where these are not the
+    same, `untrusted` are the keys that do not count. `files` are the ones to watch for edits, whether they exist or not. `broken`
+    are the problems that a file cannot be used as it is for: the person's own then does not count, and a project's only in part.
     """
 
     settings: Settings
@@ -46,12 +46,18 @@ class Loaded(msgspec.Struct, frozen=True):
     keys: keys.KeyMap
     untrusted: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
-    held: Tree = {}
+    project: Content = Content()
+    trust: Trusted | None = None
     broken: tuple[Problem, ...] = ()
 
     def origin(self, key: str) -> Origin:
         """Who set this dotted key."""
         return self.origins.get(key, DEFAULT)
+
+    @property
+    def trusted(self) -> bool:
+        """What the project's settings hold now is what was trusted."""
+        return self.trust is not None and self.trust.digest == self.project.digest
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -62,9 +68,15 @@ class Loaded(msgspec.Struct, frozen=True):
         if any(o.layer == "last good" for o in self.origins.values()):
             told.append("Using the last good settings until the file is mended.")
         if self.untrusted:
-            keys = ", ".join(self.untrusted)
-            told.append(f"{self.files[1]}: not in force until you trust this folder (/trust): {keys}")
+            told.append(f"{self.files[1]}: {self._why_not()}: {', '.join(self.untrusted)}")
         return tuple(told)
+
+    def _why_not(self) -> str:
+        if self.trust is None:
+            return "not in force until you trust this folder (/trust)"
+        if self.trust.digest:
+            return "changed since you trusted it, not in force until you have looked at it again (/trust)"
+        return "the folder was trusted before it counted what is in here, not in force until you have looked at it (/trust)"
 
 
 def load(
@@ -85,7 +97,7 @@ def load(
     folder = paths.config_dir(environ)
     backup = None if config else paths.data_dir(environ) / "last-good-config.toml"
     user = config or paths.user_file(folder)
-    project, untrusted, held = _project_layer(workspace, folder, known)
+    project, untrusted, wants, given = _project_layer(workspace, folder, known)
     above = (project, environment_layer(environ, known), flags_layer(flags or {}, known))
     layers = [_user_layer(user, backup, known, missing_is_wrong=config is not None)]
     tree = layers[0].tree
@@ -99,13 +111,13 @@ def load(
     problems += [_placed(p, origins) for p in keymap.problems]
     if no_theme := unknown_theme(settings.theme, folder):
         problems.append(_placed(no_theme, origins))
-    if trouble := trusted_folders(folder)[1]:
+    if trouble := trust_problem(folder):
         problems.append(trouble)
     files = list(dict.fromkeys(p.file for p in problems))
     problems.sort(key=lambda p: (files.index(p.file), p.line))  # as one reads them, whoever found what
     watched = (user,) if workspace is None else (user, paths.project_file(workspace))
     broken = (*layers[0].problems, *layers[1].problems)
-    return Loaded(settings, origins, tuple(problems), keymap, untrusted, watched, held, broken)
+    return Loaded(settings, origins, tuple(problems), keymap, untrusted, watched, wants, given, broken)
 
 
 def changes(before: Settings, after: Settings) -> tuple[tuple[str, object, object], ...]:
@@ -149,14 +161,19 @@ def _remember(layer: Layer, backup: Path) -> None:
         write_text(backup, layer.text)
 
 
-def _project_layer(workspace: Path | None, folder: Path, known: KnownNames) -> tuple[Layer, tuple[str, ...], Tree]:
+def _project_layer(
+    workspace: Path | None, folder: Path, known: KnownNames
+) -> tuple[Layer, tuple[str, ...], Content, Trusted | None]:
+    """The project's file as far as it counts, the keys that do not, what needs trust, and what was trusted."""
     if workspace is None:
-        return Layer({}, (), lambda _: DEFAULT), (), {}
+        return Layer({}, (), lambda _: DEFAULT), (), Content(), None
     layer = file_layer("project", paths.project_file(workspace), known)
-    if not layer.tree or is_trusted(folder, workspace):
-        return layer, (), {}
     harmless, held = split_trust(layer.tree)
-    return msgspec.structs.replace(layer, tree=harmless), held, {key: get(layer.tree, parse_key(key)) for key in held}
+    wants = content(workspace, {key: get(layer.tree, parse_key(key)) for key in held})
+    given = trusted(folder, workspace)
+    if given and given.digest == wants.digest:
+        return layer, (), wants, given
+    return msgspec.structs.replace(layer, tree=harmless), held, wants, given
 
 
 def unknown_theme(name: str, folder: Path) -> Problem | None:

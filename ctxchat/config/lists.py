@@ -1,4 +1,4 @@
-"""A list of texts in a small TOML file that the program owns (trusted folders, standing permissions)."""
+"""A list of texts in a small TOML file that the program owns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_to_list(path: Path, key: str, text: str) -> None:
     is kept as `.broken`. Raises OSError."""
     import tomli_w
 
-    with _alone(path):
+    with alone(path):
         texts, broken = read_list(path, key)
         if broken:
             path.replace(path.with_name(path.name + ".broken"))
@@ -38,7 +38,7 @@ def add_to_list(path: Path, key: str, text: str) -> None:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def alone(path: Path) -> Iterator[None]:
     """Between reading and writing nobody else writes: another window may be about to add something too."""
     from filelock import FileLock  # 80 ms that a start need not spend
 

@@ -1,27 +1,145 @@
-"""The folders a person trusts: in those, a project's settings may start programs and change permissions."""
+"""What a person trusts: not a folder, but what its settings held when it was looked at. Anything else is not trusted.
+
+Only that of a project's settings counts here which could run something or change permissions, and the files its commands name.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from ctxchat.config.lists import add_to_list, read_list
+import msgspec
+
+from ctxchat.config.atomic import write_text
+from ctxchat.config.lists import alone
 from ctxchat.config.problems import Problem
+from ctxchat.config.reading import read
+from ctxchat.config.trees import Tree
+
+LARGE = 50_000_000
+"""Bytes of a file above which it is known by its size and the moment it last changed, not by what is in it."""
 
 
-def trusted_folders(config: Path) -> tuple[tuple[str, ...], Problem | None]:
-    """The trusted folders, resolved, and what is wrong with the file that keeps them."""
-    return read_list(_file(config), "folders")
+class Content(msgspec.Struct, frozen=True):
+    """What a project's settings would do in a trusted folder: `held`, the values by dotted key; `lines`, the same in words for a
+    person, with the files that commands name; `digest`, which stands for all of it."""
+
+    held: Tree = {}
+    lines: tuple[str, ...] = ()
+    digest: str = ""
 
 
-def is_trusted(config: Path, folder: Path) -> bool:
-    """True for exactly a folder that was trusted; what lies beneath one must be trusted itself."""
-    return str(folder.resolve()) in trusted_folders(config)[0]
+class Trusted(msgspec.Struct, frozen=True):
+    """What was trusted of a folder, as it was then. Without a digest only the folder itself was: nothing is trusted by that."""
+
+    folder: str
+    digest: str = ""
+    lines: tuple[str, ...] = ()
 
 
-def trust(config: Path, folder: Path) -> None:
-    """Trust a folder for good. Raises OSError."""
-    add_to_list(_file(config), "folders", str(folder.resolve()))
+def content(workspace: Path, held: Tree) -> Content:
+    """What a project holds now. Reads the files that its commands name."""
+    if not held:
+        return Content(digest="nothing")
+    from ctxchat.config.trust_preview import held_lines  # most starts have no such settings
+
+    files = dict(_named_files(workspace, held))
+    digest = hashlib.sha256(msgspec.json.encode([held, files], order="deterministic", enc_hook=str)).hexdigest()
+    told = (f"file {_plain(name)}: {mark[:12]}" for name, mark in files.items())
+    return Content(held, (*held_lines(held), *told), digest)
+
+
+def trusted(config: Path, folder: Path) -> Trusted | None:
+    """What was trusted of exactly this folder; what lies beneath one must be trusted itself."""
+    here = str(folder.resolve())
+    return next((each for each in _stored(config)[0] if each.folder == here), None)
+
+
+def trust(config: Path, folder: Path, looked_at: Content) -> None:
+    """Trust what was looked at, and nothing that is there by now instead. A broken file is kept as `.broken`. Raises OSError."""
+    import tomli_w
+
+    here = str(folder.resolve())
+    path = _file(config)
+    with alone(path):
+        known, broken = _stored(config)
+        if broken:
+            path.replace(path.with_name(path.name + ".broken"))
+        new = Trusted(here, looked_at.digest, looked_at.lines)
+        kept = [each for each in known if each.folder != here]
+        write_text(path, tomli_w.dumps({"trusted": [msgspec.to_builtins(each) for each in (*kept, new)]}))
+
+
+def trust_problem(config: Path) -> Problem | None:
+    """What is wrong with the file that keeps all this."""
+    return _stored(config)[1]
+
+
+def _stored(config: Path) -> tuple[tuple[Trusted, ...], Problem | None]:
+    path = _file(config)
+    found = read(path)
+    if found.tree is None:
+        return (), found.problem
+    try:
+        entries = msgspec.convert(found.tree.get("trusted", []), tuple[Trusted, ...])
+        folders = msgspec.convert(found.tree.get("folders", []), tuple[str, ...])  # as it was written at first
+    except msgspec.ValidationError as error:
+        return (), Problem(f"is damaged: {error}", file=str(path))
+    known = {each.folder for each in entries}
+    return (*entries, *(Trusted(folder) for folder in folders if folder not in known)), None
 
 
 def _file(config: Path) -> Path:
     return config / "trusted.toml"
+
+
+def _named_files(workspace: Path, held: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The workspace's files that commands of hooks and servers name, each with a mark of what it is and holds."""
+    root = Path(os.path.realpath(workspace))
+    words = [part for word in _command_words(held) for part in (word, word.partition("=")[2]) if part]
+    for word in dict.fromkeys(words):
+        place = root / word
+        try:
+            real = Path(os.path.realpath(place))
+            ours = real.is_relative_to(root)
+            near = ours or Path(os.path.normpath(place)).is_relative_to(root)
+            if near and (mark := _mark(real, ours)):
+                yield word, mark
+        except (OSError, ValueError):  # no path at all, or one that cannot be looked at
+            continue
+
+
+def _command_words(held: Mapping[str, Any]) -> Iterator[str]:
+    for hook in held.get("hooks", ()):
+        yield from _words(str(hook.get("command", "")))
+    for server in held.get("mcp", {}).values():
+        yield from (str(server.get("command", "")), *map(str, server.get("args", ())))
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()
+
+
+def _mark(file: Path, ours: bool) -> str:
+    """Empty for what is no file. Of one outside the workspace it counts where it lies."""
+    if not file.is_file():
+        return ""
+    if not ours:
+        return hashlib.sha256(os.fsencode(file)).hexdigest()
+    info = file.stat()
+    if info.st_size > LARGE:
+        about = f"{info.st_size} {info.st_ctime_ns} {info.st_ino}"
+        return hashlib.sha256(about.encode()).hexdigest()
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isprintable() else "�" for c in text)

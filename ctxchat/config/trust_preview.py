@@ -8,7 +8,7 @@ from typing import Any
 from ctxchat.config.literals import literal
 from ctxchat.config.trees import Tree
 
-MOST = 300
+MOST = 2000
 """Characters of a value: a command is shown whole where that can be, it is what the person decides on."""
 
 

@@ -24,7 +24,9 @@ from ctxchat.config import schema
 from ctxchat.config.files import Loaded, load
 from ctxchat.config.schema import DEFAULTS, AgentSettings, Condition, HookSettings
 from ctxchat.config.themes import make_theme, unreadable
+from ctxchat.config.trust import trust
 from ctxchat.core.budget import Window
+from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Event
 from ctxchat.core.hooks import CompactContext, Hook, HookEvent, Inject, Moment, Notify, RunCommand, When, firing
 from ctxchat.core.tokens import rough_count
@@ -255,3 +257,23 @@ command = "no-such-program"
     view = json.loads(run(tmp_path, "sessions", "export", session, "--view", "model", "--format", "openai").stdout)
     assert view[0]["content"].startswith("Review the change.")
     assert sum("We work on release-3." in (message["content"] or "") for message in view) == 1
+
+
+async def test_a_script_that_changed_since_it_was_trusted_is_not_run(tmp_path: Path):
+    work, settings = tmp_path / "work", tmp_path / "config"
+    (work / ".ctxchat").mkdir(parents=True)
+    script = work / "lint.sh"
+    script.write_text("echo linted > out")
+    (work / ".ctxchat" / "config.toml").write_text(
+        '[[hooks]]\nevent = "error"\naction = "run"\ncommand = "sh lint.sh"\n'
+    )
+    environ = {"CTXCHAT_CONFIG_DIR": str(settings), "CTXCHAT_DATA_DIR": str(tmp_path / "data")}
+    trust(settings, work, load(work, environ=environ).project)
+    inside = load(work, environ=environ)
+    run = HookCommands(work, loaded=lambda: inside)
+    assert (await run("sh lint.sh", b"", 10)).exit_code == 0 and (work / "out").read_text() == "linted\n"
+    script.write_text("echo evil > out")  # nobody has looked at the settings since
+    with pytest.raises(CtxchatError, match="/trust"):
+        await run("sh lint.sh", b"", 10)
+    assert (await run("echo mine", b"", 10)).output == "mine\n"  # a hook of the person's own
+    assert (work / "out").read_text() == "linted\n"

@@ -23,7 +23,6 @@ def test_nothing_there_means_defaults(home: Home) -> None:
 
 
 def test_each_layer_wins_over_the_one_before_and_says_so(home: Home) -> None:
-    trust(home.config, home.workspace)
     home.file.write_text("[context]\nkeep_recent = 1\ntarget = 0.1\nmin_messages = 7\ncompression_trigger = 0.6\n")
     home.project.write_text("[context]\n\nkeep_recent = 2\ntarget = 0.2\nmin_messages = 8\n")
     loaded = home.load(
@@ -188,10 +187,10 @@ def test_half_a_hook_never_fires(home: Home) -> None:
 
 
 def test_hooks_and_rules_of_layers_add_up(home: Home) -> None:
-    trust(home.config, home.workspace)
     hook = '[[hooks]]\nevent = "error"\naction = "notify"\ntext = "{}"\n'
     home.file.write_text('permissions.rules = ["shell: ls"]\n' + hook.format("mine"))
     home.project.write_text('permissions.rules = ["shell: make"]\n' + hook.format("theirs"))
+    trust(home.config, home.workspace, home.load().project)
     loaded = home.load()
     assert loaded.settings.permissions.rules == ("shell: ls", "shell: make")
     assert [h.text for h in loaded.settings.hooks] == ["mine", "theirs"]

@@ -80,9 +80,9 @@ def test_a_theme_nobody_has_is_named_with_its_line_and_the_nearest(home: Home) -
 
 def test_what_waits_for_trust_is_at_hand_with_its_values(home: Home) -> None:
     home.project.write_text('permissions.mode = "all"\n[mcp.files]\ncommand = "evil"\n')
-    assert home.load().held == {"permissions.mode": "all", "mcp": {"files": {"command": "evil"}}}
-    trust(home.config, home.workspace)
-    assert home.load().held == {}
+    assert home.load().project.held == {"permissions.mode": "all", "mcp": {"files": {"command": "evil"}}}
+    trust(home.config, home.workspace, home.load().project)
+    assert home.load().untrusted == ()
 
 
 def test_only_what_is_wrong_in_a_file_makes_it_unusable(home: Home) -> None:

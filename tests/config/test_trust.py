@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from ctxchat.config.trust import is_trusted, trust, trusted_folders
+import pytest
+
+from ctxchat.config.trust import Trusted, trust, trusted
 
 from .conftest import Home
 
@@ -47,26 +50,98 @@ permissions = "all"
     }
     assert set(loaded.origins) == {"theme", "interface.bell", "context.keep_recent"}
     assert "until you trust this folder" in loaded.notices[-1]
-    trust(home.config, home.workspace)
+    trust(home.config, home.workspace, loaded.project)
     assert home.load().untrusted == () and home.load().settings.model == "evil/model"
+
+
+HOOK = '[[hooks]]\nevent = "error"\naction = "run"\ncommand = "{}"\n'
+
+
+def test_trust_ends_when_what_was_trusted_changes_and_comes_back_with_it(home: Home) -> None:
+    home.project.write_text(HOOK.format("make lint"))
+    trust(home.config, home.workspace, home.load().project)
+    assert home.load().trusted and len(home.load().settings.hooks) == 1
+    home.project.write_text("# a word\ntheme = 'light'\n" + HOOK.format("make lint"))
+    assert home.load().trusted and home.load().settings.theme == "light"
+    home.project.write_text("permissions.mode = 'all'\n" + HOOK.format("make lint"))
+    changed = home.load()
+    assert not changed.trusted and changed.settings.permissions.mode == "ask" and changed.settings.hooks == ()
+    assert "changed since you trusted it" in changed.notices[-1]
+    assert changed.trust.lines == ("hook at error: runs make lint",)
+    assert changed.project.lines == ("hook at error: runs make lint", 'permissions.mode = "all"')
+    home.project.write_text(HOOK.format("make lint"))
+    assert home.load().trusted
+
+
+def test_nothing_trusted_is_no_trust_in_what_comes_later(home: Home) -> None:
+    trust(home.config, home.workspace, home.load().project)
+    assert home.load().trusted
+    home.project.write_text(HOOK.format("evil"))
+    assert not home.load().trusted and home.load().settings.hooks == ()
+
+
+def test_what_was_not_looked_at_is_not_trusted(home: Home) -> None:
+    home.project.write_text(HOOK.format("make lint"))
+    shown = home.load().project
+    home.project.write_text(HOOK.format("evil"))  # while the question is on the screen
+    trust(home.config, home.workspace, shown)
+    assert not home.load().trusted
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        HOOK.format("sh scripts/a.sh --all"),
+        HOOK.format("X=./scripts/a.sh run"),
+        '[mcp.x]\ncommand = "python"\nargs = ["scripts/a.sh"]\n',
+    ],
+)
+def test_the_files_that_commands_name_are_part_of_it(settings: str, home: Home) -> None:
+    script = home.workspace / "scripts" / "a.sh"
+    script.parent.mkdir()
+    home.project.write_text(settings)
+    trust(home.config, home.workspace, home.load().project)
+    script.write_text("make lint")
+    assert not home.load().trusted  # it was not there when it was trusted
+    trust(home.config, home.workspace, home.load().project)
+    assert home.load().trusted and home.load().project.lines[-1].startswith("file ")
+    script.write_text("evil")
+    assert not home.load().trusted
+    script.unlink()
+    script.symlink_to("/bin/sh")
+    assert not home.load().trusted
+
+
+def test_a_folder_trusted_before_content_counted_is_not(home: Home) -> None:
+    (home.config / "trusted.toml").write_text(f"folders = ['{home.workspace}', '/other']")
+    assert home.load().notices == ()
+    home.project.write_text(HOOK.format("make lint"))
+    loaded = home.load()
+    assert not loaded.trusted and loaded.settings.hooks == ()
+    (notice,) = loaded.notices
+    assert "trusted before it counted what is in here" in notice and "/trust" in notice
+    trust(home.config, home.workspace, loaded.project)
+    assert home.load().trusted and home.load().notices == ()
+    assert trusted(home.config, Path("/other")) == Trusted("/other")
 
 
 def test_trust_is_for_the_resolved_folder_alone_and_private(home: Home) -> None:
     link = home.workspace.parent / "link"
     link.symlink_to(home.workspace)
-    trust(home.config, link)
-    assert is_trusted(home.config, home.workspace)
-    assert not is_trusted(home.config, home.workspace / ".ctxchat") and not is_trusted(
-        home.config, home.workspace.parent
-    )
+    trust(home.config, link, home.load().project)
+    assert trusted(home.config, home.workspace)
+    assert not trusted(home.config, home.workspace / ".ctxchat") and not trusted(home.config, home.workspace.parent)
     assert (home.config / "trusted.toml").stat().st_mode & 0o777 == 0o600
-    (home.config / "trusted.toml").write_text("folders = 3")
-    assert trusted_folders(home.config)[0] == ()
-    assert "trusted.toml" in home.load().notices[0]
+    for damage in ("trusted = 3", "[[trusted]]\nfolder = 3", "folders = 3", "="):
+        (home.config / "trusted.toml").write_text(damage)
+        assert trusted(home.config, home.workspace) is None and not home.load().trusted
+        assert "trusted.toml" in home.load().notices[0]
+    trust(home.config, home.workspace, home.load().project)
+    assert home.load().trusted and (home.config / "trusted.toml.broken").read_text() == "="
 
 
 def test_folders_trusted_in_several_windows_at_once_are_all_kept(home: Home) -> None:
     folders = [home.workspace / str(n) for n in range(24)]
     with ThreadPoolExecutor(8) as windows:
-        list(windows.map(lambda folder: trust(home.config, folder), folders))
-    assert all(is_trusted(home.config, folder) for folder in folders)
+        list(windows.map(lambda folder: trust(home.config, folder, home.load().project), folders))
+    assert all(trusted(home.config, folder) for folder in folders)

@@ -94,7 +94,7 @@ async def test_a_notice_of_the_settings_goes_when_the_file_is_mended_or_the_fold
         app = pilot.app
         assert "! config.toml:2: context.keep_recnt" in above(app)
         assert "! .ctxchat/config.toml: not in force until you trust" in above(app)
-        trust.trust(home.config, home.work)
+        trust.trust(home.config, home.work, home.load().project)
         await app.edits.take()
         await pilot.pause()
         assert "keep_recnt" in above(app) and "until you trust" not in above(app)

@@ -139,12 +139,33 @@ async def test_a_trusted_projects_file_and_trust_itself_count_at_once(home: Home
     async with run(home) as pilot:
         words = await saved(pilot, home, 'permissions.mode = "all"\ncontext.keep_recent = 5\n', project)
         assert words == "keep_recent 12 → 5" and pilot.app.settings.permissions.mode == "ask"
-        trust.trust(home.config, home.work)
+        trust.trust(home.config, home.work, home.load().project)
         await pilot.app.edits.glance()
         await pilot.pause()
         assert told(pilot.app) == "permissions.mode ask → all" and pilot.app.settings.permissions.mode == "all"
         assert "config.toml:1" in await saved(pilot, home, "permissions.mod = 1\n", project)
         assert pilot.app.settings.permissions.mode == "all"
+
+
+async def test_trusted_settings_that_change_are_out_of_force_until_they_were_looked_at(home: Home) -> None:
+    project = home.work / ".ctxchat" / "config.toml"
+    hook = '[[hooks]]\nevent = "turn_started"\naction = "run"\ncommand = "{}"\n'
+    async with run(home) as pilot:
+        app = pilot.app
+        await saved(pilot, home, hook.format("make lint"), project)
+        trust.trust(home.config, home.work, home.load().project)
+        await app.edits.glance()
+        assert len(app.settings.hooks) == 1
+        words = await saved(pilot, home, 'permissions.mode = "all"\n' + hook.format("evil"), project)
+        assert words == "hooks 1 → 0" and app.settings.permissions.mode == "ask" and app.settings.hooks == ()
+        await pilot.press("alt+y")
+        await until(pilot, lambda: app.screen is not app.chat and app.screen.query("Static"))
+        shown = "\n".join(str(w.render()) for w in app.screen.query("Static"))
+        assert "changed since you trusted them" in shown and '+ permissions.mode = "all"' in shown
+        assert "+ hook at turn_started: runs evil" in shown and "− hook at turn_started: runs make lint" in shown
+        await pilot.press("n")
+        await app.workers.wait_for_complete()
+        assert app.settings.permissions.mode == "ask" and app.settings.hooks == ()
 
 
 async def test_a_theme_being_written_changes_the_screen_with_each_save(home: Home) -> None:

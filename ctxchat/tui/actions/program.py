@@ -33,23 +33,23 @@ async def notices(host: Host, argument: str = "") -> None:
 
 
 async def trust(host: Host, argument: str = "") -> None:
-    """From now on this folder's own settings may start programs and change permissions."""
+    """From now on this folder's own settings, as they are shown, may start programs and change permissions."""
     from ctxchat.config import paths, trust
-    from ctxchat.config.trust_preview import held_lines
     from ctxchat.tui.screens.trust import TrustScreen
 
     folder = host.services.workspace
-    if trust.is_trusted(paths.config_dir(), folder):
-        host.chat.notice("info", "This folder is trusted already.")
+    loaded = await to_thread(host.load_settings)
+    if loaded.trusted:
+        host.chat.notice("info", "The settings of this folder are trusted already, as they are.")
         return
-    held = held_lines((await to_thread(host.load_settings)).held)
-    if not await host.ask(TrustScreen(folder, held)):
+    before = loaded.trust.lines if loaded.trust and loaded.trust.digest else None
+    if not await host.ask(TrustScreen(folder, loaded.project.lines, before)):
         return
     try:
-        await to_thread(trust.trust, paths.config_dir(), folder)
+        await to_thread(trust.trust, paths.config_dir(), folder, loaded.project)
     except OSError as problem:
         raise CtxchatError(f"The trust could not be stored: {problem.strerror or problem}.") from problem
-    host.chat.notice("info", "This folder is trusted: its settings count from now on.")
+    host.chat.notice("info", "The settings of this folder count from now on, until they change.")
     await _reread(host)
 
 

@@ -18,27 +18,42 @@ from ctxchat.tui.widgets.panel_keys import PanelKeys
 
 
 class TrustScreen(ModalScreen[bool]):
-    """Yes or no; anything but yes is no. `lines` say what waits for it."""
+    """Yes or no; anything but yes is no. `lines` say what waits for it, `before` what was trusted at an earlier time."""
 
     CSS_PATH = STYLE / "settings.tcss"
     BINDINGS = [Binding("y", "say(True)", "trust it"), Binding("n,escape", "say(False)", "no", key_display="n")]
 
-    def __init__(self, folder: Path, lines: Sequence[str]) -> None:
+    def __init__(self, folder: Path, lines: Sequence[str], before: Sequence[str] | None = None) -> None:
         super().__init__(name="trust", classes="asking")
-        self._folder, self._lines = folder, lines
+        self._folder, self._lines, self._before = folder, lines, before
 
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(f"Trust {clean(str(self._folder))}?"), markup=False)
-            if self._lines:
-                yield Static("From then on its own settings do this:", classes="quiet", markup=False)
-                with VerticalScroll(classes="held"):
-                    for line in self._lines:
-                        yield Static(Content(f"· {clean(line)}"), markup=False)
-            else:
-                words = "It has no settings of its own now. Those it may get later could start programs without asking."
-                yield Static(words, classes="quiet", markup=False)
+            yield Static(self._about(), classes="quiet", markup=False)
+            with VerticalScroll(classes="held"):
+                for sign, line in marked(self._lines, self._before):
+                    yield Static(
+                        Content(f"{sign} {clean(line)}"), classes="-wrong" if sign in "+−" else "", markup=False
+                    )
             yield PanelKeys()
+
+    def _about(self) -> str:
+        if self._before is not None and set(self._before) != set(self._lines):
+            return "Its settings changed since you trusted them: + is new, − is gone. From then on they do this:"
+        if self._before is not None:
+            return "Something in its settings changed that these lines do not show. From then on they do this:"
+        if not self._lines:
+            return "It has no settings of its own now. Those it gets later must be trusted again."
+        return "From then on its own settings do this:"
 
     def action_say(self, yes: bool) -> None:
         self.dismiss(yes)
+
+
+def marked(lines: Sequence[str], before: Sequence[str] | None) -> list[tuple[str, str]]:
+    """Each line with a sign: `·` as it was, `+` new, `−` no longer there; what changed first."""
+    if before is None:
+        return [("·", line) for line in lines]
+    gone = [("−", line) for line in before if line not in lines]
+    return [*(("+", line) for line in lines if line not in before), *gone, *(("·", x) for x in lines if x in before)]
