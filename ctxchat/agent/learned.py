@@ -12,7 +12,7 @@ import msgspec
 from ctxchat.agent.assumptions import Assumptions, Known, corrected
 from ctxchat.agent.books import Books
 from ctxchat.core.budget import Window
-from ctxchat.core.calibration import Anchor, Calibration, Mix
+from ctxchat.core.calibration import MOST_RATE, Anchor, Calibration, Mix, most_tokens
 from ctxchat.core.events import Usage
 from ctxchat.core.figures import used_tokens
 from ctxchat.core.journal import Measured, WindowLearned
@@ -20,6 +20,9 @@ from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelPort
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import View
+
+LEAST_JUMP = 500
+"""Tokens between two counts of one server that what was said in between cannot explain."""
 
 
 class Learned:
@@ -34,6 +37,7 @@ class Learned:
         self.meter = Meter(model.count, model.count_image)
         self.claimed: Window | None = None
         self._sampled = Calibration()
+        self._doubted = False
 
     async def asked(self) -> tuple[Window, Calibration]:
         """What the model says of itself: its window, and how its server counts. It is asked once; see `take`."""
@@ -93,20 +97,29 @@ class Learned:
 
         A first estimate may be far off by itself, so less is made of it.
         """
-        expected = self.prompt_tokens(view)
-        missing = expected - usage.prompt
+        missing = self._expected(view) - usage.prompt
+        return missing if missing > 1000 and self._doubtful(usage, view) else 0
+
+    def _expected(self, view: View) -> int:
+        """Tokens a server counts at least, if it counts all: what was learned of it may be wrong, our own count may not."""
+        return min(self.prompt_tokens(view), view.raw)
+
+    def _doubtful(self, usage: Usage, view: View) -> bool:
         share = 0.6 if self.calibration.samples else 0.4
-        return missing if not usage.estimated and missing > 1000 and usage.prompt < share * expected else 0
+        return not usage.estimated and usage.prompt < share * self._expected(view)
 
     def counted(self, usage: Usage, view: View, reply: Message, at: str, *, turn_end: bool) -> Measured:
         """The journal entry for a reply to this view: what the server counted becomes the gauge's anchor.
 
-        A prompt the server seems to have cut, or figures that are not its own, teach nothing. Where it does not say how much
+        A prompt the server seems to have cut, or figures that are not its own, teach nothing; nor does one that its last count
+        makes impossible, unless the next says the same. Where it does not say how much
         of a reply will be sent again, the anchor is the prompt alone, and the reply our own estimate.
         """
         calibration, anchor, cut = self.calibration, self.anchor, self.cut(usage, view)
         said = self.weight(reply)
-        if not usage.estimated and not cut:
+        jumps = not usage.estimated and self._jumps(usage.prompt, view)
+        doubted, self._doubted = jumps and not self._doubted, jumps and not self._doubted
+        if not usage.estimated and not doubted and not self._doubtful(usage, view):
             kept = self._kept(usage, reply)
             if 0.5 < kept / max(1, calibration.part(said)) < 2 and not reply.reasoning and not reply.calls:
                 calibration = calibration.learn(kept, said, whole=False)  # what was counted is what was said
@@ -121,14 +134,28 @@ class Learned:
         anchor = self.anchor
         if anchor is None or anchor.passes != view.passes:
             return calibration.learn(real, view.kinds)
+        if self._jumps(real, view):
+            return calibration.learn(real, view.kinds)  # the anchor was wrong
         return calibration.learn(real - anchor.tokens, view.kinds - anchor.mix, whole=False)
+
+    def _jumps(self, real: int, view: View) -> bool:
+        """What came since the server's last count cannot explain this one."""
+        anchor = self.anchor
+        if anchor is None or anchor.passes != view.passes:
+            return False
+        grown = view.kinds - anchor.mix
+        unexplained = real - anchor.tokens - self.calibration.part(grown)
+        return abs(unexplained) > MOST_RATE * abs(grown.raw) + LEAST_JUMP
 
     def _kept(self, usage: Usage, reply: Message) -> int:
         """Tokens of a reply that the next request holds, as its server counted them; 0 where that is not known."""
         if self._model.keeps_reasoning:
             return usage.completion
         thought = reply.reasoning is not None and bool(reply.reasoning.text)
-        return 0 if thought and not usage.reasoning else max(0, usage.completion - usage.reasoning)
+        kept = 0 if thought and not usage.reasoning else max(0, usage.completion - usage.reasoning)
+        return (
+            kept if kept <= most_tokens(self.weight(reply).raw) else 0
+        )  # it thought in silence, and does not say how much
 
     async def unlearn_window(self, usage: Usage) -> None:
         """A server that took more than its learned window holds that much; one that took a fifth more was misunderstood."""

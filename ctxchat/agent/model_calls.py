@@ -13,10 +13,13 @@ import msgspec
 
 from ctxchat.core.calibration import Mix
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import Retry
+from ctxchat.core.events import Retry, Usage
 from ctxchat.core.messages import Message, Reasoning, ToolCall
 from ctxchat.core.ports import Clock, ModelPiece, ModelPort, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
 from ctxchat.core.usage import sound
+
+LONGEST_ID = 20_000
+"""Characters of a call's id; litellm keeps Gemini's signatures in them, which are long."""
 
 LONGEST_WAIT = 120.0
 """Seconds a server may ask to be left alone for; with more than this it is not waited for."""
@@ -95,14 +98,22 @@ class Tally:
 
 
 def distinct(calls: tuple[ToolCall, ...], seq: int) -> tuple[ToolCall, ...]:
-    """Calls with an id each: missing and doubled ones get a new one, so that results find their call."""
+    """Calls with an id each: missing, doubled and endless ones get a new one, so that results find their call."""
     seen: set[str] = set()
     result: list[ToolCall] = []
     for place, call in enumerate(calls):
-        name = call.id if call.id and call.id not in seen else f"call_{seq}_{place}"
-        seen.add(name)
-        result.append(ToolCall(name, call.name, call.arguments))
+        id = _text(call.id)
+        id = id if 0 < len(id) <= LONGEST_ID and id not in seen else f"call_{seq}_{place}"
+        while id in seen:
+            id += "_"
+        seen.add(id)
+        result.append(ToolCall(id, _text(call.name), _text(call.arguments)))
     return tuple(result)
+
+
+def _text(value: object) -> str:
+    """A field as text, whatever a port made of it: JSON where it is none."""
+    return value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()
 
 
 async def ask(
@@ -119,12 +130,13 @@ async def ask(
     """
     attempt = 0
     while True:
-        begun = False
+        begun, received = False, 0
         try:
             async with aclosing(cast("AsyncGenerator[ModelPiece, None]", model.stream(request))) as pieces:
                 async for piece in pieces:
                     begun = True
-                    yield _sound(piece)
+                    received += _length(piece)
+                    yield _sound(piece, request.view.raw, received)
             return
         except ModelError as problem:
             attempt += 1
@@ -140,10 +152,22 @@ async def ask(
             await clock.sleep(wait)
 
 
-def _sound(piece: ModelPiece) -> ModelPiece:
+def _length(piece: ModelPiece) -> int:
+    """Characters that a piece brings."""
+    match piece:
+        case TextPiece(text=text) | ReasoningPiece(text=text):
+            return len(text)
+        case ReplyEnd(calls=calls):
+            return sum(len(_text(call.name)) + len(_text(call.arguments)) for call in calls)
+        case _:
+            return 0
+
+
+def _sound(piece: ModelPiece, sent: int, received: int) -> ModelPiece:
     """Whoever made the port: figures that make no sense go no further."""
-    if isinstance(piece, ReplyEnd) and piece.usage:
-        return msgspec.structs.replace(piece, usage=sound(piece.usage))
+    if isinstance(piece, ReplyEnd) and piece.usage is not None:
+        usage = sound(piece.usage, sent, received) if isinstance(piece.usage, Usage) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+        return msgspec.structs.replace(piece, usage=usage)
     return piece
 
 

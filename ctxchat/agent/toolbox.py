@@ -14,7 +14,7 @@ import msgspec
 
 from ctxchat.agent.batch import Batch, Stage
 from ctxchat.agent.gate import Gate
-from ctxchat.core.call_arguments import fields_of
+from ctxchat.core.call_arguments import LONGEST_NAME, fields_of, plain_name
 from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -83,7 +83,7 @@ class Toolbox:
         session_folder: str = "",
         guests: Callable[[], Sequence[ToolPort]] = tuple,
     ) -> None:
-        self._own = {tool.spec.name: tool for tool in tools}
+        self._own = {plain_name(tool.spec.name): tool for tool in tools}
         self._guests = guests
         self._offered: frozenset[str] | None = None
         self.limits = ToolLimits()
@@ -97,7 +97,7 @@ class Toolbox:
 
     @property
     def _tools(self) -> dict[str, ToolPort]:
-        guests = {tool.spec.name: tool for tool in self._guests()}
+        guests = {plain_name(tool.spec.name): tool for tool in self._guests()}
         return self._own | {name: tool for name, tool in guests.items() if name not in self._own}
 
     @property
@@ -116,9 +116,9 @@ class Toolbox:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What a model is told, in a fixed order."""
+        """What a model is told, in a fixed order. Names are in the form that providers take, whoever made the tool."""
         tools = self._tools
-        return tuple(tools[name].spec for name in self.names)
+        return tuple(msgspec.structs.replace(tools[name].spec, name=name) for name in self.names)
 
     async def run(self, calls: Sequence[ToolCall]) -> AsyncGenerator[Event | Outcome, None]:
         """Events as they happen; an Outcome for each call, in the order in which they end. Closing it cancels all of them and
@@ -202,7 +202,8 @@ class Toolbox:
     def _find(self, call: ToolCall) -> ToolPort:
         tool = self._tools.get(call.name) if call.name in self.names else None
         if tool is None:
-            raise ToolError(f"There is no tool {call.name!r}.", f"Available: {', '.join(self.names) or 'none'}.")
+            wanted = call.name if len(call.name) <= LONGEST_NAME else f"{call.name[:LONGEST_NAME]}…"
+            raise ToolError(f"There is no tool {wanted!r}.", f"Available: {', '.join(self.names) or 'none'}.")
         return tool
 
     def _arguments(self, call: ToolCall, spec: ToolSpec) -> dict[str, object]:

@@ -82,13 +82,22 @@ LOOSE_TOKENS = 10.0
 SURPRISE = 4.0
 """An error of more standard deviations than this is not chance: another tokenizer behind the same name."""
 
-LEAST_RATE, MOST_RATE = 0.1, 8.0
+LEAST_RATE, MOST_RATE = 0.1, 5.0
+"""A server's tokens for one of ours; one that takes every byte for a token comes to four or five."""
 
 MOST_EXTRA = 2.0
 """Tokens a character may cost or save at most."""
 
-MOST = 10**9
-"""Tokens beyond which a count teaches nothing."""
+LEAST_BESIDES, MOST_BESIDES = -300.0, 8_000.0
+"""Tokens a request may cost beside what is in it: templates, what a gateway adds."""
+
+MOST = 20_000_000
+"""Tokens that nothing has: twice the largest window. A larger count is a mistake, and teaches nothing."""
+
+
+def most_tokens(raw: int) -> int:
+    """Tokens beyond which no server's count of a request can be of one that we count as `raw`."""
+    return min(MOST, int(MOST_RATE * max(0, raw) + MOST_BESIDES))
 
 
 class Calibration(msgspec.Struct, frozen=True):
@@ -100,7 +109,8 @@ class Calibration(msgspec.Struct, frozen=True):
     samples: int = 0
 
     def __post_init__(self) -> None:
-        if not len(self.rates) == len(self.doubts) == len(PRIOR):  # stored when other kinds were told apart
+        fits = len(self.rates) == len(self.doubts) == len(PRIOR)  # or stored when other kinds were told apart
+        if not fits or _clamped(self.rates) != tuple(self.rates) or not all(0 <= d < math.inf for d in self.doubts):
             for name, value in (("rates", PRIOR), ("doubts", DOUBT), ("samples", 0)):
                 msgspec.structs.force_setattr(self, name, value)
 
@@ -170,7 +180,7 @@ def _clamped(rates: Sequence[float]) -> tuple[float, ...]:
     return (
         *(min(MOST_RATE, max(LEAST_RATE, ratio)) for ratio in rates[:RATIOS]),
         *(min(MOST_EXTRA, max(-MOST_EXTRA, extra)) for extra in extras),
-        min(20_000.0, max(-300.0, besides)),
+        min(MOST_BESIDES, max(LEAST_BESIDES, besides)),
     )
 
 

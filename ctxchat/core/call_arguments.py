@@ -1,11 +1,18 @@
-"""The arguments of a tool call, which a model wrote and which may be any text, as an object. Knows nothing of tools."""
+"""What a model writes in a tool call, which may be anything: its arguments as an object, its name as providers take it back.
+Knows nothing of tools."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import cast
 
 import msgspec
+
+LONGEST_NAME = 64
+"""Characters of a tool's name that every provider takes."""
+
+_PLAIN_NAME = re.compile(rf"[a-zA-Z_][a-zA-Z0-9_-]{{0,{LONGEST_NAME - 1}}}")
 
 DEEPEST = 100
 """Levels of lists and objects. Beyond them no tool wants anything, and walking down could end the one who walks."""
@@ -36,3 +43,13 @@ def _inside(value: object) -> list[object]:
     if isinstance(value, Mapping):
         return list(cast("Mapping[str, object]", value).values())
     return cast("list[object]", value)
+
+
+def plain_name(name: str) -> str:
+    """The name in the form every provider takes (letters, digits, `_` and `-`, no digit or `-` in front, 64 at most): itself
+    where it has it. A model makes names up, and one that is refused would have every later request of its session refused."""
+    if _PLAIN_NAME.fullmatch(name):
+        return name
+    plain = re.sub(r"[^a-zA-Z0-9_-]+", "_", name)
+    plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}"
+    return plain[:LONGEST_NAME]

@@ -9,13 +9,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ctxchat.core.calibration import Anchor, Calibration
+from ctxchat.core.calibration import MOST, Anchor, Calibration, most_tokens
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import CompactionFinished, Usage
 from ctxchat.core.hooks import Tally
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Reason
+from ctxchat.core.usage import HIDDEN_THOUGHTS, dollars
 
 
 class Sealed(msgspec.Struct, frozen=True, tag="sealed"):
@@ -212,22 +213,24 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case Undone(change=name):
             undone = tuple(c for c in ledger.changes if c.id == name)
             return ledger.undo(name), replace(state, anchor=None, cut=0, undone=state.undone + undone)
-        case Measured():
+        case Measured(usage=usage):
+            true = _true(record)
+            used = record.used if true else state.used
             return ledger, replace(
                 state,
-                anchor=record.anchor,
+                anchor=record.anchor if true else None,
                 calibrations={**state.calibrations, record.model: record.calibration},
-                fills=(*state.fills, record.used) if record.turn_end else state.fills,
-                cost_usd=state.cost_usd + record.usage.cost_usd,
-                used=record.used,
-                cached=record.usage.cached,
-                cut=record.cut,
+                fills=(*state.fills, used) if record.turn_end else state.fills,
+                cost_usd=state.cost_usd + (_paid(usage.cost_usd) if true else 0.0),
+                used=used,
+                cached=usage.cached if true else 0,
+                cut=record.cut if true else 0,
             )
         case PassStarted():
             return ledger, state
         case PassEnded(result=result, at=at):
             endings = (*state.endings, Ending(at, len(state.fills)))
-            cost = state.cost_usd + result.cost_usd
+            cost = state.cost_usd + _paid(result.cost_usd)
             return ledger, replace(state, passes=(*state.passes, result), endings=endings, cost_usd=cost)
         case Named(title=title):
             return ledger, replace(state, title=title)
@@ -236,8 +239,20 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case AgentChosen(agent=agent):
             return ledger, replace(state, agent=agent)
         case Spent(cost_usd=cost):
-            return ledger, replace(state, cost_usd=state.cost_usd + cost)
+            return ledger, replace(state, cost_usd=state.cost_usd + _paid(cost))
         case WindowLearned(model=model):
             return ledger, replace(state, windows={**state.windows, model: record})
         case HookFired(hook=hook, turn=turn):
             return ledger, replace(state, hooks={**state.hooks, hook: state.hooks.get(hook, Tally()).after(turn)})
+
+
+def _true(record: Measured) -> bool:
+    """False for what was written down when a server's senseless figures were still believed."""
+    anchor, counted = record.anchor, max(record.usage.prompt, record.usage.completion, record.used)
+    if not 0 <= counted <= MOST or not 0 <= record.usage.cached <= MOST:
+        return False
+    return anchor is None or 0 <= anchor.tokens <= most_tokens(anchor.mix.raw) + HIDDEN_THOUGHTS
+
+
+def _paid(cost: float) -> float:
+    return dollars(cost) or 0.0

@@ -1,18 +1,29 @@
-"""What a server's figures are worth: counts and costs that make no sense are told from those that do. Pure."""
+"""What a server's figures are worth: counts and costs that make no sense are told from those that do. Pure.
+
+What was sent and what came back is known; figures that cannot be of it are treated as if none had been given.
+"""
 
 from __future__ import annotations
 
+from ctxchat.core.calibration import MOST, most_tokens
 from ctxchat.core.events import Usage
 
-MOST_TOKENS = 10**9
-"""No request has more: a larger figure is a server's mistake, and past 2^63 no database takes it."""
+HIDDEN_THOUGHTS = 200_000
+"""Tokens that a reply may hold beyond what was shown of it: what a model thought in silence."""
 
-MOST_DOLLARS = 10**6
+MOST_DOLLARS = 1_000
+"""What no call costs."""
+
+DEAREST = 0.01
+"""US dollars a token, ten times what the dearest models take."""
+
+BESIDES = 1.0
+"""US dollars a call may cost beside its tokens (a search, an image)."""
 
 
 def tokens(value: object) -> int:
     """A count as it came; 0 where it makes no sense."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:
         return 0
     return int(value)
 
@@ -24,12 +35,21 @@ def dollars(value: object) -> float | None:
     return float(value)
 
 
-def sound(usage: Usage) -> Usage:
-    """The usage with figures that fit together. Where prompt or completion make no sense both are 0, which says that nothing
-    was counted; the cost stays where it is one."""
-    cost = dollars(usage.cost_usd) or 0.0
+def sound(usage: Usage, sent: int, received: int) -> Usage:
+    """The usage with figures that fit together, and fit what was `sent` (our raw tokens) and `received` (characters).
+
+    Where prompt or completion cannot be true both are 0, which says that nothing was counted, and a cost made from them is 0
+    too. Where none was given the cost stays where it is one: then the server said so itself.
+    """
     prompt, completion = tokens(usage.prompt), tokens(usage.completion)
-    if not prompt or completion != usage.completion:
-        return Usage(0, 0, cost_usd=cost, estimated=usage.estimated)
+    true = 0 < prompt <= most_tokens(sent) and completion == usage.completion <= 4 * received + HIDDEN_THOUGHTS
+    cost = _cost(usage.cost_usd, prompt + completion if true else most_tokens(sent))
+    if not true:
+        return Usage(0, 0, cost_usd=0.0 if prompt else cost, estimated=usage.estimated)
     cached, reasoning = min(tokens(usage.cached), prompt), min(tokens(usage.reasoning), completion)
     return Usage(prompt, completion, cached, reasoning, cost, usage.estimated)
+
+
+def _cost(said: object, counted: int) -> float:
+    cost = dollars(said) or 0.0
+    return cost if cost <= counted * DEAREST + BESIDES else 0.0

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ctxchat.core.calibration import Mix, total
+from ctxchat.core.call_arguments import plain_name
 from ctxchat.core.compilers import Compiler, all_sections
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import GroupKind, Message
@@ -202,15 +203,24 @@ def items_of(entry: Entry, keep_reasoning: bool, meter: Meter) -> list[Item]:
 
 
 def shape(message: Message, kind: GroupKind) -> Message:
-    """The message as a model may see it: strays and notes become marked quotations by the user, results are never empty."""
+    """The message as a model may see it: strays and notes become marked quotations by the user, results are never empty, tools
+    have names that providers take, whoever made them up and however long ago."""
     if kind == "stray":
         who = message.name or message.call_id or "a tool"
         text = f"[a result of {who} whose call is not in this conversation]\n{message.text}"
         return Message(seq=message.seq, role="user", content=text, at=message.at)
     if kind == "note" and message.role == "system":
         return Message(seq=message.seq, role="user", content=f"[instruction]\n{message.text}", at=message.at)
-    if message.role == "tool" and message.empty:
-        return msgspec.structs.replace(message, content="[no output]")
+    replace = msgspec.structs.replace
+    if message.role == "tool":
+        content, name = "[no output]" if message.empty else message.content, message.name and plain_name(message.name)
+        return (
+            message
+            if (content, name) == (message.content, message.name)
+            else replace(message, content=content, name=name)
+        )
+    if any(call.name != plain_name(call.name) for call in message.calls):
+        return replace(message, calls=tuple(replace(call, name=plain_name(call.name)) for call in message.calls))
     return message
 
 
@@ -253,6 +263,7 @@ def problems(view: View) -> list[str]:
             found.append(f"item {place}: calls {open_calls} without results")
             open_calls = []
         open_calls += [call.id for call in message.calls]
+        found += [f"item {place}: tool {c.name!r}" for c in message.calls if c.name != plain_name(c.name)]
         if message.empty:
             found.append(f"item {place}: empty content")
     if open_calls:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ctxchat.core.calibration import MOST
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import Changed, Named, PassEnded, PassStarted, Record, Sealed, Undone, fold
 from ctxchat.storage import entries, files, loading, removal
@@ -41,8 +42,8 @@ class SessionRow(msgspec.Struct, frozen=True):
 
 
 _RECKONED = {
-    "used": "iif(used, used, (SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = sessions.id))",
-    "estimated": "estimated OR NOT used",
+    "used": f"iif(used BETWEEN 1 AND {MOST}, used, (SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = sessions.id))",
+    "estimated": f"estimated OR used NOT BETWEEN 1 AND {MOST}",
 }
 _LAST_USED = (
     "(SELECT id FROM journal WHERE session = sessions.id ORDER BY seq DESC LIMIT 1) DESC, updated DESC, id DESC"

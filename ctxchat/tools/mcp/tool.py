@@ -5,21 +5,18 @@ What a server says of itself (that a tool only reads) decides nothing: each is a
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 import msgspec
 
+from ctxchat.core.call_arguments import LONGEST_NAME, plain_name
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece
 from ctxchat.core.view import ToolSpec
 from ctxchat.tools.mcp.host import Reply
 from ctxchat.tools.mcp.protocol import Offered
 from ctxchat.tools.text import clip, clip_line
-
-LONGEST_NAME = 64
-"""What every provider takes."""
 
 LONGEST_ABOUT = 4000
 """Characters of a description."""
@@ -71,9 +68,8 @@ class McpTool:
 
 
 def name_of(server: str, tool: str) -> str:
-    """`server__tool`, of letters, digits, `_` and `-` only, as providers want it."""
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{server}__{tool}")
-    return plain[:LONGEST_NAME]
+    """`server__tool`, as providers want it."""
+    return plain_name(f"{server}__{tool}")
 
 
 def names_of(server: str, tools: Sequence[str]) -> list[str]:
