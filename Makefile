@@ -1,4 +1,4 @@
-.PHONY: check format lint types contracts test docs bench
+.PHONY: check format lint types contracts test chaos docs bench
 RUN = uv run --frozen
 
 check: format lint types contracts test
@@ -19,6 +19,10 @@ contracts:
 
 test:
 	$(RUN) pytest -n auto
+
+# The long part: every fault, key and signal there is, in full. Its last figures are in docs/robustness.md.
+chaos:
+	$(RUN) pytest -m long -n auto
 
 # Pictures of the screens, from the real interface over a fixed session.
 docs:

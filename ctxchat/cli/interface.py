@@ -5,18 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import threading
-from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from ctxchat.bootstrap.lazy_program import LazyProgram
 from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.first_frame import FirstFrame
-from ctxchat.tui.unsent.pasting import make_pastes_safe
+from ctxchat.tui.first_frame import FirstFrame, in_browser
+from ctxchat.tui.terminal_input import guard_browser
 
-PATIENCE = 5.0
-"""Seconds an orderly end may take once the terminal is gone."""
+PATIENCE = 7.0
+"""Seconds an orderly end may take once it was asked for."""
+
+ASKED = {"SIGHUP": 129, "SIGINT": 130, "SIGQUIT": 131, "SIGTERM": 143}
+"""Signals that ask for the end, with the exit code: 128 and the number of the signal, as shells expect. What stops the program
+and lets it go on (SIGTSTP, SIGCONT) and another size (SIGWINCH) is the terminal's, see `tui.terminal`; a terminal that went
+away without a word counts as SIGHUP."""
 
 
 def run(program: LazyProgram, session: str, first: FirstFrame) -> int:
@@ -33,26 +40,43 @@ def run(program: LazyProgram, session: str, first: FirstFrame) -> int:
         history_file=paths.data_dir() / "history.txt",
         data_folder=paths.data_dir(),
         notices=[p.text for p in themes.problems],
+        driver=_driver(first),
     )
-    make_pastes_safe(first.early)
     first.hand_over()
     asyncio.run(_until_left(app, program.settings.interface.mouse))
     return app.return_code or 0
 
 
+def _driver(first: FirstFrame) -> Any:
+    """How Textual speaks to the terminal; None for its own way."""
+    if in_browser():
+        guard_browser()
+    if in_browser() or sys.platform == "win32":
+        return None
+    from ctxchat.tui.terminal import Terminal
+
+    return partial(Terminal, early=first.early, settings=first.settings)
+
+
 async def _until_left(app: CtxchatApp, mouse: bool) -> None:
-    """Being asked to end (the terminal was closed, the machine goes down) is leaving too: the turn stops, the session is kept."""
+    """Being asked to end is leaving too: the turn stops, the session and what was not sent are kept."""
     loop = asyncio.get_running_loop()
-    with suppress(NotImplementedError):  # Windows
-        for asked in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(asked, _leave, app)
+    for name, code in ASKED.items():
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), partial(_asked, app, loop, code))
     await app.run_async(mouse=mouse)
 
 
-def _leave(app: CtxchatApp) -> None:
-    """Leave in good order, and in any case: with its terminal gone Textual may wait for ever for it to take output, and the
-    session would stay locked. What was said is in the journal long before."""
-    end = threading.Timer(PATIENCE, os._exit, (129,))
+def _asked(app: CtxchatApp, loop: asyncio.AbstractEventLoop, code: int, *_: object) -> None:
+    """Leave in good order, and in any case: a terminal that takes no output holds up the loop, and the session would stay
+    locked. What was said is in the journal long before. Comes in the middle of anything, so the loop does the rest."""
+    end = threading.Timer(PATIENCE, _give_up, (app, code))
     end.daemon = True
     end.start()
-    app.call_later(app.leave)
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(app.call_later, app.leave, code)
+
+
+def _give_up(app: CtxchatApp, code: int) -> None:
+    app.give_back_terminal()
+    os._exit(code)

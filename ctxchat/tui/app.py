@@ -59,8 +59,9 @@ class CtxchatApp(Handlers):
         load_settings: Callable[[], Loaded] | None = None,
         settings_file: Path | None = None,
         settings_folder: Path | None = None,
+        driver: Any = None,
     ) -> None:
-        super().__init__([textual_theme(theme) for theme in themes.values()], settings.theme)
+        super().__init__([textual_theme(theme) for theme in themes.values()], settings.theme, driver)
         self.services, self.settings = services, settings
         self.keys: commands.Keys = loaded.keys.keys if loaded else commands.default_keys()
         self.load_settings = load_settings or partial(load, services.workspace)
@@ -71,6 +72,7 @@ class CtxchatApp(Handlers):
         self._session_id = session_id
         self._notices = tuple(notices)
         self._opened = ""
+        self._leaving = False
         self.chat = ChatScreen(
             services.workspace.name,
             self.keys,
@@ -126,11 +128,22 @@ class CtxchatApp(Handlers):
     async def action_quit(self) -> None:
         self.run_command(commands.BY_NAME["quit"])
 
-    async def leave(self) -> None:
+    async def leave(self, code: int = 0) -> None:
         """Stop what runs, give the session free, go. What was written and could not be kept stays readable in the terminal."""
-        lost = await self.work.close()
-        await self.services.close()
-        self.exit(0, message=Text(f"This was not sent and could not be kept:\n\n{clean(lost)}\n") if lost else None)
+        if self._leaving:
+            return
+        self._leaving, lost = True, ""
+        try:
+            lost = await self.work.close()
+            await self.services.close()
+        finally:
+            words = Text(f"This was not sent and could not be kept:\n\n{clean(lost)}\n") if lost else None
+            self.exit(code, return_code=code, message=words)
+
+    def give_back_terminal(self) -> None:
+        """Leave its modes where nothing else can be relied on; waits for nothing. Any thread."""
+        if give_back := getattr(self._driver, "give_back", None):
+            give_back()
 
     # ── messages and work ──
 

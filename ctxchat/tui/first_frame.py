@@ -6,8 +6,10 @@ Import nothing here that is not light: this module is what makes the start quick
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from types import TracebackType
+from typing import Any
 
 ENTER, LEAVE = "\x1b[?1049h\x1b[H\x1b[2J\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
@@ -35,13 +37,16 @@ class FirstFrame:
     """
 
     def __init__(self) -> None:
-        self._settings: list[object] | None = None
+        self.settings: list[Any] | None = None
+        """The terminal's own, as it had them before; None where it has none."""
         self._painted = False
         self.early = 0
         """Bytes typed before keys were kept as they are: the terminal has made a new line of every Enter among them."""
 
     def __enter__(self) -> FirstFrame:
         if _is_terminal():
+            for name in ("SIGHUP", "SIGQUIT", "SIGTERM"):  # on the way out the terminal is given back
+                signal.signal(getattr(signal, name), _end)
             self._keep_keys()
             self._paint()
         return self
@@ -55,10 +60,10 @@ class FirstFrame:
     ) -> None:
         if self._painted:
             _write(LEAVE)
-        if self._settings is not None:
+        if self.settings is not None:
             import termios
 
-            termios.tcsetattr(sys.__stdin__.fileno(), termios.TCSANOW, self._settings)  # type: ignore[union-attr]
+            termios.tcsetattr(sys.__stdin__.fileno(), termios.TCSANOW, self.settings)  # type: ignore[union-attr]
 
     def _keep_keys(self) -> None:
         """Keys are neither shown nor held back until Enter, and Enter stays Enter; ctrl+c still works."""
@@ -67,7 +72,7 @@ class FirstFrame:
         except ImportError:  # Windows
             return
         fd = sys.__stdin__.fileno()  # type: ignore[union-attr]
-        self._settings = termios.tcgetattr(fd)
+        self.settings = termios.tcgetattr(fd)
         quiet = termios.tcgetattr(fd)
         quiet[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON | termios.IXOFF)
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
@@ -79,6 +84,10 @@ class FirstFrame:
         if width > 0 and height > 0:
             self._painted = True
             _write(ENTER + frame(width, height))
+
+
+def _end(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def _waiting(fd: int) -> int:

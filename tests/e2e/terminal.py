@@ -150,6 +150,10 @@ class Terminal:
         """Send a signal to the program."""
         self._process.kill(number)
 
+    def hang_up(self) -> None:
+        """The terminal goes away, without a word to the program but what the system says."""
+        self._process.ptyproc.fileobj.close()
+
     def wait(self, timeout: float = 60.0) -> int:
         """Read to its end; the exit code."""
         end = time.monotonic() + timeout

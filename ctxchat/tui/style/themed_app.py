@@ -27,8 +27,9 @@ class ThemedApp(App[int]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (9, "-short"), (18, "-tall"), (36, "-high")]
 
-    def __init__(self, themes: Iterable[Theme], theme: str = USUAL) -> None:
-        super().__init__()
+    def __init__(self, themes: Iterable[Theme], theme: str = USUAL, driver: Any = None) -> None:
+        """`driver` makes what speaks to the terminal; None for Textual's own."""
+        super().__init__(driver_class=driver)
         self._uncoloured = NoColour(lambda: self.theme_variables["background"])
         self._themes: list[str] = []
         self._take_in(themes)

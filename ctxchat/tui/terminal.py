@@ -1,0 +1,145 @@
+"""The terminal the interface is drawn in: what it sends goes through `terminal_input`, and its modes are as they were whenever
+ctxchat does not have it: while it is stopped, behind an editor, at the end, and when the terminal itself goes away.
+
+Knows no widget, and of the app only that it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import sys
+import termios
+from collections.abc import Callable
+from typing import IO, Any
+
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
+
+from ctxchat.tui.terminal_input import InputParser, forgiving
+
+LEFT = (
+    "\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l"
+    "\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
+)
+"""Every mode that is set is left again: pastes, wrapping, sizes, mouse, keys, the other screen, the cursor, the focus."""
+
+TAKEN = "\x1b[?1049h\x1b[?25l\x1b[?1004h\x1b[=25;1u\x1b[?2004h\x1b[?7l"
+"""Modes that Textual sets, but for the mouse: those of keys are set, not laid over others, to be left only once."""
+
+
+class Terminal(LinuxDriver):
+    """Textual's driver of a terminal. `early` is as in `terminal_input.entered`, `settings` are those to give back."""
+
+    def __init__(self, app: App[Any], *, early: int = 0, settings: list[Any] | None = None, **more: Any) -> None:
+        super().__init__(app, **more)
+        self._early, self._settings = early, settings
+        self._file = _Output(sys.__stderr__, self._gone)  # type: ignore[assignment]
+
+    def start_application_mode(self) -> None:
+        super().start_application_mode()
+        if self._settings is not None:
+            self.attrs_before = self._settings
+        self._own = termios.tcgetattr(self.fileno)
+
+    def give_back(self) -> None:
+        """Leave all modes at once and wait for nothing: for an end in which nothing else can be relied on."""
+        settings = self._settings or self.attrs_before
+        try:
+            if settings is not None:
+                termios.tcsetattr(self.fileno, termios.TCSANOW, settings)
+            os.set_blocking(self._file.fileno(), False)
+            os.write(self._file.fileno(), LEFT.encode())
+        except (OSError, termios.error):
+            return  # it is gone
+
+    # ── stopped, and going on ──
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """A handler may come in the middle of anything, a write included: the loop does it when it gets there."""
+        if self._app.is_running:
+            self._loop.call_soon_threadsafe(self._stop)
+        else:
+            signal.raise_signal(signal.SIGSTOP)
+
+    def _sigcont_application(self, *_: object) -> None:
+        if self._app.is_running:
+            self._loop.call_soon_threadsafe(self._go_on)
+
+    def _stop(self) -> None:
+        if self._must_signal_resume:
+            return  # it was stopped, and goes on in a moment
+        if self._auto_restart:
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+        signal.raise_signal(signal.SIGSTOP)
+
+    def _go_on(self) -> None:
+        """Take the terminal again. Where it was never given back (a stop that cannot be caught), its modes may be others now."""
+        if not self._auto_restart or not self._app.is_running:
+            return  # an editor has it, or nobody wants it any more
+        if self._must_signal_resume:
+            self.resume_application_mode()
+        elif os.tcgetpgrp(self.fileno) == os.getpgrp():  # in the background it is somebody else's
+            termios.tcsetattr(self.fileno, termios.TCSANOW, self._own)
+            self.write(TAKEN)
+            self._enable_mouse_support()
+        self._app.call_later(self._app.refresh, layout=True)
+
+    # ── what it sends ──
+
+    def _run_input_thread(self) -> None:
+        try:
+            self.run_input_thread()
+        except (OSError, EOFError):
+            self._gone()
+        except Exception as fault:
+            self._loop.call_soon_threadsafe(self._app._handle_exception, fault)
+
+    def run_input_thread(self) -> None:
+        """Read until input is disabled. Raises OSError or EOFError where there is nothing to read from any more."""
+        parser, decode = InputParser(self._debug, self._early), forgiving("utf-8")().decode
+        self._early = 0
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(0.1):
+                    data = os.read(self.fileno, 4096)
+                    if not data:
+                        raise EOFError
+                    for event in parser.feed(decode(data)):
+                        self.process_message(event)
+                for event in parser.tick():
+                    self.process_message(event)
+
+    def _gone(self) -> None:
+        """It was closed, whether or not the system says so too."""
+        if self._app.is_running:
+            signal.raise_signal(signal.SIGHUP)
+
+
+class _Output:
+    """A stream that is written to as long as it takes anything. Where Textual's writer ended with it, the screen would wait for
+    ever for a place in its queue."""
+
+    def __init__(self, stream: IO[str] | None, gone: Callable[[], None]) -> None:
+        self._stream, self._gone = stream, gone
+
+    def write(self, text: str) -> None:
+        self._do("write", text)
+
+    def flush(self) -> None:
+        self._do("flush")
+
+    def _do(self, what: str, *text: str) -> None:
+        if self._stream is None:
+            return
+        try:
+            getattr(self._stream, what)(*text)
+        except (OSError, ValueError):
+            self._stream = None
+            self._gone()
+
+    def fileno(self) -> int:
+        return sys.__stderr__.fileno() if sys.__stderr__ else -1

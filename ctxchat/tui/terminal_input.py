@@ -1,0 +1,184 @@
+"""What a terminal sends, as keys, pastes, clicks and sizes: whatever the bytes, nothing raises and no typed text is lost.
+
+Textual's parser (seen with 8.2) raises on key events of the kitty protocol that it does not expect, types the answers of a
+terminal as text and reads escape sequences inside a paste as keys; so it is fed by `InputParser`. Knows no widget.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import time
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual._keyboard_protocol import FUNCTIONAL_KEYS
+from textual._xterm_parser import XTermParser
+from textual.keys import Keys
+
+ESC, START, END = "\x1b", "\x1b[200~", "\x1b[201~"
+PATIENCE = 5.0
+"""Seconds of silence after which a paste whose end never came is taken for whole: else every later key would belong to it."""
+FARTHEST = 10_000
+"""Columns and rows beyond which a terminal's figure cannot be meant."""
+
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_ANSWER = re.compile(r"\x1b[]P_^X][^\x1b\x07]*(?:\x07|\x1b\\)")
+"""A string a terminal sends by itself: a colour, its name, what it can do."""
+_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-Z\\-~]")
+"""A whole control sequence. `\x1b[[` begins the function keys of the Linux console."""
+_KEY = re.compile(r"\x1b\[(\d*)(?::(\d*)[\d:]*)?(?:;(\d*)(?::(\d*)[\d:]*)?(?:;([\d:]*))?)?;?([u~ABCDEFHPQRS])")
+"""A key of the kitty protocol: code and the one with shift, modifiers and kind of event, what it types."""
+_ELSEWHERE = re.compile(r"\x1b\[(?:M|<[-\d;]*[Mm]|\?\d+;\d\$y|\d+;\d+R)")
+"""Sequences Textual's parser asks for after it has asked for keys: the mouse, modes, the place of the cursor."""
+_RELEASED, _SHIFT, _LOCKS = "3", 1, 64 | 128
+
+
+class PasteFilter:
+    """What a terminal sends, piece by piece, with the control characters inside pastes left out."""
+
+    def __init__(self) -> None:
+        self.inside = False
+        self._held = ""  # inside a paste: what may be the beginning of its end
+        self._tail = ""  # outside: what may be the beginning of a start
+
+    def feed(self, data: str) -> str:
+        """The next piece, made harmless. May be empty while a piece is held back."""
+        kept: list[str] = []
+        while data:
+            step, data = self._paste(data) if self.inside else self._plain(data)
+            kept.append(step)
+        return "".join(kept)
+
+    def end(self) -> str:
+        """What closes a paste that nobody closes, and what was held back of it."""
+        held, self._held, self.inside = self._held, "", False
+        return _CONTROLS.sub("", held) + END
+
+    def _plain(self, data: str) -> tuple[str, str]:
+        seen = self._tail + data
+        at = seen.find(START)
+        if at < 0:
+            self._tail = seen[-(len(START) - 1) :]
+            return data, ""
+        self.inside, end = True, at + len(START) - len(self._tail)
+        self._tail = ""
+        return data[:end], data[end:]
+
+    def _paste(self, data: str) -> tuple[str, str]:
+        data, self._held = self._held + data, ""
+        at = data.find(END)
+        if at >= 0:
+            self.inside = False
+            return _CONTROLS.sub("", data[:at]) + END, data[at + len(END) :]
+        keep = next((n for n in range(len(END) - 1, 0, -1) if data.endswith(END[:n])), 0)
+        self._held = data[len(data) - keep :]
+        return _CONTROLS.sub("", data[: len(data) - keep]), ""
+
+
+class InputParser(XTermParser):
+    """Textual's parser, fed with what it understands. `early` is as in `entered`, `now` a clock in seconds."""
+
+    def __init__(self, debug: bool = False, early: int = 0, now: Any = time.monotonic) -> None:
+        super().__init__(debug)
+        self._pastes, self._early, self._now, self._last = PasteFilter(), early, now, now()
+
+    def feed(self, data: str) -> Iterable[Any]:
+        if not data:
+            return self._guarded(super().feed(data))  # the end
+        self._last = self._now()
+        if self._early:
+            data, self._early = entered(data, self._early)
+        if not self._pastes.inside:
+            plain, start, rest = data.partition(START)
+            data = _ANSWER.sub("", plain) + start + rest
+        return self._parsed(self._pastes.feed(data))
+
+    def tick(self) -> Iterable[Any]:
+        yield from self._guarded(super().tick())
+        if self._pastes.inside and self._now() - self._last > PATIENCE:
+            yield from self._parsed(self._pastes.end())
+
+    def _parsed(self, data: str) -> Iterable[Any]:
+        """Text in one go, sequences sign by sign: what cannot be read costs itself and no more."""
+        at = 0
+        while at < len(data):
+            end = at + 1
+            if self._awaiting.timeout is None:  # not within a sequence
+                end = max(end, found if (found := data.find(ESC, at)) >= 0 else len(data))
+            yield from self._guarded(super().feed(data[at:end]))
+            at = end
+
+    def _guarded(self, found: Iterable[Any]) -> Iterable[Any]:
+        try:
+            for event in found:
+                if isinstance(event, events.Resize) and 0 in (event.pixel_size or (0, 0)):
+                    self.mouse_pixels = False  # nothing to work out a place from
+                if _can_be(event):
+                    yield event
+        except Exception:  # whatever Textual's parser made of it: a terminal's bytes end nothing
+            self._tokens.clear()
+            self._gen = self.parse(self._tokens.append)
+            self._awaiting, self._timeout_time = next(self._gen), None
+
+    def _parse_extended_key(self, sequence: str) -> list[events.Key] | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Asked for each beginning of a sequence, till there is an answer; no key answers for what is not understood."""
+        if (match := _KEY.fullmatch(sequence)) and not _ELSEWHERE.fullmatch(sequence):
+            plain = key_sequence(*match.groups(default=""))
+            return super()._parse_extended_key(plain) if plain else _nothing(sequence)
+        unknown = _SEQUENCE.fullmatch(sequence) and sequence not in ANSI_SEQUENCES_KEYS
+        return _nothing(sequence) if unknown and not _ELSEWHERE.fullmatch(sequence) else None
+
+
+def key_sequence(code: str, shifted: str, modifiers: str, kind: str, text: str, end: str) -> str:
+    """A key of the kitty protocol as Textual's parser reads it, what it types always with it; empty for one that is no key
+    press. All but `end` are numbers in decimals, or empty."""
+    points = [chr(int(each)) for each in text.split(":") if _is_sign(each)]
+    named = f"{code or '1'}{end}" in FUNCTIONAL_KEYS
+    if kind == _RELEASED or len(modifiers) > 3 or not (named or points or (end == "u" and _is_sign(code))):
+        return ""
+    held = max(0, int(modifiers or "1") - 1)
+    if not points and not named and not held & ~(_SHIFT | _LOCKS):
+        up = bool(held & _SHIFT) != bool(held & 64)
+        sign = chr(int(shifted)) if held & _SHIFT and _is_sign(shifted) else chr(int(code))
+        points = [sign.upper() if up and len(sign.upper()) == 1 else sign]
+    typed = ":".join(str(ord(sign)) for sign in points)
+    return f"{ESC}[{code or '1'};{modifiers or '1'};{typed}{end}"
+
+
+def _is_sign(number: str) -> bool:
+    return 0 < len(number) <= 7 and int(number) < 0x110000 and chr(int(number)).isprintable()
+
+
+def _nothing(sequence: str) -> list[events.Key]:
+    return [events.Key(Keys.Ignore, sequence)]
+
+
+def _can_be(event: Any) -> bool:
+    if isinstance(event, events.Resize):
+        return min(event.size) > 0 and max(event.size) < FARTHEST
+    return not isinstance(event, events.MouseEvent) or max(event.screen_x, event.screen_y) < FARTHEST
+
+
+def entered(data: str, early: int) -> tuple[str, int]:
+    """What was typed, with Enter for each new line among its first `early` bytes, and how many such bytes are still to come."""
+    taken = data.encode("utf-8", "surrogateescape")[:early].decode("utf-8", "ignore")
+    rest = max(0, early - len(data.encode("utf-8", "surrogateescape")))
+    return taken.replace("\n", "\r") + data[len(taken) :], rest
+
+
+def forgiving(encoding: str) -> partial[codecs.IncrementalDecoder]:
+    """What is no UTF-8 (a paste of binary data, a terminal of another encoding) becomes `\ufffd`: Textual's own decoder raises,
+    and the draft would be gone with the interface."""
+    return partial(codecs.getincrementaldecoder(encoding), errors="replace")
+
+
+def guard_browser() -> None:
+    """Let Textual's driver of a browser use our parser. It offers no way to hand one in, so its module's names are set."""
+    from textual.drivers import web_driver
+
+    setattr(web_driver, "XTermParser", InputParser)  # noqa: B010
+    setattr(web_driver, "getincrementaldecoder", forgiving)  # noqa: B010

@@ -1,0 +1,184 @@
+"""Whatever bytes a terminal sends, in whatever pieces: nothing raises, what was typed arrives, what is inside a paste is text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from textual import events
+from textual.drivers import web_driver
+
+from ctxchat.tui.terminal_input import END, PATIENCE, START, InputParser, PasteFilter, entered, forgiving, guard_browser
+
+PRESSES = [
+    "\x1b[97;1:1u",
+    "\x1b[1;2:1A",
+    "\x1b[97:65;2u",
+    "\x1b[13u",
+    "\x1b[97;5:2u",
+    "\x1bOQ",
+    "\x1b[15~",
+    "\x1b[1;5C",
+]
+NOTHING = [
+    *("\x1b[999999999999u", "\x1b[1114112u", "\x1b[55296u", "\x1b[97;1:3u", "\x1b[97;999999u", "\x1b[:u", "\x1b[;;:u"),
+    *("\x1b[?62;22c", "\x1b[>0;276;0c", "\x1b[?1u", "\x1b[5;5;5z", "\x1b[48;0;0;0;0t"),
+    *("\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\", "\x1bP1$r0m\x1b\\", "\x1b]0;title\x07", "\x1b_Gi=1;OK\x1b\\"),
+    *("\x1b[<0;99999999999999;5M", "\x1b[<0;0;0M", "\x1b[48;99999999;9999999;1;1t"),
+]
+ODD = [
+    *PRESSES,
+    *NOTHING,
+    "\x1b",
+    "\x1b[",
+    "\x1b[<35;4;5M",
+    "\x1b[<0;4;5m",
+    "\x1b[48;24;80;0;0t",
+    "\x1b[M   ",
+    "\x1b[?2026;1$y",
+]
+
+
+def keys(found: Iterable[Any]) -> list[tuple[str, str | None]]:
+    return [(event.key, event.character) for event in found if isinstance(event, events.Key)]
+
+
+def typed(found: Iterable[Any]) -> str:
+    """Letters and pasted words, in their order."""
+    return "".join(
+        e.text if isinstance(e, events.Paste) else e.character or ""
+        for e in found
+        if isinstance(e, events.Key | events.Paste)
+    )
+
+
+def in_pieces(data: bytes, cuts: list[int], parser: InputParser) -> list[Any]:
+    decode, found, at = forgiving("utf-8")().decode, [], 0
+    for cut in [*cuts, len(data)]:
+        if piece := decode(data[at : at + cut]):
+            found += parser.feed(piece)
+        at += cut
+    parser._timeout_time = 0.0  # the time in which a sequence would go on is over
+    return [*found, *parser.tick()]
+
+
+@pytest.mark.parametrize(
+    ("sequence", "key"),
+    [
+        ("\x1b[97;1:1u", ("a", "a")),
+        ("\x1b[97u", ("a", "a")),
+        ("\x1b[97;1:2u", ("a", "a")),
+        ("\x1b[97:65;2u", ("A", "A")),
+        ("\x1b[97;2u", ("A", "A")),
+        ("\x1b[97;65u", ("A", "A")),
+        ("\x1b[97;5:1u", ("ctrl+a", None)),
+        ("\x1b[228;1;228u", ("ä", "ä")),
+        ("\x1b[97:::;;1114112u", ("a", "a")),
+        ("\x1b[0;;229u", ("å", "å")),
+        ("\x1b[1;2:1A", ("shift+up", None)),
+        ("\x1b[1;1:1A", ("up", None)),
+        ("\x1b[3;5:1~", ("ctrl+delete", None)),
+        ("\x1b[13;1:1u", ("enter", None)),
+    ],
+)
+def test_key_events_of_the_kitty_protocol_are_the_keys_they_are(sequence: str, key: tuple[str, str | None]) -> None:
+    assert keys(InputParser().feed(f"{sequence}b")) == [key, ("b", "b")]
+
+
+@pytest.mark.parametrize("sequence", NOTHING)
+def test_what_is_no_key_press_types_nothing_and_takes_nothing_along(sequence: str) -> None:
+    found = list(InputParser().feed(f"one {sequence}two"))
+    assert typed(found) == "one two"
+    assert not any(isinstance(e, events.MouseEvent | events.Resize) for e in found)
+
+
+@given(
+    st.lists(st.sampled_from(ODD) | st.text(max_size=6) | st.just(f"{START}x\x1b[97;1:1uy{END}"), max_size=8),
+    st.lists(st.integers(1, 9), max_size=30),
+)
+@settings(max_examples=150, deadline=None)
+@example(["\x1b[48;24;80;0;0t", "\x1b[<35;4;5M"], [])
+def test_no_bytes_in_any_pieces_raise_and_the_parser_lives(pieces: list[str], cuts: list[int]) -> None:
+    parser = InputParser()
+    data = "".join(pieces).encode("utf-8", "surrogatepass")
+    in_pieces(data, cuts, parser)
+    assert typed(in_pieces(END.encode() + b"after", [], parser)).endswith("after")
+
+
+@given(st.binary(max_size=60), st.lists(st.integers(1, 9), max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_nor_do_those_that_are_no_text(data: bytes, cuts: list[int]) -> None:
+    parser = InputParser()
+    in_pieces(data, cuts, parser)
+    assert typed(in_pieces(b"\x1b[201~after", [], parser)).endswith("after")
+
+
+@given(
+    st.lists(st.tuples(st.text("abcäß 世", max_size=5), st.sampled_from([*NOTHING, *PRESSES[:2]])), max_size=6),
+    st.lists(st.integers(1, 200), max_size=6),
+)
+@settings(max_examples=100, deadline=None)
+def test_text_between_sequences_is_never_lost(parts: list[tuple[str, str]], cuts: list[int]) -> None:
+    words = "".join(text for text, _ in parts)
+    data = "".join(f"{text}{sequence}" for text, sequence in parts)
+    got = typed(InputParser().feed(data))
+    assert got.replace("a", "") == words.replace("a", "")  # the first of the presses is an `a` itself
+    rest = iter(typed(in_pieces(data.encode(), cuts, InputParser())))  # cut, an answer may be typed: nothing is missing
+    assert all(sign in rest for sign in words)
+
+
+def test_what_is_no_utf8_becomes_a_sign_and_ends_nothing() -> None:
+    guard_browser()
+    for made in (forgiving, vars(web_driver)["getincrementaldecoder"]):
+        decode = made("utf-8")().decode
+        assert [decode(piece) for piece in (b"a\xff b\xc3", b"\xa9\xe9", b"c")] == ["a\ufffd b", "\u00e9", "\ufffdc"]
+
+
+def test_a_paste_with_escape_sequences_and_controls_presses_no_key():
+    got = list(InputParser().feed(f"a{START}rm \x1b[2J x\ny\x07z \x1b]0;t\x07{END}b"))
+    assert [type(e) for e in got] == [events.Key, events.Paste, events.Key]
+    assert got[1].text == "rm [2J x\nyz ]0;t"
+
+
+def test_a_paste_whose_end_never_comes_keeps_no_key_for_ever() -> None:
+    time = [0.0]
+    parser = InputParser(now=lambda: time[0])
+    assert list(parser.feed(f"{START}half a paste \x1b[20")) == []
+    assert list(parser.tick()) == []
+    time[0] = PATIENCE + 1
+    assert typed(parser.tick()) == "half a paste [20"
+    assert keys(parser.feed("q")) == [("q", "q")]
+
+
+@given(st.text(alphabet="ab\x1b[201~\x07\n", max_size=40), st.lists(st.integers(1, 7), max_size=30))
+def test_cut_anywhere_it_is_the_same(inner: str, cuts: list[int]):
+    inner = inner.replace(END, "")
+    data = f"x\x1b[A{START}{inner}{END}y"
+    filter_, out = PasteFilter(), []
+    rest = data
+    for cut in cuts:
+        piece, rest = rest[:cut], rest[cut:]
+        out.append(filter_.feed(piece))
+    out.append(filter_.feed(rest))
+    assert "".join(out) == PasteFilter().feed(data)
+    inside = "".join(out).split(START, 1)[1].rsplit(END, 1)[0]
+    assert "\x1b" not in inside.replace(END, "") and "\x07" not in inside
+
+
+@given(st.text(st.sampled_from("aä\n\r😀x"), max_size=20), st.integers(0, 60), st.lists(st.integers(0, 20), max_size=3))
+def test_enter_typed_before_the_frame_stays_enter_and_later_lines_stay_lines(
+    text: str, early: int, cuts: list[int]
+) -> None:
+    whole, left = entered(text, early)
+    places = sorted({min(c, len(text)) for c in cuts})
+    pieces, rest = "", early
+    for start, end in zip([0, *places], [*places, len(text)], strict=True):
+        piece, rest = entered(text[start:end], rest)
+        pieces += piece
+    assert pieces == whole and rest == left == max(0, early - len(text.encode()))
+    assert whole.replace("\r", "\n") == text.replace("\r", "\n")
+    first = len(text.encode()[:early].decode("utf-8", "ignore"))
+    assert "\n" not in whole[:first] and whole[first:] == text[first:]
