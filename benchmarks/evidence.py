@@ -23,7 +23,7 @@ from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, View, compile
-from ctxchat.models.offline.summariser import OfflineSummariser
+from ctxchat.models.offline import OfflineSummariser
 
 FRAME = Frame(system="You are ctxchat.")
 KINDS = Planted.__struct_fields__

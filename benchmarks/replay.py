@@ -22,7 +22,7 @@ from ctxchat.core.messages import Group, Message
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ModelRequest, TextPiece, ToolContext, ToolOutput, ToolText
 from ctxchat.core.view import Insert, ToolSpec, View
-from ctxchat.models.offline.summariser import OfflineSummariser
+from ctxchat.models.offline import OfflineSummariser
 from ctxchat.models.tokenizers import counter
 from tests.agent.desk import Around, Desk
 from tests.doubles.scripted import End, Reply, ScriptedModel

@@ -25,8 +25,7 @@ from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.permissions import Rule, parse_rule
 from ctxchat.core.ports import ContextProvider, ModelPort, Summariser, ToolLimits
 from ctxchat.core.view import Transform
-from ctxchat.models.offline import OfflineAssistant
-from ctxchat.models.offline.summariser import OfflineSummariser
+from ctxchat.models.offline import OfflineAssistant, OfflineSummariser
 
 WEB = frozenset({"web_fetch"})
 """Tools that `tools.web` switches."""

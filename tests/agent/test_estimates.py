@@ -12,7 +12,7 @@ from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Usage
 from ctxchat.core.messages import Group
 from ctxchat.core.ports import Summariser
-from ctxchat.models.offline.summariser import OfflineSummariser
+from ctxchat.models.offline import OfflineSummariser
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import of

@@ -17,8 +17,7 @@ from ctxchat.config.files import load
 from ctxchat.core.calibration import level
 from ctxchat.core.journal import WindowLearned
 from ctxchat.core.permissions import Demand
-from ctxchat.models.offline import OfflineAssistant
-from ctxchat.models.offline.summariser import OfflineSummariser
+from ctxchat.models.offline import OfflineAssistant, OfflineSummariser
 from ctxchat.storage.database import Database
 
 

@@ -10,19 +10,21 @@ import msgspec
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.grouping import seal_round, single
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.messages import Message, Text, ToolCall
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolPort
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, View, compile
 from ctxchat.models.offline import decide
 from ctxchat.tools.catalogue import standard_tools
+from ctxchat.tools.mentions import look_all
 from ctxchat.tools.sandbox import Sandbox
 
 DENIED = "The user did not allow this. They said: not on a Friday"
 
 
 class Talk:
-    """Asks questions one after the other. `calls` are all calls made so far; tools in `deny` are refused."""
+    """Asks questions one after the other; files that are mentioned with `@` go along. `calls` are all calls made so far; tools in
+    `deny` are refused."""
 
     def __init__(self, root: Path, *, deny: tuple[str, ...] = (), memory_file: Path | None = None) -> None:
         self.root = root
@@ -43,7 +45,9 @@ class Talk:
     async def ask(self, question: str) -> str:
         """The answer, after at most four model calls."""
         turn = self.ledger.turn + 1
-        self.ledger = self.ledger.append(single("user", self._message("user", question), turn))
+        along = tuple(Text(n.text, n.name) for n in look_all(question, self.root) if n.kind == "text")
+        asked = Message(self.ledger.next_seq, "user", (Text(question), *along) if along else question)
+        self.ledger = self.ledger.append(single("user", asked, turn))
         for self.rounds in range(1, 5):
             reply = decide(self.view())
             if not reply.calls:

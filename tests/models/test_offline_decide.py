@@ -13,7 +13,8 @@ from ctxchat.core.messages import Image, Message, Text, ToolCall
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, Insert, Item, ToolSpec, View, compile
 from ctxchat.models.offline import decide
-from ctxchat.models.offline.intents import Ask, Run, Talk, intent
+from ctxchat.models.offline.assistant import told_only
+from ctxchat.models.offline.commands import Command, command
 
 NAMES = (
     "read_file",
@@ -149,8 +150,9 @@ def test_every_turn_ends_whatever_tools_say(
 
 
 @given(TEXTS)
-def test_every_text_has_an_intent(text: str) -> None:
-    intent(text)
+def test_every_text_is_a_command_or_none(text: str) -> None:
+    command(text)
+    told_only(text)
 
 
 def asked(question: str, *tools: str, ledger: Ledger | None = None, memory: str = "") -> View:
@@ -219,12 +221,12 @@ def test_recall_is_asked_about_the_past() -> None:
     "words", ["run: wc -l a.py", "run wc -l a.py", "Run : `wc -l a.py`", "please run: wc -l a.py", "$ wc -l a.py"]
 )
 def test_a_command_is_run_with_or_without_marks(words: str) -> None:
-    assert intent(words) == Run("wc -l a.py")
+    assert command(words) == Command("shell", {"command": "wc -l a.py"})
 
 
 def test_a_question_that_begins_with_run_is_none() -> None:
-    assert not isinstance(intent("run me through the code"), Run)
-    assert not isinstance(intent("runs: where are they?"), Run)
+    assert command("run me through the code") is None
+    assert command("runs: where are they?") is None
 
 
 @pytest.mark.parametrize(
@@ -232,9 +234,9 @@ def test_a_question_that_begins_with_run_is_none() -> None:
     ["Never touch src/a.py without asking me.", "Always run the tests first", "Don't push to main.", "We use SQLite."],
 )
 def test_what_is_told_is_noted_and_not_looked_up(words: str) -> None:
-    assert intent(words) == Talk("told")
+    assert told_only(words) and command(words) is None
 
 
 @pytest.mark.parametrize("words", ["Never mind, where is it set?", "Don't we have a limit?", "I want to know the port"])
 def test_a_question_is_no_news(words: str) -> None:
-    assert intent(words) == Ask(words)
+    assert not told_only(words) and command(words) is None

@@ -24,7 +24,7 @@ def root(tmp_path: Path) -> Path:
         ("where is the retry limit set?", "src/upload.py:3", "RETRY_LIMIT = 5"),
         ("what does this project do?", "README.md:3", "tide gauge at Pier 7"),
         ("what is in the readme?", "README.md:3", "tide gauge at Pier 7"),
-        ("how do I run the tests?", "README.md:6", "make test"),
+        ("how do I run the tests?", "README.md:11", "make test"),
         ("how often does the gauge fail?", "README.md:16", "about twice a month"),
         ("which port does the dashboard listen on?", "src/webServer.ts:1", "8087"),
         ("when do backups run?", "docs/operations.md:3", "03:15"),
@@ -79,9 +79,17 @@ async def test_a_name_that_is_nowhere_is_named(root: Path) -> None:
     assert "covers all of this" in answer and "None of these passages mentions “Pier 9”." in answer
 
 
-async def test_the_answer_comes_in_the_language_of_the_question(root: Path) -> None:
-    assert "Am besten passt `docs/operations.md:7`" in await Talk(root).ask("Wer macht die Wartung?")
-    assert "Não encontrei nada" in await Talk(root).ask("Onde está o pinguim e como se chama?")
+async def test_a_mentioned_file_is_read_and_not_looked_for(root: Path) -> None:
+    talk = Talk(root)
+    assert (await talk.ask("What is this folder about? @README.md")).startswith(
+        "`README.md:3` begins:\n\n> The tide gauge"
+    )
+    explained = await talk.ask("Explain @src/gauge.py")
+    assert '"""Reading the tide gauge."""' in explained and "class GaugeError(Exception):" in explained
+    assert (await talk.ask("What does @docs/operations.md say?")).startswith("`docs/operations.md:3` begins:")
+    assert "BACKOFF = 1.5" in await talk.ask("what is the backoff in @src/upload.py?")
+    assert not talk.calls, "it came along with the question"
+    assert "nowhere.py does not exist" in await talk.ask("explain @nowhere.py")
 
 
 async def test_what_a_file_says_is_quoted_and_not_done(root: Path) -> None:

@@ -12,8 +12,6 @@ from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.tokens import rough_count
 from ctxchat.models.offline import OfflineSummariser, extractive_summary
-from ctxchat.models.offline.headings import HEADINGS
-from ctxchat.models.offline.language import Language
 from ctxchat.models.offline.summary import parse_summary
 
 _seq = itertools.count(1)
@@ -120,27 +118,24 @@ def test_a_summary_by_a_model_or_a_recap_is_taken_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "text", "rule"),
+    ("text", "rule"),
     [
         (
-            "de",
             "Bitte prüfe die Pegel und den Versand. Lösche niemals das Archiv in Aveiro.",
             "Lösche niemals das Archiv",
         ),
-        ("pt", "Por favor corrige o envio das leituras. Nunca apagues o arquivo que está em Aveiro.", "Nunca apagues"),
-        ("fr", "Corrige l'envoi des mesures dans le port. Il ne faut jamais toucher aux archives.", "jamais toucher"),
-        ("es", "Corrige el envío de las lecturas. Nunca borres los archivos que están en Aveiro.", "Nunca borres"),
-        ("it", "Correggi l'invio delle letture. Non cancellare mai gli archivi che sono in Aveiro.", "mai gli archivi"),
-        ("ja", "潮位データの送信を直してください。アーカイブは削除しないでください。", "削除しないで"),
-        ("zh", "请修复潮位数据的上传。不要删除档案。", "不要删除档案"),
+        ("Por favor corrige o envio das leituras. Nunca apagues o arquivo que está em Aveiro.", "Nunca apagues"),
+        ("Corrige l'envoi des mesures dans le port. Il ne faut jamais toucher aux archives.", "jamais toucher"),
+        ("Corrige el envío de las lecturas. Nunca borres los archivos que están en Aveiro.", "Nunca borres"),
+        ("Correggi l'invio delle letture. Non cancellare mai gli archivi che sono in Aveiro.", "mai gli archivi"),
+        ("潮位データの送信を直してください。アーカイブは削除しないでください。", "削除しないで"),
+        ("请修复潮位数据的上传。不要删除档案。", "不要删除档案"),
     ],
 )
-def test_it_speaks_the_language_of_the_conversation(language: Language, text: str, rule: str) -> None:
+def test_rules_are_found_and_kept_in_the_language_of_the_conversation(text: str, rule: str) -> None:
     summary = extractive_summary([user(text)], 400)
-    assert any(rule in line for line in section(summary, HEADINGS[language]["rules"]))
-    assert rule in parse_summary(summary)[-1].text or any(
-        rule in n.text for n in parse_summary(summary) if n.part == "rules"
-    )
+    assert any(rule in line for line in section(summary, "Constraints and user rules"))
+    assert any(rule in n.text for n in parse_summary(summary) if n.part == "rules")
 
 
 def test_wishes_about_the_summary_go_first() -> None:

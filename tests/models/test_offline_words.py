@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.models.offline.language import detect
-from ctxchat.models.offline.passages import Line, Ranking, Wish, file_lines, hits
-from ctxchat.models.offline.quoting import fence, quote
+from ctxchat.models.offline.passages import DEFINES, Line, Ranking, Wish, fence, file_lines, hits, quote
 from ctxchat.models.offline.words import literal, pattern, phrase_pattern, stem, terms, topic
 
 
@@ -61,27 +59,6 @@ def test_short_words_match_at_a_start_only() -> None:
     assert re.search(pattern(["port"]), "the_port Ports", re.I)
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("where is the port set?", "en"),
-        ("wo ist der Port gesetzt und wer hat das gemacht?", "de"),
-        ("où est le port et qui est là ?", "fr"),
-        ("¿dónde está el puerto y quién lo usa?", "es"),
-        ("onde está a porta e quem é você?", "pt"),
-        ("dove è la porta e chi sono gli utenti della casa?", "it"),
-        ("ポートはどこですか", "ja"),
-        ("端口在哪里设置", "zh"),
-        ("xyzzy", "en"),
-        ("run `wc -l a.c | sort -n`", "en"),
-        ("wc -l src/c.c | sort -n; du -s . -d 1", "en"),
-        ("Lance `wc -l a.c` et dis-moi ce que c'est", "fr"),
-    ],
-)
-def test_languages_are_told_apart(text: str, language: str) -> None:
-    assert detect(text) == language
-
-
 def test_reading_what_tools_print() -> None:
     assert hits("./a b.py:12:x: y\nno hit\n[only the first 3 hits are shown]") == [Line("a b.py", 12, "x: y")]
     numbered = file_lines("    9\tdef f():\n   10\t    return 1\n   11\t\n[lines 9-11 of 40]", "a.py")
@@ -104,7 +81,7 @@ def test_the_rarer_words_together_win() -> None:
 def test_a_definition_wins_where_one_is_asked_for() -> None:
     pool = [Line("use.py", 3, "sleep(retry_limit) # the retry limit"), Line("set.py", 1, "retry_limit = 5")]
     about = topic("retry limit")
-    assert Ranking(about, pool, wish=Wish(defines=True)).best(1)[0].ref == "set.py:1"
+    assert Ranking(about, pool, wishes=[Wish(DEFINES, 1.6)]).best(1)[0].ref == "set.py:1"
 
 
 def test_a_quotation_cannot_be_left() -> None:

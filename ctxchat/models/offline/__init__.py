@@ -3,10 +3,8 @@
 It sees what any model sees, the view and the tools it was offered, and nothing else.
 """
 
-from ctxchat.models.offline.decide import Reply, decide
-from ctxchat.models.offline.port import OFFLINE_NAME, OFFLINE_WINDOW, OfflineAssistant
-from ctxchat.models.offline.summariser import OfflineSummariser
-from ctxchat.models.offline.summary import extractive_summary
+from ctxchat.models.offline.assistant import OFFLINE_NAME, OFFLINE_WINDOW, OfflineAssistant, Reply, decide
+from ctxchat.models.offline.summary import OfflineSummariser, extractive_summary
 
 __all__ = [
     "OFFLINE_NAME",

@@ -1,6 +1,6 @@
 """From messages to notes: goals, rules, decisions, what was done and what failed, files, names. A note is a summary's line.
 
-Pure; decides by words alone, so it keeps what was said and adds nothing of its own.
+Pure; decides by words alone, those of eight languages, so it keeps what was said and adds nothing of its own.
 """
 
 from __future__ import annotations
@@ -8,14 +8,64 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.messages import Message, ToolCall
-from ctxchat.models.offline.headings import BLOCKED, FAILED, NEXT, OPEN, RULE, SETTLED, Part, Tag
 from ctxchat.models.offline.phrases import BEGINNINGS
 from ctxchat.models.offline.words import terms
+
+Part = Literal["goal", "rules", "decisions", "progress", "failed", "files", "next", "exact"]
+Tag = Literal["", "settled", "open", "done", "in progress", "blocked", "now", "read", "changed"]
+
+_FLAGS = re.I | re.X
+
+RULE = re.compile(
+    r"""\b(?:always|never|must(?:\ not)?|don['’]t|do\ not|make\ sure|prefer|avoid|only\ use|use\ only|from\ now\ on)\b
+    | \bremember\ (?:to|that)\b
+    | \b(?:immer|niemals|nie|muss|müssen|darf|dürfen|ab\ jetzt|nur\ noch)\b
+    | \b(?:toujours|jamais|il\ faut|dois|doit|désormais)\b | \b(?:siempre|nunca|debes?|no\ uses|evita)\b
+    | \b(?:sempre|jamais|deve[ms]?|não\ use|evite)\b | \b(?:mai|devi|devono|non\ usare|evita)\b
+    | 必ず | しないで | 禁止 | 常に | 必须 | 不要 | 总是 | 始终 | 请勿 | 一定要""",
+    _FLAGS,
+)
+SETTLED = re.compile(
+    r"""\b(?:decided|we['’]ll\ use|we\ will\ use|let['’]s\ (?:use|go|keep|take)|go(?:ing)?\ with|we\ chose|agreed|settled\ on)\b
+    | \b(?:entschieden|wir\ nehmen|einigen\ uns|beschlossen)\b | \b(?:décidé|on\ prend|choisi|convenu)\b
+    | \b(?:decidid[oa]|decidimos|acordamos|elegimos|usaremos)\b | \b(?:ficou\ decidido|escolhemos|vamos\ usar)\b
+    | \b(?:deciso|scelto|abbiamo\ scelto|usiamo|useremo)\b | 決め(?:た|ました) | 採用 | にしましょう | 决定 | 采用 | 选定""",
+    _FLAGS,
+)
+OPEN = re.compile(
+    r"""\b(?:open\ question|undecided|not\ (?:yet\ )?decided|tbd|to\ be\ decided|should\ we|still\ unclear)\b
+    | \b(?:noch\ offen|noch\ nicht\ entschieden|sollen\ wir|sollten\ wir)\b | \b(?:à\ décider|devons-nous|faut-il)\b
+    | \b(?:por\ decidir|pendiente|deberíamos)\b | \b(?:em\ aberto|a\ decidir|devemos|devíamos)\b
+    | \b(?:da\ decidere|dovremmo)\b | 未定 | 検討中 | べきか | 待定 | 未决定 | 要不要 | 是否应该""",
+    _FLAGS,
+)
+FAILED = re.compile(
+    r"""\b(?:did\ ?n[o'’]t\ work|does\ ?n[o'’]t\ work|did\ not\ work|does\ not\ work)\b
+    | \b(?:failed|fails|no\ luck|gave\ up|reverted|still\ broken)\b
+    | \b(?:funktioniert\ nicht|fehlgeschlagen|klappt\ nicht|hat\ nicht\ geklappt)\b | \b(?:pas\ marché|échoué|ne\ marche\ pas)\b
+    | \b(?:no\ funcion[aó]|falló|fallaron)\b | \b(?:não\ funcion(?:ou|a)|falhou)\b | \b(?:non\ (?:ha\ )?funziona(?:to)?|fallito)\b
+    | 失敗 | 動かな | うまくいかな | 失败 | 不行 | 没有成功""",
+    _FLAGS,
+)
+NEXT = re.compile(
+    r"""\b(?:next\ (?:step|i|we|up)|next,|to-?do|remaining|still\ (?:need|have)\ to|what\ is\ left)\b
+    | \b(?:als\ nächstes|nächster\ schritt|noch\ zu\ tun)\b | \b(?:ensuite|reste\ à|prochaine\ étape)\b
+    | \b(?:siguiente\ paso|falta|a\ continuación)\b | \b(?:próximo\ passo|falta|a\ seguir)\b | \b(?:prossimo\ passo|resta\ da)\b
+    | 次に | これから | 残り | 接下来 | 下一步 | 还需要 | 待办""",
+    _FLAGS,
+)
+BLOCKED = re.compile(
+    r"""\b(?:blocked|waiting\ (?:for|on)|cannot\ (?:continue|proceed)|can['’]t\ (?:continue|proceed)|not\ allowed)\b
+    | \b(?:blockiert|warte\ auf|warten\ auf)\b | \b(?:bloqué|en\ attente)\b | \b(?:bloquead[oa]|esperando|aguardando)\b
+    | \b(?:bloccat[oa]|in\ attesa)\b | 待ち | 止まって | 等待 | 受阻 | 卡住""",
+    _FLAGS,
+)
 
 MOST = 400
 """Characters of one note; a longer sentence is cut there, and the cut marked."""
@@ -126,7 +176,7 @@ def _turn(turn: Sequence[Message], weigh: _Weights, *, first: bool) -> list[Note
     elif request and replies:
         notes.append(Note("progress", f"{request} → {told}" if told else request, tag="done", score=0.5))
     elif request:
-        notes.append(Note("progress", request, tag="doing", score=1.0))
+        notes.append(Note("progress", request, tag="in progress", score=1.0))
     elif first and replies:
         notes.append(Note("progress", told, tag="done", continues=True))
     return notes

@@ -1,10 +1,12 @@
-"""Lines with their places, as tools report them, and which of them answer a topic best.
+"""Lines with their places, which of them answer a question best, and how they are quoted.
 
-Pure arithmetic on words: how rare a word is among what was found, how many fall together, what kind of file it is.
+Pure arithmetic on words: how rare a word is among what was found, how many fall together, what kind of line and file it is. A
+quotation stays one: prose in block quotes, code in fences that their content cannot close.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -14,29 +16,45 @@ import msgspec
 
 from ctxchat.models.offline.words import Topic, terms
 
-REACH = 2
-"""Lines above and below that count as the same place."""
+CLOSE, REACH = 2, 12
+"""Lines above and below that count as the same place, and that still have to do with it."""
 
 MOST_LINES = 20_000
 LONG_LINE = 2_000
+GAP = "…"
+"""Stands for lines between two that are quoted."""
+MOST_QUOTED = 420
+"""Characters of one quoted line."""
+
+DEFINES = (
+    r"^\s*(?:export |public |static |async |pub |default )*(?:def|class|function|fn|func|const|let|var|type|struct|interface)\b"
+    r"|^\s*[\w.\"'-]+\s*(?::\s*[\w\[\]., |]+)?\s*[:=](?!=)|#define"
+)
 
 _HIT = re.compile(r"^(?P<path>(?:[A-Za-z]:[\\/])?[^:\n]{1,400}):(?P<number>\d{1,8}):(?P<text>.*)$")
 _NUMBERED = re.compile(r"^\s*(\d{1,8})(?:\t|[│|→:] ?| {2})(.*)$|^\s*(\d{1,8})$")
-_DEFINES = re.compile(
-    r"^\s*(?:export |public |static |async |pub )*(?:def|class|function|fn|func|const|let|var|type|struct)\b"
-    r"|^\s*[\w.\"'-]+\s*(?::\s*\w+\s*)?[:=](?!=)|#define"
-)
-_COMMAND = re.compile(
-    r"^\s*(?:\$ |> |```|- run:|[\w-]+:\s*$)|\b(?:pytest|npm|yarn|pnpm|make|cargo|go (?:test|run|build)|tox|uv|pip|docker|\./\w)"
-)
-_IMPORT = re.compile(r"\s*(?:from\s+\S+\s+import\b|import\b|#include\b|use\s+\w+::|(?:const|var)\s.*\brequire\()")
+_DEFINES = re.compile(DEFINES)
 _NAMES = re.compile(r"\s*(?:export |public |async |pub )*(?:def|class|function|fn|func|struct)\b|#{1,4} ")
-_POOR = re.compile(
-    r"(?:^|/)(?:[\w.-]*lock(?:\.json|\.yaml)?|changelog[\w.]*|license[\w.]*|.*\.min\.\w+|.*\.svg|node_modules/.*)$",
+_IMPORT = re.compile(r"\s*(?:from\s+\S+\s+import\b|import\b|#include\b|use\s+\w+::|(?:const|var)\s.*\brequire\()")
+_GENERATED = re.compile(
+    r"(?:^|/)(?:[\w.-]*lock(?:\.json|\.yaml)?|license[\w.]*|.*\.min\.\w+|.*\.svg|node_modules/.*|PKG-INFO|[\w.-]+\.(?:egg|dist)-info/.*)$",
     re.I,
 )
-_TESTS = re.compile(r"(?:^|/)(?:tests?|spec)(?:/|_|\.)|_test\.\w+$", re.I)
+_NEWS = re.compile(r"(?:^|/)(?:changes|changelog|history|news|releases?)[\w.]*$", re.I)
+_TESTS = re.compile(r"(?:^|/)(?:tests?|spec|examples?)(?:/|_|\.)|_test\.\w+$", re.I)
 _PROSE = re.compile(r"\.(?:md|MD|markdown|rst|txt|adoc)$|(?:^|/)[A-Z]{4,}$")
+_SPOKEN = re.compile(r"(?!\s*(?:#{1,6} |!\[|\[!|<|[=\-*~^]{3,}\s*$|```|\.\. |:\w+:|\|))\s*\S")
+_COMMENTED = re.compile(r"\s*(?:#(?!!)|//|--|/\*|\*|;|\"\"\"|''')\s*\w")
+_UNDERLINE = re.compile(r"[=\-~^*#]{3,}\s*")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b\[[0-9;?]*[A-Za-z]")
+_MARKS = re.compile(r"[\\`*<\[]|(?<!\w)_|_(?!\w)|~~")
+_COMMENT = re.compile(r"\s*(?:#|//|--|/\*|\*|@|;)\s*\w")
+_KINDS = {
+    "py": "python", "js": "javascript", "ts": "typescript", "tsx": "tsx", "rs": "rust", "go": "go", "c": "c", "h": "c",
+    "cpp": "cpp", "java": "java", "rb": "ruby", "sh": "bash", "toml": "toml", "yaml": "yaml", "yml": "yaml", "json": "json",
+    "html": "html", "css": "css", "sql": "sql", "xml": "xml", "ini": "ini", "cfg": "ini", "md": "markdown", "php": "php",
+    "kt": "kotlin", "swift": "swift", "cs": "csharp",
+}  # fmt: skip
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -48,13 +66,11 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What makes a line fit beyond its words: `defines` (where something is set), `figures` (how many, when), `command` (how to
-    run), `tests` (the question is about tests)."""
+    """What else makes a line fit: a pattern that it matches, the files it is sought in (empty: any), and how much that counts."""
 
-    defines: bool = False
-    figures: bool = False
-    command: bool = False
-    tests: bool = False
+    line: str
+    weight: float
+    files: str = ""
 
 
 class Passage(msgspec.Struct, frozen=True):
@@ -91,9 +107,7 @@ def file_lines(output: str, path: str, start: int = 1) -> list[Line]:
     return [Line(path, start + i, row) for i, row in enumerate(rows)]
 
 
-def is_prose(path: str) -> bool:
-    """True for a file people wrote to be read."""
-    return bool(_PROSE.search(path))
+# ── which lines answer best ──
 
 
 class Ranking:
@@ -105,30 +119,34 @@ class Ranking:
         pool: Iterable[Line],
         *,
         weights: Mapping[str, float] | None = None,
-        wish: Wish | None = None,
+        wishes: Sequence[Wish] = (),
     ) -> None:
-        self._wish = wish or Wish()
+        self._wishes = [(re.compile(w.line, re.I), re.compile(w.files or ".", re.I), w.weight) for w in wishes]
         self._own = frozenset(topic.terms)
         self._wanted = dict(weights or {}) | dict.fromkeys(topic.terms, 1.0)
         self._phrases = [tuple(terms(p)) for p in topic.phrases]
         self._names = [n.casefold() for n in topic.names]
         self._lines = {(line.path, line.number): line for line in pool}
-        self._terms = {
-            key: frozenset(terms(line.text[:LONG_LINE])) & self._wanted.keys() for key, line in self._lines.items()
-        }
+        self._terms = {k: frozenset(terms(v.text[:LONG_LINE])) & self._wanted.keys() for k, v in self._lines.items()}
         self._paths = {path: frozenset(terms(path)) & self._wanted.keys() for path, _ in self._lines}
-        self._rarity = self._rarities()
+        counts = Counter(t for found in self._terms.values() for t in found)
+        self._rarity = {t: math.log(2 + len(self._lines) / (1 + counts[t])) for t in self._wanted}
 
     def best(self, most: int) -> list[Passage]:
-        """The best places, the best first, no two of them within a few lines of each other."""
-        scored = [(self._score(key), key) for key in self._lines if self._terms[key] or self._named(key)]
+        """The best places, the best first, no two of them close to each other."""
+        scored = [
+            (self._score(key), key)
+            for key in self._lines
+            if self._terms[key] or self._named(key) or self._wished(key) > 1
+        ]
         scored.sort(key=lambda s: (-s[0], s[1]))
         chosen: list[Passage] = []
-        for score, key in scored:
+        for score, (path, number) in scored:
             if len(chosen) == most:
                 break
-            if score > 0 and not any(_near(key, (p.line.path, p.line.number)) for p in chosen):
-                chosen.append(self._passage(key, score))
+            near = any(p.line.path == path and abs(p.line.number - number) <= 2 * CLOSE for p in chosen)
+            if score > 0 and not near:
+                chosen.append(self._passage((path, number), score))
         return chosen
 
     def coverage(self, passage: Passage) -> float:
@@ -140,63 +158,194 @@ class Ranking:
     def _weight(self, term: str) -> float:
         return self._wanted[term] * self._rarity[term]
 
-    def _rarities(self) -> dict[str, float]:
-        counts = Counter(t for found in self._terms.values() for t in found)
-        return {t: math.log(2 + len(self._lines) / (1 + counts[t])) for t in self._wanted}
-
     def _score(self, key: tuple[str, int]) -> float:
-        path, number = key
         line, here = self._lines[key], self._terms[key]
-        near = self._near_terms(path, number) - here
-        beside = self._paths[path] - here - near
-        score = sum(self._weight(t) for t in here)
-        score += 0.5 * sum(self._weight(t) for t in near) + 0.3 * sum(self._weight(t) for t in beside)
-        score += self._phrase_bonus(line.text) + 2.0 * self._named(key)
-        if self._own and not self._own & here and not self._named(key):
+        close = self._within(key, CLOSE) - here
+        near = self._within(key, REACH) - here - close
+        beside = self._paths[line.path] - here - close - near
+        shares = ((here, 1.0), (close, 0.5), (near, 0.35), (beside, 0.3))
+        score = sum(share * self._weight(t) for found, share in shares for t in found) + 2.0 * self._named(key)
+        run = " ".join(terms(line.text[:LONG_LINE])) if self._phrases else ""
+        score += sum(0.5 * sum(self._rarity.get(t, 0.5) for t in p) for p in self._phrases if p and " ".join(p) in run)
+        wished = self._wished(key)
+        if self._own and not self._own & (here | close) and not self._named(key) and wished <= 1:
             score *= 0.4  # only words of an earlier question, or of like meaning
-        return score * self._fitness(line)
+        return (score + (wished > 1)) * wished * self._fitness(line)
 
-    def _near_terms(self, path: str, number: int) -> frozenset[str]:
+    def _within(self, key: tuple[str, int], reach: int) -> frozenset[str]:
+        path, number = key
         nothing: frozenset[str] = frozenset()
-        keys = ((path, n) for n in range(number - REACH, number + REACH + 1))
+        keys = ((path, n) for n in range(number - reach, number + reach + 1))
         return nothing.union(*(self._terms.get(k, nothing) for k in keys))
-
-    def _phrase_bonus(self, text: str) -> float:
-        if not self._phrases:
-            return 0.0
-        run = " ".join(terms(text[:LONG_LINE]))
-        return sum(0.5 * sum(self._rarity.get(t, 0.5) for t in p) for p in self._phrases if p and " ".join(p) in run)
 
     def _named(self, key: tuple[str, int]) -> int:
         text = self._lines[key].text.casefold()
         return sum(n in text or n in key[0].casefold() for n in self._names)
 
+    def _wished(self, key: tuple[str, int]) -> float:
+        text = self._lines[key].text[:300]
+        return math.prod(weight for line, files, weight in self._wishes if files.search(key[0]) and line.search(text))
+
     def _fitness(self, line: Line) -> float:
-        wish, factor = self._wish, 1.0
-        factor *= 1.4 if wish.defines and _DEFINES.search(line.text[:300]) else 1.0
-        factor *= 1.25 if wish.figures and re.search(r"\d", line.text) else 1.0
-        factor *= 1.6 if wish.command and _COMMAND.search(line.text[:300]) else 1.0
-        factor *= 0.3 if _IMPORT.match(line.text) else 1.0
+        factor = 0.3 if _IMPORT.match(line.text) else 1.0
         factor *= 1.15 if _NAMES.match(line.text) else 1.0
-        factor *= 0.4 if _POOR.search(line.path) else 1.0
-        factor *= 0.8 if _TESTS.search(line.path) and not wish.tests else 1.0
-        factor *= 1.1 if is_prose(line.path) and not wish.defines else 1.0
+        factor *= 0.4 if _GENERATED.search(line.path) else 1.0
+        factor *= 0.5 if _NEWS.search(line.path) and "change" not in self._own else 1.0
+        factor *= 0.6 if _TESTS.search(line.path) and "test" not in self._own else 1.0
+        factor *= 1.1 if _PROSE.search(line.path) and not self._wishes else 1.0
         return factor * (0.5 if len(line.text) > 400 else 1.0)
 
     def _passage(self, key: tuple[str, int], score: float) -> Passage:
         path, number = key
-        around = [self._lines[k] for n in range(number - 6, number + 7) if (k := (path, n)) in self._lines]
-        held = self._near_terms(path, number) | self._paths[path]
-        return Passage(self._lines[key], tuple(around), score, held)
+        around = [self._lines[k] for n in range(number - REACH, number + REACH + 1) if (k := (path, n)) in self._lines]
+        return Passage(self._lines[key], tuple(around), score, self._within(key, REACH) | self._paths[path])
 
 
-def _near(one: tuple[str, int], other: tuple[str, int]) -> bool:
-    return one[0] == other[0] and abs(one[1] - other[1]) <= REACH * 2
+# ── how they are quoted ──
 
 
-def by_file(passages: Sequence[Passage]) -> dict[str, list[Passage]]:
-    """The same passages file by file, the best file first."""
-    files: dict[str, list[Passage]] = {}
-    for passage in passages:
-        files.setdefault(passage.line.path, []).append(passage)
-    return files
+def quote(passage: Passage) -> str:
+    """The best line of a passage with the lines it needs to be understood."""
+    prose = bool(_PROSE.search(passage.line.path))
+    texts = [_clipped(line.text, passage) for line in (_paragraph(passage) if prose else _code_lines(passage))]
+    if prose:
+        return "\n".join(f"> {text}" for text in texts)
+    margin = min((len(t) - len(t.lstrip()) for t in texts if t.strip() and t != GAP), default=0)
+    return fence("\n".join(t if t == GAP else t[margin:] for t in texts), passage.line.path)
+
+
+def beginning(path: str, text: str) -> tuple[int, str]:
+    """How a file begins, quoted, and in which line: a manifest's description, the first paragraph of prose, a program's first
+    comment or docstring. Empty where there is nothing of the kind."""
+    lines = file_lines(text, path)
+    if path.endswith((".toml", ".json", ".mod")):
+        told = next((line for line in lines if re.match(r"\s*\"?description\"?\s*[:=]|\s*module ", line.text)), None)
+        return (told.number, fence(told.text.strip(), path)) if told else (0, "")
+    prose = bool(_PROSE.search(path))
+    speaks = _SPOKEN if prose else _COMMENTED
+    titles = {a.number for a, b in itertools.pairwise(lines) if _UNDERLINE.fullmatch(b.text)}
+    told = [line for line in lines if speaks.match(line.text) and line.number not in titles]
+    told = [line for i, line in enumerate(told) if line.number - told[0].number == i][:8]
+    if not told:
+        return 0, ""
+    quoted = "\n".join(line.text for line in told)
+    return told[0].number, said(quoted, 900) if prose else fence(quoted, path)
+
+
+def outline(path: str, text: str, most: int = 12) -> str:
+    """The headings of a text, or what a program defines, as a quotation; empty where there is neither."""
+    lines = file_lines(text, path)
+    titles = [a.text for a, b in itertools.pairwise(lines) if a.text.strip() and _UNDERLINE.fullmatch(b.text)]
+    heads = titles or [line.text for line in lines if _NAMES.match(line.text)]
+    return fence(head(heads, most), path) if len(heads) > 1 else ""
+
+
+def said(text: str, most: int = 600) -> str:
+    """Words somebody said, as a block quote."""
+    return "\n".join(f"> {line}" for line in clean(clip(text.strip(), most)).split("\n"))
+
+
+def fence(text: str, path: str = "") -> str:
+    """A fenced block that its content cannot close, with the language its path tells."""
+    text = clean(text)
+    ticks = max([3, *(len(run) + 1 for run in re.findall("`{3,}", text))])
+    kind = _KINDS.get(path.rsplit(".", 1)[-1].lower(), "") if "." in path else ""
+    return f"{'`' * ticks}{kind}\n{text}\n{'`' * ticks}"
+
+
+def ref(text: str) -> str:
+    """A path, a word or a command as inline code."""
+    text = clean(text).replace("\n", " ")
+    return f"`{text}`" if "`" not in text else f"`` {text} ``"
+
+
+def clean(text: str) -> str:
+    """Without control characters and direction marks; lone surrogates become question marks."""
+    return _CONTROL.sub("", text).encode("utf-8", "replace").decode()
+
+
+def clip(text: str, most: int) -> str:
+    """At most about `most` characters, the cut marked."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def head(lines: Sequence[str], most: int, tail: int = 0) -> str:
+    """The first `most` lines and the last `tail`, with the number of those left out between them."""
+    if len(lines) <= most + tail + 1:
+        return "\n".join(clip(line, 1_000) for line in lines)
+    gap = f"… {len(lines) - most - tail} more lines …"
+    kept = [*lines[:most], gap, *(lines[-tail:] if tail else [])]
+    return "\n".join(clip(line, 1_000) for line in kept)
+
+
+def listed(words: Sequence[str], most: int = 8) -> str:
+    """Paths one after the other, as code."""
+    return ", ".join(ref(clip(w, 60)) for w in words[:most]) + _more(words, most)
+
+
+def sought(words: Sequence[str], most: int = 8) -> str:
+    """Words that were looked for, one after the other. Not as code: what is in code marks is taken for something that exists."""
+    shown = (_MARKS.sub(r"\\\g<0>", clean(clip(word, 60))).replace("\n", " ") for word in words[:most])
+    return ", ".join(f"“{word}”" for word in shown) + _more(words, most)
+
+
+def _more(words: Sequence[str], most: int) -> str:
+    return f" and {len(words) - most} more" if len(words) > most else ""
+
+
+def _paragraph(passage: Passage) -> list[Line]:
+    """The best line and its neighbours up to an empty line, a heading or another item of a list, three at most on either side."""
+    known = {line.number: line for line in passage.around}
+    at = passage.line.number
+    if passage.line.text.startswith("#"):  # a heading alone says little: what follows belongs to it
+        below = [known[n] for n in range(at + 1, at + 9) if n in known and known[n].text.strip()]
+        ends = next((i for i, line in enumerate(below) if line.text.startswith("#")), len(below))
+        return [passage.line, *(line for line in below[:ends] if "```" not in line.text)][:6]
+
+    def goes_on(n: int) -> bool:
+        text = known[n].text.strip() if n in known else ""
+        return bool(text) and not text.startswith(("#", "```"))
+
+    first = last = at
+    while at - first < 3 and goes_on(first - 1) and not known[first].text.lstrip().startswith(("-", "*")):
+        first -= 1
+    while last - at < 3 and goes_on(last + 1) and not known[last + 1].text.lstrip().startswith(("-", "*")):
+        last += 1
+    return [known[n] for n in range(first, last + 1) if "```" not in known[n].text or n == at]
+
+
+def _code_lines(passage: Passage) -> list[Line]:
+    """The best line, lines near it that hold what it lacks, a comment right above, and what it opens, two lines at most."""
+    known = {line.number: line for line in passage.around}
+    at = passage.line.number
+    lacking = passage.matched - set(terms(passage.line.text))
+    kept = {at}
+    for n in sorted(known, key=lambda n: abs(n - at)):
+        if held := lacking & set(terms(known[n].text)):
+            kept.add(n)
+            lacking -= held
+    low, high = (min(n for n in kept if abs(n - at) <= CLOSE), max(n for n in kept if abs(n - at) <= CLOSE))
+    kept |= set(range(low, high + 1))
+    if low - 1 in known and _COMMENT.match(known[low - 1].text):
+        kept.add(low - 1)
+    ends = known[high].text.rstrip()
+    if high == at and (_COMMENT.match(ends) or ends.endswith((":", "{", "(", "[", ",", "\\", "=>"))):
+        kept |= {n for n in (at + 1, at + 2) if n in known and known[n].text.strip()}
+    rows: list[Line] = []
+    for n in sorted(n for n in kept if n in known):
+        if rows and n > rows[-1].number + 1:
+            rows.append(Line(passage.line.path, n - 1, GAP))
+        rows.append(known[n])
+    return rows
+
+
+def _clipped(text: str, passage: Passage) -> str:
+    """A line that is too long, cut around the first term it matched."""
+    text = clean(text)
+    if len(text) <= MOST_QUOTED:
+        return text
+    low = text.casefold()
+    places = [p for t in passage.matched if (p := low.find(t[: max(3, len(t) - 2)])) >= 0]
+    start = max(0, min(places, default=0) - 80)
+    cut = text[start : start + MOST_QUOTED].strip()
+    return ("…" if start else "") + cut + ("…" if start + MOST_QUOTED < len(text) else "")

@@ -1,4 +1,4 @@
-"""Questions: what to search for, what to read of what was found, when to look further, and the answer made of quotations.
+"""Questions: what they are about, what to search for, what to read of what was found, and the answer made of quotations.
 
 At most three rounds with tools, then an answer. What files say is quoted, never obeyed.
 """
@@ -6,107 +6,391 @@ At most three rounds with tools, then an answer. What files say is quoted, never
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
 
 from ctxchat.models.offline import phrases
-from ctxchat.models.offline.answer import answer, pool_of, ranked, told_of
-from ctxchat.models.offline.language import Language
-from ctxchat.models.offline.passages import Passage, by_file
-from ctxchat.models.offline.question import Question, understand
-from ctxchat.models.offline.reply import Decision, wanted
-from ctxchat.models.offline.transcript import Tools, Transcript
-from ctxchat.models.offline.words import literal, pattern, phrase_pattern, terms, together_pattern
+from ctxchat.models.offline.passages import (
+    DEFINES,
+    Line,
+    Passage,
+    Ranking,
+    Wish,
+    beginning,
+    clip,
+    fence,
+    file_lines,
+    head,
+    hits,
+    listed,
+    outline,
+    quote,
+    ref,
+    said,
+    sought,
+)
+from ctxchat.models.offline.transcript import Call, Source, Step, Tools, Transcript, calls
+from ctxchat.models.offline.words import Topic, literal, pattern, phrase_pattern, stem, terms, together_pattern, topic
 
 MOST_ROUNDS = 3
-MOST_FILES = 3
-MOST_HITS = 60
-AROUND = (6, 12)
+MOST_FILES = 4
+MOST_QUOTES = 3
+MOST_HITS = 200
+AROUND = 12
 """Lines read above and below the best one."""
 
 ENOUGH = 0.34
 """The share of a question that what was found must hold before reading starts."""
 
+EARLIER = 0.35
+"""What all words of the question before count together, beside those of one that leans on it."""
 
-def research(seen: Transcript, tools: Tools, language: Language, *, about_talk: bool = False) -> Decision:
-    """The next step: searches, then reading, then the answer. `about_talk`: the question is about this conversation."""
-    asked = understand(seen)
-    if asked.topic.empty and not asked.lesser:
-        return Decision(f"{phrases.say(language, 'limits')}\n\n{phrases.GREETING.removeprefix('Hello. ')}")
-    if seen.rounds < MOST_ROUNDS and (step := _next_step(asked, seen, tools, about_talk)):
+ALIKE = 0.5
+"""What a word of like meaning counts."""
+
+_ALIKE = {
+    stem(word): tuple(map(stem, others.split()))
+    for word, _, others in (
+        row.strip().partition(": ")
+        for row in """
+            test: pytest unittest jest tox
+            install: pip setup
+            config: setting option
+            setting: config option
+            configure: config setting
+            license: licence
+            start: launch serve
+            delete: remove
+            limit: max maximum
+            maximum: max limit
+            most: max
+            timeout: seconds
+            password: secret credential
+            author: maintainer
+            version: release
+            error: exception fail
+            fail: error failure
+            large: size
+        """.strip().split("\n")
+    )
+}
+"""Stems of words that are looked for beside one of the question."""
+
+_MANIFESTS = r"(?:^|/)(?:pyproject\.toml|package\.json|Cargo\.toml|go\.mod|setup\.(?:py|cfg))$"
+
+
+_HOW_RUN = r"\bhow\b.*\btest(?:s|ed)?\b.*\brun\b|\bhow\b.*\brun\b.*\btests?\b"
+_ASSIGNED = r"^\s*[\w.\"'-]+\s*(?::\s*[\w\[\]., |]+)?\s*[:=](?!=)\s*\S"
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    """A kind of question: how it is asked, and which lines of which files answer such a one. `search` is looked for besides."""
+
+    asked: str
+    wish: Wish
+    search: str = ""
+
+
+_KINDS = (
+    _Kind(
+        r"\bwhere\b.*\b(?:set|defined?|declared?|implemented|configured|come|stored|live)\b"
+        r"|\b(?:wo|où|dónde|onde|dove)\b|在哪|どこ",
+        Wish(DEFINES, 1.6),
+    ),
+    _Kind(r"\bwhat(?: is|'s) the\b|\bwhich\b", Wish(rf"{_ASSIGNED}|\bdefaults? to\b", 1.25)),
+    _Kind(
+        r"\bhow (?:many|much|often|long|big|large|old|fast)\b|\bwhen\b|\b(?:number|size|limit|port|timeout|interval)\b"
+        r"|\bwie (?:viele?|oft|lange)\b|\bwann\b|\bcombien\b|\bcuánt|\bquant[oai]|多少|几|いくつ|何",
+        Wish(r"\d", 1.25),
+    ),
+    _Kind(
+        r"\binstall",
+        Wish(
+            r"\b(?:pip|pipx|uv|npm|yarn|cargo|go|apt|brew)\s+(?:install|add|get|i)\b", 4.0, r"(?:^|/)(?:README|INSTALL)"
+        ),
+        r"(pip|pipx|uv|npm|yarn|cargo|brew) (install|add)\b",
+    ),
+    _Kind(
+        _HOW_RUN,
+        Wish(
+            r"\b(?:pytest|tox|nox|make (?:test|check)|npm test|cargo test|go test)\b",
+            3.0,
+            r"(?:^|/)(?:README|CONTRIBUTING|Makefile|tox\.ini|noxfile|pyproject\.toml|package\.json)",
+        ),
+        r"pytest|make (test|check)|npm test",
+    ),
+    _Kind(
+        r"\bhow (?:do|can|should|to|does one)\b.*\b(?:run|build|start|use|deploy|launch|execute|set up|lint)\b",
+        Wish(r"^\s*(?:\$ |> |```|- run:)|\b(?:npm|yarn|pnpm|make|cargo|go (?:run|build)|uv|docker|\./\w)", 1.5),
+    ),
+    _Kind(
+        r"\bversion\b(?!.*\bpython\b)",
+        Wish(r"^\s*(?:__version__|\"?version\"?)\s*[:=]", 4.0, rf"__version__|__init__|{_MANIFESTS}"),
+        r"^\s*(__version__|\"?version\"?)\s*[:=]",
+    ),
+    _Kind(
+        r"\bpython versions?\b|\bversions? of python\b",
+        Wish(r"requires-python|python_requires", 4.0, _MANIFESTS),
+        "requires-python|python_requires",
+    ),
+    _Kind(r"\blicen[cs]e\b", Wish(r"licen[cs]e\b", 2.5, _MANIFESTS), r"^\s*\"?licen[cs]e|License ::"),
+    _Kind(
+        r"\bdependenc|\bdepends? on\b",
+        Wish(r"dependencies\"?\s*[:=]|^\[.*dependencies\]|install_requires", 4.0, _MANIFESTS),
+        r"dependencies|install_requires",
+    ),
+)
+
+_OVERVIEW = re.compile(
+    r"""^\W*(?:what\ (?:does|is|do)\ (?:this|the)\s+(?:whole\s+)?(?:{0})(?:\s+(?:do|does|about|for|all\ about))?
+    | what(?:'s|\ is)\ this(?:\ (?:all\ )?about)? | overview
+    | (?:describe|summari[sz]e|explain|give\ (?:me\ )?an\ overview\ of)\ (?:this|the)\ (?:whole\ )?(?:{0}))\W*$""".format(
+        "project|repo(?:sitory)?|code\\ ?base|code|program|folder|app(?:lication)?|package|library|tool"
+    ),
+    re.I | re.X,
+)
+_RECALL = re.compile(
+    r"""^recall\s+(?P<a>.+)$
+    | ^(?:what|when|which|where|how|who|did|do)\b.{0,200}?\b(?:we|i|you)\s+
+      (?:say|said|decided?|agreed?|mention(?:ed)?|talk(?:ed)?|discuss(?:ed)?|told|tell|chose|choose|asked?)\b.*$
+    | \bearlier\b.*\b(?:we|i|you)\b""",
+    re.I | re.X | re.S,
+)
+_LEANS = re.compile(
+    r"^\W*(?:and|und|et|y|e|but|also|what about|how about)\b|\b(?:it|its|they|them|their|those|there|he|she|him|her)\b",
+    re.I,
+)
+_MORE = re.compile(
+    r"^\W*(?:(?:tell|show|give)(?: me)? )?(?:more|else|other|further|next|mehr|weiter|encore|plus|más|mais|altro)\b",
+    re.I,
+)
+_REF = re.compile(r"`([^`\n]+):(\d{1,9})`")
+_MENTION = re.compile(r"(?<!\S)@(?:\"([^\"\n]+)\"|(\S*[\w/]))")
+_OURS = (">", "```", *phrases.BEGINNINGS)
+"""How the parts of our own answers begin."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What is asked: its topic, terms of lesser weight, the kinds it is of, and places already quoted. `past`: it is about this
+    conversation."""
+
+    topic: Topic
+    lesser: Mapping[str, float]
+    kinds: tuple[_Kind, ...]
+    quoted: frozenset[tuple[str, int]]
+    past: bool
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What is looked for, in the asker's words."""
+        return self.topic.shown or tuple(self.lesser)
+
+    def ranked(self, pool: Sequence[Line]) -> tuple[Ranking, list[Passage]]:
+        """The best places of a pool that were not quoted already."""
+        ranking = Ranking(self.topic, pool, weights=self.lesser, wishes=[kind.wish for kind in self.kinds])
+        return ranking, [p for p in ranking.best(12) if (p.line.path, p.line.number) not in self.quoted][:8]
+
+
+Told = tuple[float, Source, str]
+"""Something the conversation itself says: how well it fits (0 to 1), where it stands, its words."""
+
+
+def research(seen: Transcript, tools: Tools) -> Step:
+    """The next step: searches, then reading, then the answer."""
+    named = _named_files(seen)
+    if named or _OVERVIEW.match(seen.question[:600]):
+        step = _about_files(seen, tools, named) if named else _overview(seen, tools)
+        if step:
+            return step
+    asked = _understood(seen)
+    if asked.topic.empty and not asked.lesser and not asked.kinds:
+        return Step(f"{phrases.LIMITS}\n\n{phrases.GREETING.removeprefix('Hello. ')}")
+    step = _next_step(asked, seen, tools) if seen.rounds < MOST_ROUNDS else None
+    return step or Step(_answer(asked, seen))
+
+
+# ── what is asked ──
+
+
+def _understood(seen: Transcript) -> Question:
+    """The question's topic; where it leans on the one before, that one's words as well, with less weight."""
+    text = seen.question[:600]
+    recall = _RECALL.search(text)
+    now = topic(recall["a"] if recall and recall["a"] else seen.question)
+    lesser = {s: ALIKE for t in now.terms for s in _ALIKE.get(t, ())}
+    more = bool(_MORE.match(text)) or now.empty
+    if more or _LEANS.search(text[:300]):
+        before = next((t for t in map(topic, seen.earlier[:4]) if not t.empty), Topic())
+        weight = 1.0 if more else EARLIER * len(now.terms) / max(1, len(before.terms))
+        lesser |= {t: weight for t in before.terms if t not in now.terms}
+        now = before if more else now
+    kinds = tuple(kind for kind in _KINDS if re.search(kind.asked, text, re.I))
+    quoted = frozenset((p, int(n)) for p, n in _REF.findall(seen.last_reply)) if more else frozenset()
+    return Question(now, lesser, kinds, quoted, bool(recall))
+
+
+# ── files that are named, and the project as a whole ──
+
+
+def _named_files(seen: Transcript) -> dict[str, str | None]:
+    """The files that the question mentions with `@`, with what is known of their text."""
+    mentioned = {(quoted or plain).rstrip(".") for quoted, plain in _MENTION.findall(seen.question[:4_000])}
+    read = {d.get("path"): "" if d.failed else d.text for d in seen.named("read_file")}
+    like_files = [m for m in mentioned if re.search(r"\.\w{1,8}$|/", m)]
+    return {name: seen.attached.get(name, read.get(name)) for name in dict.fromkeys([*seen.attached, *like_files])}
+
+
+def _about_files(seen: Transcript, tools: Tools, named: Mapping[str, str | None]) -> Step | None:
+    """What the named files say about the question, or how they begin where it asks for nothing in particular."""
+    unread = [name for name, text in named.items() if text is None]
+    if unread and not seen.done and (step := calls("", *(tools.call("read_file", path=name) for name in unread[:3]))):
         return step
-    return Decision(answer(asked, seen, language, about_talk))
+    texts = {name: text for name, text in named.items() if text}
+    asked = topic(_MENTION.sub(" ", seen.question))
+    about = [t for t in asked.terms if t not in _GENERAL]
+    if about:
+        lines = [line for name, text in texts.items() for line in file_lines(text, name)]
+        ranking = Ranking(asked, lines)
+        good = [p for p in ranking.best(MOST_QUOTES) if ranking.coverage(p) >= 0.5]
+        if good:
+            return Step("\n\n".join(_from_files(good, True)))
+    parts = (
+        [part for name, text in list(texts.items())[:3] for part in _shown(name, text)] if texts else _refusals(seen)
+    )
+    return Step("\n\n".join(parts)) if parts else None
 
 
-def _next_step(asked: Question, seen: Transcript, tools: Tools, about_talk: bool) -> Decision | None:
+_GENERAL = frozenset(terms("about summary overview content purpose say explain describe folder project do"))
+"""Words of a question that asks of a file as a whole."""
+
+
+def _shown(name: str, text: str) -> Iterator[str]:
+    """A file as a whole: how it begins, and what it holds."""
+    number, begun = beginning(name, text)
+    held = outline(name, text)
+    if begun:
+        yield phrases.BEGINS.format(ref=ref(f"{name}:{number}"))
+        yield begun
+    if held or not begun:
+        first = next((line for line in file_lines(text, name) if line.text.strip()), None)
+        yield phrases.HOLDS if begun else phrases.BEGINS.format(ref=ref(f"{name}:{first.number if first else 1}"))
+        yield held or fence(head(text.split("\n"), 12), name)
+
+
+def _overview(seen: Transcript, tools: Tools) -> Step | None:
+    """What this project does: its README's beginning, what its manifest says of it, or at least what lies in it."""
+    if not seen.done:
+        looks = tools.call("list_files", depth=1), tools.call("glob", pattern="**/README*")
+        return calls("A README or a manifest says what a project is for.", *looks)
+    listing = "\n".join(d.text for d in seen.named("list_files") if not d.failed)
+    if not seen.named("read_file"):
+        text = "\n".join([listing, *(d.text for d in seen.named("glob") if not d.failed)])
+        readmes = sorted(
+            {p.removeprefix("./") for p in re.findall(r"[\w./-]*README[\w.]*", text)}, key=lambda p: (p.count("/"), p)
+        )
+        manifests = [m for m in _MANIFEST_NAMES if re.search(rf"(?m)(?<![\w/]){re.escape(m)}", text)]
+        if step := calls(
+            "", *(tools.call("read_file", path=p, start_line=1, end_line=60) for p in (*readmes[:1], *manifests[:1]))
+        ):
+            return step
+    parts: list[str] = []
+    for done in seen.named("read_file"):
+        number, begun = (0, "") if done.failed else beginning(done.get("path"), done.text)
+        if begun:
+            lead = phrases.ALSO if parts else phrases.FOUND
+            parts += [lead.format(ref=ref(f"{done.get('path')}:{number}")), begun]
+    if not parts:
+        parts = [phrases.NOTHING, fence(head(listing.split("\n"), 40)) if listing else "", *_refusals(seen)]
+    return Step("\n\n".join(p for p in parts if p))
+
+
+_MANIFEST_NAMES = ("pyproject.toml", "package.json", "Cargo.toml", "go.mod")
+
+
+# ── searching and reading ──
+
+
+def _next_step(asked: Question, seen: Transcript, tools: Tools) -> Step | None:
     """Calls to make, or None when it is time to answer."""
-    if seen.named("read_file") or (about_talk and told_of(asked, seen, about_talk)):
+    if seen.named("read_file") or (asked.past and _told(asked, seen)):
         return None
-    if about_talk and not seen.done and (recall := tools.call("recall", query=_words(asked))):
-        return Decision(wanted=wanted(recall), thought=f"Said earlier? {_words(asked)}.")
+    words = " ".join(asked.words)
+    if asked.past and not seen.done and (step := calls(f"Said earlier? {words}.", tools.call("recall", query=words))):
+        return step
     searched = {d.round for d in seen.named("grep", "glob", "list_files")}
     if not searched:
-        return _search(asked, tools)
-    ranking, best = ranked(asked, pool_of(seen))
+        return calls(f"Looking for {words}.", *_searches(asked, tools))
+    ranking, best = asked.ranked(_pool(seen))
     covered = max((ranking.coverage(p) for p in best), default=0.0)
-    if covered < ENOUGH and len(searched) == 1 and seen.rounds < MOST_ROUNDS and (step := _widen(asked, seen, tools)):
+    if (
+        covered < ENOUGH
+        and len(searched) == 1
+        and not any(k.search for k in asked.kinds)
+        and (step := _widen(asked, seen, tools))
+    ):
         return step
     return _read(best, seen, tools, asked)
 
 
-def _search(asked: Question, tools: Tools) -> Decision | None:
-    """The first searches, side by side: names and phrases as they stand, and lines where two of the words meet."""
+def _searches(asked: Question, tools: Tools) -> Iterator[Call | None]:
+    """The first searches, side by side: names and phrases as they stand, lines where two of the words meet, and what answers
+    this kind of question wherever it stands."""
     about = asked.topic
     exact = "|".join(p for p in ("|".join(map(literal, about.names)), phrase_pattern(about.phrases[:6])) if p)
     named = {t for name in about.names for t in terms(name)}
-    meeting = "" if named >= {*about.terms} else together_pattern(asked.groups)
+    alike = {s for t in about.terms for s in _ALIKE.get(t, ())}
+    earlier = tuple(t for t in asked.lesser if t not in alike)
+    groups = [(t, *_ALIKE.get(t, ())) for t in about.terms[:6]] + ([earlier] if earlier else [])
+    meeting = "" if named >= {*about.terms} else together_pattern(groups)
+    kinds = [kind.search for kind in asked.kinds if kind.search]
+    definitions = "|".join(
+        rf"(def|class|function|fn|func|struct|interface|type|const|let|var) +{literal(n)}\b"
+        for n in about.names
+        if n.isidentifier()
+    )
     patterns = [p for p in dict.fromkeys((exact, meeting)) if p] or [pattern([*about.terms, *asked.lesser])]
-    searches = [_grep(tools, p) for p in patterns]
+    for wanted in dict.fromkeys((definitions, *kinds, *patterns)):
+        yield _grep(tools, wanted)
     files = [n for n in about.names if re.search(r"\.\w{1,8}$", n)]
-    searches += [tools.call("glob", pattern=f"**/{n.rsplit('/', 1)[-1]}") for n in files[:2]]
+    for name in files[:2]:
+        yield tools.call("glob", pattern=f"**/{name.rsplit('/', 1)[-1]}")
     if "grep" not in tools:
-        searches += [tools.call("list_files", depth=1), tools.call("glob", pattern="**/README*")]
-    calls = wanted(*searches)
-    return Decision(wanted=calls, thought=f"Looking for {_words(asked)}.") if calls else None
+        yield tools.call("list_files", depth=1)
+        yield tools.call("glob", pattern="**/README*")
 
 
-def _grep(tools: Tools, wanted_pattern: str) -> tuple[str, dict[str, object]] | None:
-    return tools.call("grep", pattern=wanted_pattern, ignore_case=True, max_hits=MOST_HITS) if wanted_pattern else None
+def _grep(tools: Tools, wanted: str) -> Call | None:
+    return tools.call("grep", pattern=wanted, ignore_case=True, max_hits=MOST_HITS) if wanted else None
 
 
-def _words(asked: Question) -> str:
-    return " ".join(asked.topic.shown or tuple(asked.lesser))
-
-
-def _widen(asked: Question, seen: Transcript, tools: Tools) -> Decision | None:
+def _widen(asked: Question, seen: Transcript, tools: Tools) -> Step | None:
     """A second round with a wider net: any of the words, their roots where that was tried, and file names."""
-    about = asked.topic
-    known = [*about.terms, *asked.lesser]
+    known = [*asked.topic.terms, *asked.lesser]
     roots = [t[: max(4, len(t) - 2)] if t.isascii() else t[:1] for t in known if len(t) > 4 or not t.isascii()]
     tried = {d.get("pattern") for d in seen.named("grep")}
-    wider = next((p for p in (pattern(known[:16]), pattern([*roots, *about.terms])) if p and p not in tried), "")
-    names = [t for t in sorted(about.terms, key=len, reverse=True) if re.fullmatch(r"\w+", t)]
-    calls = wanted(_grep(tools, wider), *(tools.call("glob", pattern=f"**/*{t}*") for t in names[:2]))
-    thought = "Little found; looking for any of these words, and for file names."
-    return Decision(wanted=calls, thought=thought) if calls else None
+    wider = next((p for p in (pattern(known[:16]), pattern([*roots, *asked.topic.terms])) if p and p not in tried), "")
+    names = [t for t in sorted(asked.topic.terms, key=len, reverse=True) if re.fullmatch(r"\w+", t)][:2]
+    globs = (tools.call("glob", pattern=f"**/*{t}*") for t in names)
+    return calls("Little found; looking for any of these words, and for file names.", _grep(tools, wider), *globs)
 
 
-def _read(best: Sequence[Passage], seen: Transcript, tools: Tools, asked: Question) -> Decision | None:
+def _read(best: Sequence[Passage], seen: Transcript, tools: Tools, asked: Question) -> Step | None:
     """Read around the best places, several files at once; where no line matched, the files whose names did."""
-    calls: list[tuple[str, dict[str, object]] | None] = []
-    for path, passages in list(by_file(best).items())[:MOST_FILES]:
-        numbers = [p.line.number for p in passages if p.score >= 0.5 * best[0].score] or [passages[0].line.number]
-        first = passages[0].line.number
-        near = [n for n in numbers if abs(n - first) < 30]
-        start, end = max(1, min(near) - AROUND[0]), max(near) + AROUND[1]
-        calls.append(tools.call("read_file", path=path, start_line=start, end_line=end))
+    reads: list[Call | None] = []
+    for path in list(dict.fromkeys(p.line.path for p in best))[:MOST_FILES]:
+        own = [p for p in best if p.line.path == path]
+        first = own[0].line.number
+        near = [p.line.number for p in own if abs(p.line.number - first) < 30]
+        reads.append(
+            tools.call("read_file", path=path, start_line=max(1, min(near) - AROUND), end_line=max(near) + AROUND)
+        )
     if not best:
-        calls += [tools.call("read_file", path=path, start_line=1, end_line=80) for path in _named_files(seen, asked)]
-    made = wanted(*calls)
-    names = ", ".join(str(w.arguments.get("path", "a file")) for w in made)
-    return Decision(wanted=made, thought=f"Reading {names}.") if made else None
+        reads += [tools.call("read_file", path=path, start_line=1, end_line=80) for path in _files_by_name(seen, asked)]
+    return calls(f"Reading {', '.join(str(r[1].get('path', 'a file')) for r in reads if r)}.", *reads)
 
 
-def _named_files(seen: Transcript, asked: Question) -> list[str]:
+def _files_by_name(seen: Transcript, asked: Question) -> list[str]:
     """Files whose names hold the question's words, those that hold most first; a README where nothing else is known."""
     known = set(asked.topic.terms) | set(asked.lesser)
     rows = [r for d in seen.named("glob", "list_files") if not d.failed for r in d.text.split("\n")]
@@ -119,3 +403,110 @@ def _named_files(seen: Transcript, asked: Question) -> list[str]:
     if not good and not seen.named("grep"):
         good = [p for p in paths if "readme" in p.casefold()][:1]
     return [p.removeprefix("./") for p in good[:2]]
+
+
+# ── the answer ──
+
+
+def _pool(seen: Transcript) -> list[Line]:
+    """Every line of the folder this turn has seen; what was read stands before what a search clipped."""
+    lines = [hit for d in seen.named("grep") if not d.failed for hit in hits(d.text)]
+    for done in seen.named("read_file"):
+        if not done.failed:
+            start = done.get("start_line")
+            lines += file_lines(done.text, done.get("path"), int(start) if start.isdigit() and len(start) < 9 else 1)
+    return lines
+
+
+def _answer(asked: Question, seen: Transcript) -> str:
+    pool = _pool(seen)
+    ranking, best = asked.ranked(pool)
+    told = _told(asked, seen)
+    good = [p for p in best[:MOST_QUOTES] if p.score >= 0.5 * best[0].score]
+    missing = _missing(asked, pool, told)
+    covered = ranking.coverage(good[0]) if good else 0.0
+    parts: list[str] = []
+    if told and (asked.past or told[0][0] > covered):
+        for _, source, text in told:
+            parts += [phrases.TOLD.format(label=clip(source.label, 80)), said(text)]
+    if good and not (asked.past and told):
+        whole = covered >= 0.5 and not set(missing) & {*asked.topic.proper, *asked.topic.names}
+        parts += _from_files(good, whole)
+    if not parts:  # no line holds the words, but a file's name did
+        read = [d for d in seen.named("read_file") if not d.failed]
+        begun = [part for d in read[:1] for part in _shown(d.get("path"), d.text)]
+        parts += begun or [phrases.NOTHING, *_refusals(seen)]
+    if missing and (good or told):
+        parts.append(phrases.MISSING.format(words=sought(missing)))
+    if seen.done:
+        paths = list(dict.fromkeys(d.get("path") for d in seen.named("read_file") if not d.failed))
+        parts.append(
+            phrases.SEARCHED.format(
+                words=sought(asked.words), read=phrases.READ.format(paths=listed(paths)) if paths else ""
+            )
+        )
+    if not good and not told:
+        parts.append(phrases.LIMITS)
+    return "\n\n".join(parts)
+
+
+def _from_files(good: Sequence[Passage], whole: bool) -> list[str]:
+    lead = phrases.FOUND if whole else phrases.PARTLY
+    parts = [lead.format(ref=ref(good[0].ref)), quote(good[0])]
+    for passage in good[1:]:
+        parts += [phrases.ALSO.format(ref=ref(passage.ref)), quote(passage)]
+    return parts
+
+
+def _missing(asked: Question, pool: Sequence[Line], told: Sequence[Told]) -> list[str]:
+    """Words of the question that nothing found holds, as the user wrote them."""
+    texts = [*(f"{line.path} {line.text}" for line in pool), *(text for _, _, text in told)]
+    runs = [f" {' '.join(terms(text))} " for text in texts]
+    held = {t for run in runs for t in run.split()}
+    named = {*asked.topic.names, *asked.topic.proper}
+
+    def absent(word: str) -> bool:
+        own = list(terms(word))
+        if word in named:
+            return not any(f" {' '.join(own)} " in run for run in runs) and not any(word in text for text in texts)
+        return bool(own) and not held.intersection(own)
+
+    return [w for w in asked.topic.shown if absent(w)]
+
+
+def _refusals(seen: Transcript) -> list[str]:
+    """What stood in the way, once each: a search that was denied or broke."""
+    texts = dict.fromkeys((d.denied, d.text.strip()) for d in seen.done if d.failed and not _just_nothing(d.text))
+    return [
+        f"{phrases.DENIED if denied else phrases.FAILED}\n\n{fence(head(text.split(chr(10)), 6))}"
+        for denied, text in list(texts)[:2]
+    ]
+
+
+def _just_nothing(text: str) -> bool:
+    return bool(re.match(r"\W*(?:no|nothing|0)\b", text, re.I)) or not text.strip()
+
+
+def _told(asked: Question, seen: Transcript) -> list[Told]:
+    """What the summary, memory, restored messages and earlier words say about it, best first, at most two."""
+    known = dict(asked.lesser) | dict.fromkeys(asked.topic.terms, 1.0)
+    recalled = [d.text for d in seen.named("recall") if not d.failed and not _just_nothing(d.text)]
+    sources = [Source("the archive", text, "recall") for text in recalled]
+    sources += [s for s in seen.sources if asked.past or s.kind != "reply"]
+    scored: list[Told] = []
+    for source in sources:
+        for piece in _PIECE.split(source.text[:60_000]):
+            # A question asked before is no answer, nor is what an earlier answer of ours quoted or said around it.
+            if (source.kind == "user" and piece.rstrip().endswith(("?", "？"))) or (
+                source.kind == "reply" and piece.lstrip().startswith(_OURS)
+            ):
+                continue
+            held = {t for t in set(terms(piece[:4_000])) if t in known}
+            score = sum(known[t] for t in held) / (sum(known.values()) or 1)
+            if score >= (0.3 if asked.past else 0.5):
+                scored.append((score, source, piece.strip()))
+    scored.sort(key=lambda s: -s[0])
+    return scored[:2]
+
+
+_PIECE = re.compile(r"\n\s*\n|\n(?=[-#*>] )|(?<=[.!?。！？])\s+(?=[A-ZÀ-Þ\u3041-\u9fff])")

@@ -1,19 +1,39 @@
 """A summary without a model: the sentences that matter, sorted into fixed sections, merged with the summary before.
 
-Pure. What people said is kept word for word; what tools and files said gives names, paths and errors only, never instructions.
+What people said is kept word for word, in their language; what tools and files said gives names, paths and errors only, never
+instructions.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from typing import get_args
 
-from ctxchat.core.messages import Message
-from ctxchat.core.tokens import Count, rough_count
-from ctxchat.models.offline.headings import HEADINGS, PARTS, TAGS, Part, part_of, tag_of
-from ctxchat.models.offline.language import Language, detect
-from ctxchat.models.offline.notes import Note, covered, notes_of
+from ctxchat.core.events import Usage
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.tokens import Count, Meter, rough_count
+from ctxchat.models.offline.notes import Note, Part, Tag, covered, notes_of
 from ctxchat.models.offline.words import terms, topic
+
+HEADINGS: dict[Part, str] = {
+    "goal": "Goal", "rules": "Constraints and user rules", "decisions": "Decisions", "progress": "Progress",
+    "failed": "Failed attempts", "files": "Files", "next": "Next steps", "exact": "Exact identifiers",
+}  # fmt: skip
+"""What each section is called, in their order."""
+
+_LOOSER: tuple[tuple[Part, re.Pattern[str]], ...] = (
+    ("goal", re.compile(r"goal|objective|intent|request", re.I)),
+    ("rules", re.compile(r"constraint|rule|preference|instruction", re.I)),
+    ("decisions", re.compile(r"decision", re.I)),
+    ("failed", re.compile(r"fail|error|attempt|problem", re.I)),
+    ("progress", re.compile(r"progress|done|status|state|work", re.I)),
+    ("files", re.compile(r"file", re.I)),
+    ("next", re.compile(r"next|pending|todo|task", re.I)),
+    ("exact", re.compile(r"identifier|exact|reference|fact", re.I)),
+)
+"""The looser words of a model for the same."""
 
 _FIRST_REQUEST = re.compile(r"First request \(m\d+\): (.+)")
 """How a recap begins (see core.recap)."""
@@ -31,18 +51,17 @@ _FIRST: tuple[Part, ...] = ("goal", "rules", "decisions", "progress", "next", "f
 def extractive_summary(
     messages: Sequence[Message], max_tokens: int, previous: str = "", *, count: Count = rough_count, focus: str = ""
 ) -> str:
-    """A summary of at most `max_tokens` by `count`, as Markdown sections in the conversation's language.
+    """A summary of at most `max_tokens` by `count`, as Markdown sections.
 
     `previous` is the summary these messages come after: it is taken apart and merged, newer news winning. `focus` are the
     user's wishes about the summary: sentences that share its words go first. Empty only for nothing to summarise.
     """
-    language = detect(*(m.text for m in reversed(messages) if m.role == "user" and m.text.strip()), previous)
     notes = _merged(parse_summary(previous), notes_of(messages))
     if not notes:
         return ""
     wanted = frozenset(topic(focus).terms)
-    kept = _chosen(notes, max_tokens, language, count, wanted)
-    return _fitting(kept, max_tokens, language, count)
+    kept = _chosen(notes, max_tokens, count, wanted)
+    return _fitting(kept, max_tokens, count)
 
 
 def parse_summary(text: str) -> tuple[Note, ...]:
@@ -60,12 +79,23 @@ def parse_summary(text: str) -> tuple[Note, ...]:
         elif _RECAP.fullmatch(bare):
             part, score = "progress", 0.3  # small steps: what was said to matter goes before them
         elif bare.startswith("#") or (bare.startswith("**") and bare.rstrip(":").endswith("**")):
-            part, score = part_of(bare) or "progress", 0.6
+            part, score = _part_of(bare) or "progress", 0.6
         elif bare := bare.lstrip("-*• ").strip():
             word, colon, rest = bare.partition(": ")
-            tag = tag_of(word) if colon else ""
+            tag = _tag_of(word) if colon else ""
             notes.append(Note(part, rest.strip() if tag else bare, tag=tag, score=score))
     return tuple(notes)
+
+
+def _part_of(heading: str) -> Part | None:
+    """Which section a heading names, ours or in the looser words of a model; None for no known one."""
+    bare = heading.strip().strip("#*: ").casefold()
+    ours: Part | None = next((part for part, name in HEADINGS.items() if bare == name.casefold()), None)
+    return ours or next((part for part, pattern in _LOOSER if pattern.search(bare)), None)
+
+
+def _tag_of(word: str) -> Tag:
+    return next((tag for tag in get_args(Tag) if tag == word.strip().casefold()), "")
 
 
 # ── merging ──
@@ -78,7 +108,7 @@ def _merged(old: Sequence[Note], new: Sequence[Note]) -> list[Note]:
     ended = any(n.tag == "done" and n.continues for n in new)
     kept: list[Note] = []
     for note in old:
-        if note.tag == "doing" and (ended or any(n.tag in {"done", "doing"} for n in new)):
+        if note.tag == "in progress" and (ended or any(n.tag in {"done", "in progress"} for n in new)):
             kept.append(Note("progress", note.text, tag="done", score=note.score))
         elif note.tag == "now" or (
             (note.part == "next" or note.tag in {"open", "blocked"}) and covered(note.text, finished)
@@ -110,7 +140,7 @@ def _once(notes: Sequence[Note]) -> list[Note]:
 # ── choosing ──
 
 
-def _chosen(notes: Sequence[Note], room: int, language: Language, count: Count, wanted: frozenset[str]) -> list[Note]:
+def _chosen(notes: Sequence[Note], room: int, count: Count, wanted: frozenset[str]) -> list[Note]:
     """As many notes as there is room for: in rounds, one from each section, the best and the latest first."""
     places = {id(n): i for i, n in enumerate(notes)}
 
@@ -119,7 +149,7 @@ def _chosen(notes: Sequence[Note], room: int, language: Language, count: Count, 
         return note.score + wish + 0.3 * places[id(note)] / len(notes)
 
     queues = {
-        part: sorted((n for n in notes if n.part == part), key=worth, reverse=True)[: _MOST[part]] for part in PARTS
+        part: sorted((n for n in notes if n.part == part), key=worth, reverse=True)[: _MOST[part]] for part in HEADINGS
     }
     chosen: list[Note] = []
     used: set[Part] = set()
@@ -128,8 +158,8 @@ def _chosen(notes: Sequence[Note], room: int, language: Language, count: Count, 
             if not queues[part]:
                 continue
             note = queues[part].pop(0)
-            cost = count(_line(note, language)) + 1
-            cost += 0 if part in used else count(_heading(part, language)) + 2
+            cost = count(_line(note)) + 1
+            cost += 0 if part in used else count(_heading(part)) + 2
             if cost <= room:
                 room -= cost
                 used.add(part)
@@ -137,27 +167,73 @@ def _chosen(notes: Sequence[Note], room: int, language: Language, count: Count, 
     return sorted(chosen, key=lambda n: places[id(n)])
 
 
-def _fitting(notes: list[Note], room: int, language: Language, count: Count) -> str:
+def _fitting(notes: list[Note], room: int, count: Count) -> str:
     """The text, for certain within its room: lines do not always cost together what they cost alone."""
-    text = _drawn(notes, language)
+    text = _drawn(notes)
     while notes and count(text) > room:
         notes = notes[:-1]
-        text = _drawn(notes, language)
+        text = _drawn(notes)
     return text
 
 
-def _drawn(notes: Sequence[Note], language: Language) -> str:
+def _drawn(notes: Sequence[Note]) -> str:
     blocks = [
-        "\n".join([_heading(part, language), *(_line(n, language) for n in own)])
-        for part in PARTS
+        "\n".join([_heading(part), *(_line(n) for n in own)])
+        for part in HEADINGS
         if (own := [n for n in notes if n.part == part])
     ]
     return "\n\n".join(blocks)
 
 
-def _heading(part: Part, language: Language) -> str:
-    return f"## {HEADINGS[language][part]}"
+def _heading(part: Part) -> str:
+    return f"## {HEADINGS[part]}"
 
 
-def _line(note: Note, language: Language) -> str:
-    return f"- {TAGS[language][note.tag]}: {note.text}" if note.tag else f"- {note.text}"
+def _line(note: Note) -> str:
+    return f"- {note.tag}: {note.text}" if note.tag else f"- {note.text}"
+
+
+# ── as a Summariser: for sessions without a model, and as the last resort of those with one ──
+
+MOST_TOKENS = 1_200
+SHARE = 0.3
+"""A summary takes at most this share of what it stands for, so that it always helps."""
+
+LEAST_TOKENS = 60
+
+
+class OfflineSummariser:
+    """core.ports.Summariser by rule: `model` is empty. `count` counts tokens, `most` caps a summary in tokens."""
+
+    def __init__(self, count: Count = rough_count, *, most: int = MOST_TOKENS) -> None:
+        self._count = count
+        self._most = most
+
+    @property
+    def model(self) -> str:
+        """No model."""
+        return ""
+
+    async def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncIterator[str | Usage]:
+        """The summary, section by section; no usage, for nobody was asked. `max_tokens` 0 or less: as many as it likes."""
+        text = await asyncio.to_thread(self.summary, groups, instructions, previous, max_tokens)
+        blocks = text.split("\n\n")
+        for block in blocks[:-1]:
+            yield f"{block}\n\n"
+            await asyncio.sleep(0)
+        yield blocks[-1]
+
+    def summary(self, groups: Sequence[Group], instructions: str = "", previous: str = "", max_tokens: int = 0) -> str:
+        """The whole of it at once. Blocking, pure."""
+        said = conversation(groups)
+        meter = Meter(self._count)
+        share = int(SHARE * sum(meter.message(m) for g in groups for m in g.messages)) + self._count(previous)
+        room = min(max(LEAST_TOKENS, share), self._most, max_tokens if max_tokens > 0 else self._most)
+        return extractive_summary(said, room, previous, count=self._count, focus=instructions)
+
+
+def conversation(groups: Sequence[Group]) -> tuple[Message, ...]:
+    """What people and replies said, with the tools between: no prompts, no notes, no earlier summary."""
+    return tuple(m for g in groups if g.kind in {"user", "reply", "round"} for m in g.messages)

@@ -1,4 +1,4 @@
-"""What a view tells the assistant: the question, what was asked before, what was done about it, and texts to quote from.
+"""What a view tells the assistant: the question, what came along with it, what was done about it, and texts to quote from.
 
 Reads views only. What tools and files said is kept apart from what the user said, and never read as a wish.
 """
@@ -27,6 +27,24 @@ _FAILED = re.compile(
 _CONTENT = re.compile(r"\s*(?:\d{1,8}(?:\t|$)|[^:\n]{1,300}:\d{1,8}:|\S+$)")
 """A numbered line, a hit or a lone path is what was asked for, whatever words it holds."""
 
+Call = tuple[str, dict[str, object]]
+"""A tool's name and the arguments for it."""
+
+
+class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What to do next: say `text`, or make `calls`, with a thought about why."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    thought: str = ""
+
+
+def calls(thought: str, *wanted: Call | None) -> Step | None:
+    """These calls, without those that cannot be made and without doubles; None where none is left."""
+    made: list[Call] = []
+    made.extend(call for call in wanted if call and call not in made)
+    return Step(calls=tuple(made), thought=thought) if made else None
+
 
 class Done(msgspec.Struct, frozen=True):
     """A call of this turn and what came back."""
@@ -54,7 +72,7 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A text of the view that can be quoted: what it is called, its words, and whether a person said it."""
+    """A text of the view that can be quoted: what it is called, its words, and what kind it is."""
 
     label: str
     text: str
@@ -62,10 +80,11 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Transcript(msgspec.Struct, frozen=True):
-    """A view, read. `earlier` are the user's previous messages, the last one first. `rounds` counts this turn's model calls with
-    tools, those that a compaction folded included. `last_reply` is the previous answer."""
+    """A view, read. `attached` are the files that came with the question, by name. `earlier` are the user's previous messages,
+    the last one first. `rounds` counts this turn's model calls with tools, those that a compaction folded included."""
 
     question: str
+    attached: Mapping[str, str]
     earlier: tuple[str, ...]
     done: tuple[Done, ...]
     rounds: int
@@ -87,7 +106,7 @@ class Tools:
     def __contains__(self, name: object) -> bool:
         return name in self._specs
 
-    def call(self, name: str, **arguments: object) -> tuple[str, dict[str, object]] | None:
+    def call(self, name: str, **arguments: object) -> Call | None:
         """Name and arguments, without those the schema does not name; None when the tool is not there or wants more."""
         spec = self._specs.get(name)
         if spec is None:
@@ -98,10 +117,6 @@ class Tools:
         if isinstance(required, list | tuple) and any(r not in kept for r in required):
             return None
         return name, kept
-
-    def first(self, *names: str) -> str:
-        """The first of these tools that is offered; empty for none."""
-        return next((n for n in names if n in self._specs), "")
 
 
 def read(view: View) -> Transcript:
@@ -114,6 +129,7 @@ def read(view: View) -> Transcript:
     replies = [item for item in view.items[:at] if item.message.role == "assistant" and not item.message.calls]
     return Transcript(
         question=_said(view.items[at]) if asked else "",
+        attached=_attached(view.items[at]) if asked else {},
         earlier=tuple(_said(view.items[i]) for i in reversed(asked[:-1])),
         done=done,
         rounds=max((d.round for d in done), default=0) + (2 if folded else 0),
@@ -128,7 +144,14 @@ def _said(item: Item) -> str:
     content = item.message.content
     if isinstance(content, str):
         return _sound(content)
-    return next((_sound(p.text) for p in content if isinstance(p, Text)), "")
+    return next((_sound(p.text) for p in content if isinstance(p, Text) and not p.name), "")
+
+
+def _attached(item: Item) -> dict[str, str]:
+    content = item.message.content
+    return (
+        {} if isinstance(content, str) else {p.name: _sound(p.text) for p in content if isinstance(p, Text) and p.name}
+    )
 
 
 def _sound(text: str) -> str:
@@ -157,9 +180,13 @@ def _sources(items: tuple[Item, ...], at: int) -> list[Source]:
     for place, item in enumerate(items):
         message = item.message
         if item.kind == "summary":
-            found.append(Source("the summary of this conversation", _summary(message.text), "summary"))
+            text = message.text
+            for wrapping in (OPENING, PREFACE, CLOSING):
+                text = text.replace(wrapping, "")
+            found.append(Source("the summary of this conversation", text, "summary"))
         elif item.section == "memory":
-            found.append(Source(item.source or "memory", _unwrapped(message.text), "memory"))
+            text = re.sub(r"\A<context source=\"[^\"]*\">\n|\n</context>\Z", "", message.text)
+            found.append(Source(item.source or "memory", text, "memory"))
         elif item.kind == "note" and item.source.startswith("restore:"):
             found.append(Source(f"restored message {item.source.removeprefix('restore:')}", message.text, "restored"))
         elif item.kind == "user" and place != at:
@@ -167,14 +194,3 @@ def _sources(items: tuple[Item, ...], at: int) -> list[Source]:
         elif item.kind == "reply" and place < at:
             found.append(Source(f"my answer {message.id}", message.text, "reply"))
     return found
-
-
-def _summary(text: str) -> str:
-    """A summary without what is put around it for models."""
-    for wrapping in (OPENING, PREFACE, CLOSING):
-        text = text.replace(wrapping, "")
-    return text
-
-
-def _unwrapped(text: str) -> str:
-    return re.sub(r"\A<context source=\"[^\"]*\">\n|\n</context>\Z", "", text)

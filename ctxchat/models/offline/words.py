@@ -1,4 +1,4 @@
-"""From a question to what is worth looking for: content words, quoted phrases, names; and from any text to terms to compare.
+"""From a question to what is worth looking for, and from any text to terms that can be compared.
 
 Pure; knows nothing of tools. Han, kana and hangul are taken two characters at a time, for want of spaces.
 """
@@ -11,20 +11,47 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from ctxchat.models.offline.language import SMALL, bag
-
 LONGEST = 4_000
 """Characters of a question that are read; a paste behind it does not change what is asked."""
 
-FILLERS = bag(
+
+def _bag(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+SMALL = _bag(
+    """a about above after again all also am an and any are as at be because been before being between both but by can could did
+    do does doing done down each few for from further had has have having he her here hers him his how i if in into is it its
+    itself just let me more most much many my no nor not now of off often on once only or other our out over own please same she
+    should so some such than that the their them then there these they this those through to too under until up us very want
+    was we were what when where which while who whom whose why will with would you your
+    aber alle als also auch auf aus bei bin bis bitte da damit das dass dein dem den der des die dies diese dieser doch dort du
+    durch ein eine einem einen einer es für gibt hat habe haben hier ich ihr im ist ja jede kann kein keine mein mich mir mit
+    nach nicht noch nur ob oder oft ohne sein sich sie sind um und uns unser unter viel viele vom von vor wann war warum
+    welche welchem welchen welcher welches wenn wer werden wessen wie wir wird wo woher wohin wurde zu zum zur
+    à au aux avec ce ces cela cette comment combien dans de du elle elles en est et être été fait il ils je l la le les leur lui
+    ma mais mes moi mon ne nos notre nous où ou par pas plus pour pourquoi qu quand que quel quelle quelles quels qui quoi
+    sa sans se ses si son sont sur ta te tes ton tu un une vos votre vous y d c j n s
+    al algo como cómo con cual cuál cuáles cuándo cuánto cuántos del dónde donde el él ella ellos entre esa ese eso esta está
+    este esto están fue ha hay las lo los muy o para pero porque qué quién según ser sí sin sobre su sus también tiene unos ya
+    ao aos às até com da das dela dele dos e é ela ele eles em era essa esse eu foi há isso isto já lhe mas mesmo meu minha muito
+    na nas não nem nós onde os pela pelo por quais qual quem são sem também tem uma você
+    che chi ci cosa cui dalla dei della delle dello di dove gli i nel nella nello per perché più quale quali quando quanto
+    questa questo sono tra
+    の は が を に で と も へ や か です ます です か どこ どれ 何 なに いつ 誰 どう なぜ する した して いる ある この その
+    的 了 是 吗 在 有 我 你 他 们 什么 怎么 哪个 哪里 哪 这 那 个 和 与 请 多少 为什么 如何 时候 的话"""
+)
+"""The small words of several languages: no use in a search."""
+
+FILLERS = _bag(
     """agree agreed answer ask asked called chose choose decide decided discussed earlier recall said talked told
-    called defined describe explain exactly find get give happens hello implemented kind know located look mean
-    means mention mentioned need say says see set show tell thing things use used using way work works
+    defined describe explain exactly find get give happens happened hello implemented kind know located look mean means mention
+    mentioned need say says see set show supported summarize tell thing things use used using way work works
     zeig zeige erkläre montre explique muestra explica mostra mostre spiega"""
 )
 """Words of asking rather than of what is asked; left out while anything else is left."""
 
-PLACES = bag("file files folder project repo repository codebase code line lines directory here")
+PLACES = _bag("file files folder project repo repository codebase code line lines directory here")
 
 _CJK = "\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _RUN = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+")
@@ -36,8 +63,9 @@ _NAME = re.compile(r"(?<![\w./-])(?:[\w-]+(?:[./\\][\w.-]+)+|--?[a-z][\w-]+|\w*[
 _PROPER = re.compile(r"(?<![.!?¿¡:] )(?<!^)\b([^\W\d_a-z]\w+(?: (?:[^\W\d_a-z]\w*|\d+))+)")
 _CLITIC = re.compile(r"\b(?:[ldjcnsmt]|qu|dell|nell|sull|all|un)['’]|['’](?:s|re|ve|ll|d|m|t)\b", re.I)
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
-
-
+_PARTICLES = "|".join(
+    sorted({w for w in SMALL if re.match(f"[{_CJK}]", w)} | set("はがをにのでもとへや"), key=len, reverse=True)
+)
 _IRREGULAR = {
     "kept": "keep", "sent": "send", "ran": "run", "wrote": "write", "written": "write", "built": "build", "made": "make",
     "found": "find", "held": "hold", "began": "begin", "chose": "choose", "chosen": "choose", "broke": "break",
@@ -46,9 +74,8 @@ _IRREGULAR = {
 
 
 class Topic(msgspec.Struct, frozen=True):
-    """What a question is about. `terms` are stems in the order they came; `phrases` neighbours that belong together, as
-    written; `names` identifiers, paths and quoted words, exactly as written; `proper` the phrases that are names of things
-    (`Pier 7`)."""
+    """What a question is about. `terms` are stems in their order; `phrases` neighbours as written; `names` identifiers, paths and
+    quoted words; `proper` names of things (`Pier 7`); `shown` all of it in the asker's own words."""
 
     terms: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
@@ -63,9 +90,10 @@ class Topic(msgspec.Struct, frozen=True):
 
 
 def topic(question: str) -> Topic:
-    """What to look for. `shown` is the same in the asker's own words."""
+    """What to look for."""
     question = question[:LONGEST].strip()
-    names = tuple(dict.fromkeys((*_quotes(question), *(n.rstrip(".") for n in _NAME.findall(question)))))
+    quoted = (g.strip() for groups in _QUOTED.findall(question) for g in groups if g.strip())
+    names = tuple(dict.fromkeys((*quoted, *(n.rstrip(".") for n in _NAME.findall(question)))))
     plain = _CLITIC.sub(" ", question)
     words = _content(plain)
     proper = tuple(dict.fromkeys(_PROPER.findall(plain)))
@@ -87,7 +115,10 @@ def stem(word: str) -> str:
     word = word.casefold()
     word = _IRREGULAR.get(word, word)
     if len(word) > 4:
-        word = _without_plural(word)
+        if word.endswith(("ies", "ied")):
+            word = word[:-3] + "y"
+        elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+            word = word[:-1]
     for ending in ("ation", "ing", "ed", "ly"):
         base = word[: -len(ending)]
         if word.endswith(ending) and len(base) >= 3 and re.search("[aeiouyäöü]", base):
@@ -98,8 +129,11 @@ def stem(word: str) -> str:
 
 def pattern(found: Iterable[str]) -> str:
     """A regular expression for lines that hold any of these terms, whatever their endings. Short ones only at a word's start."""
-    parts = [_prefix(t) for t in dict.fromkeys(found)]
-    return "|".join(p for p in parts if p)
+    return "|".join(
+        (r"(\b|_)" if len(term) <= 4 and term.isascii() else "") + literal(_cut(term))
+        for term in dict.fromkeys(found)
+        if term
+    )
 
 
 def together_pattern(groups: Sequence[Sequence[str]]) -> str:
@@ -113,7 +147,7 @@ def together_pattern(groups: Sequence[Sequence[str]]) -> str:
 def phrase_pattern(phrases: Iterable[str]) -> str:
     """A regular expression for phrases, however their words are joined: `retry limit`, `retry_limit`, `RetryLimit`."""
     return "|".join(
-        "[ _-]?".join(_escaped(_cut(stem(w)) if i == len(ws) - 1 else w) for i, w in enumerate(ws))
+        "[ _-]?".join(literal(_cut(stem(w)) if i == len(ws) - 1 else w) for i, w in enumerate(ws))
         for phrase in dict.fromkeys(phrases)
         if (ws := phrase.split())
     )
@@ -121,45 +155,31 @@ def phrase_pattern(phrases: Iterable[str]) -> str:
 
 def literal(text: str) -> str:
     """A regular expression for exactly this text, in the dialects of Python and ripgrep alike."""
-    return _escaped(text)
+    return re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", text)
 
 
 def _forms(run: str) -> Iterator[str]:
     if re.match(f"[{_CJK}]", run):
-        yield from _pairs(run)
+        pairs = [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+        yield from (pair for pair in pairs if len(run) == 1 or not _HIRAGANA.fullmatch(pair))
         return
-    whole = stem(run)
     parts = [stem(p) for p in _HUMP.findall(run)]
     if len(parts) > 1:
         yield from parts
-    yield whole
-
-
-def _pairs(run: str) -> Iterator[str]:
-    if len(run) == 1:
-        yield run
-    for i in range(len(run) - 1):
-        pair = run[i : i + 2]
-        if not _HIRAGANA.fullmatch(pair):
-            yield pair
+    yield stem(run)
 
 
 def _content(question: str) -> list[str]:
     """The words worth looking for, in order: small words out, fillers out while something is left."""
-    words = [w for run in _RUN.findall(question) for w in _cut_small(run)]
-    words = [
-        w for w in words if not any(w.casefold() in small for small in SMALL.values()) and (len(w) > 1 or w.isdigit())
+    runs = [
+        w
+        for run in _RUN.findall(question)
+        for w in (re.split(_PARTICLES, run) if re.match(f"[{_CJK}]", run) else [run])
     ]
+    words = [w for w in runs if w and w.casefold() not in SMALL and (len(w) > 1 or w.isdigit())]
     for useless in (FILLERS, PLACES):
         words = [w for w in words if w.casefold() not in useless] or words
     return words
-
-
-def _cut_small(run: str) -> list[str]:
-    if not re.match(f"[{_CJK}]", run):
-        return [run]
-    small = "|".join(sorted(SMALL["ja"] | SMALL["zh"] | set("はがをにのでもとへや"), key=len, reverse=True))
-    return [piece for piece in re.split(small, run) if piece]
 
 
 def _neighbours(question: str, words: list[str]) -> Iterator[str]:
@@ -167,37 +187,11 @@ def _neighbours(question: str, words: list[str]) -> Iterator[str]:
     kept = set(words)
     runs = [(m.group(), m.start(), m.end()) for m in _RUN.finditer(question)]
     for (first, _, end), (second, start, _) in itertools.pairwise(runs):
-        if (
-            not first.isdigit()
-            and {first, second} <= kept
-            and question[end:start] in {" ", "-"}
-            and not re.match(f"[{_CJK}]", first)
-        ):
+        beside = not first.isdigit() and {first, second} <= kept and question[end:start] in {" ", "-"}
+        if beside and not re.match(f"[{_CJK}]", first):
             yield f"{first} {second}"
-
-
-def _quotes(question: str) -> Iterator[str]:
-    for groups in _QUOTED.findall(question):
-        yield from (g.strip() for g in groups if g.strip())
-
-
-def _without_plural(word: str) -> str:
-    if word.endswith(("ies", "ied")):
-        return word[:-3] + "y"
-    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    return word
-
-
-def _prefix(term: str) -> str:
-    short = len(term) <= 4 and term.isascii()
-    return (r"(\b|_)" if short else "") + _escaped(_cut(term))
 
 
 def _cut(term: str) -> str:
     """`retry` finds `retries` only without its last letter."""
     return term[:-1] if len(term) > 4 and term.endswith("y") else term
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", text)

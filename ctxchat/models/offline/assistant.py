@@ -1,8 +1,11 @@
-"""The built-in assistant as a model like any other: the thin edge around `decide`, which streams, counts and can be cancelled."""
+"""The built-in assistant as a model like any other: one pure function, `decide`, and the thin edge that streams what it says,
+counts and can be cancelled.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 
 import msgspec
@@ -11,11 +14,15 @@ from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Calibration, level
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Usage
+from ctxchat.core.messages import ToolCall
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
 from ctxchat.core.tokens import Count, Meter, rough_count
 from ctxchat.core.view import View
 from ctxchat.core.words import short
-from ctxchat.models.offline.decide import Reply, decide
+from ctxchat.models.offline import phrases
+from ctxchat.models.offline.commands import carry_out, command
+from ctxchat.models.offline.research import research
+from ctxchat.models.offline.transcript import Step, Tools, Transcript, read
 
 OFFLINE_NAME = "offline/assistant"
 OFFLINE_WINDOW = Window(32_768, "loaded")
@@ -25,6 +32,71 @@ PIECE = 12
 """Characters of a piece of an answer, or more where that would be over `MOST_PIECES`."""
 
 MOST_PIECES = 150
+
+_TALK = tuple(
+    (re.compile(pattern, re.I | re.X), said)
+    for pattern, said in (
+        (
+            r"\b(?:who|what)\ (?:are|r)\ you\b | \byour\ name\b | \bare\ you\ (?:a|an|the|chatgpt|gpt|claude|real|human)\b",
+            phrases.WHO,
+        ),
+        (r"^\W*(?:help | what\ can\ you\ do | how\ do\ (?:i|you)\ (?:use|work\ with)\ (?:you|this))\W*$", phrases.HELP),
+        (
+            r"""\bfills?\ (?:up\ )?(?:the|my|this)\ (?:context\ )?window\b
+            | \bhow\ (?:full|big|large)\ is\ (?:the|my|this)\ (?:context|window)
+            | \b(?:what(?:'s|\ is)\ in|what\ takes\ up)\ (?:the|my)\ context\b | \bhow\ many\ tokens\b.*\b(?:left|used|free)\b""",
+            phrases.WINDOW,
+        ),
+        (r"^\W*(?:hi|hello|hey|good\ (?:morning|evening|day|afternoon))(?:\ there)?\W*$", phrases.GREETING),
+        (
+            r"""^\W*(?:thanks?(?:\ you)?(?:\ (?:a\ lot|very\ much|so\ much))? | thx | ok(?:ay)? | great | good | perfect | fine
+            | got\ it)\W*$""",
+            phrases.THANKS,
+        ),
+    )
+)
+_TOLD = re.compile(
+    r"""^(?:(?:always|never|do\ not|don['’]t|from\ now\ on|make\ sure|avoid|prefer)\b[^?？]*$
+    |(?:i|we|my|our|let['’]s|fyi|the\ decision)\b(?!['’]?[dm]?\ (?:want|need|would|like|am\ (?:looking|trying|searching)
+    |wonder|wish|don['’]t\ (?:know|understand)|have\ a\ question))[^?？]*$)""",
+    re.I | re.X,
+)
+"""Something told rather than asked: a rule, or news of one's own."""
+
+
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer in words, or calls of tools that were offered with `reasoning` about them; never both empty."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
+
+
+def decide(view: View) -> Reply:
+    """What to say or do next. The same view gives the same reply. Never raises; every turn ends after at most three rounds."""
+    seen = read(view)
+    step = _step(seen, Tools(view.tools))
+    made = tuple(
+        ToolCall(f"{seen.next_id}-{i}", name, msgspec.json.encode(arguments).decode())
+        for i, (name, arguments) in enumerate(step.calls, 1)
+    )
+    return Reply(step.text or ("" if made else phrases.NO_QUESTION), made, step.thought)
+
+
+def _step(seen: Transcript, tools: Tools) -> Step:
+    text = seen.question.strip()
+    if not text:
+        return Step(phrases.NO_QUESTION)
+    if said := next((said for pattern, said in _TALK if len(text) < 200 and pattern.search(text)), ""):
+        return Step(said)
+    if wanted := command(text):
+        return carry_out(wanted, seen, tools)
+    return Step(phrases.NOTED) if told_only(text) else research(seen, tools)
+
+
+def told_only(text: str) -> bool:
+    """True for a rule or news that asks for nothing."""
+    return bool(_TOLD.match(text[:600]))
 
 
 class OfflineAssistant:

@@ -1,0 +1,341 @@
+"""Plain commands, read from the user's own words and from nothing else: one call that does what was asked, then a short report.
+
+Whether a call is allowed is not decided here. A result is shown, never obeyed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from ctxchat.models.offline import phrases
+from ctxchat.models.offline.passages import clean, clip, fence, file_lines, head, hits, ref
+from ctxchat.models.offline.transcript import Done, Step, Tools, Transcript, calls
+from ctxchat.models.offline.words import literal
+
+MOST_READ = 6
+SHOWN_LINES = 120
+LISTED_LINES = 80
+
+_SHORT = 600
+"""Characters in which a plain command fits; what is written or replaced may be longer."""
+
+_FLAGS = re.I | re.X
+_PATH = r"""(?:`[^`\n]+` | "[^"\n]+" | '[^'\n]+'
+    | [^\s,;:`"']{0,200}[./\\][^\s,;:`"']{0,200}[^\s,;:`"'.?!]
+    | [A-Z][A-Za-z]*file | README | LICENSE | CHANGELOG | AGENTS)"""
+"""A path as people write it: quoted, or with a dot or a slash in it, or one of the well-known names."""
+_ANY = r"""(?:`([^`]+)` | "([^"]+)" | '([^']+)' | “([^”]+)” | (\S+))"""
+_LINES = re.compile(
+    r"^\s*(?:,?\s*(?:from\s+)?lines?|:)\s*(\d{1,7})(?:\s*(?:-|–|to|through|until)\s*(\d{1,7}))?\s*[.!]?$", re.I
+)
+_NO_PROGRAM = re.compile(r"(?:me|us|through|the|a|an|out|this|that|into|away)\b", re.I)
+"""`run me through the code` and the like are no command lines."""
+
+_ARTICLES = frozenset(("the", "all", "a", "an", "for"))
+_HERE = frozenset(
+    ["this", "here", "the", "there", "folder", "directory", "workspace", "project", "repo", "repository", "it"]
+)
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A call of a tool, as the user put it. Reading may have several `paths`; a `task` (`test`, `build`, `lint`) is run as the
+    project does it."""
+
+    tool: str
+    arguments: Mapping[str, object] = {}
+    paths: tuple[str, ...] = ()
+    task: str = ""
+
+
+def command(question: str) -> Command | None:
+    """What the user plainly told to do; None for anything else."""
+    text = re.sub(r"^(?:please|can you|could you|would you)[,\s]+", "", question.strip(), flags=re.I)
+    for pattern, make in _COMMANDS:
+        if (match := pattern.search(text if make in _LONG else text[:_SHORT])) and (made := make(match)):
+            return made
+    return None
+
+
+def carry_out(wanted: Command, seen: Transcript, tools: Tools) -> Step:
+    """The next step of a command: its call, or the report."""
+    if wanted.paths:
+        return _read(wanted, seen, tools)
+    if wanted.task:
+        return _task(wanted.task, seen, tools)
+    if seen.done:
+        return Step(_report(wanted, seen.done))
+    call = tools.call(wanted.tool, **wanted.arguments)
+    if call is None and wanted.tool == "list_files":
+        call = tools.call("glob", pattern=f"{wanted.arguments.get('path', '**')}/*")
+    return calls("", call) or _no_tool(wanted.tool)
+
+
+# ── what is told to do ──
+
+
+def _make_read(match: re.Match[str]) -> Command | None:
+    rest = match["rest"].strip()
+    lines = _LINES.match(rest) if rest else None
+    if rest.strip(".!?") and not lines:
+        return None  # "show src/a.py and explain …" is a question about it
+    paths = tuple(_bare(p) for p in re.findall(_PATH, match["paths"], _FLAGS))[:MOST_READ]
+    if not lines:
+        return Command("read_file", paths=paths)
+    ends = sorted((int(lines[1]), int(lines[2] or lines[1])))
+    return Command("read_file", {"start_line": ends[0], "end_line": ends[1]}, paths)
+
+
+def _make_list(match: re.Match[str]) -> Command:
+    path = _bare(match["path"] or match["inside"] or "")
+    return Command("list_files", {"path": path} if path and path.lower() not in _HERE else {})
+
+
+def _make_find(match: re.Match[str]) -> Command:
+    pattern = match["pattern"] or f"{match['name']}*"
+    return Command("glob", {"pattern": pattern if "/" in pattern else f"**/{pattern}"})
+
+
+def _make_grep(match: re.Match[str]) -> Command | None:
+    if (match["d"] or "").lower() in _ARTICLES and match["verb"].lower() not in {"grep", "rg"}:
+        return None  # "find the harbour" is a question
+    path = _bare(match["path"] or "")
+    text = match["a"] or match["b"] or match["c"] or match["d"]
+    return Command("grep", {"pattern": literal(text)} | ({"path": path} if path else {}))
+
+
+def _make_run(match: re.Match[str]) -> Command | None:
+    line = match["command"].strip()
+    fenced = re.fullmatch(r"```\w*\n(.*?)\n?```[.!]?", line, re.S) or re.fullmatch(r"`([^`]+)`[.!]?", line)
+    line = (fenced[1] if fenced else line).strip()
+    return Command("shell", {"command": line}) if line and (fenced or not _NO_PROGRAM.match(line)) else None
+
+
+def _make_task(match: re.Match[str]) -> Command:
+    name = match["name"].lower()
+    return Command("shell", task="build" if name == "build" else "lint" if name.startswith("lint") else "test")
+
+
+def _make_edit(match: re.Match[str]) -> Command:
+    parts = match.groups()[:10]
+    old, new = (next(g for g in half if g is not None) for half in (parts[:5], parts[5:]))
+    return Command("edit_file", {"path": _bare(match["path"]), "old": old, "new": new})
+
+
+def _make_write(match: re.Match[str]) -> Command:
+    text = match["content"].strip()
+    fenced = re.fullmatch(r"(`{3,})[^\n]*\n(.*?)\n?\1", text, re.S)
+    quoted = re.fullmatch(r"\"([^\"]*)\"|`([^`]*)`|“([^”]*)”|'([^'\n]*)'", text)
+    if fenced:
+        text = fenced[2]
+    elif quoted:
+        text = next(g for g in quoted.groups() if g is not None)
+    return Command(
+        "write_file", {"path": _bare(match["path"]), "content": text if text.endswith("\n") else f"{text}\n"}
+    )
+
+
+def _make_remember(match: re.Match[str]) -> Command:
+    return Command("remember", {"text": match["text"].strip()})
+
+
+def _make_delegate(match: re.Match[str]) -> Command:
+    agent = match["agent"]
+    return Command("delegate", {"task": match["task"].strip()} | ({"agent": agent} if agent else {}))
+
+
+def _make_fetch(match: re.Match[str]) -> Command:
+    return Command("web_fetch", {"url": match["url"]})
+
+
+def _make_news(match: re.Match[str]) -> Command:
+    return Command("shell", {"command": "git log --name-status --oneline -5"})
+
+
+def _bare(path: str) -> str:
+    """A path without its quotes and without `@`."""
+    return path.strip().strip("`\"'").removeprefix("@")
+
+
+_LONG: tuple[Callable[[re.Match[str]], Command | None], ...] = (
+    _make_edit, _make_write, _make_remember, _make_delegate, _make_run
+)  # fmt: skip
+_COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Command | None]], ...] = tuple(
+    (re.compile(pattern, _FLAGS | re.S), make)
+    for pattern, make in (
+        (
+            r"^(?:delegate(?:\s+to\s+(?P<agent>[\w-]+))? | (?:ask|let|have)\ an?\ (?:sub-?agent|agent)(?:\s+to)?)"
+            r"\s*[:,]?\s+(?P<task>.+)$",
+            _make_delegate,
+        ),
+        (
+            r"^(?:fetch|get|open|read|download|show)\s+(?:me\s+)?(?:the\s+page\s+)?<?(?P<url>https?://[^\s<>]+)>?\s*$",
+            _make_fetch,
+        ),
+        (
+            rf"""^(?:read|show|open|cat|display|print|view)(?:\s+(?:me|us|to\ me))?(?:\s+the)?(?:\s+files?)?
+            \s+(?P<paths>{_PATH}(?:(?:\s*,\s*|\s+and\s+){_PATH})*)(?P<rest>.*)$""",
+            _make_read,
+        ),
+        (
+            r"""^(?:find|glob|list|where\ are)(?:\s+(?:all|the|any))*\s+(?:files?\s+)?(?:(?:named|called|matching|like)\s+)?
+            [`"']?(?P<pattern>[^\s`"']*[*?\[][^\s`"']*)[`"']?\s*$
+            | ^(?:find|where\ is)\s+(?:the\s+)?files?\s+(?:named\s+|called\s+)?[`"']?(?P<name>[\w.-]+)[`"']?\s*\??$""",
+            _make_find,
+        ),
+        (
+            rf"""^(?:ls | list(?:\s+(?:all|the))*\s+(?:files|folder|directory|contents) | (?:what|which)\s+files\s+(?:are|do)\b.*?
+            | what(?:'s|\ is)\ in\ (?:this|the)\ (?:folder|directory|workspace|repo(?:sitory)?)
+            | what(?:'s|\ is|\ files\ are)\ in\ (?:the\ )?(?P<inside>[\w./-]+)\ (?:folder|directory))
+            (?:\s+(?:in|of|under)?\s*(?P<path>{_PATH}|[\w-]+/?))?\s*[?.!]?$""",
+            _make_list,
+        ),
+        (r"^(?:which|what)\ files\ (?:were\ )?changed\ (?:last|recently|lately)\W*$", _make_news),
+        (
+            r"""^(?:run|start|execute)\s+(?:(?:all|the|my|our)\s+)*
+            (?P<name>tests?|unit\ tests|test\ suite|build|linter|lint)(?:\s+(?:for\ me|again|now))?\s*[.!]?$""",
+            _make_task,
+        ),
+        (
+            rf"""^(?:replace|change|rename)\s+{_ANY}\s+(?:with|by|to|into)\s+{_ANY}\s+
+            in\s+(?:the\s+)?(?:file\s+)?(?P<path>{_PATH}|[\w./-]+)\s*[.!]?$""",
+            _make_edit,
+        ),
+        (
+            rf"""^(?:write|create|make|add)\s+(?:me\s+)?(?:a\s+|the\s+)?(?:new\s+)?(?:text\s+)?(?:file\s+)?
+            (?:named\s+|called\s+)?(?P<path>{_PATH})\s*
+            (?: : | ,?\s*(?:with|containing|that\ says|saying)(?:\s+(?:the\s+)?(?:content|text|contents))?\s*:?)
+            \s*(?P<content>.+)$""",
+            _make_write,
+        ),
+        (r"^(?:remember|note|keep\ in\ mind)(?:\s+(?:that|this))?[:,]?\s+(?P<text>.+)$", _make_remember),
+        (
+            rf"""^(?P<verb>grep|rg|search(?:\s+for)?|look\s+for|find(?:\s+(?:every|all|each))?)\s+
+            (?:`(?P<a>[^`\n]+)` | "(?P<b>[^"\n]+)" | '(?P<c>[^'\n]+)' | (?P<d>\S+))
+            (?:\s+in\s+(?P<path>{_PATH}|[\w./-]+))?\s*$""",
+            _make_grep,
+        ),
+        (r"^(?:(?:run|execute|exec)(?:\s*:\s*|\s+)(?:the\s+command\s+)?|[!$]\s*)(?P<command>.+)$", _make_run),
+    )
+)
+"""In the order they are tried; the first that makes something of it wins."""
+
+
+# ── reading, with a look around for a name without its folder ──
+
+
+def _read(wanted: Command, seen: Transcript, tools: Tools) -> Step:
+    reads = seen.named("read_file")
+    if not seen.done:
+        step = calls("", *(tools.call("read_file", path=path, **wanted.arguments) for path in wanted.paths))
+        return step or _no_tool("read_file")
+    lost = [d for d in reads if d.failed and not d.denied]
+    searched = seen.named("glob")
+    if lost and not searched and seen.rounds == 1:
+        names = (d.get("path").rsplit("/", 1)[-1] for d in lost)
+        step = calls("Not at that path; looking for the name.", *(tools.call("glob", pattern=f"**/{n}") for n in names))
+        if step:
+            return step
+    rows = [
+        r.strip().removeprefix("- ").removeprefix("./") for d in searched if not d.failed for r in d.text.split("\n")
+    ]
+    found = [row for row in rows if re.fullmatch(r"\S*[\w/]\.\w+|\S*/\S+|[A-Z]\w+", row)]
+    other = [path for path in found if path not in {d.get("path") for d in reads}]
+    if lost and other and len(found) <= len(lost) and seen.rounds == 2:
+        return calls("", *(tools.call("read_file", path=path) for path in other)) or _no_tool("read_file")
+    shown = [d for d in reads if not d.failed] or reads
+    parts = [_shown(d) for d in shown]
+    if found and all(d.failed for d in shown):
+        parts.append("Files of that name: " + ", ".join(map(ref, found[:20])) + ".")
+    return Step("\n\n".join(parts))
+
+
+def _shown(done: Done) -> str:
+    path = done.get("path")
+    if done.failed:
+        return _trouble(done)
+    start = int(done.get("start_line")) if done.get("start_line").isdigit() else 1
+    lines = file_lines(done.text, path, start)
+    if not any(line.text.strip() for line in lines):
+        return f"{ref(path)} is empty."
+    while not lines[-1].text.strip():
+        lines.pop()
+    body = head([line.text for line in lines], SHOWN_LINES)
+    return f"{ref(path)}, lines {lines[0].number}–{lines[-1].number}:\n\n{fence(body, path)}"
+
+
+# ── the project's own tasks: a fixed set, no line of a file is run ──
+
+_MARKERS = {
+    "test": (("Cargo.toml", "cargo test"), ("go.mod", "go test ./..."), ("pyproject.toml", "python -m pytest -q"),
+             ("pytest.ini", "python -m pytest -q"), ("setup.py", "python -m pytest -q"), ("tests", "python -m pytest -q")),
+    "build": (("Cargo.toml", "cargo build"), ("go.mod", "go build ./..."), ("pyproject.toml", "python -m build")),
+    "lint": (("Cargo.toml", "cargo clippy"), ("go.mod", "go vet ./..."), ("pyproject.toml", "ruff check .")),
+}  # fmt: skip
+
+
+def _task(name: str, seen: Transcript, tools: Tools) -> Step:
+    if ran := seen.named("shell"):
+        return Step(_report(Command("shell"), ran))
+    if "shell" not in tools:
+        return _no_tool("shell")
+    pattern = rf'^{name}\s*:|"{name}"\s*:'
+    looks = calls(
+        f"How does this project {name}?", tools.call("list_files", depth=1), tools.call("grep", pattern=pattern)
+    )
+    if not seen.done and looks:
+        return looks
+    line = _task_line(name, seen)
+    step = calls(f"By its files, this is `{line}`.", tools.call("shell", command=line)) if line else None
+    return step or Step(f"I found no way this project runs its {name}. Tell me the command: `run <command>`.")
+
+
+def _task_line(name: str, seen: Transcript) -> str:
+    """From a make target or a script at the top, else from what kind of project it is."""
+    found = {hit.path for d in seen.named("grep") if not d.failed for hit in hits(d.text)}
+    if found & {"Makefile", "makefile", "GNUmakefile"}:
+        return f"make {name}"
+    if "package.json" in found:
+        return "npm test" if name == "test" else f"npm run {name}"
+    listing = "\n".join(d.text for d in seen.named("list_files") if not d.failed)
+    rows = set(re.findall(r"[\w.-]+", listing))
+    return next((line for marker, line in _MARKERS[name] if marker in rows), "")
+
+
+# ── reports ──
+
+
+def _no_tool(name: str) -> Step:
+    return Step(phrases.NO_TOOL.format(name=ref(name)))
+
+
+def _report(wanted: Command, done: Sequence[Done]) -> str:
+    last = done[-1]
+    if last.denied or (last.failed and wanted.tool != "shell"):
+        return _trouble(last)
+    text = last.text.strip()
+    rows = text.split("\n") if text else []
+    match wanted.tool:
+        case "shell":
+            body = fence(head(rows, 30, tail=50)) if text else "It printed nothing."
+            return f"{ref(clip(last.get('command'), 200))}:\n\n{body}"
+        case "list_files" | "glob":
+            return fence(head(rows, LISTED_LINES)) if text else "There is nothing."
+        case "grep":
+            found, sought = len(hits(text)), ref(re.sub(r"\\(.)", r"\1", last.get("pattern")))
+            if not found:
+                return f"No line holds {sought}." + (f"\n\n{fence(head(rows, 5))}" if text else "")
+            return f"{found} line{'s' * (found != 1)} with {sought}:\n\n{fence(head(rows, LISTED_LINES))}"
+        case "delegate":
+            return f"The sub-agent's answer:\n\n{fence(head(rows, SHOWN_LINES))}"
+        case "web_fetch":
+            return fence(head(rows, SHOWN_LINES))
+        case _:
+            return clean(clip(text, 600)) or "Done."
+
+
+def _trouble(done: Done) -> str:
+    """A call that was denied or failed, kindly and with its own words."""
+    return f"{phrases.DENIED if done.denied else phrases.FAILED}\n\n{fence(head(done.text.strip().split(chr(10)), 20))}"
