@@ -30,7 +30,7 @@ class Prepared(msgspec.Struct, frozen=True):
         """True while nothing it was made of has changed since."""
         if tuple(c.id for c in ledger.changes) != self.changes:
             return False
-        return ledger.current not in self.covers and ledger.pinned.isdisjoint(self.covers)
+        return ledger.current.isdisjoint(self.covers) and ledger.pinned.isdisjoint(self.covers)
 
 
 class PreparedSlot:

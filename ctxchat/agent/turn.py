@@ -1,4 +1,5 @@
-"""One turn: the user's message, then rounds of model call and tools until the model has nothing left to call.
+"""One turn: the user's message, then rounds of model call and tools until the model has nothing left to call. What the user says
+meanwhile joins it between two rounds.
 
 Whatever ends it, what was said is sealed into the record first, so the next request is valid. `replies` makes the model calls,
 `tool_calls` runs the tools, `unsealed` is what is open between them. Knows no provider, no tool and no screen.
@@ -7,7 +8,7 @@ Whatever ends it, what was said is sealed into the record first, so the next req
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 
 from ctxchat.agent.attachments import weights
@@ -20,15 +21,22 @@ from ctxchat.agent.shield import to_the_end
 from ctxchat.agent.tool_calls import ToolCalls
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.agent.unsealed import CANCELLED, ENOUGH, FAILED, Unsealed
-from ctxchat.core.attachments import attached
+from ctxchat.core.attachments import Attached, attached
 from ctxchat.core.errors import CtxchatError, ModelError, StorageError
-from ctxchat.core.events import Event, Failed, Notice, TurnFinished, TurnStarted, TurnStatus
+from ctxchat.core.events import Event, Failed, Notice, Steered, TurnFinished, TurnStarted, TurnStatus
 from ctxchat.core.grouping import single
 from ctxchat.core.journal import Named, Record, Sealed
 from ctxchat.core.messages import Message, Part, Text
 from ctxchat.core.open_end import NOTHING_OPEN, open_end
 
 Steps = AsyncGenerator[Event, None]
+
+Said = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
+"""The next message a person sent while the turn runs, with what goes along; None where none waits. Asked between two rounds."""
+
+
+async def nothing() -> None:
+    """Nobody says anything meanwhile."""
 
 
 class Turn:
@@ -42,11 +50,13 @@ class Turn:
         fallback: Fallback,
         *,
         between: Between | None = None,
+        said: Said = nothing,
     ) -> None:
         self._talk = conversation
         self._compactor = compactor
         self._fallback = fallback
         self._between = between
+        self._said = said
         self._open = Unsealed(conversation, toolbox.begun)
         self._calls = ToolCalls(conversation, toolbox, self._open)
         self._rounds = 0
@@ -82,14 +92,27 @@ class Turn:
         """Write the user's message down; a session without a title gets one from it."""
         talk = self._talk
         await talk.settle()
-        content = (Text(text), *attachments) if attachments else text
-        message = Message(seq=talk.ledger.next_seq, role="user", content=content, at=talk.clock.now())
+        message, along = await self._message(text, attachments)
         records: list[Record] = [Sealed((single("user", message, talk.ledger.turn + 1),))]
-        along = attached(content, await asyncio.to_thread(weights, talk.meter, attachments))
         if not talk.state.title and (title := title_of(text)):
             records.append(Named(title))
         await talk.write(*records)
         return TurnStarted(talk.ledger.turn, message.id, text, attachments=along)
+
+    async def _steered(self) -> Steps:
+        """What was said meanwhile, each message as its own, in the order in which it was said."""
+        while (said := await self._said()) is not None:
+            message, along = await self._message(*said)
+            await self._talk.write(Sealed((single("user", message, self._talk.ledger.turn),)))
+            yield Steered(message.id, said[0], along)
+
+    async def _message(self, text: str, attachments: Sequence[Part]) -> tuple[Message, tuple[Attached, ...]]:
+        """What the user said, at the end of the record, and what goes along as it is shown."""
+        talk = self._talk
+        along = await asyncio.to_thread(weights, talk.meter, attachments)
+        content = (Text(text), *attachments) if attachments else text
+        message = Message(seq=talk.ledger.next_seq, role="user", content=content, at=talk.clock.now())
+        return message, attached(content, along)
 
     async def _to_its_end(self, began: float, before: str = "") -> Steps:
         """Rounds, whatever is open sealed, and what follows a turn. `before` is the half reply that goes on."""
@@ -129,9 +152,10 @@ class Turn:
             self._rounds += 1
             if self._open.reply is None or self._rounds >= self._talk.options.max_rounds:
                 return
-            async with aclosing(self._calls.run(self._open.reply)) as events:
-                async for event in events:
-                    yield event
+            for step in (self._calls.run(self._open.reply), self._steered()):
+                async with aclosing(step) as events:
+                    async for event in events:
+                        yield event
 
     async def _after(self, *, agreed: bool) -> Steps:
         """The gauge, what was put off until now, the chosen model in force again."""

@@ -69,13 +69,14 @@ def current_tool_trace(ledger: Ledger) -> tuple[Entry, ...]:
 def limited(compiler: Compiler, tokens: int, meter: Meter) -> Compiler:
     """At most `tokens` raw tokens of entries: the newest that fit, whole, never fewer than the last.
 
-    Summaries, pins and the current user message stay.
+    Summaries, pins and what the user said in the current turn stay.
     """
 
     def compile_limited(ledger: Ledger) -> tuple[Entry, ...]:
         entries = compiler(ledger)
         weights = [sum(meter.message(m) for m in e.group.messages) if e.group else 0 for e in entries]
-        stays = [e.pinned or ledger.current in e.covers or section_of_entry(e) == "summary" for e in entries]
+        current = ledger.current
+        stays = [e.pinned or not current.isdisjoint(e.covers) or section_of_entry(e) == "summary" for e in entries]
         left = tokens - sum(w for w, s in zip(weights, stays, strict=True) if s)
         last = max((i for i, s in enumerate(stays) if not s), default=-1)
         kept: set[int] = set()

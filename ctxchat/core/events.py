@@ -28,6 +28,14 @@ class TurnStarted(msgspec.Struct, frozen=True, tag="turn_started"):
     attachments: tuple[Attached, ...] = ()
 
 
+class Steered(msgspec.Struct, frozen=True, tag="steered"):
+    """Something the user said while the turn ran is in the record, and in the next request."""
+
+    message: str
+    text: str
+    attachments: tuple[Attached, ...] = ()
+
+
 class TextDelta(msgspec.Struct, frozen=True, tag="text_delta"):
     text: str
 
@@ -195,6 +203,7 @@ class TurnFinished(msgspec.Struct, frozen=True, tag="turn_finished"):
 
 Event = (
     TurnStarted
+    | Steered
     | TextDelta
     | ReasoningDelta
     | ToolStarted

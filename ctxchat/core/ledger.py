@@ -85,7 +85,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         """The ledger with this change in force.
 
         Raises LedgerError when it names groups that are not in the record or not its to touch: pinned ones, one twice, or
-        the current user message, which may be shortened but never be gone.
+        those of the current turn's user messages, which may be shortened but never be gone.
         """
         if any(c.id == change.id for c in self.changes):
             raise LedgerError(f"change {change.id} is in force already")
@@ -114,7 +114,8 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
                 raise LedgerError(f"group {min(twice)} is covered twice by one change")
             raise LedgerError("an edit must cover groups in the order of the record")
         seen.update(covers)
-        if self.current in edit.covers and (edit.replacement is None or edit.replacement.kind != "user"):
+        current = self.current.intersection(covers)
+        if current and (len(current) > 1 or edit.replacement is None or edit.replacement.kind != "user"):
             raise LedgerError(
                 "the current user message must stay in view", "It can be shortened, or dropped a turn later."
             )
@@ -190,9 +191,10 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return frozenset(p for c in self.changes for p in c.pins)
 
     @cached_property
-    def current(self) -> str:
-        """Id of the current user message's group, empty before the first."""
-        return next((g.id for g in reversed(self.groups) if g.kind == "user"), "")
+    def current(self) -> frozenset[str]:
+        """Ids of the user messages of the current turn: the one that began it, and what was said while it ran."""
+        said = [g for g in self.groups if g.kind == "user"]
+        return frozenset(g.id for g in said if g.turn == said[-1].turn)
 
     @property
     def turn(self) -> int:

@@ -135,8 +135,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Messages that stay together in every view, in the order a model must see them.
 
-    `turn` counts user messages from 1; what comes before the first belongs to turn 0. `source` says who made a note
-    or a summary (`restore:m12`, `hook:tests`, a compaction's id).
+    `turn` counts turns from 1; what comes before the first belongs to turn 0, a message sent while one runs belongs to it.
+    `source` says who made a note or a summary (`restore:m12`, `hook:tests`, a compaction's id).
     """
 
     id: str

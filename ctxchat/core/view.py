@@ -127,7 +127,7 @@ def compile(
 ) -> View:
     """The view of a ledger in a frame: system prompt first, memory, what is live, injected context last.
 
-    The system prompt and the current user message are there whatever the compiler leaves out.
+    The system prompt and what the user said in the current turn are there whatever the compiler leaves out.
     """
     entries = _with_current(compiler(ledger), ledger)
     system = "\n\n".join([frame.system, *_instructions(entries, ledger)]).strip()
@@ -151,13 +151,21 @@ def compile(
 
 
 def _with_current(entries: tuple[Entry, ...], ledger: Ledger) -> tuple[Entry, ...]:
-    current = ledger.current
-    if not current or any(current in entry.covers for entry in entries):
+    """Each message of the current turn's that is left out, before the first of the turn that came after it."""
+    left = ledger.current.difference(*(entry.covers for entry in entries))
+    if not left:
         return entries
-    missing = next(entry for entry in ledger.live() if current in entry.covers)
-    after = (i for i, e in enumerate(entries) if e.group and e.group.kind != "summary" and e.group.turn == ledger.turn)
-    place = next(after, len(entries))
-    return (*entries[:place], missing, *entries[place:])
+    order = {entry.covers[0]: place for place, entry in enumerate(ledger.live())}
+    shown = list(entries)
+    for missing in (entry for entry in ledger.live() if not left.isdisjoint(entry.covers)):
+        for place, entry in enumerate(shown):
+            turn = entry.group.turn if entry.group and entry.group.kind != "summary" else -1
+            if turn == ledger.turn and order.get(next(iter(entry.covers), ""), len(order)) > order[missing.covers[0]]:
+                shown.insert(place, missing)
+                break
+        else:
+            shown.append(missing)
+    return tuple(shown)
 
 
 def _instructions(entries: Sequence[Entry], ledger: Ledger) -> list[str]:

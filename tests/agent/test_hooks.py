@@ -122,7 +122,7 @@ async def test_a_note_at_the_start_of_a_turn_is_in_its_first_request():
     desk = Hooked(model, Hook("plan", "turn_started", Inject("Plan first.")))
     await desk.say("go")
     assert "Plan first." in sent(model)[0]
-    assert desk.state.ledger.current == desk.state.ledger.groups[0].id  # what the person said is still the question
+    assert desk.state.ledger.current == {desk.state.ledger.groups[0].id}  # what the person said is still the question
 
 
 async def test_a_note_at_the_end_of_a_turn_is_in_the_next_turn():

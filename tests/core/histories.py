@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Image, Message, Opaque, Reasoning, Text, ToolCall
+from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.view import Frame, View, compile
 
@@ -84,8 +86,23 @@ def work(draw: st.DrawFn, max_turns: int = 5) -> list[Message]:
     return history
 
 
+def steered(groups: Sequence[Group], joins: Sequence[bool]) -> tuple[Group, ...]:
+    """The groups with some of the user messages behind the first said while the turn before them ran."""
+    made: list[Group] = []
+    less = 0
+    for group in groups:
+        if group.kind == "user" and group.turn > 1:
+            less += joins[group.turn % len(joins)]
+        made.append(msgspec.structs.replace(group, turn=group.turn - less))
+    return tuple(made)
+
+
 histories = messages() | work()
-ledgers = histories.map(lambda history: Ledger(groups=group_messages(history)))
+ledgers = st.builds(
+    lambda history, joins: Ledger(groups=steered(group_messages(history), joins)),
+    histories,
+    st.lists(st.booleans(), min_size=1, max_size=4),
+)
 
 
 def budget_of(limit: int, trigger: int, target: int) -> Budget:

@@ -146,7 +146,7 @@ class FakeSession(OfOnePiece):
     def fold(self, lost: tuple[str, ...] = ()) -> Change:
         """A compaction of all there is before the last message, made after it."""
         ledger = self.state.ledger
-        covers = tuple(takewhile(lambda g: g != ledger.current, (g.id for g in ledger.groups)))
+        covers = tuple(takewhile(lambda g: g not in ledger.current, (g.id for g in ledger.groups)))
         self.at = LATEST
         note = single("summary", Message(ledger.next_seq + 500, "user", "what was said"), 0, source="k1")
         record = CompactionRecord(

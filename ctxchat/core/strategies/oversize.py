@@ -59,7 +59,7 @@ def _clipped(basis: Basis, entries: Iterable[Entry], cap: int) -> Iterator[Short
 def _clippable(basis: Basis, entry: Entry) -> bool:
     if is_summary(entry) or entry.group is None:
         return False
-    current = basis.ledger.current in entry.covers and not entry.pinned
+    current = not basis.ledger.current.isdisjoint(entry.covers) and not entry.pinned
     return basis.movable(entry) or (current and basis.options.clip_current)
 
 

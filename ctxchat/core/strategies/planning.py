@@ -72,11 +72,11 @@ class Basis:
         return sum(item.tokens for item in shown)
 
     def movable(self, entry: Entry) -> bool:
-        """True for what a pass may touch: shown, not pinned, no system prompt, not the current user message."""
+        """True for what a pass may touch: shown, not pinned, no system prompt, not what the user said in the current turn."""
         group = entry.group
         if group is None or entry.pinned or group.kind == "system":
             return False
-        return self.ledger.current not in entry.covers
+        return self.ledger.current.isdisjoint(entry.covers)
 
     def old(self, end: int | None = None) -> list[Entry]:
         """What may be touched before the cut, or before another place among the entries; summaries aside."""
