@@ -20,7 +20,7 @@ from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.setup import Setup
 from ctxchat.agent.toolbox import Toolbox
-from ctxchat.agent.turn import Said, Turn, nothing
+from ctxchat.agent.turn import Meanwhile, Turn, nothing
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice, Stamped
 from ctxchat.core.figures import Figures
@@ -98,19 +98,19 @@ class Session:
     # ── verbs ──
 
     def send(
-        self, text: str, attachments: Sequence[Part] = (), *, said: Said = nothing
+        self, text: str, attachments: Sequence[Part] = (), *, meanwhile: Meanwhile = nothing
     ) -> AsyncGenerator[Stamped, None]:
-        """One turn, joined between its rounds by what is `said` meanwhile. Closing the generator interrupts it; what exists is
+        """One turn, joined between its rounds by what is said `meanwhile`. Closing the generator interrupts it; what exists is
         kept. Raises SessionBusy for a read-only session."""
-        return self._lock.stamped(self.setup.first(self._turn(said).run(text, attachments)))
+        return self._lock.stamped(self.setup.first(self._turn(meanwhile).run(text, attachments)))
 
-    def resume(self, *, said: Said = nothing) -> AsyncGenerator[Stamped, None]:
+    def resume(self, *, meanwhile: Meanwhile = nothing) -> AsyncGenerator[Stamped, None]:
         """The last turn goes on where it broke off: as `send`, without a message. Raises CtxchatError where nothing is open."""
-        return self._lock.stamped(self.setup.first(self._turn(said).resume()))
+        return self._lock.stamped(self.setup.first(self._turn(meanwhile).resume()))
 
-    def _turn(self, said: Said) -> Turn:
+    def _turn(self, meanwhile: Meanwhile) -> Turn:
         between = self._hooks.between if self._hooks else None
-        return Turn(self._talk, self._toolbox, self._compactor, self._fallback, between=between, said=said)
+        return Turn(self._talk, self._toolbox, self._compactor, self._fallback, between=between, meanwhile=meanwhile)
 
     def answer(self, call_id: str, answer: Answer) -> None:
         """What the person said to an ApprovalRequested."""

@@ -31,7 +31,7 @@ from ctxchat.core.open_end import NOTHING_OPEN, open_end
 
 Steps = AsyncGenerator[Event, None]
 
-Said = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
+Meanwhile = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
 """The next message a person sent while the turn runs, with what goes along; None where none waits. Asked between two rounds."""
 
 
@@ -50,13 +50,13 @@ class Turn:
         fallback: Fallback,
         *,
         between: Between | None = None,
-        said: Said = nothing,
+        meanwhile: Meanwhile = nothing,
     ) -> None:
         self._talk = conversation
         self._compactor = compactor
         self._fallback = fallback
         self._between = between
-        self._said = said
+        self._meanwhile = meanwhile
         self._open = Unsealed(conversation, toolbox.begun)
         self._calls = ToolCalls(conversation, toolbox, self._open)
         self._rounds = 0
@@ -101,7 +101,7 @@ class Turn:
 
     async def _steered(self) -> Steps:
         """What was said meanwhile, each message as its own, in the order in which it was said."""
-        while (said := await self._said()) is not None:
+        while (said := await self._meanwhile()) is not None:
             message, along = await self._message(*said)
             await self._talk.write(Sealed((single("user", message, self._talk.ledger.turn),)))
             yield Steered(message.id, said[0], along)

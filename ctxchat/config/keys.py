@@ -11,6 +11,7 @@ from ctxchat.config.problems import Problem, nearest, shown
 
 ActionId = Literal[
     "send",
+    "send_later",
     "newline",
     "interrupt",
     "context",
@@ -64,7 +65,8 @@ class Action(msgspec.Struct, frozen=True):
 
 
 ACTIONS: tuple[Action, ...] = (
-    Action("send", ("enter",), "Send the message"),
+    Action("send", ("enter",), "Send the message; while the agent works, between two steps of it"),
+    Action("send_later", ("ctrl+s", "alt+enter"), "Send the message when the turn under way has ended"),
     Action("newline", ("ctrl+j", "shift+enter"), "A new line in the message"),
     Action("interrupt", ("escape",), "Close the panel on top, else stop the work under way"),
     Action("context", ("f2",), "Context panel: what fills the window"),
@@ -121,6 +123,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "help": ("alt+h",),
     },
     "no-alt-keys": {
+        "send_later": ("ctrl+f9",),
         "undo_compaction": ("ctrl+r",),
         "redo": ("shift+f11",),
         "reinsert": ("f11",),

@@ -84,6 +84,7 @@ class CtxchatApp(Handlers):
         self.chat.composer.workspace = services.workspace
         self.chat.composer.submit = self.submit
         self.work = Work(self.chat, services, self._start_turn, self._alert, Drafts(data_folder))
+        self.chat.composer.take_back = self.work.take_back
         self._plain = self._bindings.copy()
         self._bind()
 

@@ -64,10 +64,6 @@ class Handlers(ThemedApp):
         event.stop()
         self.run_worker(self.work.keep_draft(), group="draft", exit_on_error=False)
 
-    def on_composer_unqueued(self, event: Composer.Unqueued) -> None:
-        event.stop()
-        self.work.take_back(event.place)
-
     # ── clicks and answers ──
 
     def on_breakdown_free_up_pressed(self) -> None:

@@ -15,6 +15,7 @@ from ctxchat.core.events import (
     QuestionAsked,
     ReasoningDelta,
     Retry,
+    Steered,
     SummaryDelta,
     TextDelta,
     ToolFinished,
@@ -30,6 +31,7 @@ from ctxchat.tui.widgets.transcript import Transcript
 
 Growing = (
     TurnStarted
+    | Steered
     | TextDelta
     | ReasoningDelta
     | ToolStarted
@@ -61,7 +63,7 @@ class LiveTurn:
         self._summary: ThinkingBlock | None = None
         self._retry: RetryBlock | None = None
         self._waiting: Waiting | None = None
-        self._user: list[Widget] = []
+        self._said: list[Widget] = []
         self._rounds: list[list[Widget]] = []
         self._fresh_round = True
 
@@ -70,7 +72,7 @@ class LiveTurn:
         match event:
             case TurnStarted(resumed=True):
                 await self.wait("waiting for the model")
-            case TurnStarted():
+            case TurnStarted() | Steered():
                 await self.user(event, at)
             case TextDelta():
                 await self.text(event.text)
@@ -130,11 +132,12 @@ class LiveTurn:
         self._rounds[-1].append(widget)
         await self._transcript.add(widget)
 
-    async def user(self, event: TurnStarted, at: str) -> None:
+    async def user(self, event: TurnStarted | Steered, at: str) -> None:
         """The message is in the record."""
         await self._arrived()
-        self._user = [UserBlock(event.text, at, attached=event.attachments)]
-        await self._transcript.add(*self._user)
+        block = UserBlock(event.text, at, attached=event.attachments)
+        self._said.append(block)
+        await self._transcript.add(block)
         await self.wait("waiting for the model")
 
     async def text(self, delta: str) -> None:
@@ -231,8 +234,8 @@ class LiveTurn:
         rounds = iter(self._rounds)
         for shown in fresh:
             kind = shown.group.kind if shown.group else ""
-            if kind == "user" and self._user:
-                places[shown.key], self._user = self._user, []
+            if kind == "user" and self._said:
+                places[shown.key] = [self._said.pop(0)]
             elif kind in {"reply", "round"} and (mine := next(rounds, None)) is not None:
                 places[shown.key] = mine
         self._rounds = list(rounds)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
 
     from ctxchat.agent.consent import When
     from ctxchat.agent.preview import Preview
+    from ctxchat.agent.turn import Meanwhile
     from ctxchat.config.files import Loaded
     from ctxchat.core.events import Stamped
     from ctxchat.core.figures import Figures
@@ -216,11 +217,14 @@ class ChatSession(Protocol):
     @mode.setter
     def mode(self, mode: Mode) -> None: ...
 
-    def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
-        """One turn. Closing the generator (or cancelling the task that iterates it) interrupts it; what exists is kept."""
+    def send(
+        self, text: str, attachments: Sequence[Part] = (), *, meanwhile: Meanwhile
+    ) -> AsyncGenerator[Stamped, None]:
+        """One turn, joined between its rounds by what is said `meanwhile`. Closing the generator (or cancelling the task that
+        iterates it) interrupts it; what exists is kept."""
         ...
 
-    def resume(self) -> AsyncGenerator[Stamped, None]:
+    def resume(self, *, meanwhile: Meanwhile) -> AsyncGenerator[Stamped, None]:
         """The last turn goes on where it broke off: as `send`, without a message."""
         ...
 

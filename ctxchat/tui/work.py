@@ -6,8 +6,10 @@ Knows the chat screen and the services; commands, keys and the screens over the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
+from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from textual.worker import Worker, WorkerError
 
@@ -22,6 +24,10 @@ from ctxchat.tui.unsent.draft import Draft, joined
 from ctxchat.tui.unsent.drafts import Drafts
 from ctxchat.tui.unsent.outgoing import prepared
 from ctxchat.tui.widgets.suggestion import Reply
+
+if TYPE_CHECKING:
+    from ctxchat.agent.turn import Meanwhile
+    from ctxchat.core.messages import Part
 
 PATIENCE = 5.0
 """Seconds that work under way is given to end when the app is left."""
@@ -50,7 +56,8 @@ class Work:
         self._start, self._alert = start, alert
         self._drafts = drafts or Drafts()
         self._queue: list[Draft] = []
-        self._leaving: Draft | None = None  # out of the composer and not in the record yet
+        self._leaving: Draft | None = None  # out of the queue and not in the record yet
+        self._place = 0  # of it in the record, at least
         self._worker: Worker[None] | None = None
         self.trouble = ""  # why no session could be opened
 
@@ -139,15 +146,17 @@ class Work:
     # ── messages ──
 
     def say(self, draft: Draft | str) -> None:
-        """A message, or just its words, for now or for the end of what runs."""
+        """A message, or just its words: for now, for the next boundary of the work under way, or for the end of the turn."""
         self._queue.append(Draft(draft) if isinstance(draft, str) else draft)
         self.go_on()
 
-    def take_back(self, place: int) -> None:
-        """A message that waits is not to go out."""
-        if place < len(self._queue):
+    def take_back(self, draft: Draft) -> bool:
+        """A message that waits is not to go out; False where it is gone already."""
+        place = next((place for place, each in enumerate(self._queue) if each is draft), None)
+        if place is not None:
             del self._queue[place]
-        self._chat.composer.show_queue(self._queue)
+            self._chat.composer.show_queue(self._queue)
+        return place is not None
 
     def go_on(self) -> None:
         """The next message that waits, when nothing runs."""
@@ -158,26 +167,69 @@ class Work:
         self._chat.composer.show_queue(self._queue)
 
     async def _send(self, session: ChatSession, draft: Draft) -> AsyncGenerator[Stamped, None]:
-        """The turn of a message. One that could not be written down goes back to where it was written."""
-        begun = False
-        self._leaving = draft
+        """The turn of a message."""
         try:
-            parts = await prepared(draft, session, self._services.workspace)
-            async with aclosing(session.send(draft.text, parts)) as events:
+            parts = await self._leave(session, draft)
+            async with aclosing(
+                self._turn(session, session.send(draft.text, parts, meanwhile=self._next_of(session)))
+            ) as events:
                 async for stamped in events:
-                    if not begun:
-                        begun, self._leaving = True, None
+                    yield stamped
+        finally:
+            self._bring_back()
+
+    async def _turn(self, session: ChatSession, events: AsyncGenerator[Stamped, None]) -> AsyncGenerator[Stamped, None]:
+        """A turn, with an eye on the message that is leaving: in the record it has left; one that could not be written down
+        goes back to where it was written."""
+        try:
+            async with aclosing(events):
+                async for stamped in events:
+                    if self._leaving and self._arrived(session):
+                        self._leaving = None
                         await self.keep_draft()
                     yield stamped
         finally:
-            self._leaving = None
-            if not begun:
-                self._chat.composer.put_back(draft)
+            if self._arrived(session):  # also where a cancel came while it was being written
+                self._leaving = None
+            self._bring_back()
+
+    def _next_of(self, session: ChatSession) -> Meanwhile:
+        """The messages that are not to wait for the end of the turn, one at a time."""
+
+        async def meanwhile() -> tuple[str, Sequence[Part]] | None:
+            for draft in self._queue:
+                if not draft.later and self.take_back(draft):
+                    try:
+                        return draft.text, await self._leave(session, draft)
+                    except CtxchatError as problem:  # the turn goes on without it
+                        self._bring_back()
+                        self._chat.notice(
+                            "warning", f"{problem.text} Your message was not sent; it is back in the editor."
+                        )
+                    break
+            return None
+
+        return meanwhile
+
+    async def _leave(self, session: ChatSession, draft: Draft) -> Sequence[Part]:
+        """On its way from now on; what goes along with it. Raises StorageError."""
+        self._leaving, self._place = draft, session.state.ledger.next_seq
+        return await prepared(draft, session, self._services.workspace)
+
+    def _arrived(self, session: ChatSession) -> bool:
+        new = takewhile(lambda group: group.first.seq >= self._place, reversed(session.state.ledger.groups))
+        return any(group.kind == "user" for group in new)
+
+    def _bring_back(self) -> None:
+        draft, self._leaving = self._leaving, None
+        if draft:
+            self._chat.composer.put_back(draft)
 
     def resume(self) -> None:
         """Go on where the last turn broke off."""
         if self.session and not self.busy:
-            self._worker = self._start(self._run(self.session.resume(), WAITING))
+            events = self.session.resume(meanwhile=self._next_of(self.session))
+            self._worker = self._start(self._run(self._turn(self.session, events), WAITING))
 
     # ── passes ──
 

@@ -33,7 +33,7 @@ class Mailbox:
 
 
 async def said(desk: Desk, text: str, mailbox: Mailbox) -> list[Event]:
-    async with aclosing(desk.session.send(text, said=mailbox)) as stream:
+    async with aclosing(desk.session.send(text, meanwhile=mailbox)) as stream:
         return [stamped.event async for stamped in stream]
 
 
@@ -72,7 +72,7 @@ async def test_a_store_that_refuses_it_ends_the_turn_and_the_record_is_without_i
         desk.journal.full = True
         return ("lost?", ())
 
-    async with aclosing(desk.session.send("go", said=refused)) as stream:
+    async with aclosing(desk.session.send("go", meanwhile=refused)) as stream:
         events = [stamped.event async for stamped in stream]
     assert [e.kind for e in events if isinstance(e, Failed)] == ["storage"]
     assert kinds(desk) == [("user", 1), ("round", 1)]
@@ -100,7 +100,7 @@ async def test_a_turn_closed_around_it_keeps_it_once_or_not_at_all(stop: int):
     model = ScriptedModel([calls(("echo", {"text": "one"})), calls(("echo", {"text": "two"})), says("ok"), says("on")])
     desk = Desk(model, tools=[Echo()])
     mailbox = Mailbox(("a", ()), ("b", ()))
-    async with aclosing(desk.session.send("go", said=mailbox)) as stream:
+    async with aclosing(desk.session.send("go", meanwhile=mailbox)) as stream:
         for _ in range(stop):
             if (await anext(stream, None)) is None:
                 break
@@ -131,7 +131,7 @@ def test_any_turn_with_words_between_its_rounds_is_valid_for_every_request(round
         return (text, ()) if text else None
 
     async def play() -> list[Event]:
-        async with aclosing(desk.session.send("go", said=meanwhile)) as stream:
+        async with aclosing(desk.session.send("go", meanwhile=meanwhile)) as stream:
             return [stamped.event async for stamped in stream]
 
     events = asyncio.run(play())

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 import msgspec
 
 from ctxchat.agent.preview import Preview, PreviewStep
+from ctxchat.agent.turn import Meanwhile
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.calibration import level
 from ctxchat.core.errors import CtxchatError
@@ -192,11 +193,13 @@ class Desk(OfOnePiece):
     def answer(self, call_id: str, answer: Answer) -> None:
         raise CtxchatError("nothing waits for an answer")
 
-    async def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
+    async def send(
+        self, text: str, attachments: Sequence[Part] = (), *, meanwhile: Meanwhile
+    ) -> AsyncGenerator[Stamped, None]:
         raise CtxchatError("there is no model here")
         yield
 
-    async def resume(self) -> AsyncGenerator[Stamped, None]:
+    async def resume(self, *, meanwhile: Meanwhile) -> AsyncGenerator[Stamped, None]:
         raise CtxchatError("there is no model here")
         yield
 

@@ -15,7 +15,7 @@ from ctxchat.agent.preview import Preview
 from ctxchat.core.attachments import attached
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.events import Event, Stamped, TextDelta, TurnFinished, TurnStarted
+from ctxchat.core.events import Event, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
 from ctxchat.core.figures import Counting, Figures, Past, Pending, measure
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.images import size_in
@@ -32,6 +32,7 @@ from ctxchat.core.view import Frame, View, compile
 from tests.tui.parts import OfOnePiece
 
 if TYPE_CHECKING:  # a start is measured with these: what they stand for is heavy
+    from ctxchat.agent.turn import Meanwhile
     from ctxchat.config.files import Loaded
     from ctxchat.models.discovery import FirstLook, FoundModel, Offer
     from ctxchat.storage.glance import Said
@@ -49,8 +50,12 @@ class Pause(msgspec.Struct, frozen=True):
     name: str = "go"
 
 
-Step = Event | Pause | Group | float
-"""What a scripted turn does: an event, a wait for the test, a group into the record, or a sleep in seconds."""
+class Boundary(msgspec.Struct, frozen=True):
+    """Between two rounds: what was said meanwhile joins the turn."""
+
+
+Step = Event | Pause | Boundary | Group | float
+"""What a scripted turn does: an event, a wait for the test, a boundary, a group into the record, or a sleep in seconds."""
 
 
 def reply(text: str) -> list[Step]:
@@ -175,11 +180,13 @@ class FakeSession(OfOnePiece):
         self.state = msgspec.structs.replace(self.state, ledger=ledger)
         return self.figures
 
-    async def resume(self) -> AsyncGenerator[Stamped, None]:
+    async def resume(self, *, meanwhile: Meanwhile) -> AsyncGenerator[Stamped, None]:
         raise CtxchatError("nothing broke off here")
         yield
 
-    async def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
+    async def send(
+        self, text: str, attachments: Sequence[Part] = (), *, meanwhile: Meanwhile
+    ) -> AsyncGenerator[Stamped, None]:
         self.sent.append(text)
         self.sent_along.append(tuple(attachments))
         turn = self.state.ledger.turn + 1
@@ -187,7 +194,7 @@ class FakeSession(OfOnePiece):
         message = Message(seq=self.state.ledger.next_seq, role="user", content=content, at=self.at)
         along = attached(content, [0, *map(self.weigh, attachments)] if attachments else [])
         self.seal(single("user", message, turn))
-        said = ""
+        answer = ""
         self.busy = True
         try:
             yield self._stamp(TurnStarted(turn, message.id, text, attachments=along))
@@ -199,18 +206,24 @@ class FakeSession(OfOnePiece):
                         await asyncio.sleep(step)
                     case Group():
                         self.seal(step)
+                    case Boundary():
+                        while (more := await meanwhile()) is not None:
+                            self.sent.append(more[0])
+                            message = Message(seq=self.state.ledger.next_seq, role="user", content=more[0], at=self.at)
+                            self.seal(single("user", message, turn))
+                            yield self._stamp(Steered(message.id, more[0]))
                     case TurnFinished():
-                        said = self._seal_reply(said, turn)
+                        answer = self._seal_reply(answer, turn)
                         yield self._stamp(self.figures)
                         yield self._stamp(step)
                     case _:
-                        said += step.text if isinstance(step, TextDelta) else ""
+                        answer += step.text if isinstance(step, TextDelta) else ""
                         yield self._stamp(step)
         finally:
             self.busy = False
-            if said:
+            if answer:
                 self.interrupted += 1
-                self._seal_reply(said, turn, interrupted=True)
+                self._seal_reply(answer, turn, interrupted=True)
 
     def _seal_reply(self, said: str, turn: int, interrupted: bool = False) -> str:
         if said:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from textual.events import Paste
 
+from ctxchat.agent.turn import Meanwhile
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Stamped
 from ctxchat.core.messages import Image, Part, Text
@@ -252,8 +253,10 @@ class Stubborn(FakeSession):
     async def close(self) -> None:
         raise CtxchatError("A turn is under way.")
 
-    async def send(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Stamped, None]:
-        async for stamped in super().send(text, attachments):
+    async def send(
+        self, text: str, attachments: Sequence[Part] = (), *, meanwhile: Meanwhile
+    ) -> AsyncGenerator[Stamped, None]:
+        async for stamped in super().send(text, attachments, meanwhile=meanwhile):
             yield stamped
 
 

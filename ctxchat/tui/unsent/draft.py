@@ -48,10 +48,11 @@ Along = Paste | Picture
 
 
 class Draft(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was written and not sent."""
+    """What was written and not sent. `later`: not before the turn under way has ended."""
 
     text: str = ""
     along: tuple[Along, ...] = ()
+    later: bool = False
 
     @property
     def empty(self) -> bool:

@@ -169,14 +169,14 @@ class AttachedBox(Widget):
 
 
 class Queued(Widget):
-    """Messages that go out when the turn is over, in this order."""
+    """Messages that wait: `next` goes to the agent between two steps of its work, `later` when the turn is over."""
 
     class Taken(Message):
         """One is not to go out; `edit`: it comes back into the editor."""
 
-        def __init__(self, place: int, edit: bool) -> None:
+        def __init__(self, draft: Draft, edit: bool) -> None:
             super().__init__()
-            self.place, self.edit = place, edit
+            self.draft, self.edit = draft, edit
 
     def __init__(self) -> None:
         super().__init__(id="queued")
@@ -186,12 +186,12 @@ class Queued(Widget):
         """These wait."""
         self.drafts = tuple(drafts)
         self.remove_children()
-        self.mount(*[Chip("queued", _summary(draft), place) for place, draft in enumerate(drafts)])
+        self.mount(*[Chip("later" if draft.later else "next ", _summary(draft), draft) for draft in drafts])
         self.display = bool(drafts)
 
     def on_chip_chosen(self, event: Chip.Chosen) -> None:
         event.stop()
-        if isinstance(event.chip.value, int) and event.what != "file":
+        if isinstance(event.chip.value, Draft) and event.what != "file":
             self.post_message(self.Taken(event.chip.value, event.what == "edit"))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from textual.app import ComposeResult
 from textual.message import Message
 from textual.timer import Timer
@@ -36,7 +37,7 @@ DEBOUNCE = 0.1
 
 
 class Composer(Widget):
-    """Writes, attaches, queues. Calls `submit`; says `Changed` and `Unqueued`; is told figures, the queue and whose attachments
+    """Writes, attaches, queues. Calls `submit` and `take_back`; says `Changed`; is told figures, the queue and whose attachments
     these are."""
 
     class Changed(Message):
@@ -45,19 +46,13 @@ class Composer(Widget):
     class Rested(Message):
         """Nobody has changed the draft for a moment."""
 
-    class Unqueued(Message):
-        """A queued message was taken back (by its place)."""
-
-        def __init__(self, place: int) -> None:
-            super().__init__()
-            self.place = place
-
     def __init__(self, keys: Keys, history: InputHistory) -> None:
         super().__init__(id="composer")
         self._completion = CompletionList()
         self.attached, self.queued, self._line = AttachedBox(), Queued(), DraftLine()
         self.prompt = Prompt(keys, history, self._completion, send=self._send, fold=self._fold)
         self.submit: Callable[[Draft], None] = lambda draft: None  # the app's; it calls `sent` when it took the draft
+        self.take_back: Callable[[Draft], bool] = lambda draft: False  # likewise; False for what no longer waits
         self.workspace = Path()
         self._attachments: Attachments | None = None
         self._figures: Figures | None = None
@@ -115,9 +110,9 @@ class Composer(Widget):
             self.attached.clear()
         self._changed()
 
-    def _send(self) -> None:
+    def _send(self, later: bool) -> None:
         if not self.whole.empty:
-            self.submit(self.whole)
+            self.submit(msgspec.structs.replace(self.whole, later=later))
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
@@ -190,26 +185,24 @@ class Composer(Widget):
     # ── the queue ──
 
     def show_queue(self, queued: Sequence[Draft]) -> None:
-        """Messages that go out when the turn is over, in this order."""
+        """Messages that wait, in this order."""
         self.queued.show(queued)
 
     def on_prompt_fetch_back(self, event: Prompt.FetchBack) -> None:
         event.stop()
         if self.queued.drafts:
-            self._unqueue(len(self.queued.drafts) - 1, edit=True)
+            self._unqueue(self.queued.drafts[-1], edit=True)
         else:
             self.prompt.recall_older()
 
     def on_queued_taken(self, event: Queued.Taken) -> None:
         event.stop()
-        self._unqueue(event.place, event.edit)
+        self._unqueue(event.draft, event.edit)
         self.prompt.focus()
 
-    def _unqueue(self, place: int, edit: bool) -> None:
-        if place < len(self.queued.drafts):
-            if edit:
-                self.put_back(self.queued.drafts[place])
-            self.post_message(self.Unqueued(place))
+    def _unqueue(self, draft: Draft, edit: bool) -> None:
+        if self.take_back(draft) and edit:
+            self.put_back(draft)
 
     def edit_outside(self, command: str) -> None:
         """The draft in the person's own editor. Raises CtxchatError where that cannot be."""

@@ -20,8 +20,8 @@ IDLE_KEYS = (
     ("free_up", "free up"),
     ("palette", "all commands"),
 )
-BUSY_KEYS = (("interrupt", "stop"), ("send", "queue"), *IDLE_KEYS[2:])
-FOREMOST = ("interrupt", "send", "free_up", "context", "palette", "archive", "xray", "newline")
+BUSY_KEYS = (("interrupt", "stop"), ("send", "send next"), ("send_later", "after the turn"), *IDLE_KEYS[2:])
+FOREMOST = ("interrupt", "send", "send_later", "free_up", "context", "palette", "archive", "xray", "newline")
 """Which are kept where there is no room for all, the most useful first; what is not named here stays as long as it fits."""
 
 

@@ -27,8 +27,8 @@ INVITATIONS = ("Ask, or type / for commands and @ for files", "Ask, or type / or
 
 
 class Prompt(TextArea):
-    """Enter sends, ctrl+j makes a line. `send` and `fold` (a paste too large to edit) are called, not told in a message:
-    what they are about has left the editor before the next key of a burst comes in."""
+    """Enter sends, ctrl+j makes a line. `send` (later or now) and `fold` (a paste too large to edit) are called, not
+    told in a message: what they are about has left the editor before the next key of a burst comes in."""
 
     class ImagesPasted(Message):
         """The paste is an image, or nothing but paths to images, as when files are dropped on the terminal."""
@@ -57,7 +57,7 @@ class Prompt(TextArea):
         history: InputHistory,
         completion: CompletionList,
         *,
-        send: Callable[[], None],
+        send: Callable[[bool], None],
         fold: Callable[[str], None],
     ) -> None:
         super().__init__(
@@ -79,6 +79,7 @@ class Prompt(TextArea):
     def use_keys(self, keys: Keys) -> None:
         """These from now on."""
         self._send_keys = set(keys.get("send", ("enter",)))
+        self._later_keys = set(keys.get("send_later", ("ctrl+s",)))
         self._line_keys = set(keys.get("newline", ("ctrl+j", "shift+enter"))) | {"shift+\r"}
         self._scroll_keys = {
             **dict.fromkeys(keys.get("scroll_up", ("pageup",)), -1),
@@ -136,7 +137,9 @@ class Prompt(TextArea):
     def _own(self, key: str) -> bool:
         if key in self._send_keys:
             self._completion.offer(())
-            self._send()
+            self._send(False)
+        elif key in self._later_keys:
+            self._send(True)
         elif key in self._scroll_keys:
             self.post_message(self.Scrolled(self._scroll_keys[key]))
         elif key in self._line_keys:

@@ -1,0 +1,97 @@
+"""Messages sent while the agent works: at the next boundary or after the turn, seen while they wait, taken back, never twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ctxchat.core.errors import StorageError
+from ctxchat.core.events import ToolFinished, ToolStarted
+from ctxchat.core.messages import Image
+from ctxchat.tui.unsent.draft import Draft, Picture
+from tests.doubles.images import png
+from tests.tui.chatting import chatting, idle, until, words
+from tests.tui.fakes import Boundary, FakeSession, Pause, reply
+
+CALL = ToolStarted("c1", "shell", {"command": "ls"})
+DONE = ToolFinished("c1", "shell", "ok", "a.py", 3, 0.2, exit_code=0)
+
+
+def working() -> FakeSession:
+    """A turn of one round for the first message, an answer at once for those after it."""
+    return FakeSession(
+        lambda text: [CALL, Pause(), DONE, Boundary(), *reply("done")] if text == "x" else reply(f"to {text}")
+    )
+
+
+async def test_enter_reaches_the_agent_at_the_next_boundary_and_the_other_key_waits_for_the_end(tmp_path: Path) -> None:
+    session = working()
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: "esc stops" in words(app))
+        assert "ctrl+s after the turn" in words(app)
+        await pilot.press(*"late", "ctrl+s", *"first", "enter", *"two", "enter")
+        await until(pilot, lambda: "next  two" in words(app))
+        assert "later late" in words(app) and "next  first" in words(app)
+        assert session.sent == ["x"]
+        session.gate().set()
+        await idle(app, pilot)
+        assert session.sent == ["x", "first", "two", "late"]
+        assert [g.turn for g in session.state.ledger.groups if g.kind == "user"] == [1, 1, 1, 2]
+        screen = words(app)
+        assert screen.index("first") < screen.index("two") < screen.index("done") < screen.index("late")
+        assert screen.count("first") == 1 and not app.chat.composer.queued.drafts
+
+
+async def test_what_waits_comes_back_into_the_editor_and_is_not_sent(tmp_path: Path) -> None:
+    session = working()
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter", *"one", "enter", *"two", "enter")
+        await until(pilot, lambda: "next  two" in words(app))
+        await pilot.press("up")
+        assert app.chat.composer.draft == "two"
+        await pilot.click(next(iter(app.query("Queued Chip"))))
+        await until(pilot, lambda: app.chat.composer.draft == "one\n\ntwo")
+        session.gate().set()
+        await idle(app, pilot)
+        assert session.sent == ["x"]
+
+
+async def test_what_has_gone_cannot_be_taken_back(tmp_path: Path) -> None:
+    session = working()
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter", *"one", "enter")
+        await until(pilot, lambda: app.chat.composer.queued.drafts)
+        waiting = app.chat.composer.queued.drafts[0]
+        session.gate().set()
+        await idle(app, pilot)
+        assert not app.chat.composer.take_back(waiting)
+        assert app.chat.composer.draft == "" and session.sent == ["x", "one"]
+
+
+async def test_a_turn_that_is_stopped_lets_what_waited_go_out_as_it_always_did(tmp_path: Path) -> None:
+    session = working()
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter", *"one", "enter")
+        await until(pilot, lambda: app.chat.composer.queued.drafts)
+        await pilot.press("escape")
+        await idle(app, pilot)
+        assert session.sent == ["x", "one"]
+
+
+class NoRoom(FakeSession):
+    """Cannot keep an image."""
+
+    async def save(self, name: str, data: bytes) -> Image:
+        raise StorageError("The disk is full.")
+
+
+async def test_what_cannot_be_kept_comes_back_and_the_turn_goes_on(tmp_path: Path) -> None:
+    session = NoRoom(lambda text: [CALL, Pause(), DONE, Boundary(), *reply("done")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.work.busy)
+        app.work.say(Draft("look", (Picture("a.png", png(4, 4), 4, 4),)))
+        session.gate().set()
+        await idle(app, pilot)
+        assert session.sent == ["x"] and app.chat.composer.draft == "look" and app.chat.composer.whole.along
+        assert "it is back in the editor" in words(app) and "done" in words(app)
