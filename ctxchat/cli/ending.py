@@ -38,12 +38,12 @@ def _kept(fault: Exception) -> str:
     """Writes the fault down for whoever mends it; the sentence that says where."""
     import traceback  # these two are not needed on the way to the first frame
 
-    from ctxchat.core.redact import redact
+    from ctxchat.core.secrets import masked
 
     log = paths.data_dir() / LOG
     text = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {sys.argv[1:2]}\n{''.join(traceback.format_exception(fault))}\n"
     try:
-        _append(log, redact(text))
+        _append(log, masked(text))
     except OSError:
         return "It could not be written down, for the data folder cannot be written."
     return f"The details are in {log}; please report them."

@@ -80,7 +80,9 @@ def show(session: str) -> None:
             narrate(f"! {problem}")
         if flags().json:
             record = list(exporting.record_lines(loaded.state.ledger.groups))
-            emit(msgspec.to_builtins(row) | {"record": record, "problems": list(loaded.problems)})
+            emit(
+                msgspec.to_builtins(row) | {"record": exporting.masked_json(record), "problems": list(loaded.problems)}
+            )
         else:
             sys.stdout.write(clean(exporting.export_record(loaded.state, "markdown")))
 
@@ -132,7 +134,7 @@ def _view(database: Database, session: Session, form: exporting.Format) -> str:
     if form != "openai":
         return exporting.export_view(session.state, items, form)
     messages = dialects.shape(openai.wire(items), ANY_PROVIDER)
-    return exporting.dump(exporting.redacted(messages), indent=1)
+    return exporting.dump(exporting.masked_json(messages), indent=1)
 
 
 @command.command("import")

@@ -20,7 +20,7 @@ from ctxchat.core.errors import StorageError
 from ctxchat.core.images import addressed, data_url, stored_in
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Group, Message
-from ctxchat.core.redact import redact
+from ctxchat.core.secrets import masked
 from ctxchat.core.view import Item
 from ctxchat.storage import archive, files, markdown
 from ctxchat.storage.database import Database
@@ -48,17 +48,17 @@ def export_record(state: SessionState, format: Format) -> str:
         return dump([openai.recorded(m) for m in state.ledger.messages() if not m.synthetic], indent=1)
     if format == "jsonl":
         return _lines(record_lines(state.ledger.groups))
-    return redact(markdown.record(state))
+    return masked(markdown.record(state))
 
 
 def export_view(state: SessionState, items: Iterable[Item], format: Format) -> str:
     """What the model is sent: `items` of a compiled view. Secrets are taken out of every format."""
     items = tuple(items)
     if format == "openai":
-        return dump(redacted(openai.wire(items)), indent=1)
+        return dump(masked_json(openai.wire(items)), indent=1)
     if format == "jsonl":
         return _lines(_view_line(item) for item in items)
-    return redact(markdown.view(state, items))
+    return masked(markdown.view(state, items))
 
 
 def archive_export(database: Database, folder: Path, session: str = "") -> list[Path]:
@@ -143,7 +143,7 @@ def _extras(message: Message) -> dict[str, Any]:
 
 
 def _lines(values: Iterable[dict[str, Any]]) -> str:
-    return "".join(dump(redacted(value)) + "\n" for value in values)
+    return "".join(dump(masked_json(value)) + "\n" for value in values)
 
 
 def dump(value: object, indent: int | None = None) -> str:
@@ -156,14 +156,14 @@ def dump(value: object, indent: int | None = None) -> str:
     return text
 
 
-def redacted(value: object) -> object:
+def masked_json(value: object) -> object:
     """A JSON value with secrets taken out of its texts; its shape stays."""
     match value:
         case str():
-            return value if _PICTURE.fullmatch(value) else redact(value)
+            return value if _PICTURE.fullmatch(value) else masked(value)
         case list():
-            return [redacted(item) for item in cast("list[object]", value)]
+            return [masked_json(item) for item in cast("list[object]", value)]
         case dict():
-            return {key: redacted(item) for key, item in cast("dict[str, object]", value).items()}
+            return {key: masked_json(item) for key, item in cast("dict[str, object]", value).items()}
         case _:
             return value

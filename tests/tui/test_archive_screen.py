@@ -304,7 +304,7 @@ def test_secrets_do_not_leave_with_an_export(tmp_path: Path) -> None:
     assert one.change is not None
     archived_ = Archived("s1", one.change, put_away(one, type(ledger)(groups, ledger.changes)))
     text = write_pass(tmp_path, archived_).read_text()
-    assert "a1B2a1B2" not in text and "redacted" in text
+    assert "a1B2a1B2" not in text and "[masked" in text
     assert all(json.loads(line) for line in text.splitlines())
 
 

@@ -184,7 +184,7 @@ async def test_the_report_has_all_passes_and_no_secret(tmp_path: Path) -> None:
         assert first.stat().st_mode & 0o077 == 0 and second.read_text() == text
         assert "4000, 12000, 7000, 15000, 26000, 9000" in text
         assert text.count("\n| 2026") == 3 and "compacted, undone" in text and "failed" in text
-        assert KEY not in text and "[redacted" in text
+        assert KEY not in text and "[masked" in text
         assert "- limit: 27904" in text and "- ctxchat: " in text
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from asyncio import to_thread
-from pathlib import Path
 from typing import get_args
 
 from ctxchat.core.errors import CtxchatError
@@ -86,20 +85,19 @@ async def mode(host: Host, argument: str = "") -> None:
 
 
 async def export(host: Host, argument: str = "") -> None:
-    """The record as Markdown, in the workspace unless a path is given. An existing file is left alone."""
+    """The record as Markdown with secrets masked, in the workspace unless a path is given, for the owner's eyes only. An existing
+    file is left alone."""
+    from ctxchat.core.secrets import masked
+    from ctxchat.storage.files import write_private
     from ctxchat.tui.reading.export import as_markdown
 
     session = host.work.open_session()
     target = host.services.workspace / (argument or f"ctxchat-{session.id[:8]}.md")
     try:
-        await to_thread(_write_new, target, as_markdown(session.state))
+        text = await to_thread(lambda: masked(as_markdown(session.state)))
+        await to_thread(write_private, target.expanduser(), text.encode("utf-8", "replace"))
     except FileExistsError:
         raise CtxchatError(f"{target} is there already.", "Name another file: /export FILE") from None
     except OSError as problem:
         raise CtxchatError(f"{target}: {problem.strerror or problem}", "Name another file: /export FILE") from None
     host.chat.notice("info", f"Written to {target}")
-
-
-def _write_new(target: Path, text: str) -> None:
-    with target.expanduser().open("x", encoding="utf-8", errors="replace") as file:
-        file.write(text)

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from ctxchat import __version__
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.redact import redact
+from ctxchat.core.secrets import masked
 from ctxchat.storage.markdown import flight_recorder
 from ctxchat.tui.reading.figures_text import count, gain, money, window_words
 from ctxchat.tui.reading.flight import DONE, REFUSED, UNDONE, moments
@@ -154,7 +154,7 @@ class FlightScreen(Panel[str]):
             "compaction starts at": str(figures.trigger_tokens),
             "used now": f"{'~' if figures.estimated else ''}{figures.used}",
         }
-        return redact(flight_recorder(self._session.state, facts))
+        return masked(flight_recorder(self._session.state, facts))
 
 
 def _told(one: Pass) -> Content:
