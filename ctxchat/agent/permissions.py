@@ -35,6 +35,8 @@ def judge(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule]) -> Judge
         return Judgement("allow", "mode all")
     if mode == "auto-edit" and demand.access == "write" and demand.inside and not _guarded(demand.target):
         return Judgement("allow", "mode auto-edit")
+    if demand.asks:  # a rule for the command is none for what it wants besides
+        return Judgement("ask", "")
     for rule in rules:
         if matches(rule, tool, demand):
             return Judgement("allow", rule.text)

@@ -169,6 +169,7 @@ class Toolbox:
         if judgement.verdict == "deny":
             news.put_nowait(ApprovalResolved(call.id, "deny", judgement.rule))
             return Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
+        allowance = demand.asks
         if judgement.verdict == "ask":
             future = self.gate.open(call.id)
             try:
@@ -184,8 +185,8 @@ class Toolbox:
                     f" They said: {answer.reason}" if answer.reason else " They gave no reason; do not try it again."
                 )
                 return Outcome(call, ToolOutput(f"The user did not allow this.{reason}", status="denied"), 0.0)
-            context = msgspec.structs.replace(context, allowance=answer.allowance)
-        return Job(call, tool, arguments, context)
+            allowance |= answer.allowance  # a yes to a call is one to what it asks for
+        return Job(call, tool, arguments, msgspec.structs.replace(context, allowance=allowance))
 
     async def _settled(self, call: ToolCall, demand: Demand, answer: Answer) -> Sequence[Event]:
         """What came of a question, and the rule that was given in force."""

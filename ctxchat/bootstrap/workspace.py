@@ -25,4 +25,10 @@ def sandbox_of(settings: Settings) -> Sandbox:
     """What shell commands run in; tried out, which takes some ten milliseconds."""
     if not settings.permissions.sandbox:
         return Sandbox()
-    return find_sandbox(hidden=(paths.data_dir(), paths.config_dir()))  # other sessions are nobody's business in there
+    data = paths.data_dir()
+    return find_sandbox(
+        network=settings.permissions.network,
+        hidden=(data, paths.config_dir()),  # other sessions are nobody's business in there
+        writable=tuple(map(Path, settings.permissions.writable)),
+        caches=data / "caches",
+    )

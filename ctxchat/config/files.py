@@ -22,7 +22,7 @@ from ctxchat.config.merge import leaves, merge, split_trust
 from ctxchat.config.options import find
 from ctxchat.config.problems import KeyPath, Problem, key_text
 from ctxchat.config.schema import Settings
-from ctxchat.config.trees import Tree, get
+from ctxchat.config.trees import get
 from ctxchat.config.trust import Content, Trusted, content, trust_problem, trusted
 
 DEFAULT = Origin("default")

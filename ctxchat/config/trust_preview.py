@@ -18,7 +18,16 @@ def held_lines(held: Tree) -> tuple[str, ...]:
 
 
 def _weight(key: str) -> int:
-    first = ("hooks", "mcp", "permissions.mode", "permissions.rules", "permissions.sandbox", "interface.editor")
+    first = (
+        "hooks",
+        "mcp",
+        "permissions.mode",
+        "permissions.rules",
+        "permissions.sandbox",
+        "permissions.network",
+        "permissions.writable",
+        "interface.editor",
+    )
     return first.index(key) if key in first else len(first)
 
 

@@ -4,8 +4,9 @@ anybody asking again. One list for the question before a write and for the sandb
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from fnmatch import fnmatchcase
+from fnmatch import translate
 
 GUARDED: tuple[str, ...] = (
     # version control, its hooks, and what decides about them
@@ -29,7 +30,8 @@ GUARDED: tuple[str, ...] = (
 """Names of files and folders, at any depth, in lower case, with `*` for anything."""
 
 _NAMES = frozenset(name for name in GUARDED if "*" not in name)
-_PATTERNS = tuple(name for name in GUARDED if "*" in name)
+_PATTERNS = tuple((name, re.compile(translate(name))) for name in GUARDED if "*" in name)
+_ANY = re.compile("|".join(pattern.pattern for _, pattern in _PATTERNS))
 
 
 def guarded(path: str) -> str:
@@ -41,13 +43,15 @@ def guarded(path: str) -> str:
         # How Windows writes the first long name that begins so: GIT~1 is .git.
         if part.startswith("git~"):
             return ".git"
-        if hit := next((pattern for pattern in _PATTERNS if fnmatchcase(part, pattern)), ""):
-            return hit
+        if _ANY.match(part):
+            return next(name for name, pattern in _PATTERNS if pattern.match(part))
     # A folder with a HEAD in it is a repository to git, whose configuration is the file beside it.
     return "HEAD" if parts[-1] == "head" else ""
 
 
 def folded(name: str) -> str:
     """A name as file systems see it that fold case, drop what is invisible, or cut dots and blanks off the end."""
+    if name.isascii():  # the sandbox asks this of every file there is
+        return name.lower().rstrip(". ")
     visible = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
     return unicodedata.normalize("NFKC", visible).casefold().rstrip(". ")

@@ -27,6 +27,14 @@ class Allowance(msgspec.Struct, frozen=True, omit_defaults=True):
     folders: tuple[str, ...] = ()
     outside: bool = False
 
+    def __bool__(self) -> bool:
+        return self != Allowance()
+
+    def __or__(self, other: Allowance) -> Allowance:
+        """What either of them allows."""
+        folders = tuple(dict.fromkeys((*self.folders, *other.folders)))
+        return Allowance(self.network or other.network, folders, self.outside or other.outside)
+
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a person said to a question: `reason` why not; `rule`, as written (`shell: uv run pytest **`), what `session` and
@@ -62,7 +70,7 @@ class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
     `target` is the resolved path, the command line or the URL. `inside` is True when a path lies in the workspace; `guarded` is
     the guarded place a path leads to. `summary` is one line, `preview` a diff or the whole command. `patterns` are the rules that
     can be offered for `session` and `always`, from this very call to the widest; `parts` what a command line consists of, each
-    with patterns of its own. `allowance` is what could be allowed besides.
+    with patterns of its own. `allowance` is what could be allowed besides, `asks` the part of it the call cannot do without.
     """
 
     access: Access
@@ -74,6 +82,7 @@ class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
     allowance: Allowance = Allowance()
     guarded: str = ""
     parts: tuple[Part, ...] = ()
+    asks: Allowance = Allowance()
 
 
 SHELL_FOLDER = "shell-folder"

@@ -1,11 +1,12 @@
 """Shutting a command in, where the system offers it: bubblewrap on Linux, seatbelt on macOS. Decides nothing about approval.
 
-Inside, the workspace can be written and the rest only read; `/tmp` is the session's own, the folders where secrets lie are
-hidden and there is no network unless it was allowed.
+Inside, the workspace can be written but for its guarded places, the rest only read; `/tmp` is the session's own, the folders
+where secrets lie are hidden and there is no network unless it was allowed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -16,13 +17,29 @@ from typing import Literal
 
 import msgspec
 
+from ctxchat.core.guarded import GUARDED
+from ctxchat.core.permissions import Allowance
+
 Kind = Literal["bubblewrap", "seatbelt", ""]
+
+NOTHING = Allowance()
 
 SECRETS = (
     ".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".password-store", ".netrc", ".git-credentials", ".pypirc", ".npmrc",
-    ".config/gh", ".config/gcloud", ".config/op", ".local/share/keyrings", ".local/share/kwalletd", "Library/Keychains",
+    ".config/gh", ".config/hub", ".config/gcloud", ".config/op", ".config/rclone", ".config/git/credentials", ".vault-token",
+    ".terraform.d/credentials.tfrc.json", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml",
+    ".m2/settings-security.xml", ".local/share/keyrings", ".local/share/kwalletd", ".mozilla", ".thunderbird",
+    ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".bash_history", ".zsh_history", ".python_history",
+    ".psql_history", "Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome",
+    "Library/Application Support/Firefox",
 )  # fmt: skip
 """Below the home folder; what is not there is passed over."""
+
+_OF_ROOT = ("/etc/shadow", "/etc/gshadow")
+"""Who works as root could read these without a sandbox."""
+
+_SOCKETS = ("/tmp", "/var/tmp", "/run", "/var/lib/lxd", "/var/lib/incus", "/var/snap/lxd")
+"""A read-only mount stops nobody from speaking to a socket: the ones of Docker, the key ring and the desktop lie in here."""
 
 _NEEDED_FOR_NAMES = (
     "/run/systemd/resolve",
@@ -32,38 +49,89 @@ _NEEDED_FOR_NAMES = (
     "/run/wrappers",
 )
 
+_CACHES = {
+    "UV_CACHE_DIR": ".cache/uv",
+    "PIP_CACHE_DIR": ".cache/pip",
+    "npm_config_cache": ".npm",
+    "YARN_CACHE_FOLDER": ".cache/yarn",
+    "GOCACHE": ".cache/go-build",
+    "PRE_COMMIT_HOME": ".cache/pre-commit",
+}
+"""Variables by which tools are told where to keep what they downloaded, with the usual place below the home folder."""
+
 
 class Sandbox(msgspec.Struct, frozen=True):
     """A way to shut commands in. `kind` is empty for none at all. `hidden` are folders and files that must not be seen inside,
-    `writable` folders beside the workspace that may be written (a tool's cache)."""
+    `writable` folders beside the workspace that may be written, `caches` a folder in which each workspace gets a cache of its
+    own for package managers, empty for none."""
 
     kind: Kind = ""
     network: bool = False
     hidden: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    caches: str = ""
 
-    def wrap(self, argv: Sequence[str], workspace: str, scratch: str = "") -> list[str]:
+    def wrap(
+        self,
+        argv: Sequence[str],
+        workspace: str,
+        scratch: str = "",
+        *,
+        guarded: Sequence[str] = (),
+        allowed: Allowance = NOTHING,
+    ) -> list[str]:
         """The command that runs `argv` inside, in the workspace. What it writes to `/tmp` stays in the folder `scratch`; without
-        one it is gone at the end (seatbelt knows no private one)."""
+        one it is gone at the end (seatbelt knows no private one). `guarded` are the paths in the workspace that can be read
+        only, `allowed` is what a person allowed this command."""
+        if allowed.outside:
+            return list(argv)
+        here = msgspec.structs.replace(
+            self, network=self.network or allowed.network, writable=(*self.writable, *allowed.folders)
+        )
         match self.kind:
             case "bubblewrap":
-                return [*_bubblewrap(self, workspace, scratch), "--", *argv]
+                return [*_bubblewrap(here, workspace, scratch, guarded), "--", *argv]
             case "seatbelt":
-                return ["sandbox-exec", "-p", seatbelt_profile(self, workspace), *argv]
+                return ["sandbox-exec", "-p", seatbelt_profile(here, workspace), *argv]
             case "":
                 return list(argv)
 
+    def cache(self, workspace: str) -> str:
+        """Where the commands of a workspace keep what they downloaded; empty for nowhere of their own."""
+        name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16]
+        return str(Path(self.caches) / name) if self.caches and self.kind else ""
 
-def find_sandbox(*, network: bool = False, hidden: Sequence[Path] = (), writable: Sequence[Path] = ()) -> Sandbox:
+    def variables(self, workspace: str, allowed: Allowance = NOTHING) -> dict[str, str]:
+        """What to set inside, so that package managers use that cache instead of the person's own, which cannot be written
+        there; those whose own may be written use it."""
+        cache, home = self.cache(workspace), Path.home()
+        open_ = [Path(folder) for folder in (*self.writable, *allowed.folders)]
+        return {
+            name: f"{cache}/{Path(usual).name.lstrip('.')}"
+            for name, usual in _CACHES.items()
+            if cache and not allowed.outside and not any((home / usual).is_relative_to(folder) for folder in open_)
+        }
+
+    def can_write(self, folder: str) -> bool:
+        """False for a folder that is hidden inside, or holds something that is, as the home folder does: whoever may write there
+        can put another folder in the place of the hidden one."""
+        here = Path(folder)
+        return not any(here.is_relative_to(place) or Path(place).is_relative_to(here) for place in self.hidden)
+
+
+def find_sandbox(
+    *, network: bool = False, hidden: Sequence[Path] = (), writable: Sequence[Path] = (), caches: Path | None = None
+) -> Sandbox:
     """The sandbox of this machine, tried out once (some ten milliseconds); one of kind "" where there is none that works."""
     home = Path.home()
-    places = [*(home / name for name in SECRETS), *hidden]
-    secrets = tuple(dict.fromkeys(os.path.realpath(place) for place in places if place.exists()))
+    places = [*(home / name for name in SECRETS), *map(Path, _OF_ROOT), *hidden]
+    secrets = tuple(dict.fromkeys(os.path.realpath(place) for place in places))
     kind: Kind = "seatbelt" if sys.platform == "darwin" else "bubblewrap" if sys.platform == "linux" else ""
     program = {"seatbelt": "sandbox-exec", "bubblewrap": "bwrap", "": ""}[kind]
     if not program or not shutil.which(program):
         return Sandbox()
-    sandbox = Sandbox(kind, network, secrets, tuple(os.path.realpath(place) for place in writable if place.exists()))
+    folders = tuple(os.path.realpath(place.expanduser()) for place in writable)
+    sandbox = Sandbox(kind, network, secrets, folders, os.path.realpath(caches) if caches else "")
     return sandbox if _works(sandbox) else Sandbox()
 
 
@@ -78,23 +146,31 @@ def _works(sandbox: Sandbox) -> bool:
     return tried.returncode == 7
 
 
-def _bubblewrap(sandbox: Sandbox, workspace: str, scratch: str) -> list[str]:
+def _bubblewrap(sandbox: Sandbox, workspace: str, scratch: str, guarded: Sequence[str]) -> list[str]:
     argv = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    # Sockets can be spoken to through a read-only mount: the ones of Docker, the key ring and the session live in /run.
-    for private in ("/tmp", "/var/tmp", "/run"):
+    # What belongs to root can be written by root without any capability: the kernel's settings, among them which program is
+    # started, outside, when a process crashes.
+    argv += ["--remount-ro", "/proc"] if os.geteuid() == 0 else []
+    for private in _SOCKETS:
         if Path(private).is_dir() and not Path(private).is_symlink():
             argv += ["--bind", scratch, private] if scratch and private == "/tmp" else ["--tmpfs", private]
     for needed in _NEEDED_FOR_NAMES:
         argv += ["--ro-bind-try", needed, needed]
-    if workspace != "/":  # the root is only ever read
-        argv += ["--bind", workspace, workspace]
+    argv += (
+        ["--bind" if sandbox.can_write(workspace) else "--ro-bind", workspace, workspace] if workspace != "/" else []
+    )
     for folder in sandbox.writable:
         argv += ["--bind-try", folder, folder]
+    for place in guarded:
+        argv += ["--ro-bind-try", place, place]
     for secret in _hidden(sandbox, workspace):
         argv += ["--tmpfs", secret] if Path(secret).is_dir() else ["--ro-bind", "/dev/null", secret]
+    if cache := sandbox.cache(workspace):
+        argv += ["--bind-try", cache, cache]
     argv += ["--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     argv += [] if sandbox.network else ["--unshare-net"]
-    return [*argv, "--die-with-parent", "--chdir", workspace]
+    # Who is root inside could take the mounts off again.
+    return [*argv, "--cap-drop", "ALL", "--die-with-parent", "--chdir", workspace]
 
 
 def _hidden(sandbox: Sandbox, workspace: str) -> list[str]:
@@ -110,12 +186,28 @@ def _hidden(sandbox: Sandbox, workspace: str) -> list[str]:
 def seatbelt_profile(sandbox: Sandbox, workspace: str) -> str:
     """The profile for macOS' `sandbox-exec`; later rules win."""
     temporary = os.path.realpath(os.environ.get("TMPDIR") or "/private/tmp")
-    writable = (*(() if workspace == "/" else (workspace,)), temporary, "/private/tmp", "/dev", *sandbox.writable)
+    ours = (workspace,) if workspace != "/" and sandbox.can_write(workspace) else ()
+    cache = sandbox.cache(workspace)
     lines = ["(version 1)", "(allow default)", "(deny file-write*)"]
-    lines += [f"(allow file-write* (subpath {_quoted(path)}))" for path in writable]
+    lines += [f"(allow file-write* (subpath {_quoted(path)}))" for path in (*ours, temporary, "/private/tmp", "/dev")]
+    lines += [f'(deny file-write* (regex #"{_at_any_depth(workspace, name)}"))' for name in (*GUARDED, "head")]
+    lines += [f"(allow file-write* (subpath {_quoted(path)}))" for path in sandbox.writable]
     lines += [f"(deny file-read* file-write* (subpath {_quoted(path)}))" for path in _hidden(sandbox, workspace)]
+    lines += [f"(allow file-read* file-write* (subpath {_quoted(cache)}))"] if cache else []
     lines += [] if sandbox.network else ["(deny network*)"]
     return "\n".join(lines)
+
+
+def _at_any_depth(workspace: str, name: str) -> str:
+    """The regular expression for a guarded name and all below it, in whichever case: the system mostly knows no difference.
+    Without backslashes and quotes, which a profile has its own ideas of."""
+
+    def sign(c: str) -> str:
+        letter = f"[{c.lower()}{c.upper()}]" if c.isascii() and c.isalpha() else c
+        return letter if c.isalnum() or c in "/-_" else "." if c in '\\"^]' else f"[{c}]"
+
+    wanted = "".join("[^/]*" if c == "*" else sign(c) for c in name)
+    return f"^{''.join(map(sign, workspace.rstrip('/')))}/(.*/)?{wanted}{'$' if name == 'head' else '(/|$)'}"
 
 
 def _quoted(path: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import codecs
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -14,11 +15,13 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import ToolStatus
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import Allowance, Demand
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.commands import rule_for
+from ctxchat.tools.guarding import Guarding
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.sandbox import Sandbox
+from ctxchat.tools.sandbox_notes import known_needs, stopped_by_sandbox, taken_away
 from ctxchat.tools.text import HeadTail, clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
@@ -47,6 +50,9 @@ class ShellArguments(Arguments, frozen=True):
     timeout: Annotated[
         int | None, msgspec.Meta(description="Seconds until it is stopped, at most 600; usually left out")
     ] = None
+    network: Annotated[bool, msgspec.Meta(description="It needs the network")] = False
+    folders: Annotated[tuple[str, ...], msgspec.Meta(description="Folders outside the workspace it must write in")] = ()
+    why: Annotated[str, msgspec.Meta(description="What it needs that for, for the user who is asked")] = ""
 
 
 class Shell(Tool[ShellArguments]):
@@ -56,7 +62,8 @@ class Shell(Tool[ShellArguments]):
     about = (
         "Run a command line with bash in the workspace: build, test, git, anything there is no other tool for. There is no "
         "input; what it leaves in the background ends with the call. Long output keeps its beginning and its end. Files for "
-        "other tools belong into the workspace: /tmp is private to commands."
+        "other tools belong into the workspace: /tmp is private to commands. There is no network and nothing outside the "
+        "workspace can be written, unless you ask for it."
     )
     arguments = ShellArguments
     reads_only = False
@@ -81,9 +88,42 @@ class Shell(Tool[ShellArguments]):
                 "Write it to a file with write_file and run that.",
             )
         first, _, more = command.partition("\n")
-        how = "" if self.sandbox else " (no sandbox)"
-        summary = f"run {clip_line(first, 200)}{' …' if more else ''}{how}"
-        return Demand("run", command, True, summary, preview=command, patterns=(rule_for(command),))
+        asks = self._asks(arguments)
+        summary = f"run {clip_line(first, 200)}{' …' if more else ''}{_beyond(asks, arguments.why, bool(self.sandbox))}"
+        return Demand(
+            "run",
+            command,
+            True,
+            summary,
+            preview=command,
+            patterns=(rule_for(command),),
+            allowance=self._offers(command, asks, context.workspace),
+            asks=asks,
+        )
+
+    def _asks(self, arguments: ShellArguments) -> Allowance:
+        """What the call says it needs beyond the sandbox. Raises ToolError for a folder that nobody can allow."""
+        if not self.sandbox:
+            return Allowance()
+        folders: list[str] = []
+        for name in arguments.folders:
+            folder = os.path.realpath(Path(name).expanduser())
+            if not Path(folder).is_dir() or not self._sandbox.can_write(folder):
+                raise ToolError(
+                    f"{clip_line(name, 200)} cannot be opened to a command.",
+                    "It must be a folder that is there and holds no secrets: name the very one that is needed.",
+                )
+            folders.append(folder)
+        return Allowance(arguments.network and not self._sandbox.network, tuple(folders))
+
+    def _offers(self, command: str, asks: Allowance, workspace: str) -> Allowance:
+        """What a person can allow with their answer: what is asked for, and what such commands are known to need."""
+        if not self.sandbox:
+            return Allowance()
+        folders = dict.fromkeys((*asks.folders, *known_needs(command, workspace)))
+        return Allowance(
+            not self._sandbox.network, tuple(f for f in folders if self._sandbox.can_write(f)), outside=True
+        )
 
     async def work(self, arguments: ShellArguments, context: ToolContext) -> Pieces:
         try:
@@ -93,19 +133,38 @@ class Shell(Tool[ShellArguments]):
         usual = context.seconds
         seconds = usual if arguments.timeout is None else min(max(1, arguments.timeout), max(LONGEST, usual))
         shell = shutil.which("bash") or "/bin/sh"
+        workspace, allowed = context.workspace, context.allowance
+        shut_in = bool(self.sandbox) and not allowed.outside
         scratch = await asyncio.to_thread(_scratch, context.session_folder)
-        argv = self._sandbox.wrap([shell, "-c", os.fsdecode(command)], context.workspace, scratch)
+        guarding = await asyncio.to_thread(Guarding, workspace) if shut_in else None
+        paths = await asyncio.to_thread(guarding.paths, allowed.folders) if guarding else ()
+        argv = self._sandbox.wrap(
+            [shell, "-c", os.fsdecode(command)], workspace, scratch, guarded=paths, allowed=allowed
+        )
+        if cache := self._sandbox.cache(workspace):
+            await asyncio.to_thread(os.makedirs, cache, 0o700, exist_ok=True)
+        environ = self._environment | self._sandbox.variables(workspace, allowed)
         run = _Run(context.max_chars)
-        async with child(
-            argv, foreign=True, cwd=context.workspace, env=self._environment, stderr=asyncio.subprocess.STDOUT
-        ) as process:
-            reader = asyncio.create_task(run.listen(process.stdout))
-            try:
-                async for piece in run.watch(process, reader, seconds):
-                    yield ToolText(piece)
-            finally:
-                reader.cancel()
-        yield run.output(process.returncode, seconds)
+        taken: tuple[str, ...] = ()
+        kept = str(Path(context.session_folder or tempfile.gettempdir()) / "taken-away" / context.call_id)
+        try:
+            async with child(
+                argv, foreign=True, cwd=workspace, env=environ, stderr=asyncio.subprocess.STDOUT
+            ) as process:
+                reader = asyncio.create_task(run.listen(process.stdout))
+                try:
+                    async for piece in run.watch(process, reader, seconds):
+                        yield ToolText(piece)
+                finally:
+                    reader.cancel()
+        finally:
+            if guarding:  # however it ended, now that nothing of it is alive
+                taken = await asyncio.shield(asyncio.to_thread(guarding.take_away, kept))
+        output = run.output(process.returncode, seconds)
+        notes = [taken_away(taken, kept)] if taken else []
+        if shut_in and output.status != "ok":
+            notes += stopped_by_sandbox(output.text, self._sandbox, workspace, allowed)
+        yield msgspec.structs.replace(output, text="\n".join((output.text, *notes)))
 
 
 def _scratch(session_folder: str) -> str:
@@ -175,6 +234,15 @@ class _Run:
         status: ToolStatus = "ok" if code == 0 else "error"
         note = "" if code == 0 else f"[exit code {code}]" if code is None or code >= 0 else f"[ended by signal {-code}]"
         return ToolOutput(_with(text or "[no output]", note), status, exit_code=code)
+
+
+def _beyond(asks: Allowance, why: str, sandboxed: bool) -> str:
+    """What a call asks for beyond running in the sandbox, behind the command."""
+    if not sandboxed:
+        return " (no sandbox)"
+    wanted = [*(["the network"] if asks.network else []), *(f"writing in {folder}" for folder in asks.folders)]
+    reason = f": {clip_line(' '.join(why.split()), 200)}" if why.strip() else ""
+    return f" (asks for {' and '.join(wanted)}{reason})" if wanted else ""
 
 
 def _with(text: str, note: str) -> str:

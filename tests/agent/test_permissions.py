@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.agent.permissions import judge, matches
-from ctxchat.core.permissions import Demand, Rule
+from ctxchat.core.permissions import Allowance, Demand, Rule
 from ctxchat.tools.commands import rule_for
 
 COMPOUND = "ls *.py && rm [a-z]*.tmp"
@@ -52,6 +52,13 @@ def test_paths_with_wildcards_in_their_names_are_told_apart():
     assert matches(rule, "write_file", Demand("write", "/ws/[a].py"))
     assert matches(Rule("write_file", "/ws/src/*"), "write_file", Demand("write", "/ws/src/deep/x.py"))
     assert not matches(Rule("write_file", "/ws/src/*"), "write_file", Demand("write", "/ws/other.py"))
+
+
+def test_a_rule_for_a_command_is_none_for_the_network_it_asks_for():
+    wants = Demand("run", "uv sync", patterns=("uv sync",), asks=Allowance(network=True))
+    assert judge("shell", wants, "ask", [Rule("shell", "uv sync")]).verdict == "ask"
+    assert judge("shell", wants, "all", []).verdict == "allow"
+    assert judge("shell", wants, "read-only", []).verdict == "deny"
 
 
 def test_modes():

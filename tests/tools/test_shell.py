@@ -286,9 +286,27 @@ def _commands() -> str:
 
 
 def test_the_seatbelt_profile_quotes_paths() -> None:
-    profile = seatbelt_profile(Sandbox("seatbelt", hidden=("/",)), '/work/a"b\\c')
+    profile = seatbelt_profile(Sandbox("seatbelt", hidden=("/secret",)), '/work/a"b\\c')
     assert '(allow file-write* (subpath "/work/a\\"b\\\\c"))' in profile
     assert profile.endswith("(deny network*)")
+
+
+def test_the_seatbelt_profile_guards_what_can_run_later_in_whichever_case() -> None:
+    profile = seatbelt_profile(Sandbox("seatbelt"), "/wo.rk")
+    denied = [re.compile(found) for found in re.findall(r'\(deny file-write\* \(regex #"([^"]*)"\)\)', profile)]
+    for path in (
+        ".git",
+        ".git/config",
+        "a/.GIT/hooks/x",
+        "a/b/.vsCode/tasks.json",
+        "Jenkinsfile.x",
+        "x/.gitlab-ci.yml",
+        "b/HEAD",
+    ):
+        assert any(each.match(f"/wo.rk/{path}") for each in denied), path
+    for path in ("git", "a.git", "x.gitignore", "head/x", "gitlab-ci.yml", "a/vscode/x"):
+        assert not any(each.match(f"/wo.rk/{path}") for each in denied), path
+    assert not any(each.match("/woxrk/.git") for each in denied)
 
 
 @given(st.lists(st.text("aä€😀", max_size=12), max_size=12), st.integers(3, 40))

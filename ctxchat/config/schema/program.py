@@ -54,6 +54,23 @@ class Permissions(Table, frozen=True):
             counts="from the next start on",
         ),
     ] = True
+    network: Annotated[
+        bool,
+        opt(
+            "Let every shell command in the sandbox reach the network, without a question.",
+            trust=True,
+            counts="from the next start on",
+        ),
+    ] = False
+    writable: Annotated[
+        tuple[str, ...],
+        opt(
+            "Folders outside the workspace that shell commands in the sandbox may write in (`~/.cache/uv`).",
+            trust=True,
+            append=True,
+            counts="from the next start on",
+        ),
+    ] = ()
 
 
 class ToolSettings(Table, frozen=True):

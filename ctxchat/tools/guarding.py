@@ -1,0 +1,208 @@
+"""Guarded places of a workspace around a sandboxed command: which there are before it, and what is new there after it.
+
+A mount can only cover what exists. What a command puts in such a place anew is therefore taken away as soon as it has ended, and
+kept elsewhere: nothing is lost, and nothing of it is run by git, an editor or a shell. Knows nothing of how commands are shut in.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.core.guarded import guarded
+
+_DEPENDENCIES = frozenset({"node_modules", "bower_components", "site-packages"})
+"""Folders full of other people's projects, which nobody opens: only repositories count in there."""
+
+_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+"""What makes git take a folder for a repository, whatever it is called."""
+
+_RUNS = frozenset({"config", "config.worktree", "hooks", "commondir"})
+"""What in a repository decides which programs git starts."""
+
+_HOOKS = re.compile(rb"^\s*hookspath\s*=\s*\"?([^\"\r\n]+)", re.I | re.M)
+_LARGEST = 1_000_000
+
+_guards = lru_cache(200_000)(guarded)
+"""It is asked of every file of the workspace, before and after each command."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A guarded file, folder or link; `link` is where a link leads. What is moved keeps its `device` and `number`."""
+
+    path: str
+    device: int
+    number: int
+    link: str = ""
+    is_file: bool = False
+
+    @property
+    def itself(self) -> tuple[int, int, str]:
+        """What makes it the same wherever it is moved; the number of a link that is gone may be given to something else."""
+        return self.device, self.number, self.link
+
+
+class Guarding:
+    """The guarded places of a workspace as they are now. Looks at the disk: off the event loop."""
+
+    def __init__(self, workspace: str) -> None:
+        self._workspace = workspace
+        self._places = {place.path: place for place in _places(workspace)}
+
+    def paths(self, allowed: Sequence[str] = ()) -> tuple[str, ...]:
+        """What must not be written, but for the folders that were `allowed`: of a repository that is, its hooks and configuration
+        stay guarded."""
+        found = {path for path, place in self._places.items() if not place.link}
+        for path, place in self._places.items():
+            found.update(os.path.realpath(other) for other in (path, *_led_to(place)))
+        kept: list[str] = []
+        for path in sorted(path for path in found if path.startswith(f"{self._workspace}/")):
+            opened = any(f"{path}/".startswith(f"{folder}/") for folder in allowed) and Path(path).name not in _RUNS
+            covered = any(path.startswith(f"{other}/") for other in kept)
+            if not opened and not covered and not Path(path).is_symlink():
+                kept.append(path)
+        return (*kept, *self._other_names(kept))
+
+    def take_away(self, folder: str) -> tuple[str, ...]:
+        """Move what has come to guarded places since into `folder`; the paths in the workspace. A link that was there before is
+        put back. Raises OSError."""
+        known = {place.itself for place in self._places.values()}
+        gone: list[str] = []
+        for place in _places(self._workspace):
+            before = self._places.get(place.path)
+            # A file that was there could not be written in there: an editor outside has saved it meanwhile.
+            saved = before is not None and before.is_file and place.is_file
+            if place.itself in known or saved:
+                continue  # it was there, perhaps below a folder that is called otherwise now
+            name = os.path.relpath(place.path, self._workspace)
+            _move(place.path, Path(folder) / name)
+            gone.append(name)
+        for path, place in self._places.items():
+            if place.link and not os.path.lexists(path) and Path(path).parent.is_dir():
+                Path(path).symlink_to(place.link)
+        return tuple(gone)
+
+    def _other_names(self, paths: Sequence[str]) -> Iterator[str]:
+        """Hard links: the same file under a name that nobody guards."""
+        twice = {identity for path in paths for identity in _linked(Path(path))}
+        for _, _, entries in _walk(self._workspace) if twice else ():
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False) and entry.path not in paths:
+                    info = entry.stat(follow_symlinks=False)
+                    if (info.st_dev, info.st_ino) in twice:
+                        yield entry.path
+
+
+def _places(workspace: str) -> Iterator[Place]:
+    for _, among_dependencies, entries in _walk(workspace):
+        names = {entry.name for entry in entries}
+        bare = names >= _REPOSITORY
+        if not bare and not any(map(_guards, names)):
+            continue
+        for entry in entries:
+            name = _guards(entry.name)
+            of_git = name == ".git" or (bare and (entry.name == "HEAD" or entry.name in _RUNS))
+            if of_git or (name and name != "HEAD" and not among_dependencies):
+                yield from _place(entry)
+            if name == ".git" and entry.is_dir(follow_symlinks=False):
+                yield from (place for part in _entries(entry.path) if part.name in _RUNS for place in _place(part))
+
+
+def _place(entry: os.DirEntry[str]) -> Iterator[Place]:
+    try:
+        info = entry.stat(follow_symlinks=False)
+        link = str(Path(entry.path).readlink()) if entry.is_symlink() else ""
+    except OSError:  # gone meanwhile
+        return
+    yield Place(entry.path, info.st_dev, info.st_ino, link, stat.S_ISREG(info.st_mode))
+
+
+def _walk(workspace: str) -> Iterator[tuple[str, bool, list[os.DirEntry[str]]]]:
+    """Every folder, but those below a guarded name, whether it lies among dependencies, and what is in it."""
+    waiting = [(workspace, False)]
+    while waiting:
+        folder, among = waiting.pop()
+        entries = _entries(folder)
+        yield folder, among, entries
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                name = _guards(entry.name)
+                if not name or name == "HEAD" or (among and name != ".git"):
+                    waiting.append((entry.path, among or entry.name in _DEPENDENCIES))
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as opened:
+            return list(opened)
+    except OSError:  # gone, or not ours to read: a command cannot either
+        return []
+
+
+def _led_to(place: Place) -> Iterator[str]:
+    """Where the repository of a `.git` really lies, what it shares, and where its hooks are."""
+    path = Path(place.path)
+    if _guards(path.name) != ".git":
+        return
+    repository = path
+    if path.is_file() and (named := _read(path).strip()).startswith(b"gitdir:"):
+        repository = path.parent / os.fsdecode(named[7:].strip())
+        yield str(repository)
+    if common := _read(repository / "commondir").strip():
+        repository = repository / os.fsdecode(common)
+        yield str(repository)
+    for name in ("config", "config.worktree"):
+        for hooks in _HOOKS.findall(_read(repository / name)):
+            yield str(path.parent / os.fsdecode(hooks).strip())
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if not file.is_file():  # a pipe would never end
+            return b""
+        with file.open("rb") as opened:
+            return opened.read(_LARGEST)
+    except (OSError, ValueError):
+        return b""
+
+
+def _linked(path: Path) -> Iterator[tuple[int, int]]:
+    """The files at or below a place that have another name somewhere, but for git's objects: those are called after what is in
+    them, and a local clone shares them."""
+    if path.is_file():
+        files = [path]
+    else:
+        files: list[Path] = []
+        for folder, folders, names in os.walk(path):
+            folders[:] = [name for name in folders if name != "objects"]
+            files += [Path(folder) / name for name in names]
+    for file in files:
+        try:
+            info = file.lstat()
+        except OSError:
+            continue
+        if info.st_nlink > 1 and stat.S_ISREG(info.st_mode):
+            yield info.st_dev, info.st_ino
+
+
+def _move(path: str, to: Path) -> None:
+    """On another file system only the name changes: to one that means nothing."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    above = Path(path).parent
+    mode = above.stat().st_mode
+    above.chmod(mode | stat.S_IRWXU)
+    try:
+        Path(path).rename(to)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        Path(path).rename(f"{path}.taken-away-{to.parts[-1].strip('.')}-{os.getpid()}")
+    finally:
+        above.chmod(mode)

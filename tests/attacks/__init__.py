@@ -1,0 +1,1 @@
+"""What an attacker would try, against the real thing."""

@@ -1,0 +1,284 @@
+# ruff: noqa: ASYNC221, ASYNC240
+"""Attacks from inside a real sandbox: each command here tries to get out, or to leave something that runs later."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from ctxchat.core.permissions import Allowance
+from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.tools.sandbox import NOTHING, find_sandbox
+from ctxchat.tools.shell import Shell
+
+pytestmark = pytest.mark.skipif(
+    find_sandbox().kind != "bubblewrap", reason="bubblewrap is missing or does not work here"
+)
+
+
+class House:
+    """A home with secrets, our own folders, and a project that is a repository with another one in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self.work, self.home = self.root / "work", self.root / "home"
+        self.config, self.data, self.session = (self.home / n for n in (".config/ctxchat", "data", "data/s1"))
+        for folder in (self.work / "sub", self.home / ".ssh", self.config, self.session):
+            folder.mkdir(parents=True)
+        (self.home / ".ssh" / "id_ed25519").write_text("SECRET-KEY")
+        (self.data / "ctxchat.db").write_text("SECRET-TALK")
+        (self.config / "config.toml").write_text("# mine\n")
+        for repository in (self.work, self.work / "sub"):
+            subprocess.run(["git", "init", "-q", str(repository)], check=True)
+        (self.work / ".vscode").mkdir()
+        (self.work / ".gitlab-ci.yml").write_text("ours\n")
+        hidden = [self.home / ".ssh", self.config, self.data, self.root / "later"]
+        self.shell = Shell(find_sandbox(hidden=hidden, caches=self.data / "caches"), os.environ)
+        self._ids = itertools.count(1)
+
+    async def run(self, command: str, allowed: Allowance = NOTHING, **more: object) -> ToolOutput:
+        context = ToolContext(f"c{next(self._ids)}", str(self.work), str(self.session), allowance=allowed)
+        async with aclosing(self.shell.run({"command": command, **more}, context)) as pieces:
+            return [piece async for piece in pieces if isinstance(piece, ToolOutput)][-1]
+
+    def print(self) -> dict[str, str]:
+        """Everything below the root, but what commands may change: for a look whether anything was."""
+        return {
+            str(path.relative_to(self.root)): _what(path)
+            for path in sorted(self.root.rglob("*"))
+            if not path.is_relative_to(self.data / "s1") and not path.is_relative_to(self.data / "caches")
+        }
+
+
+def _what(path: Path) -> str:
+    if path.is_symlink():
+        return f"link {path.readlink()}"
+    return path.read_text(errors="replace") if path.is_file() else "folder"
+
+
+@pytest.fixture
+def house(pytestconfig: pytest.Config) -> Iterator[House]:
+    """Not below /tmp: that is a private one inside anyway."""
+    with tempfile.TemporaryDirectory(dir=pytestconfig.cache.mkdir("attacks")) as root:  # type: ignore[union-attr]
+        yield House(Path(root))
+
+
+GUARDED = [
+    "echo evil >> .git/config",
+    "echo evil > .git/hooks/pre-commit",
+    "git config core.fsmonitor evil",
+    "git -C sub config alias.st '!evil'",
+    "echo evil > sub/.git/config",
+    "echo '{}' > .vscode/tasks.json",
+    "echo evil > .gitlab-ci.yml",
+    "sed -i s/ours/evil/ .gitlab-ci.yml",
+    "mv .git .g; rm -rf .git; rmdir .vscode",
+    "ln -s .git link; echo evil >> link/config; rm link",
+    "ln .git/config twin; echo evil >> twin; rm -f twin",
+    "echo evil > x; mv -f x .git/config; rm -f x",
+    "echo evil > x; mv -f x .gitlab-ci.yml; rm -f x",
+    "chmod -R 777 .git; echo evil >> .git/config",
+    "umount .git; mount -o remount,rw,bind .git; echo evil >> .git/config",
+    "unshare -Urm sh -c 'umount .git; mount -o remount,bind,rw .git; echo evil >> .git/config'",
+    "python3 -c \"import ctypes; ctypes.CDLL(None).umount2(b'.git', 2); open('.git/config', 'a').write('evil')\"",
+    "echo evil > .git/../.git/config; (cd .git && echo evil > config)",
+    "echo evil > /proc/self/cwd/.git/config; echo evil > /proc/1/root$PWD/.git/config",
+    "exec 9< .git; echo evil > /proc/self/fd/9/config",
+]
+
+
+@pytest.mark.parametrize("command", GUARDED)
+async def test_what_is_guarded_cannot_be_changed(command: str, house: House) -> None:
+    before = house.print()
+    await house.run(command)
+    assert house.print() == before
+
+
+NEW = {
+    "mkdir .ctxchat; echo 'permissions.mode = \"all\"' > .ctxchat/config.toml": ".ctxchat",
+    "mkdir -p .github/workflows; echo evil > .github/workflows/x.yml": ".github",
+    "echo evil > .envrc": ".envrc",
+    "mkdir deep; git init -q deep/er; echo evil >> deep/er/.git/config": "deep/er/.git",
+    "mkdir e; echo 'gitdir: ../evil' > e/.git": "e/.git",
+    "mkdir evil; touch evil/tasks.json; mkdir n; mv evil n/.vscode": "n/.vscode",
+    "ln -s sub .idea": ".idea",
+    "mkdir a; mkdir a/.ctxchat; mv a b": "b/.ctxchat",
+    "mkdir .GitHub .Vscode": ".GitHub, .Vscode",
+    "mkdir a; git init -q --bare a/b; rm -rf a/b/hooks": "a/b/HEAD, a/b/config",
+    "mkdir shut; mkdir shut/.idea; chmod 500 shut": "shut/.idea",
+    "mkdir -p node_modules/x; git init -q node_modules/x": "node_modules/x/.git",
+    "(setsid sh -c 'sleep 0.2; mkdir .circleci' &); sleep 0.1": "",
+}
+
+
+@pytest.mark.parametrize("command", NEW)
+async def test_what_comes_to_a_guarded_place_is_taken_away_and_kept(command: str, house: House) -> None:
+    found = await house.run(command)
+    named = re.search(r"without anybody asking: (.*?)\. It lies in (\S+)\. ", found.text)
+    assert sorted(named[1].split(", ") if named else []) == sorted(NEW[command].split(", ") if NEW[command] else [])
+    for name in NEW[command].split(", ") if NEW[command] else ():
+        assert not os.path.lexists(house.work / name)
+        assert named and os.path.lexists(Path(named[2]) / name)
+    assert not list(house.work.glob(".circleci"))
+
+
+async def test_a_renamed_folder_takes_its_repository_along_and_a_new_one_does_not_stay(house: House) -> None:
+    before = _what(house.work / "sub/.git/config")
+    found = await house.run("mv sub gone; mkdir -p sub/.git; echo evil > sub/.git/config; echo evil > gone/.git/config")
+    assert "sub/.git" in found.text and "gone/.git" not in found.text.partition("anybody asking")[2]
+    assert _what(house.work / "gone/.git/config") == before and not (house.work / "sub/.git").exists()
+
+
+async def test_links_at_guarded_places_lead_where_they_did(house: House) -> None:
+    (house.work / "editor").mkdir()
+    (house.work / ".idea").symlink_to("editor")
+    await house.run("echo evil > editor/x; rm .idea; mkdir .idea; echo evil > .idea/x")
+    assert (house.work / ".idea").readlink() == Path("editor") and not list((house.work / "editor").iterdir())
+    await house.run("rm .idea")
+    assert (house.work / ".idea").readlink() == Path("editor")
+
+
+async def test_what_repositories_point_to_is_guarded_too(house: House) -> None:
+    work = house.work
+    subprocess.run(["git", "-C", str(work), "config", "core.hooksPath", "tools/hooks"], check=True)
+    (work / "tools/hooks").mkdir(parents=True)
+    (work / "store").mkdir()
+    (work / "store/config").write_text("[core]\n")
+    (work / "tree").mkdir()
+    (work / "tree/.git").write_text("gitdir: ../store\n")
+    os.link(work / ".git/config", work / "twin")
+    before = house.print()
+    await house.run(
+        "echo evil > tools/hooks/pre-commit; echo evil > store/config; echo evil > tree/.git; echo evil > twin"
+    )
+    assert house.print() == before
+
+
+async def test_a_person_can_allow_the_repository_and_commits_work_then_but_hooks_stay(house: House) -> None:
+    commit = (
+        "echo x > a.txt; git add a.txt && git -c user.name=a -c user.email=a@b commit -qm x; git log --oneline | wc -l"
+    )
+    assert "Read-only file system" in (await house.run(commit)).text
+    demand = house.shell.demand({"command": commit}, ToolContext("d", str(house.work)))
+    assert str(house.work / ".git") in demand.allowance.folders
+    allowed = Allowance(folders=(str(house.work / ".git"),))
+    assert (await house.run(commit, allowed)).text.endswith("1")
+    config = _what(house.work / ".git/config")
+    evil = "mkdir other; echo evil > other/config; echo ../other > .git/commondir; echo evil > .git/config.worktree"
+    found = await house.run(f"echo evil > .git/config; echo evil > .git/hooks/pre-commit; mv .git x; {evil}", allowed)
+    assert ".git/commondir, .git/config.worktree" in found.text or ".git/config.worktree, .git/commondir" in found.text
+    assert _what(house.work / ".git/config") == config and not (house.work / ".git/hooks/pre-commit").exists()
+    assert not (house.work / ".git/commondir").exists()
+
+
+OUTSIDE = [
+    "echo evil > ../outside",
+    "echo evil >> ../home/.config/ctxchat/config.toml; mkdir -p ../home/.config/ctxchat; touch ../home/.config/ctxchat/x",
+    "rm -rf ../home/data ../home/.ssh; touch ../home/data/ctxchat.db",
+    "ln -s ../home/.config/ctxchat c; echo evil > c/config.toml; rm c",
+    "mv ../home ../away; mkdir -p ../later; touch ../home/.bashrc",
+    "ln ../home/.ssh/id_ed25519 k; rm -f k",
+    "echo evil > /proc/self/root$PWD/../outside",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", OUTSIDE)
+async def test_nothing_outside_can_be_written(command: str, house: House) -> None:
+    before = house.print()
+    await house.run(command)
+    assert house.print() == before
+
+
+async def test_secrets_and_our_own_data_cannot_be_read(house: House) -> None:
+    read = (
+        "cat {0}/.ssh/* {0}/data/*.db {0}/.config/ctxchat/*; ls -a {0}/.ssh {0}/data; ln -s {0}/.ssh s; cat s/*; rm s"
+    ).format
+    found = await house.run(read(house.home))
+    assert "SECRET" not in found.text and "id_ed25519" not in found.text and "# mine" not in found.text
+    if os.geteuid() == 0:
+        assert "root:" not in (await house.run("cat /etc/shadow")).text
+
+
+async def test_who_works_above_their_secrets_writes_nothing_there(house: House) -> None:
+    before = house.print()
+    context = ToolContext("c", str(house.home), str(house.session))
+    command = "touch x; mv .ssh s; mv data d; mkdir data; mv .config c; mkdir -p .config/ctxchat; echo evil > .bashrc"
+    async with aclosing(house.shell.run({"command": command}, context)) as pieces:
+        text = [piece async for piece in pieces if isinstance(piece, ToolOutput)][-1].text
+    assert house.print() == before and "holds your home folder or secrets and is read-only" in text
+
+
+async def test_no_network_and_no_sockets(house: House) -> None:
+    abstract = f"\0ctxchat-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as hidden:
+        hidden.bind(abstract)
+        hidden.listen()
+        async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            code = f"""
+import socket
+I, U = socket.AF_INET, socket.AF_UNIX
+for family, address in ((I, ("127.0.0.1", {port})), (U, {abstract!r}), (I, ("1.1.1.1", 53))):
+    try:
+        s = socket.socket(family); s.settimeout(3); s.connect(address); print("REACHED", address)
+    except OSError as e: print(e)
+"""
+            (house.work / "t.py").write_text(code)
+            assert "REACHED" not in (await house.run("python3 t.py")).text
+            assert f"('127.0.0.1', {port})" in (await house.run("python3 t.py", Allowance(network=True))).text
+    assert "SOCKET" not in (await house.run("find /run /tmp /var/tmp -type s -printf SOCKET 2>/dev/null")).text
+
+
+async def test_other_processes_are_not_to_be_seen_or_touched(house: House) -> None:
+    command = f"kill -9 {os.getpid()}; ls /proc | grep -c '^[0-9]'; cat /proc/{os.getpid()}/environ; kill -9 -1"
+    found = await house.run(command)
+    assert int(re.search(r"^(\d+)$", found.text, re.M)[1]) < 10 and "No such process" in found.text
+    assert "PATH=" not in found.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root could")
+async def test_the_kernels_settings_cannot_be_written_by_root_either(house: House) -> None:
+    command = (
+        "for f in kernel/core_pattern kernel/hostname vm/swappiness; do cat /proc/sys/$f > /proc/sys/$f; done; "
+        "grep CapEff /proc/self/status"
+    )
+    found = await house.run(command)
+    assert found.text.count("Read-only file system") == 3 and "CapEff:\t0000000000000000" in found.text
+
+
+async def test_package_managers_have_a_cache_of_their_own(house: House) -> None:
+    found = await house.run(
+        'mkdir -p "$UV_CACHE_DIR" "$PIP_CACHE_DIR" && touch "$UV_CACHE_DIR/x" && echo "$UV_CACHE_DIR"'
+    )
+    assert found.text.startswith(str(house.data / "caches")) and (Path(found.text.strip()) / "x").exists()
+    real = Path.home() / ".cache/uv"
+    if real.is_dir():
+        assert (await house.run('echo "[$UV_CACHE_DIR]"', Allowance(folders=(str(real),)))).text.startswith("[")
+
+
+async def test_outside_this_once_is_outside(house: House) -> None:
+    await house.run("echo x > ../outside; mkdir .github", Allowance(outside=True))
+    assert (house.root / "outside").exists() and (house.work / ".github").exists()
+    folder = house.root / "cache"
+    folder.mkdir()
+    assert "Read-only" in (await house.run(f"touch {folder}/x")).text
+    await house.run(f"touch {folder}/x", Allowance(folders=(str(folder),)))
+    assert (folder / "x").exists()
+
+
+async def test_what_the_sandbox_stopped_says_what_could_be_asked_for(house: House) -> None:
+    found = await house.run(f"touch {house.root}/x")
+    assert f": {house.root}/x. If the command needs a folder, call again with folders" in found.text
+    found = await house.run("python3 -c \"import socket; socket.getaddrinfo('example.com', 80)\"")
+    assert "call again with network: true" in found.text
+    assert "[The sandbox" not in (await house.run("exit 3")).text
