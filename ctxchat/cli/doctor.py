@@ -17,11 +17,17 @@ from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli.common import common_options, emit, flags, run_async
 from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
-from ctxchat.core.errors import CtxchatError
+from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.sanitize import clean
 from ctxchat.core.words import count
 from ctxchat.models.offline import OFFLINE_NAME
+from ctxchat.storage import backups, inspection, repair
+from ctxchat.storage.database import INDEX_MENDED
+from ctxchat.storage.inspection import Progress
 from ctxchat.tools.mcp.server import ServerRow
+
+SHOWN = 20
+"""Faults of the store that are told one by one."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -34,13 +40,23 @@ class Check(msgspec.Struct, frozen=True):
 
 
 @click.command("doctor")
+@click.option("--repair", "mending", is_flag=True, help="Mend the store: the damaged file is kept under backups/.")
+@click.option("--backups", "listing", is_flag=True, help="List the copies of the store.")
+@click.option("--restore-backup", "wanted", metavar="NAME", help="Put a copy in place; the present file is kept.")
 @common_options
-def command() -> None:
+def command(mending: bool, listing: bool, wanted: str | None) -> None:
     """Check settings, themes, store, tokenizer, sandbox and models; exit code 1 when something does not work.
 
-    Each model in use is asked for one word, which costs some twenty tokens.
+    Each model in use is asked for one word, which costs some twenty tokens. Every session is read, and each
+    file it names; a search is tried.
     """
-    checks = run_async(_checks())
+    if mending + listing + (wanted is not None) > 1:
+        raise UsageError("--repair, --backups and --restore-backup are one at a time.")
+    if listing:
+        _list_backups()
+        return
+    first = [_repaired()] if mending else [] if wanted is None else [_restored(wanted)]
+    checks = [*first, *run_async(_checks())]
     ok = all(check.ok for check in checks)
     if flags().json:
         emit({"ok": ok, "checks": checks})
@@ -52,11 +68,49 @@ def command() -> None:
     click.get_current_context().exit(0 if ok else 1)
 
 
+def _list_backups() -> None:
+    rows = backups.listed(paths.data_dir())
+    if flags().json:
+        emit(rows)
+        return
+    for row in rows:
+        click.echo(clean(f"{row.name}  {row.kind:9}  {row.at}  {row.bytes / 1e6:.1f} MB"))
+    if not rows:
+        click.echo("There are no backups yet.")
+
+
+def _restored(name: str) -> Check:
+    kept, missing = backups.restore(paths.data_dir(), name)
+    gone = f"; {count(len(missing), 'session')} only in that: {', '.join(missing[:5])}" if missing else ""
+    return Check("restored", True, f"{name} is in place; what was there is kept as {kept}{gone}")
+
+
+def _repaired() -> Check:
+    done = repair.repair(paths.data_dir(), _progress("repairing"))
+    if not done.before.faults:
+        return Check("repair", True, "nothing had to be mended")
+    still = [fault for fault in done.after.faults if not fault.known]
+    kept = f"; the damaged file is kept as {done.kept}" if done.kept else ""
+    mended = len(done.before.faults) - len(still)
+    return Check("repair", not still, f"{mended} of {count(len(done.before.faults), 'fault')} mended{kept}")
+
+
+def _progress(what: str) -> Progress:
+    """A line on a terminal that is written over."""
+
+    def told(done: int, of: int) -> None:
+        if sys.stderr.isatty() and of > 20:
+            sys.stderr.write(f"\r{what}: {done:,} of {of:,} sessions{'' if done < of else chr(10)}")
+            sys.stderr.flush()
+
+    return told
+
+
 async def _checks() -> list[Check]:
     checks = [*_settings(), _themes(), _tokenizer()]
     try:
         async with Program.started(flags()) as program:
-            checks.append(await _store(program))
+            checks += await _store(program)
             checks.append(await _sandbox(program))
             checks += await _models(program)
             checks += await _servers(program)
@@ -115,13 +169,38 @@ def _tokenizer() -> Check:
     )
 
 
-async def _store(program: Program) -> Check:
-    problems = await program.database.run(program.database.check)
-    if problems:
-        return Check("store", False, "; ".join(problems), f"Backups lie in {program.database.folder / 'backups'}.")
-    rows = await program.sessions()
-    search = "full-text search" if program.database.fts else "search without an index"
-    return Check("store", True, f"{program.database.path}, {count(len(rows), 'session')}, {search}")
+async def _store(program: Program) -> list[Check]:
+    database = program.database
+    found = await database.run(inspection.inspect, database, _progress("reading"))
+    looked = (
+        f"{count(found.sessions, 'session')}, {found.entries:,} entries, {found.messages:,} messages, "
+        f"{count(found.files, 'file')}, {found.bytes / 1e6:.1f} MB"
+    )
+    checks: list[Check] = []
+    if database.only_read:
+        checks.append(
+            Check("store", False, f"{database.only_read} It can be read: {looked}.", "Nothing can be kept until then.")
+        )
+    known = [fault.what for fault in found.faults if fault.known]
+    open_ = [fault for fault in found.faults if not fault.known]
+    search = "full-text search" if database.fts else "search without an index"
+    if open_:
+        copies = backups.listed(database.folder)
+        copy = f" `ctxchat doctor --restore-backup {copies[0].name}` puts the newest copy back." if copies else ""
+        for number, fault in enumerate(open_ if flags().json else open_[:SHOWN]):
+            mended = fault.what == INDEX_MENDED
+            remedy = (
+                ""
+                if mended
+                else f"`ctxchat doctor --repair` {'mends it' if fault.mendable else 'keeps what is left'}.{copy}"
+            )
+            checks.append(Check("store", mended, fault.what, remedy if not number or mended else ""))
+        if (more := len(open_) - SHOWN) > 0 and not flags().json:
+            checks.append(Check("store", False, f"and {count(more, 'fault')} more", "`--json` lists all."))
+        checks.append(Check("store", False, f"looked at {looked}"))
+    elif not checks:
+        checks.append(Check("store", True, f"{database.path}, {looked}, {search}", " ".join(known)))
+    return checks
 
 
 async def _sandbox(program: Program) -> Check:

@@ -18,8 +18,9 @@ Read = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
 def rows(read: Read, columns: str, table: str) -> Iterator[tuple[Any, ...]]:
     """These columns of every row that can be read, in the order of their row ids."""
     where, barren = f"FROM {table} NOT INDEXED WHERE rowid", 0
+    last = _last(read, table)
     first: int | None = _next(read, where, 0)
-    while first is not None and barren < _BARREN:
+    while first is not None and barren < (_BARREN if last is None or first <= last else 1):
         found = False
         for row in _between(
             read, f"SELECT {columns} {where} BETWEEN ? AND ? ORDER BY rowid", first, first + _STRIDE - 1
@@ -28,6 +29,30 @@ def rows(read: Read, columns: str, table: str) -> Iterator[tuple[Any, ...]]:
             yield row
         barren = 0 if found else barren + 1
         first = _next(read, where, first + _STRIDE)
+
+
+def keyed(read: Read, columns: str, table: str, session: str) -> list[tuple[Any, ...]]:
+    """The same of one session's rows in a table that is kept by session and `place`, from its first place on."""
+    found: list[tuple[Any, ...]] = []
+    barren, first = 0, 0
+    where = f"FROM {table} WHERE session = '{session}' AND place"
+    while barren < _BARREN:
+        part = list(
+            _between(read, f"SELECT {columns} {where} BETWEEN ? AND ? ORDER BY place", first, first + _STRIDE - 1)
+        )
+        found += part
+        barren = 0 if part else barren + 1
+        first += _STRIDE
+    return found
+
+
+def _last(read: Read, table: str) -> int | None:
+    """The highest row id by an index of the table, which knows of rows on damaged pages too; None where that cannot be told."""
+    index = "messages_by_seq" if table == "messages" else f"sqlite_autoindex_{table}_1"
+    try:
+        return next(iter(read(f"SELECT max(rowid) FROM {table} INDEXED BY {index}", ())))[0] or 0
+    except (StorageError, sqlite3.DatabaseError):
+        return None
 
 
 def _next(read: Read, where: str, at: int) -> int | None:

@@ -81,6 +81,11 @@ class Database:
         if not self.only_read:
             self.finish_deletions()
 
+    @property
+    def version(self) -> int:
+        """The version of its tables."""
+        return int(self.read("PRAGMA user_version")[0][0])
+
     def read(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query. Raises StorageError."""
         with self._mutex, faults(self.path):
@@ -174,7 +179,7 @@ class Database:
         if free < _ROOM:
             found.append(f"the disk has only {free // 1000:,} kB left")
         try:
-            rows = self.read("PRAGMA main.quick_check(20)")
+            rows = self.read("PRAGMA main.integrity_check(20)")
             found += [line for (text,) in rows for line in str(text).splitlines() if _wrong(line)]
         except StorageError as problem:  # a page on which not even the looking goes on
             found.append(str(problem))
@@ -273,7 +278,7 @@ class Database:
 
 
 def _wrong(line: str) -> bool:
-    """A line of a quick check tells of damage: not that all is well, where it looked, or of a page that nothing uses."""
+    """A line of an integrity check tells of damage: not that all is well, where it looked, or of a page that nothing uses."""
     return line != "ok" and not line.startswith("***") and not line.endswith("never used") and line != ""
 
 

@@ -21,6 +21,7 @@ from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count
 from ctxchat.storage import index
+from ctxchat.storage.salvage import LOST
 
 Runs = tuple[int, ...]
 """Places in the record as first, how many, first, how many, …"""
@@ -155,7 +156,7 @@ class _Writer:
         self._flush()
         covered = sum(len(edit.covers) for edit in change.edits)
         places = self._places() if covered else {}
-        covers = tuple(_placed(edit.covers, places) for edit in change.edits)
+        covers = tuple(_placed((g for g in edit.covers if not g.startswith(LOST)), places) for edit in change.edits)
         if None in covers:
             return Changed(change)  # refused when it is read, and reported then
         covers = cast("tuple[Runs, ...]", covers)

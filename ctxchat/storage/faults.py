@@ -16,6 +16,10 @@ class NoRoom(StorageError):
     """The disk is full."""
 
 
+class NotOurs(StorageError):
+    """The file cannot be read as a database of ctxchat's."""
+
+
 class NotWritable(StorageError):
     """The file or its folder may only be read."""
 
@@ -90,7 +94,7 @@ def _refused(path: Path) -> StorageError:
 
 def unreadable(path: Path, why: str) -> StorageError:
     """A database that is damaged as a whole, or none of ours."""
-    return StorageError(
+    return NotOurs(
         f"{path} cannot be read as ctxchat's database: {why}.",
-        f"It was left as it is. Move it away to start afresh, or put back a copy from {path.parent / 'backups'}.",
+        "It was left as it is. `ctxchat doctor --repair` saves what can be read; `--backups` lists copies to put back.",
     )

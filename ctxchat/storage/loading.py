@@ -6,6 +6,7 @@ Reads only; what it would mend is handed back as entries for whoever holds the s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -26,7 +27,7 @@ from ctxchat.core.journal import (
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.record import FactCount, SideFigures
-from ctxchat.storage import entries, salvage
+from ctxchat.storage import around, entries, salvage
 from ctxchat.storage.database import Database
 
 INTERRUPTED = "[interrupted: ctxchat ended before this call finished]"
@@ -59,7 +60,14 @@ def load(database: Database, session: str, *, owned: bool = False) -> Loaded:
 
 
 def read_records(database: Database, session: str) -> tuple[list[Record], list[str]]:
-    """Every entry of a journal that can be read or pieced together, in order, and a sentence for each that was damaged."""
+    """Every entry of a journal that can be read or pieced together, in order, and a sentence for what was damaged. Where messages
+    are gone for good a note stands in their place."""
+    rows, problems = read_entries(database, session)
+    return [record for _, record in rows], problems
+
+
+def read_entries(database: Database, session: str) -> tuple[list[tuple[int, Record]], list[str]]:
+    """The same with the number of the entry beside each record."""
     ids: list[str] = []
 
     def groups() -> Sequence[str]:
@@ -67,46 +75,94 @@ def read_records(database: Database, session: str) -> tuple[list[Record], list[s
             ids.extend(group_ids(database, session))
         return ids
 
-    found: list[Record] = []
-    problems: list[str] = []
+    found: list[tuple[int, Record]] = []
+    damage: list[entries.Damaged] = []
+    lost: list[int] = []
+    place = salvage.Place()
     for seq, body in _bodies(database, session):
-        value = (
-            entries.decode(seq, body, groups) if body is not None else entries.Damaged(seq, "its page is unreadable")
-        )
-        if isinstance(value, entries.Damaged):
-            problems.append(f"session {session}: entry {seq} is damaged ({value.why})")
-            found += salvage.pieced_together(database, session, seq)
+        value = entries.decode(seq, body, groups) if body is not None else entries.Damaged(seq, "it cannot be read")
+        if not isinstance(value, entries.Damaged):
+            pieces: Sequence[Record] = [value]
         else:
-            found.append(value)
-    return (_pruned(found) if problems else found), problems
+            damage.append(value)
+            pieces = salvage.pieced_together(database, session, seq)
+            if not pieces:
+                lost.append(seq)
+        for record in pieces:
+            if isinstance(record, Sealed):
+                found += [(lost[0], mark) for mark in place.gap(lost, record)]
+                lost, place = [], place.after(record)
+            found.append((seq, record))
+    spoken = _last(database, session)
+    if spoken is None or any(seq <= spoken for seq in lost):
+        found += [(lost[0], mark) for mark in place.gap(lost)]
+    if damage:
+        found = list(zip((seq for seq, _ in found), _pruned([record for _, record in found]), strict=True))
+    return found, _told(session, damage)
+
+
+def _told(session: str, damage: Sequence[entries.Damaged]) -> list[str]:
+    """A sentence for each run of entries that are damaged in the same way."""
+    runs: list[tuple[int, int, str]] = []
+    for seq, why in ((one.seq, one.why) for one in damage):
+        if runs and runs[-1][1:] == (seq - 1, why):
+            runs[-1] = (runs[-1][0], seq, why)
+        else:
+            runs.append((seq, seq, why))
+    return [
+        f"session {session}: {f'entry {first} is' if first == last else f'entries {first} to {last} are'} damaged ({why})"
+        for first, last, why in runs
+    ]
 
 
 def group_ids(database: Database, session: str) -> list[str]:
     """The ids of a session's groups by place, empty where one is not known."""
+    try:
+        rows = database.read("SELECT place, id FROM groups WHERE session = ? ORDER BY place", (session,))
+    except StorageError:
+        rows = around.keyed(database.read, "place, id", "groups", session)
     ids: list[str] = []
-    for place, group in database.read("SELECT place, id FROM groups WHERE session = ? ORDER BY place", (session,)):
+    for place, group in rows:
         ids.extend([""] * (place + 1 - len(ids)))
         ids[place] = group
     return ids
 
 
 def _bodies(database: Database, session: str) -> list[tuple[int, bytes | None]]:
-    """The rows at one stroke, or one by one where a page of the file is bad."""
+    """Every entry from the first on: at one stroke, or around damage. None for one that cannot be read, or is not there."""
+    last = _last(database, session) or 0
     try:
-        return [
-            (s, b) for s, b in database.read("SELECT seq, body FROM journal WHERE session = ? ORDER BY seq", (session,))
-        ]
+        rows = database.read("SELECT seq, body FROM journal WHERE session = ? ORDER BY seq", (session,))
+        if len(rows) == max(last, rows[-1][0] if rows else 0):
+            return [(seq, body) for seq, body in rows]
+        bodies: dict[int, bytes | None] = dict(rows)
     except StorageError:
-        # The covering index has the numbers even where a row's own page is gone.
-        numbers = database.read("SELECT seq FROM journal WHERE session = ? ORDER BY seq", (session,))
-        return [(seq, _body(database, session, seq)) for (seq,) in numbers]
+        bodies = {}
+        with suppress(StorageError):  # the covering index has the numbers even where a row's own page is gone
+            numbers = database.read("SELECT seq FROM journal WHERE session = ?", (session,))
+            bodies = {seq: None for (seq,) in numbers}
+    for row, owner, seq in around.rows(database.read, "rowid, session, seq", "journal"):
+        if owner == session and isinstance(seq, int) and bodies.get(seq) is None:
+            body = _body(database, row)
+            if body is None or isinstance(body, bytes):  # else it is a row of another table, on a page out of place
+                bodies[seq] = body
+    return [(seq, bodies.get(seq)) for seq in range(1, max([last, *bodies]) + 1)]
 
 
-def _body(database: Database, session: str, seq: int) -> bytes | None:
+def _body(database: Database, row: int) -> bytes | None:
     try:
-        return database.read("SELECT body FROM journal WHERE session = ? AND seq = ?", (session, seq))[0][0]
+        return database.read("SELECT body FROM journal NOT INDEXED WHERE rowid = ?", (row,))[0][0]
     except (StorageError, IndexError):
         return None
+
+
+def _last(database: Database, session: str) -> int | None:
+    """The newest entry that holds groups, by what is kept beside the journal; None where that cannot be told."""
+    try:
+        found = database.read("SELECT entry FROM groups WHERE session = ? ORDER BY place DESC LIMIT 1", (session,))
+    except StorageError:
+        return None
+    return found[0][0] if found else 0
 
 
 def _pruned(records: Sequence[Record]) -> list[Record]:
@@ -135,7 +191,10 @@ def without_unknown(change: Change, known: set[str]) -> Change:
 
 def cut_off(database: Database, session: str, state: SessionState) -> tuple[list[Record], list[str]]:
     """The round that a kill left open, as entries, and a sentence about it; both empty where there is none."""
-    rows = database.read("SELECT body FROM partials WHERE session = ?", (session,))
+    try:
+        rows = database.read("SELECT body FROM partials WHERE session = ?", (session,))
+    except StorageError:
+        rows = [row[1:] for row in around.rows(database.read, "session, body", "partials") if row[0] == session]
     if not rows:
         return [], []
     try:

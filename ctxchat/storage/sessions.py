@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import msgspec
 from ctxchat.core.calibration import MOST
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import Changed, Named, PassEnded, PassStarted, Record, Sealed, Undone, fold
-from ctxchat.storage import entries, files, loading, removal
+from ctxchat.storage import around, entries, files, loading, removal
 from ctxchat.storage.database import Database
 
 _TICK = 8  # milliseconds between two ids that sort by time
@@ -114,11 +114,43 @@ def rows(database: Database) -> list[SessionRow]:
 
 def _read(database: Database, rest: str, values: Sequence[object], simpler: str) -> list[SessionRow]:
     """Without what other tables say (what was never counted, the order) where pages of those are damaged."""
+    plain = ", ".join(SessionRow.__struct_fields__)
+    for columns, order in ((_COLUMNS, rest), (plain, simpler)):
+        with suppress(StorageError):
+            return [_row(one) for one in database.read(f"SELECT {columns} FROM sessions {order}", values)]
+    return around_damage(database)
+
+
+def around_damage(database: Database) -> list[SessionRow]:
+    """All sessions, the newest first, where pages of their table are damaged: those of the journal among them, as they say
+    themselves. Raises StorageError where there is nothing to go by."""
+    columns = ", ".join(SessionRow.__struct_fields__)
+    known = {row[0]: _row(row) for row in around.rows(database.read, columns, "sessions")}
     try:
-        found = database.read(f"SELECT {_COLUMNS} FROM sessions {rest}", values)
+        written = {session for (session,) in database.read("SELECT DISTINCT session FROM journal")}
     except StorageError:
-        found = database.read(f"SELECT {', '.join(SessionRow.__struct_fields__)} FROM sessions {simpler}", values)
-    return [_row(one) for one in found]
+        written = {session for (session,) in around.rows(database.read, "session", "journal")}
+    rows = [*known.values(), *(_from_journal(database, session) for session in sorted(written - set(known)))]
+    return sorted(rows, key=lambda row: (row.updated, row.id), reverse=True)
+
+
+def _from_journal(database: Database, session: str) -> SessionRow:
+    """A session without a row of its own."""
+    state = loading.load(database, session).state
+    messages = [m for m in state.ledger.messages() if not m.synthetic]
+    times = [m.at for m in messages if m.at] or [database.now()]
+    opening = next((" ".join(m.text[:400].split())[:80] for m in messages if m.role == "user"), "")
+    return SessionRow(
+        session,
+        state.title or opening,
+        min(times),
+        max(times),
+        len(messages),
+        state.model,
+        state.used,
+        len(state.ledger.compactions),
+        "",
+    )
 
 
 def _row(found: Sequence[Any]) -> SessionRow:
@@ -128,7 +160,7 @@ def _row(found: Sequence[Any]) -> SessionRow:
 
 def row(database: Database, session: str) -> SessionRow:
     """One session by its full id. Raises StorageError when there is none."""
-    found = _read(database, "WHERE id = ?", (session,), "WHERE id = ?")
+    found = [one for one in _read(database, "WHERE id = ?", (session,), "WHERE id = ?") if one.id == session]
     if not found:
         raise StorageError(f"There is no session {session!r}.", "`ctxchat sessions list` shows them.")
     return found[0]
@@ -140,7 +172,10 @@ def find(database: Database, prefix: str) -> str:
     wanted = prefix.strip().lower()
     if not wanted or len(wanted) > 12 or not set(wanted) <= set(files.ALPHABET):
         raise UsageError(f"{prefix!r} is no session id.", "`ctxchat sessions list` shows them.")
-    found = database.read("SELECT id FROM sessions WHERE substr(id, 1, ?) = ? LIMIT 4", (len(wanted), wanted))
+    try:
+        found = database.read("SELECT id FROM sessions WHERE substr(id, 1, ?) = ? LIMIT 4", (len(wanted), wanted))
+    except StorageError:
+        found = [(row.id,) for row in around_damage(database) if row.id.startswith(wanted)]
     if not found:
         raise UsageError(f"There is no session {prefix!r}.", "`ctxchat sessions list` shows them.")
     if len(found) > 1:
@@ -161,7 +196,8 @@ def latest(database: Database, folder: str = "") -> str:
         (folder,),
         f"WHERE {where} ORDER BY updated DESC LIMIT 1",
     )
-    return found[0].id if found else ""
+    mine = (row for row in found if not row.delegated and (not folder or row.folder in {folder, ""}))
+    return next((row.id for row in mine), "")
 
 
 @contextmanager

@@ -1,0 +1,167 @@
+"""Copies of the database under `backups/`: one a day when something changed, those of migrations, and what a repair or a
+restoring put aside. A copy is whole and looked through before it counts; a damaged store never pushes a good copy out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import msgspec
+
+from ctxchat.core.errors import StorageError, UsageError
+from ctxchat.storage import files, replacing, schema, sessions
+from ctxchat.storage.database import FILE, Database, utc_now
+from ctxchat.storage.faults import faults
+
+Kind = Literal["daily", "migration", "damaged", "replaced"]
+
+FOLDER = "backups"
+_DAY = 86_400.0
+_PAGES = 64  # copied at a stroke
+_PAUSE = 0.005  # seconds between two strokes: others have the disk meanwhile
+_KINDS: dict[str, Kind] = {"daily": "daily", "v": "migration", "damaged": "damaged", "replaced": "replaced"}
+
+
+class Backup(msgspec.Struct, frozen=True):
+    """One copy. `at` is when it was made, ISO 8601 UTC; `bytes` its size."""
+
+    name: str
+    kind: Kind
+    at: str
+    bytes: int
+
+
+class Stopped(Exception):
+    """The copy was not wanted any more."""
+
+
+def listed(folder: Path) -> list[Backup]:
+    """The copies of a data folder, the newest first by what their names say. Raises StorageError."""
+    place = folder / FOLDER
+    with faults(place):
+        found = [(path, path.stat().st_size) for path in place.glob("*.db")] if place.is_dir() else []
+    rows = [Backup(path.name, kind, _at(path), size) for path, size in found if (kind := _kind(path))]
+    return sorted(rows, key=lambda row: (row.at, row.name), reverse=True)
+
+
+def due(database: Database, kept: int) -> bool:
+    """Something changed since the newest daily copy, and a day has passed, or the clock was set back behind it. Raises
+    StorageError."""
+    if database.only_read or not kept or database.read("SELECT NOT EXISTS (SELECT 1 FROM journal)")[0][0]:
+        return False
+    with faults(database.path):
+        copies = [path.stat().st_mtime for path in (database.folder / FOLDER).glob("daily-*.db")]
+        parts = (database.path, database.path.with_name(f"{FILE}-wal"))
+        changed = max(path.stat().st_mtime for path in parts if path.exists())
+    newest, now = max(copies, default=0.0), time.time()
+    return changed > newest and not 0 <= now - newest < _DAY
+
+
+def daily(database: Database, kept: int, most: int, stop: threading.Event | None = None) -> Path | None:
+    """A copy, page by page from a connection of its own while others write; the oldest beyond `kept` and beyond `most` bytes go.
+    None where the store is larger than that, the disk has no room for it, or the copy proves damaged. Raises Stopped, having left
+    nothing, once `stop` is set, and StorageError."""
+    place = files.private_folder(database.folder / FOLDER)
+    size = database.path.stat().st_size
+    if size > most or shutil.disk_usage(place).free < 2 * size:
+        return None
+    half = place / f".daily.{os.getpid()}"
+    stamp = database.now().replace(":", "").replace("-", "")
+    try:
+        _copy(database.path, half, stop or threading.Event())
+        try:
+            replacing.checked(half, database.version)
+        except StorageError:
+            return None
+        copy = place / f"daily-{stamp}.db"
+        with faults(copy):
+            half.replace(copy)
+    finally:
+        half.unlink(missing_ok=True)
+    _thin_out(place, copy, kept, most)
+    return copy
+
+
+def restore(folder: Path, name: str) -> tuple[Path, list[str]]:
+    """Put a copy in the place of the present database, which is kept: where, and the titles of sessions that only it has. Raises
+    UsageError for a name that is none, StorageError where the copy is damaged or another ctxchat has the store open; nothing is
+    changed then."""
+    wanted = [row.name for row in listed(folder) if row.name.startswith(name)]
+    chosen = folder / FOLDER / wanted[0] if name and len(wanted) == 1 else Path(name)
+    if not name or (not wanted and not chosen.is_file()):
+        raise UsageError(f"There is no backup {name!r}.", "`ctxchat doctor --backups` lists them.")
+    if len(wanted) > 1 and name not in wanted:
+        raise UsageError(f"{name!r} begins several backups: {', '.join(wanted[:3])}.", "Give more of the name.")
+    replacing.checked(chosen, len(schema.MIGRATIONS))
+    missing = _only_now(folder, chosen)
+    fresh = folder / f".restored.{os.getpid()}"
+    try:
+        with faults(fresh):
+            files.private_file(fresh)
+            shutil.copyfile(chosen, fresh)
+        stamp = utc_now().replace(":", "").replace("-", "")
+        return replacing.replace(folder, fresh, f"replaced-{stamp}.db"), missing
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _only_now(folder: Path, copy: Path) -> list[str]:
+    with contextlib.closing(_reading(copy, "&immutable=1")) as file:
+        known = {id for (id,) in file.execute("SELECT id FROM sessions")}
+    try:
+        with Database(folder) as database:
+            rows = sessions.around_damage(database)
+    except StorageError:  # it is what shall be replaced
+        return []
+    return [row.title or row.id for row in rows if row.id not in known]
+
+
+def _copy(source: Path, target: Path, stop: threading.Event) -> None:
+    def go_on(status: int, remaining: int, total: int) -> None:
+        if stop.wait(_PAUSE):
+            raise Stopped
+
+    files.private_file(target)
+    with (
+        faults(target),
+        contextlib.closing(_reading(source)) as of,
+        contextlib.closing(sqlite3.connect(target, isolation_level=None)) as to,
+    ):
+        of.execute("BEGIN")
+        of.execute("SELECT 1 FROM sqlite_master").fetchall()  # what is written from now on is not part of it
+        of.backup(to, pages=_PAGES, progress=go_on, sleep=0)
+        to.execute("PRAGMA journal_mode = DELETE")
+
+
+def _thin_out(place: Path, newest: Path, kept: int, most: int) -> None:
+    total = 0
+    for number, path in enumerate([newest, *sorted(set(place.glob("daily-*.db")) - {newest}, reverse=True)]):
+        total += path.stat().st_size
+        if number >= kept or (number and total > most):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _reading(path: Path, more: str = "") -> sqlite3.Connection:
+    uri = f"file:{quote(str(path.resolve()))}?mode=ro{more}"
+    return sqlite3.connect(uri, uri=True, timeout=5.0, isolation_level=None, check_same_thread=False)
+
+
+def _kind(path: Path) -> Kind | None:
+    return _KINDS.get(path.name.partition("-")[0].rstrip("0123456789"))
+
+
+def _at(path: Path) -> str:
+    """`20260102T030405.678Z` in a name as ISO 8601."""
+    stamp = path.stem.partition("-")[2]
+    if len(stamp) < 15:
+        return ""
+    return f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]}T{stamp[9:11]}:{stamp[11:13]}:{stamp[13:]}"

@@ -1,0 +1,246 @@
+"""A look at everything that is stored: what an export would lack, what search would not find, and how much was looked at.
+
+Reads only, but for the search index, which is made anew where it is damaged. Mending is `repair`'s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.core.errors import CtxchatError, StorageError
+from ctxchat.core.images import stored_in
+from ctxchat.core.journal import Sealed
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.messages import Message
+from ctxchat.storage import around, entries, files, index, loading, sessions
+from ctxchat.storage.database import INDEX_MENDED, Database
+from ctxchat.storage.search import search
+
+SPILLED = re.compile(r"full (?:text|arguments): (tool-results/[A-Za-z0-9._-]+), [\d,]+ tokens")
+"""How a message names the file that holds the whole of what it shows in part."""
+
+_CLIPPED = re.compile(r"\n\[… [^\n]* tokens left out; [^\n]* …\]\n")
+_WORD = re.compile(r"[^\W_]{4,30}")
+
+Progress = Callable[[int, int], None]
+"""Told how many sessions of how many have been looked at."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Something an export or a search would lack, in a sentence. `session` is empty where it concerns the store as a whole;
+    `mendable`: a repair makes it good without a loss; `known`: the loss is marked in the record, and nothing is left to do."""
+
+    what: str
+    session: str = ""
+    mendable: bool = False
+    known: bool = False
+
+
+class Inspected(msgspec.Struct, frozen=True):
+    """What was found, and how much was looked at: sessions, entries of their journals, messages, files and their bytes."""
+
+    faults: tuple[Fault, ...]
+    sessions: int = 0
+    entries: int = 0
+    messages: int = 0
+    files: int = 0
+    bytes: int = 0
+
+
+def inspect(database: Database, progress: Progress = lambda done, of: None) -> Inspected:
+    """Look at all of it, with as many reads as there are entries. Raises StorageError only where there is nothing to go by."""
+    faults = [Fault(what, mendable=what == INDEX_MENDED) for what in database.check()]
+    rows = sessions.around_damage(database)
+    total = Inspected((), len(rows), bytes=database.path.stat().st_size)
+    listed = {row[0]: row[1] for row in around.rows(database.read, "id, messages", "sessions")}
+    for number, row in enumerate(rows):
+        progress(number, len(rows))
+        looked = _Look(database, row.id)
+        found = list(looked.faults(listed.get(row.id)))
+        faults += found
+        total = msgspec.structs.replace(
+            total,
+            entries=total.entries + looked.entries,
+            messages=total.messages + looked.messages,
+            files=total.files + looked.files,
+            bytes=total.bytes + looked.bytes,
+        )
+    faults += _strays(database, {row.id for row in rows})
+    faults += _tried_search(database)
+    progress(len(rows), len(rows))
+    return msgspec.structs.replace(total, faults=tuple(faults))
+
+
+def original(messages: Mapping[str, Message], path: str) -> str | None:
+    """What a file of a session's `tool-results` holds where the record has the whole of it (it was shortened by a pass), None
+    where only the file has."""
+    name = Path(path).name
+    if found := re.fullmatch(r"(m\d+)\.txt", name):
+        message = messages.get(found[1])
+        return message.text if message and not SPILLED.search(message.text) else None
+    if found := re.fullmatch(r"(m\d+)-call(\d+)\.json", name):
+        message, place = messages.get(found[1]), int(found[2])
+        return message.calls[place - 1].arguments if message and place <= len(message.calls) else None
+    return None
+
+
+def wanting(database: Database, session: str) -> list[str]:
+    """The files that messages of a session name and that are gone or not what they were."""
+    ledger = loading.load(database, session).state.ledger
+    return [path for path, *_ in _Look(database, session).missing(ledger)]
+
+
+class _Look:
+    """At one session; the figures grow as it goes on."""
+
+    def __init__(self, database: Database, session: str) -> None:
+        self._database, self._session = database, session
+        self._folder = files.session_folder(database.folder, session)
+        self.entries = self.messages = self.files = self.bytes = 0
+
+    def faults(self, listed: int | None) -> Iterator[Fault]:
+        """`listed` is the count of messages that lists show, None where the session is in none."""
+        try:
+            records, problems = loading.read_entries(self._database, self._session)
+            loaded = loading.load(self._database, self._session)
+        except CtxchatError as problem:
+            yield Fault(f"session {self._session} cannot be read: {problem}", self._session)
+            return
+        self.entries = len(records)
+        for problem in problems:
+            yield Fault(problem, self._session)
+        for skipped in loaded.state.skipped:
+            yield self._fault(f"an entry does not fit the others and is left out: {skipped}")
+        for problem in loaded.problems:
+            if "the round that was cut off is damaged" in problem:
+                yield Fault(problem, self._session)
+        marked = [group.first.id for group in loaded.state.ledger.groups if group.source == "damaged"]
+        if marked and not problems:
+            what = f"session {self._session}: what damage took earlier is marked in the record at {_few(marked)}"
+            yield Fault(what, self._session, known=True)
+        said = loaded.state.ledger.messages()
+        self.messages = len(said)
+        real = sum(not m.synthetic for m in said)
+        if listed and real < listed and not problems:
+            yield self._fault(f"lists say {listed:,} messages, the record has {real:,}")
+        yield from self._beside([record for _, record in records], listed)
+        for path, message, trouble, mendable in self.missing(loaded.state.ledger):
+            yield self._fault(f"{path}, which {message} names, {trouble}", mendable)
+
+    def _fault(self, what: str, mendable: bool = False) -> Fault:
+        return Fault(f"session {self._session}: {what}", self._session, mendable)
+
+    def _beside(self, records: Sequence[object], listed: int | None) -> Iterator[Fault]:
+        """What lists, search and archive read, against the journal."""
+        expected: dict[int, str] = {}
+        groups: set[str] = set()
+        for group in (g for record in records if isinstance(record, Sealed) for g in record.groups):
+            if group.source == "damaged":
+                continue
+            groups.add(group.id)
+            expected.update((m.seq, entries.whole_text(index.searchable(m))) for m in group.messages if not m.synthetic)
+        if listed is None:
+            yield self._fault("no list shows it: its row is lost", mendable=True)
+        read, session = self._database.read, self._session
+        held: dict[int, str] = {}
+        try:
+            held = dict(read("SELECT seq, text FROM messages WHERE session = ?", (session,)))
+        except StorageError:
+            everyone = around.rows(read, "session, seq, text", "messages")
+            held = {seq: text for owner, seq, text in everyone if owner == session}
+        try:
+            placed = {id for (id,) in read("SELECT id FROM groups WHERE session = ?", (session,))}
+        except StorageError:
+            placed = {row[0] for row in around.keyed(read, "id", "groups", session)}
+        if missing := sorted(expected.keys() - held.keys()):
+            yield self._fault(f"search does not know {_messages(missing)}", mendable=True)
+        if other := sorted(seq for seq, text in expected.items() if held.get(seq, text) != text):
+            yield self._fault(f"search has other words than the record for {_messages(other)}", mendable=True)
+        if unplaced := groups - placed:
+            yield self._fault(f"{len(unplaced)} of its groups are in no table of contents", mendable=True)
+
+    def missing(self, ledger: Ledger) -> Iterator[tuple[str, str, str, bool]]:
+        """The files that are gone or not what they were: path, the message that names it, what is wrong, and whether the record
+        has the whole text."""
+        said = ledger.messages()
+        known = {m.id: m for m in said}
+        wanted: dict[str, Message] = {}
+        for message in said:
+            clipped = SPILLED.findall(message.text) if _CLIPPED.search(message.text) else ()
+            for path in (*clipped, *stored_in(message)):
+                wanted.setdefault(path, message)
+        shortened = (e.replacement for c in ledger.changes for e in c.edits if e.kind == "shrink" and e.replacement)
+        for message in (m for group in shortened for m in group.messages):
+            texts = (message.text, *(call.arguments for call in message.calls))
+            for path in (path for text in texts for path in SPILLED.findall(text)):
+                wanted.setdefault(path, message)
+        for path, message in wanted.items():
+            whole = original(known, path)
+            if trouble := self._trouble(path, message, whole):
+                yield path, message.id, trouble, whole is not None
+
+    def _trouble(self, path: str, message: Message, whole: str | None) -> str:
+        place = self._folder / path
+        try:
+            data = place.read_bytes()
+        except FileNotFoundError:
+            return "is gone"
+        except OSError as problem:
+            return f"cannot be read ({problem.strerror or problem})"
+        self.files += 1
+        self.bytes += len(data)
+        if not data:
+            return "is empty"
+        if not path.startswith("tool-results/"):
+            return ""
+        text = data.decode("utf-8", "replace")
+        if whole is not None:
+            return "" if text == whole.encode("utf-8", "replace").decode() else "holds another text than the record"
+        parts = _CLIPPED.split(message.text)
+        if len(parts) == 2 and not (text.startswith(parts[0][-200:]) or parts[0][-200:] in text):
+            return "is not the text it was"
+        if len(parts) == 2 and parts[1][:200] not in text:
+            return "is cut short"
+        return ""
+
+
+def _messages(numbers: Sequence[int]) -> str:
+    return _few([f"m{seq}" for seq in numbers])
+
+
+def _few(ids: Sequence[str]) -> str:
+    shown = ", ".join(ids[:5])
+    return shown if len(ids) <= 5 else f"{shown} and {len(ids) - 5} more messages"
+
+
+def _strays(database: Database, known: set[str]) -> Iterator[Fault]:
+    """Folders of sessions that are in no table: what was in them is still there."""
+    with suppress(OSError):
+        for folder in sorted((database.folder / "sessions").iterdir()):
+            held = [
+                f for f in folder.rglob("*") if f.is_file() and not f.name.startswith(".") and f.name != "draft.json"
+            ]
+            if folder.name not in known and held:
+                yield Fault(f"{folder} holds files of a session that is not in the store", folder.name)
+
+
+def _tried_search(database: Database) -> Iterator[Fault]:
+    """Search for a word of the newest message that has one."""
+    newest = "SELECT session, seq, text FROM messages WHERE role <> 'tool' ORDER BY id DESC LIMIT 50"
+    try:
+        rows = database.read(newest)
+        for session, seq, text in rows:
+            word = _WORD.search(text)
+            if word is None:
+                continue
+            hits = search(database, f'"{word[0]}"', session, limit=50)
+            if not hits:
+                yield Fault(f"search does not find {word[0]!r}, which m{seq} of session {session} says", session, True)
+            return
+    except CtxchatError as problem:
+        yield Fault(f"search does not work: {problem}", mendable=True)

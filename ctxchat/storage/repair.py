@@ -1,0 +1,157 @@
+"""A damaged store made anew from all that can be read of it: the journals, entry by entry, and from them what lists, search and
+archive need. The damaged file is kept under `backups/`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ctxchat.core.errors import CtxchatError, StorageError
+from ctxchat.core.journal import fold
+from ctxchat.storage import around, entries, files, inspection, loading, replacing, sessions
+from ctxchat.storage.database import FILE, Database
+from ctxchat.storage.faults import NotOurs
+from ctxchat.storage.inspection import Fault, Inspected, Progress
+from ctxchat.storage.sessions import SessionRow
+
+
+class Repaired(msgspec.Struct, frozen=True):
+    """What was found before and after, and where the damaged file is kept (empty where it did not have to be made anew)."""
+
+    before: Inspected
+    after: Inspected
+    kept: str = ""
+
+
+def repair(folder: Path, progress: Progress = lambda done, of: None) -> Repaired:
+    """Mend what can be mended. Raises StorageError, having changed nothing, where the file is no database of ours at all, where
+    nothing may be written, and while another ctxchat has it open."""
+    try:
+        database = Database(folder)
+    except NotOurs:
+        return _beheaded(folder, progress)
+    with database:
+        if database.only_read:
+            raise StorageError(database.only_read, "Nothing was changed.")
+        before = inspection.inspect(database, progress)
+        _write_files(database)
+        after = inspection.inspect(database) if before.faults else before
+        if all(fault.known for fault in after.faults):
+            return Repaired(before, after)
+        kept = _replaced(database, folder, progress)
+    with Database(folder) as database:
+        return Repaired(before, inspection.inspect(database), str(kept))
+
+
+def _replaced(database: Database, folder: Path, progress: Progress) -> Path:
+    stamp = database.now().replace(":", "").replace("-", "")
+    with tempfile.TemporaryDirectory(prefix=".repair-", dir=folder) as place:
+        _made_anew(database, Path(place), progress)
+        database.close()
+        return replacing.replace(folder, Path(place) / FILE, f"damaged-{stamp}.db")
+
+
+def _beheaded(folder: Path, progress: Progress) -> Repaired:
+    """The same where the file was cut short, or its first page is damaged, which says what the file is and where each table begins: a fresh database has
+    the same there, for its tables are made in the same order."""
+    with tempfile.TemporaryDirectory(prefix=".head-", dir=folder) as place:
+        for part in (FILE, f"{FILE}-wal"):
+            if (folder / part).is_file():
+                shutil.copyfile(folder / part, Path(place) / part)
+        (Path(place) / "fresh").mkdir()
+        Database(Path(place) / "fresh", full_text=False).close()
+        head = (Path(place) / "fresh" / FILE).read_bytes()
+        size = int.from_bytes(head[16:18], "big")
+        body = bytearray((Path(place) / FILE).read_bytes())
+        body[:size] = head[:size]
+        body += bytes(max(0, len(head) - len(body)))
+        body[28:40] = (len(body) // size).to_bytes(4, "big") + bytes(8)  # its length, and no list of free pages
+        (Path(place) / FILE).write_bytes(body)
+        _link_files(folder, Path(place))
+        with Database(Path(place)) as database:
+            before = inspection.inspect(database)
+            if not before.sessions:
+                raise StorageError(
+                    f"{folder / FILE} holds nothing that can be read as ctxchat's.", "It was left as it is."
+                )
+            what = "the file was no database any more: its first page was damaged, or its end was cut off"
+            before = msgspec.structs.replace(before, faults=(Fault(what, mendable=True), *before.faults))
+            kept = _replaced(database, folder, progress)
+    with Database(folder) as database:
+        return Repaired(before, inspection.inspect(database), str(kept))
+
+
+def _link_files(folder: Path, place: Path) -> None:
+    """The sessions' folders are there too, for the look."""
+    with suppress(OSError):
+        (place / "sessions").symlink_to(folder / "sessions", target_is_directory=True)
+
+
+def _write_files(database: Database) -> None:
+    """Texts in the sessions' folders whose whole the record has; what stands in their place is put aside."""
+    for row in sessions.around_damage(database):
+        with suppress(CtxchatError):
+            known = {m.id: m for m in loading.load(database, row.id).state.ledger.messages()}
+            folder = files.session_folder(database.folder, row.id)
+            for path in inspection.wanting(database, row.id):
+                text = inspection.original(known, path)
+                if text is None:
+                    continue
+                place = files.private_folder(files.private_folder(folder) / "tool-results") / Path(path).name
+                if place.exists():
+                    place.replace(place.with_name(f"{place.name}.damaged"))
+                files.write_private(place, text.encode("utf-8", "replace"))
+
+
+def _made_anew(old: Database, place: Path, progress: Progress) -> None:
+    """A database in `place` with everything that can be read of the old one."""
+    rows = sessions.around_damage(old)
+    times = {(s, n): at for s, n, at in around.rows(old.read, "session, seq, at", "journal")}
+    with Database(place, now=old.now, count=old.count, full_text=False) as new:
+        for number, row in enumerate(rows):
+            progress(number, len(rows))
+            records, _ = loading.read_entries(old, row.id)
+            with new.transaction() as connection:
+                at = row.created
+                connection.execute("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", (row.id, at, at))
+                for seq, record in records:
+                    at = times.get((row.id, seq), at)
+                    entries.append(connection, row.id, [record], at, new.count, fts=False)
+                _as_it_was(connection, row, fold(record for _, record in records).used)
+        with new.transaction(linked=False) as connection:
+            _copied(old, connection, "partials", "session, at, body")
+            _copied(old, connection, "doomed", "session")
+            _copied(old, connection, "meta", "key, value")
+            connection.execute("DELETE FROM meta WHERE key = 'index'")
+        new.read("PRAGMA wal_checkpoint(TRUNCATE)")
+    replacing.checked(place / FILE, old.version)
+
+
+def _as_it_was(connection: sqlite3.Connection, row: SessionRow, used: int) -> None:
+    """What lists say of a session and its entries do not."""
+    about: dict[str, Any] = {
+        "created": row.created,
+        "updated": row.updated,
+        "parent": row.parent,
+        "folder": row.folder,
+        "delegated": row.delegated,
+    }
+    about |= {"title": row.title} if row.title else {}
+    about |= {"model": row.model} if row.model else {}
+    about |= {"used": row.used, "estimated": row.estimated} if row.used else {"used": used, "estimated": True}
+    marks = ", ".join(f"{name} = ?" for name in about)
+    connection.execute(f"UPDATE sessions SET {marks} WHERE id = ?", (*about.values(), row.id))
+
+
+def _copied(old: Database, connection: sqlite3.Connection, table: str, columns: str) -> None:
+    marks = ", ".join("?" for _ in columns.split(","))
+    connection.executemany(
+        f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", list(around.rows(old.read, columns, table))
+    )

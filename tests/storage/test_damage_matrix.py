@@ -1,0 +1,163 @@
+"""Every kind of damage to every kind of page and file: what is lost is named by doctor and by opening, nothing else is lost, and
+a repair leaves a store without faults but for what it marks.
+
+A sample in the quick part; every page in turn in the long one.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctxchat.core.errors import StorageError
+from ctxchat.storage import exporting, inspection, loading, sessions
+from ctxchat.storage.database import FILE, Database
+from ctxchat.storage.faults import NotOurs
+from ctxchat.storage.repair import repair
+from ctxchat.storage.salvage import LOST
+from tests.storage.samples import compaction, turns
+
+TURNS = (70, 25, 3)
+FILLS = ("noise", "zeros", "empty", "swapped")
+
+
+class Store:
+    """A store with three sessions, its pages by table, and what it says when it is whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with Database(folder) as database:
+            self.sessions = [
+                sessions.create(
+                    database, title=f"number {many}", records=[*turns(many), compaction("c1", "g1", "g2", "g4")]
+                )
+                for many in TURNS
+            ]
+            database.read("PRAGMA wal_checkpoint(TRUNCATE)")
+            try:
+                rows = database.read("SELECT name, pagetype, pageno FROM dbstat WHERE pageno > 1")
+            except StorageError:
+                pytest.skip("this SQLite has no dbstat")
+            self.texts = {session: said(database, session) for session in self.sessions}
+        self.clean = (folder / FILE).read_bytes()
+        self.size = int.from_bytes(self.clean[16:18], "big")
+        self.pages: dict[tuple[str, str], list[int]] = {}
+        for name, kind, page in rows:
+            self.pages.setdefault((name, kind), []).append(page)
+
+    def page(self, number: int) -> bytes:
+        return self.clean[(number - 1) * self.size : number * self.size]
+
+    def damaged(self, number: int, fill: str, other: int, seed: int = 1) -> bytes:
+        """The file with one page overwritten, or with two of them swapped."""
+        if fill == "swapped":
+            content = bytearray(self.clean)
+            for at, of in ((number, other), (other, number)):
+                content[(at - 1) * self.size : at * self.size] = self.page(of)
+            return bytes(content)
+        bad = {
+            "noise": random.Random(seed).randbytes(self.size),
+            "zeros": bytes(self.size),
+            "empty": (self.page(number)[:1] + bytes(4) + self.size.to_bytes(2, "big")).ljust(self.size, b"\0"),
+        }[fill]
+        return self.clean[: (number - 1) * self.size] + bad + self.clean[number * self.size :]
+
+    def put(self, content: bytes) -> None:
+        for path in self.folder.iterdir():
+            if path.is_file() and not path.name.startswith("."):
+                path.unlink()
+        shutil.rmtree(self.folder / "backups", ignore_errors=True)
+        (self.folder / FILE).write_bytes(content)
+
+
+def said(database: Database, session: str) -> list[str]:
+    return [m.text for m in loading.load(database, session).state.ledger.messages() if not m.synthetic]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    yield Store(tmp_path_factory.mktemp("matrix"))
+
+
+def look(store: Store, content: bytes, what: object) -> None:
+    """Put this in place of the file, open it, ask doctor, repair it, and look again."""
+    store.put(content)
+    with Database(store.folder) as database:
+        faults = inspection.inspect(database).faults
+        for session in store.sessions:
+            opened = loading.load(database, session)
+            now = [m.text for m in opened.state.ledger.messages() if not m.synthetic]
+            missing = [text for text in store.texts[session] if not any(text in one for one in now)]
+            assert not missing or (opened.problems and any(f.session == session for f in faults)), (what, missing[:3])
+            assert len(missing) <= 60, (what, len(missing))
+            assert exporting.export_record(opened.state, "jsonl")
+    assert faults or store.clean == content, what
+    done = repair(store.folder)
+    assert [fault.what for fault in done.after.faults if not fault.known] == [], what
+    with Database(store.folder) as database:
+        assert {row.id for row in sessions.rows(database)} == set(store.sessions), what
+        for session in store.sessions:
+            state = loading.load(database, session).state
+            now = [m.text for m in state.ledger.messages()]
+            missing = [text for text in store.texts[session] if not any(text in one for one in now)]
+            assert not missing or any(g.id.startswith(LOST) for g in state.ledger.groups), (what, missing[:3])
+            sessions.append(database, session, *turns(200)[-3:])
+        assert inspection.inspect(database).faults == tuple(f for f in done.after.faults), what
+
+
+CASES = [
+    ("journal", "leaf", "noise"),
+    ("journal", "leaf", "empty"),
+    ("journal", "internal", "zeros"),
+    ("journal", "leaf", "swapped"),
+    ("messages", "leaf", "empty"),
+    ("groups", "leaf", "noise"),
+    ("sessions", "leaf", "noise"),
+    ("sqlite_autoindex_journal_1", "leaf", "zeros"),
+    ("partials", "leaf", "noise"),
+]
+
+
+@pytest.mark.parametrize(("table", "kind", "fill"), CASES)
+def test_a_page_costs_what_lies_on_it_and_is_named(store: Store, table: str, kind: str, fill: str) -> None:
+    pages = store.pages[table, kind]
+    look(store, store.damaged(pages[len(pages) // 2], fill, store.pages["messages", "leaf"][1]), (table, kind, fill))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fill", FILLS)
+def test_every_page_in_turn(store: Store, fill: str) -> None:
+    numbers = sorted(page for pages in store.pages.values() for page in pages)
+    for place, page in enumerate(numbers):
+        look(store, store.damaged(page, fill, numbers[(place + 7) % len(numbers)], page), (page, fill))
+
+
+def test_a_file_without_its_first_page_is_mended(store: Store) -> None:
+    for bad in (b"\xff" * 16 + store.clean[16:], bytes(store.size) + store.clean[store.size :]):
+        store.put(bad)
+        with pytest.raises(NotOurs, match="cannot be read") as problem:
+            Database(store.folder)
+        assert "doctor --repair" in problem.value.hint
+        assert (store.folder / FILE).read_bytes() == bad
+        done = repair(store.folder)
+        assert done.kept and Path(done.kept).read_bytes() == bad and not done.after.faults
+        with Database(store.folder) as database:
+            assert {s: said(database, s) for s in store.sessions} == store.texts
+
+
+@pytest.mark.parametrize("share", [0.6, 0.85])
+def test_a_file_cut_short_keeps_what_is_left(store: Store, share: float) -> None:
+    pages = int(len(store.clean) // store.size * share)
+    store.put(store.clean[: pages * store.size])
+    done = repair(store.folder)
+    assert done.before.faults and done.kept
+    assert [fault.what for fault in done.after.faults if not fault.known] == []
+    with Database(store.folder) as database:
+        rows = {row.id for row in sessions.rows(database)}
+        assert rows <= set(store.sessions)
+        kept = [text for session in rows for text in said(database, session)]
+        assert len(kept) > 20
