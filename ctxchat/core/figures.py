@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import msgspec
 
@@ -176,5 +176,5 @@ def forecast(fills: Sequence[int], used: int, trigger: int) -> int | None:
     The mean, since a rare long result fills a window as surely as many short ones: the median was twice as far off
     (`benchmarks/forecast.py`).
     """
-    growth = [b - a for a, b in pairwise(fills) if b > a][-PACE:]
+    growth = list(islice((after - before for after, before in pairwise(reversed(fills)) if after > before), PACE))
     return max(0, (trigger - used) * len(growth) // sum(growth)) if growth else None

@@ -176,29 +176,23 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
     """The state after these entries. An entry that does not fit (a damaged journal) is skipped and named, the rest stands."""
     state = state or SessionState()
-    groups: list[Group] = list(state.ledger.groups)
-    places = {
-        g.id: place for place, g in enumerate(groups)
-    }  # grows along: two hundred passes need it two hundred times
     ledger = state.ledger
+    more: dict[str, Group] = {}  # taken in together, since a journal has many
     for record in records:
         if isinstance(record, Sealed):
-            for group in record.groups:
-                if group.id not in places:
-                    places[group.id] = len(groups)
-                    groups.append(group)
+            more.update((g.id, g) for g in record.groups if g.id not in more and not ledger.holds(g.id))
             continue
-        if isinstance(record, Changed | Undone) and len(groups) != len(ledger.groups):
-            ledger = Ledger.placed(tuple(groups), ledger.changes, places)
+        if more and isinstance(record, Changed | Undone):
+            ledger, more = ledger.append(*more.values()), {}
         try:
             ledger, state = step(ledger, state, record)
         except LedgerError as problem:
             skipped = (*state.skipped, f"{type(record).__name__.lower()}: {problem.text}")
             state = msgspec.structs.replace(state, skipped=skipped)
         if isinstance(record, Measured) and record.turn_end:
-            state = msgspec.structs.replace(state, filled=(*state.filled, groups[-1].turn if groups else 0))
-    ledger = Ledger.placed(tuple(groups), ledger.changes, places)
-    return msgspec.structs.replace(state, ledger=ledger)
+            turn = next(reversed(more.values())).turn if more else ledger.turn
+            state = msgspec.structs.replace(state, filled=(*state.filled, turn))
+    return msgspec.structs.replace(state, ledger=ledger.append(*more.values()) if more else ledger)
 
 
 def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, SessionState]:

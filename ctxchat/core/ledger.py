@@ -1,12 +1,14 @@
 """The ledger: everything that ever happened, and the changes that decide what of it a model still sees.
 
 Immutable: each verb returns a new ledger. What is live is derived from groups and changes, never stored, so an undo
-is exact and a change that names what it covers cannot lose the rest. Knows nothing of tokens or of time.
+is exact and a change that names what it covers cannot lose the rest. What is derived is worked out once and carried on by
+`append`, so that a turn costs what it adds and not what was there before. Knows nothing of tokens or of time.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import cached_property
 from operator import lt
 from typing import Literal
@@ -66,20 +68,42 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Ledger(msgspec.Struct, frozen=True, dict=True):
-    """All groups for ever, in the order of the record, and the changes in force, oldest first.
-
-    What is derived from them is worked out once for each value.
-    """
+    """All groups for ever, in the order of the record, and the changes in force, oldest first."""
 
     groups: tuple[Group, ...] = ()
     changes: tuple[Change, ...] = ()
 
     def append(self, *groups: Group) -> Ledger:
         """The ledger with these groups at its end. Raises LedgerError for an id that is taken."""
-        known = {g.id for g in groups}
-        if len(known) < len(groups) or any(g.id in known for g in self.groups):
-            raise LedgerError(f"a group of {sorted(known)} is in the record already")
-        return Ledger(groups=self.groups + groups, changes=self.changes)
+        places = {group.id: place for place, group in enumerate(groups, len(self.groups))}
+        if len(places) < len(groups) or any(map(self.holds, places)):
+            raise LedgerError(f"a group of {sorted(places)} is in the record already")
+        ledger = Ledger(self.groups + groups, self.changes)
+        derived, before = vars(ledger), vars(self)
+        derived["_places"] = self._places_with(places)
+        derived["current"] = _said_now((*map(self.group, self.current), *groups))
+        derived["next_seq"] = max((m.seq + 1 for g in groups for m in g.messages), default=1)
+        derived["next_seq"] = max(derived["next_seq"], self.next_seq)
+        derived |= {name: before[name] for name in ("pinned", "compactions") if name in before}
+        if "_live" in before:
+            derived["_live"] = self._live + tuple(_entry(group, _restored(group)) for group in groups)
+        return ledger
+
+    def _places_with(self, more: dict[str, int]) -> dict[str, int]:
+        """The places with some more. Ledgers that grew out of each other share them: each looks no further than it is long."""
+        places = self._places
+        if len(places) > len(self.groups):  # another one grew out of this one already
+            places = {group.id: place for place, group in enumerate(self.groups)}
+        places.update(more)
+        return places
+
+    def holds(self, group_id: str) -> bool:
+        """The group is in the record."""
+        return self._place(group_id) is not None
+
+    def _place(self, group_id: str) -> int | None:
+        place = self._places.get(group_id)
+        return place if place is not None and place < len(self.groups) else None
 
     def apply(self, change: Change) -> Ledger:
         """The ledger with this change in force.
@@ -92,7 +116,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         seen: set[str] = set()
         for edit in change.edits:
             self._check(edit, seen)
-        if unknown := [p for p in (*change.pins, *change.adds) if p not in self._places]:
+        if unknown := [p for p in (*change.pins, *change.adds) if not self.holds(p)]:
             raise LedgerError(f"group {unknown[0]} is not in the record")
         return self._with((*self.changes, change))
 
@@ -101,9 +125,10 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         covers = edit.covers
         if not covers:
             raise LedgerError("an edit must cover at least one group")
-        places = [place for place in map(self._places.get, covers) if place is not None]
+        end = len(self.groups)
+        places = [place for place in map(self._places.get, covers) if place is not None and place < end]
         if len(places) < len(covers):
-            unknown = next(g for g in covers if g not in self._places)
+            unknown = next(g for g in covers if not self.holds(g))
             raise LedgerError(f"group {unknown} is not in the record")
         if pinned := self.pinned and self.pinned.intersection(covers):
             raise LedgerError(f"group {min(pinned)} is pinned", "Unpin it first.")
@@ -127,13 +152,9 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return self._with(tuple(c for c in self.changes if c.id != change_id))
 
     def _with(self, changes: tuple[Change, ...]) -> Ledger:
-        return Ledger.placed(self.groups, changes, self._places)  # the same groups stand in the same places
-
-    @staticmethod
-    def placed(groups: tuple[Group, ...], changes: tuple[Change, ...], places: dict[str, int]) -> Ledger:
-        """A ledger where the place of every group is known already; `places` is not to be changed while it is in use."""
-        ledger = Ledger(groups=groups, changes=changes)
-        vars(ledger)["_places"] = places
+        ledger = Ledger(self.groups, changes)
+        same = ("_places", "current", "next_seq")  # the same groups stand in the same places
+        vars(ledger).update({name: value for name, value in vars(self).items() if name in same})
         return ledger
 
     def live(self) -> tuple[Entry, ...]:
@@ -154,8 +175,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         entries: list[Entry] = []
         for group in self.groups:
             if group.id not in owner or group.id in pinned:
-                shown = None if group.id in hidden else group
-                entries.append(Entry(covers=(group.id,), group=shown, pinned=group.id in pinned))
+                entries.append(_entry(group, group.id in hidden, group.id in pinned))
                 continue
             change, edit = owner[group.id]
             covers = covered[id(edit)]
@@ -179,7 +199,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
     def _unrestored(self) -> frozenset[str]:
         """Notes of restores that were undone: in the record, but no longer shown."""
         shown = {a for c in self.changes for a in c.adds}
-        return frozenset(g.id for g in self.groups if g.source.startswith("restore:") and g.id not in shown)
+        return frozenset(g.id for g in self.groups if _restored(g) and g.id not in shown)
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -193,8 +213,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def current(self) -> frozenset[str]:
         """Ids of the user messages of the current turn: the one that began it, and what was said while it ran."""
-        said = [g for g in self.groups if g.kind == "user"]
-        return frozenset(g.id for g in said if g.turn == said[-1].turn)
+        return _said_now(self.groups)
 
     @property
     def turn(self) -> int:
@@ -206,7 +225,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         """The first free place in the record."""
         return max((m.seq for g in self.groups for m in g.messages), default=0) + 1
 
-    @property
+    @cached_property
     def compactions(self) -> tuple[Change, ...]:
         """The passes in force, oldest first."""
         return tuple(c for c in self.changes if c.kind == "compaction")
@@ -217,10 +236,26 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     def group(self, group_id: str) -> Group:
         """The group as it was. Raises LedgerError when there is none."""
-        place = self._places.get(group_id)
+        place = self._place(group_id)
         if place is None:
             raise LedgerError(f"group {group_id} is not in the record")
         return self.groups[place]
+
+
+def _entry(group: Group, hidden: bool, pinned: bool = False) -> Entry:
+    """A group that no change covers, as what is live."""
+    return Entry(covers=(group.id,), group=None if hidden else group, pinned=pinned)
+
+
+def _said_now(groups: Iterable[Group]) -> frozenset[str]:
+    """Ids of the user messages of the last turn among these."""
+    said = [g for g in groups if g.kind == "user"]
+    return frozenset(g.id for g in said if g.turn == said[-1].turn)
+
+
+def _restored(group: Group) -> bool:
+    """A note that a restore put there: shown for as long as that is in force."""
+    return group.source.startswith("restore:")
 
 
 def _repeated(ids: tuple[str, ...]) -> set[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -79,7 +80,7 @@ Transform = Callable[[tuple[Item, ...]], tuple[Item, ...]]
 """Changes what is shown this once. Strategies change what is shown from now on."""
 
 
-class View(msgspec.Struct, frozen=True):
+class View(msgspec.Struct, frozen=True, dict=True):
     """A request, weighed. `raw` is the sum of our counts, tools included; `fingerprint` names the stable prefix: two views
     with the same one share everything up to the first message; `passes` counts the compactions in force."""
 
@@ -106,6 +107,10 @@ class View(msgspec.Struct, frozen=True):
 
     def mixes(self) -> dict[SectionName, Mix]:
         """As `weights`, by kind."""
+        return dict(self._mixes)
+
+    @cached_property
+    def _mixes(self) -> dict[SectionName, Mix]:
         found: dict[SectionName, list[Mix]] = {name: [] for name in SECTIONS}
         for item in self.items:
             found[item.section].append(item.kinds)
@@ -152,7 +157,11 @@ def compile(
 
 def _with_current(entries: tuple[Entry, ...], ledger: Ledger) -> tuple[Entry, ...]:
     """Each message of the current turn's that is left out, before the first of the turn that came after it."""
-    left = ledger.current.difference(*(entry.covers for entry in entries))
+    left = ledger.current
+    for entry in reversed(entries):  # where they are, if they are
+        if not left:
+            break
+        left = left.difference(entry.covers)
     if not left:
         return entries
     order = {entry.covers[0]: place for place, entry in enumerate(ledger.live())}

@@ -142,3 +142,24 @@ def test_a_restore_undone_hides_its_note_but_keeps_it() -> None:
     assert restored.live()[-1].group == note
     assert restored.undo("r").live()[-1].group is None
     assert restored.undo("r").groups[-1] == note
+
+
+@given(ledgers, st.integers(0, 20), st.integers(0, 20), st.booleans())
+def test_what_is_derived_is_the_same_however_a_ledger_grew(
+    whole: Ledger, begun: int, covered: int, branches: bool
+) -> None:
+    """Group by group, with a change in between, beside another ledger that grew out of the same one."""
+    grown = Ledger().append(*whole.groups[:begun])
+    grown.live()
+    if covers := tuple(g.id for g in grown.groups[:covered] if g.id not in grown.current):
+        grown = grown.apply(Change("c", "drop", edits=(Edit("drop", covers),)))
+    for group in whole.groups[begun:]:
+        if branches:
+            other = grown.append(msgspec.structs.replace(group, id=f"other-{group.id}"))
+            assert other.holds(f"other-{group.id}") and not grown.holds(f"other-{group.id}")
+        grown.live()
+        grown = grown.append(group)
+    fresh = Ledger(whole.groups, grown.changes)
+    assert grown == fresh and grown.live() == fresh.live()
+    assert (grown.current, grown.next_seq, grown.pinned) == (fresh.current, fresh.next_seq, fresh.pinned)
+    assert all(grown.group(g.id) is g for g in whole.groups)

@@ -1,0 +1,75 @@
+"""What a turn costs as a session grows: CPU time of a turn with one tool call, and memory, over 3,000 turns in one process with
+passes in between. `python benchmarks/growth.py [turns]`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+
+from ctxchat.agent.options import Options
+from ctxchat.core.budget import Window
+from ctxchat.core.events import Usage
+from ctxchat.core.messages import Group
+from ctxchat.storage.database import Database
+from ctxchat.storage.journal import begin_journal
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.agent.desk import Desk, Echo
+from tests.doubles.scripted import Reply, ScriptedModel, calls, says
+
+TOLD, OVER = (100, 300, 1000, 2000, 3000), 50
+"""After how many turns it is told what the last `OVER` cost."""
+
+
+class Brief:
+    """A summariser that needs no model."""
+
+    model = "brief/any"
+
+    async def summarise(
+        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
+    ) -> AsyncIterator[str | Usage]:
+        yield "They asked about the service, and were told."
+
+
+def talk() -> Iterator[Reply]:
+    number = 0
+    while True:
+        number += 1
+        yield calls(("echo", {"text": f"line {number} of the log\n" * 10}))
+        yield says(f"The service is well, as it was before turn {number}. " * 5)
+
+
+def resident() -> float:
+    """Memory in use, MB."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+async def main(turns: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, Database(Path(folder) / "data") as database:
+        journal = begin_journal(database, "scripted/model", folder).journal
+        model = ScriptedModel(talk(), window=Window(16_000, "configured"))
+        options = Options(consent="off", output_reserved=500)
+        desk = Desk(model, tools=[Echo()], options=options, journal=journal, summariser=Brief())  # type: ignore[arg-type]
+        print(f"{'turn':>6} {'CPU ms/turn':>12} {'MB':>7} {'passes':>7}")
+        spent: list[float] = []
+        for turn in range(1, turns + 1):
+            began = time.process_time()
+            await desk.say(f"question {turn}: how is the service?")
+            spent.append(time.process_time() - began)
+            model.requests.clear()
+            if turn in TOLD or turn == turns:
+                passes = len(desk.state.ledger.compactions)
+                median = 1000 * sorted(spent[-OVER:])[min(OVER, len(spent)) // 2]
+                print(f"{turn:6} {median:12.1f} {resident():7.1f} {passes:7}", flush=True)
+        await journal.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else TOLD[-1]))
