@@ -19,6 +19,7 @@ from ctxchat.core.events import (
     CompactionFinished,
     Event,
     Failed,
+    FilesChanged,
     Notice,
     Retry,
     Stamped,
@@ -28,6 +29,7 @@ from ctxchat.core.events import (
     TurnFinished,
     Usage,
 )
+from ctxchat.core.files import files_words
 from ctxchat.core.messages import Part
 from ctxchat.core.sanitize import clean
 from ctxchat.core.words import short
@@ -150,6 +152,8 @@ class _Words:
                 name = self._names.pop(event.call_id, event.name)
                 sign = "·" if event.status == "ok" else f"! {event.status}:"
                 return f"{sign} {name}  ({event.seconds:.1f} s, {short(event.tokens)} tokens)"
+            case FilesChanged(changes=changes):
+                return f"· {files_words(changes)}"
             case ApprovalResolved(verdict="deny"):
                 return ""
             case CompactionFinished():

@@ -16,6 +16,7 @@ from ctxchat.agent.compaction import Compaction
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.fallback import Fallback
+from ctxchat.agent.files import Files
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.setup import Setup
@@ -27,6 +28,7 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Named, SessionState
 from ctxchat.core.messages import Part
 from ctxchat.core.permissions import Answer, Mode
+from ctxchat.core.ports import WorkspaceFiles
 from ctxchat.core.view import View
 
 
@@ -42,6 +44,7 @@ class Session:
         *,
         arrange: Arrange | None = None,
         hooks: Hooks | None = None,
+        files: WorkspaceFiles | None = None,
         read_only: str = "",
         notices: Sequence[str] = (),
     ) -> None:
@@ -58,6 +61,7 @@ class Session:
         self._fallback = Fallback(conversation, self.setup)
         self.compaction = Compaction(compactor, self._lock)
         self.changes = Changes(conversation, self._lock, compactor.consent)
+        self.files = Files(conversation, self._lock, files) if files else None
 
     # ── values ──
 
@@ -110,7 +114,15 @@ class Session:
 
     def _turn(self, meanwhile: Meanwhile) -> Turn:
         between = self._hooks.between if self._hooks else None
-        return Turn(self._talk, self._toolbox, self._compactor, self._fallback, between=between, meanwhile=meanwhile)
+        return Turn(
+            self._talk,
+            self._toolbox,
+            self._compactor,
+            self._fallback,
+            between=between,
+            meanwhile=meanwhile,
+            files=self.files,
+        )
 
     def answer(self, call_id: str, answer: Answer) -> None:
         """What the person said to an ApprovalRequested."""
@@ -143,5 +155,7 @@ class Session:
             await self._talk.leave()
             with suppress(CtxchatError):  # nobody is left who could mend it
                 await self._talk.settle()
+            if self.files:
+                await self.files.close()
             await self._talk.learned.remember()
             await self._talk.journal.close()

@@ -7,12 +7,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.files import Files
 from ctxchat.agent.repeats import Repeats
 from ctxchat.agent.toolbox import Outcome, Toolbox, finished
 from ctxchat.agent.unsealed import Unsealed
 from ctxchat.core.clip import clip
 from ctxchat.core.errors import StorageError
-from ctxchat.core.events import Delegated, Event, Notice
+from ctxchat.core.events import Delegated, Event, FilesChanged, Notice
 from ctxchat.core.grouping import seal_round
 from ctxchat.core.journal import Sealed, Spent
 from ctxchat.core.messages import Message
@@ -25,10 +26,13 @@ LEAST_RESULT = 200
 class ToolCalls:
     """The rounds of one turn, as far as tools are concerned."""
 
-    def __init__(self, conversation: Conversation, toolbox: Toolbox, unsealed: Unsealed) -> None:
+    def __init__(
+        self, conversation: Conversation, toolbox: Toolbox, unsealed: Unsealed, files: Files | None = None
+    ) -> None:
         self._talk = conversation
         self._toolbox = toolbox
         self._open = unsealed
+        self._files = files
         self._repeats = Repeats()
         self._paid: dict[str, float] = {}  # US dollars, by the session of a sub-agent
 
@@ -42,6 +46,10 @@ class ToolCalls:
                 if not isinstance(item, Outcome):
                     if isinstance(item, Delegated) and self._pay(item):
                         await talk.keep(reply, tuple(results.values()))
+                    if isinstance(item, FilesChanged) and self._files:
+                        self._files.note(item)
+                        if await talk.keep(reply, tuple(results.values())):
+                            self._files.noted()
                     yield item
                     continue
                 message, spilled, trouble = await self._fitted(item, places[item.call.id], len(places))

@@ -20,6 +20,7 @@ from ctxchat.core.events import (
     ApprovalRequested,
     ApprovalResolved,
     Event,
+    FilesChanged,
     Notice,
     QuestionAsked,
     ToolFinished,
@@ -39,6 +40,7 @@ from ctxchat.core.ports import (
     ToolPort,
     ToolQuestion,
     ToolText,
+    WorkspaceFiles,
 )
 from ctxchat.core.view import ToolSpec
 
@@ -64,6 +66,7 @@ class Job(msgspec.Struct, frozen=True):
     tool: ToolPort
     arguments: dict[str, object]
     context: ToolContext
+    demand: Demand
 
 
 News = asyncio.Queue[Event | Outcome]
@@ -82,6 +85,7 @@ class Toolbox:
         workspace: str,
         session_folder: str = "",
         guests: Callable[[], Sequence[ToolPort]] = tuple,
+        files: WorkspaceFiles | None = None,
     ) -> None:
         self._own = {plain_name(tool.spec.name): tool for tool in tools}
         self._guests = guests
@@ -91,6 +95,8 @@ class Toolbox:
         self._clock = clock
         self._workspace = workspace
         self._session_folder = session_folder
+        self._files = files
+        self._warned: set[str] = set()
         self._looking = asyncio.Lock()  # a tool is asked by one thread at a time what it would do
         self.begun: dict[str, str] = {}
         """What each call has shown so far, by id, from when it began to run and whatever came of it, until somebody clears it."""
@@ -186,7 +192,7 @@ class Toolbox:
                 )
                 return Outcome(call, ToolOutput(f"The user did not allow this.{reason}", status="denied"), 0.0)
             allowance |= answer.allowance  # a yes to a call is one to what it asks for
-        return Job(call, tool, arguments, msgspec.structs.replace(context, allowance=allowance))
+        return Job(call, tool, arguments, msgspec.structs.replace(context, allowance=allowance), demand)
 
     async def _settled(self, call: ToolCall, demand: Demand, answer: Answer) -> Sequence[Event]:
         """What came of a question, and the rule that was given in force."""
@@ -219,6 +225,7 @@ class Toolbox:
     async def _work(self, job: Job, news: News) -> Outcome:
         start = self._clock.seconds()
         self.begun[job.call.id] = ""
+        watched = await self._watch(job, news)
         output = ToolOutput(f"{job.call.name} ended without a result.", status="error")
         try:
             running = job.tool.run(job.arguments, job.context)
@@ -232,7 +239,38 @@ class Toolbox:
             output = ToolOutput(_fault(job.call, problem), status="error")
         finally:
             self.gate.close(job.call.id)
+        if watched:
+            await self._tell(watched, job, news)
         return Outcome(job.call, output, self._clock.seconds() - start)
+
+    async def _watch(self, job: Job, news: News) -> WorkspaceFiles | None:
+        """Have what the call may change kept; None where it changes no file. One that cannot be undone is told of, and runs:
+        it was allowed."""
+        if self._files is None or job.tool.parallel or job.demand.access not in {"write", "run", "network"}:
+            return None
+        try:
+            await self._files.begin(job.demand.access, job.demand.target)
+        except CtxchatError as problem:
+            self._warn(str(problem), news)
+            return None
+        return self._files
+
+    async def _tell(self, files: WorkspaceFiles, job: Job, news: News) -> None:
+        try:
+            name, changes = await files.settle()
+        except CtxchatError as problem:
+            self._warn(str(problem), news)
+            return
+        if name:
+            news.put_nowait(FilesChanged(name, job.call.id, changes))
+            if unkept := [c.name for c in changes if any(s and not s.kept for s in (c.before, c.after))]:
+                self._warn(f"Too large to be kept, so no undo brings it back: {', '.join(unkept[:5])}.", news)
+
+    def _warn(self, text: str, news: News) -> None:
+        """Once for each."""
+        if text not in self._warned:
+            self._warned.add(text)
+            news.put_nowait(Notice("warning", text))
 
     def _heard(self, call_id: str, piece: ToolText | ToolQuestion | ToolLeave | ToolNews) -> Event | None:
         """What a call at work lets be known, as an event; None where there is nobody whom it could concern."""

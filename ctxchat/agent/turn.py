@@ -15,6 +15,7 @@ from ctxchat.agent.attachments import weights
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.fallback import Fallback
+from ctxchat.agent.files import Files
 from ctxchat.agent.repeats import Stuck
 from ctxchat.agent.replies import Between, Replies
 from ctxchat.agent.shield import to_the_end
@@ -51,6 +52,7 @@ class Turn:
         *,
         between: Between | None = None,
         meanwhile: Meanwhile = nothing,
+        files: Files | None = None,
     ) -> None:
         self._talk = conversation
         self._compactor = compactor
@@ -58,7 +60,8 @@ class Turn:
         self._between = between
         self._meanwhile = meanwhile
         self._open = Unsealed(conversation, toolbox.begun)
-        self._calls = ToolCalls(conversation, toolbox, self._open)
+        self._files = files
+        self._calls = ToolCalls(conversation, toolbox, self._open, files)
         self._rounds = 0
 
     async def run(self, text: str, attachments: Sequence[Part] = ()) -> Steps:
@@ -126,7 +129,7 @@ class Turn:
                 await self._open.seal(ENOUGH)
                 yield Notice("warning", f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»).")
         except (asyncio.CancelledError, GeneratorExit):
-            await to_the_end(self._open.seal(CANCELLED))
+            await to_the_end(self._stop())
             self._fallback.step_back()
             raise
         except (
@@ -141,6 +144,12 @@ class Turn:
                 yield event
         seconds = round(self._talk.clock.seconds() - began, 3)
         yield TurnFinished(status, self._open.text, self._rounds, seconds)
+
+    async def _stop(self) -> None:
+        """A cancelled call may have changed files before it ended."""
+        if self._files:
+            await self._files.settle()
+        await self._open.seal(CANCELLED)
 
     async def _until_done(self, before: str) -> Steps:
         """Rounds until a reply calls nothing, or there were enough of them (then the last reply is still open)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -36,7 +37,9 @@ from ctxchat.core.ports import JournalPort, ModelPort
 from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.storage import files, loading
 from ctxchat.storage.journal import begin_journal, open_journal
+from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.delegating import Delegate
+from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.todo import Todo, TodoList
 
 _ONLY_READ = "This session was opened to be read only."
@@ -53,14 +56,17 @@ class Stored(msgspec.Struct, frozen=True):
 
 class Opening:
     """How sessions of a program are put together. `interactive` says that somebody can be asked, `gate` is what stands between
-    a sub-agent and what it does."""
+    a sub-agent and what it does, `checkpoints` where that is kept: its caller's."""
 
-    def __init__(self, shared: Shared, interactive: bool, gate: Gate | None = None) -> None:
+    def __init__(
+        self, shared: Shared, interactive: bool, gate: Gate | None = None, checkpoints: Checkpoints | None = None
+    ) -> None:
         self._shared = shared
         self._interactive = interactive
         self._extensions = Extensions()
         self._clock = SystemClock()
         self._above = gate
+        self._checkpoints = checkpoints
         self._notices: list[str] = []
         self._arranging = Arranging(shared, self._extensions, ahead=interactive)
 
@@ -88,7 +94,7 @@ class Opening:
         settings = self._arranging.settings(agent)[0]
         mode = settings.permissions.mode
         gate = self._above or Gate(mode, interactive=self._interactive, store=self._keep_rule)
-        toolbox = await asyncio.to_thread(self._toolbox, session, gate, state.ledger)
+        toolbox, checkpoints = await asyncio.to_thread(self._toolbox, session, gate, state.ledger)
         arranged = await asyncio.to_thread(self._arranging, agent, model.name)
         gate.rules = arranged.rules
         toolbox.offer(arranged.tools)
@@ -113,16 +119,20 @@ class Opening:
             prices=price,
         )
         run = HookCommands(shared.workspace, os.environ, lambda: shared.loaded)
-        return Session(
+        opened = Session(
             conversation,
             toolbox,
             compactor,
             arranged,
             arrange=self._arranging,
             hooks=Hooks(arranged.hooks, conversation, compactor, run),
+            files=None if self._above or stored.read_only else checkpoints,
             read_only=stored.read_only,
             notices=(*stored.problems, *gone, *self._notices, *arranged.notices),
         )
+        if opened.files and state.ledger.groups and (told := await opened.files.recover()):
+            opened.notices = (*opened.notices, told)
+        return opened
 
     async def _stored(self, session: str) -> Stored:
         database = self._shared.database
@@ -154,15 +164,19 @@ class Opening:
             self._notices.append(f"{problem} {answers}")
             return shared.model(OFFLINE_NAME, Overrides(), settings)
 
-    def _toolbox(self, session: str, gate: Gate, record: Ledger) -> Toolbox:
+    def _toolbox(self, session: str, gate: Gate, record: Ledger) -> tuple[Toolbox, Checkpoints]:
         shared = self._shared
         folder = files.session_folder(shared.database.folder, session)
-        tools = list(tools_for(shared, session, paths.config_dir() / "AGENTS.md"))
+        kept = folder / files.CHECKPOINTS
+        seen = SeenFiles(kept)
+        checkpoints = self._checkpoints or Checkpoints(shared.workspace, kept, (str(shared.database.folder),))
+        checkpoints.seen.append(seen)
+        tools = list(tools_for(shared, session, paths.config_dir() / "AGENTS.md", seen))
         for todo in (tool for tool in tools if isinstance(tool, Todo)):
             todo.resume(record.groups)
             self._arranging.own = (TodoList(todo),)
         if self._above is None:  # a sub-agent has none of its own
-            open_below = SubAgents(shared, session, gate, self._open_below)
+            open_below = SubAgents(shared, session, gate, partial(self._open_below, checkpoints))
             tools.append(Delegate(open_below, {n: a.description for n, a in shared.loaded.settings.agents.items()}))
         tools += self._extensions.tools([tool.spec.name for tool in tools])
         toolbox = Toolbox(
@@ -172,12 +186,13 @@ class Opening:
             workspace=str(shared.workspace),
             session_folder=str(folder),
             guests=shared.servers.tools,
+            files=checkpoints,
         )
         self._arranging.tools = lambda: toolbox.every
-        return toolbox
+        return toolbox, checkpoints
 
-    async def _open_below(self, session: str, gate: Gate) -> Session:
-        return await Opening(self._shared, self._interactive, gate).open(session)
+    async def _open_below(self, checkpoints: Checkpoints, session: str, gate: Gate) -> Session:
+        return await Opening(self._shared, self._interactive, gate, checkpoints).open(session)
 
     async def _keep_rule(self, rule: Rule) -> None:
         try:

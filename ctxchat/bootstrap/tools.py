@@ -9,9 +9,10 @@ from ctxchat.bootstrap.recall import Recollection
 from ctxchat.bootstrap.shared import Shared
 from ctxchat.core.ports import ToolPort
 from ctxchat.tools.catalogue import standard_tools
+from ctxchat.tools.seen import SeenFiles
 
 
-def tools_for(shared: Shared, session: str, memory_file: Path) -> tuple[ToolPort, ...]:
+def tools_for(shared: Shared, session: str, memory_file: Path, seen: SeenFiles) -> tuple[ToolPort, ...]:
     """Every tool the session offers, in the order a model is told of them."""
     recall = Recollection(shared.database, session)
     return standard_tools(
@@ -21,4 +22,5 @@ def tools_for(shared: Shared, session: str, memory_file: Path) -> tuple[ToolPort
         search=recall.search,
         show=recall.show,
         web=True,
+        seen=seen,
     )

@@ -11,6 +11,7 @@ import msgspec
 
 from ctxchat.core.attachments import Attached
 from ctxchat.core.figures import Figures
+from ctxchat.core.files import FileChange
 from ctxchat.core.permissions import Access, Allowance, Verdict
 from ctxchat.core.record import FactCount, Outcome, Reason, SideFigures, StepGain
 
@@ -71,6 +72,14 @@ class ToolFinished(msgspec.Struct, frozen=True, tag="tool_finished", omit_defaul
     diff: str = ""
     exit_code: int | None = None
     spilled: str = ""
+
+
+class FilesChanged(msgspec.Struct, frozen=True, tag="files_changed"):
+    """What a call did to files of the workspace, told right before it is said to have finished. `id` is the checkpoint's."""
+
+    id: str
+    call_id: str
+    changes: tuple[FileChange, ...]
 
 
 class ApprovalRequested(msgspec.Struct, frozen=True, tag="approval_requested", omit_defaults=True):
@@ -209,6 +218,7 @@ Event = (
     | ToolStarted
     | ToolProgress
     | ToolFinished
+    | FilesChanged
     | ApprovalRequested
     | ApprovalResolved
     | QuestionAsked

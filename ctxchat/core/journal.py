@@ -12,6 +12,7 @@ import msgspec
 from ctxchat.core.calibration import MOST, Anchor, Calibration, most_tokens
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import CompactionFinished, Usage
+from ctxchat.core.files import Checkpoint
 from ctxchat.core.hooks import Tally
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
@@ -125,6 +126,7 @@ Record = (
     | HookFired
     | Spent
     | WindowLearned
+    | Checkpoint
 )
 
 
@@ -147,10 +149,10 @@ class Ending(msgspec.Struct, frozen=True):
 
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its journal says. `fills` are tokens used at the end of each turn that was counted at its end, `filled` the
-    numbers of those turns; `skipped` are entries that could not
-    be taken, in words; `agent` is None where none was ever chosen; `endings` belong to `passes`, one to one; `windows` what was
-    learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
-    long as the same view goes to the same model.
+    numbers of those turns; `skipped` are entries that could not be taken, in words; `agent` is None where none was ever chosen;
+    `endings` belong to `passes`, one to one; `windows` what was learned of models and `hooks` how often hooks with a limit did
+    something, both by name; `cut` is the newest Measured's, for as long as the same view goes to the same model; `checkpoints`
+    what was done to files.
     """
 
     ledger: Ledger = Ledger()
@@ -171,6 +173,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     endings: tuple[Ending, ...] = ()
     undone: tuple[Change, ...] = ()
     agent: str | None = None
+    checkpoints: tuple[Checkpoint, ...] = ()
 
 
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
@@ -236,6 +239,9 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, cost_usd=state.cost_usd + _paid(cost))
         case WindowLearned(model=model):
             return ledger, replace(state, windows={**state.windows, model: record})
+        case Checkpoint():
+            known = any(c.id == record.id for c in state.checkpoints)
+            return ledger, state if known else replace(state, checkpoints=(*state.checkpoints, record))
         case HookFired(hook=hook, turn=turn):
             return ledger, replace(state, hooks={**state.hooks, hook: state.hooks.get(hook, Tally()).after(turn)})
 

@@ -20,7 +20,7 @@ from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import CompactionRecord, Digest
 
 EditKind = Literal["digest", "shrink", "drop"]
-ChangeKind = Literal["compaction", "drop", "shrink", "pin", "restore"]
+ChangeKind = Literal["compaction", "drop", "shrink", "pin", "restore", "rewind"]
 
 
 class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -41,7 +41,8 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     """One undoable step: a compaction, or something a person did by hand.
 
     `pins` are groups that stay verbatim from now on. `adds` are notes that a restore put at the end of the record.
-    `record` is there for compactions.
+    `record` is there for compactions. A rewind covers everything from one user message to the end of the record then; while it is
+    in force, earlier changes to what it covers are not.
     """
 
     id: str
@@ -84,7 +85,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         derived["current"] = _said_now((*map(self.group, self.current), *groups))
         derived["next_seq"] = max((m.seq + 1 for g in groups for m in g.messages), default=1)
         derived["next_seq"] = max(derived["next_seq"], self.next_seq)
-        derived |= {name: before[name] for name in ("pinned", "compactions") if name in before}
+        derived |= {name: before[name] for name in ("pinned", "compactions", "in_force", "rewound") if name in before}
         if "_live" in before:
             derived["_live"] = self._live + tuple(_entry(group, _restored(group)) for group in groups)
         return ledger
@@ -115,12 +116,14 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
             raise LedgerError(f"change {change.id} is in force already")
         seen: set[str] = set()
         for edit in change.edits:
-            self._check(edit, seen)
+            self._check(edit, seen, rewind=change.kind == "rewind")
+        if change.kind == "rewind" and any(e.replacement for e in change.edits):
+            raise LedgerError("a rewind puts nothing in place of what it takes back")
         if unknown := [p for p in (*change.pins, *change.adds) if not self.holds(p)]:
             raise LedgerError(f"group {unknown[0]} is not in the record")
         return self._with((*self.changes, change))
 
-    def _check(self, edit: Edit, seen: set[str]) -> None:
+    def _check(self, edit: Edit, seen: set[str], *, rewind: bool) -> None:
         """Without a loop of ours where all is well, since a journal of two hundred passes names millions of groups."""
         covers = edit.covers
         if not covers:
@@ -130,7 +133,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         if len(places) < len(covers):
             unknown = next(g for g in covers if not self.holds(g))
             raise LedgerError(f"group {unknown} is not in the record")
-        if pinned := self.pinned and self.pinned.intersection(covers):
+        if not rewind and (pinned := self.pinned and self.pinned.intersection(covers)):
             raise LedgerError(f"group {min(pinned)} is pinned", "Unpin it first.")
         if twice := seen and seen.intersection(covers):
             raise LedgerError(f"group {min(twice)} is covered twice by one change")
@@ -139,7 +142,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
                 raise LedgerError(f"group {min(twice)} is covered twice by one change")
             raise LedgerError("an edit must cover groups in the order of the record")
         seen.update(covers)
-        current = self.current.intersection(covers)
+        current = frozenset[str]() if rewind else self.current.intersection(covers)
         if current and (len(current) > 1 or edit.replacement is None or edit.replacement.kind != "user"):
             raise LedgerError(
                 "the current user message must stay in view", "It can be shortened, or dropped a turn later."
@@ -153,7 +156,9 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     def _with(self, changes: tuple[Change, ...]) -> Ledger:
         ledger = Ledger(self.groups, changes)
-        same = ("_places", "current", "next_seq")  # the same groups stand in the same places
+        same = {"_places", "current", "next_seq"}  # the same groups stand in the same places
+        if any(c.kind == "rewind" for c in (*self.changes, *changes)):
+            same.remove("current")
         vars(ledger).update({name: value for name, value in vars(self).items() if name in same})
         return ledger
 
@@ -187,7 +192,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         """For each covered group the latest change and edit that cover it."""
         owner: dict[str, tuple[Change, Edit]] = {}
         widest: tuple[str, ...] = ()
-        for change in reversed(self.changes):
+        for change in reversed(self.in_force):
             for edit in reversed(change.edits):
                 if widest[: len(edit.covers)] == edit.covers:
                     continue  # a later pass took all of these: told without a look at each, since passes pile up
@@ -198,7 +203,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     def _unrestored(self) -> frozenset[str]:
         """Notes of restores that were undone: in the record, but no longer shown."""
-        shown = {a for c in self.changes for a in c.adds}
+        shown = {a for c in self.in_force for a in c.adds}
         return frozenset(g.id for g in self.groups if _restored(g) and g.id not in shown)
 
     @cached_property
@@ -208,12 +213,37 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def pinned(self) -> frozenset[str]:
         """Ids of the groups that stay verbatim."""
-        return frozenset(p for c in self.changes for p in c.pins)
+        return frozenset(p for c in self.in_force for p in c.pins)
+
+    @cached_property
+    def in_force(self) -> tuple[Change, ...]:
+        """The changes that decide what is live: all but those to something a later rewind took back."""
+        if not any(c.kind == "rewind" for c in self.changes):
+            return self.changes
+        found: list[Change] = []
+        gone: set[str] = set()
+        for change in reversed(self.changes):
+            if change.kind == "rewind":
+                gone.update(g for e in change.edits for g in e.covers)
+            elif gone.intersection((*change.pins, *change.adds, *(g for e in change.edits for g in e.covers))):
+                continue
+            found.append(change)
+        return tuple(reversed(found))
+
+    @cached_property
+    def rewound(self) -> frozenset[str]:
+        """Ids of the groups that a rewind took back."""
+        return frozenset(g for c in self.changes if c.kind == "rewind" for e in c.edits for g in e.covers)
+
+    @cached_property
+    def standing(self) -> tuple[Group, ...]:
+        """The record without what a rewind took back."""
+        return tuple(g for g in self.groups if g.id not in self.rewound) if self.rewound else self.groups
 
     @cached_property
     def current(self) -> frozenset[str]:
         """Ids of the user messages of the current turn: the one that began it, and what was said while it ran."""
-        return _said_now(self.groups)
+        return _said_now(self.standing)
 
     @property
     def turn(self) -> int:
@@ -228,7 +258,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def compactions(self) -> tuple[Change, ...]:
         """The passes in force, oldest first."""
-        return tuple(c for c in self.changes if c.kind == "compaction")
+        return tuple(c for c in self.in_force if c.kind == "compaction")
 
     def messages(self) -> tuple[Message, ...]:
         """The whole record, message by message, in its order."""

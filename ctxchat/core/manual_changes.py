@@ -42,6 +42,15 @@ def shrunk(ledger: Ledger, group_id: str, at: str) -> Change:
     return Change(id=_next(ledger, "shrink", at), kind="shrink", at=at, edits=(Edit("shrink", (group_id,), small),))
 
 
+def rewound(ledger: Ledger, group_id: str, at: str) -> Change:
+    """Everything from this user message on is out of the view, as if it had not been said. Raises LedgerError."""
+    group = ledger.group(group_id)
+    if group.kind != "user" or group_id in ledger.rewound:
+        raise LedgerError(f"{group_id} is no message to go back to.")
+    gone = [g.id for g in ledger.groups[ledger.groups.index(group) :] if g.id not in ledger.rewound]
+    return Change(id=_next(ledger, "rewind", at), kind="rewind", at=at, edits=(Edit("drop", tuple(gone)),))
+
+
 def restored(ledger: Ledger, group_id: str, at: str) -> tuple[Group, Change]:
     """A note that quotes the group, to be added to the record, and the change that shows it."""
     group = ledger.group(group_id)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Calibration
-from ctxchat.core.events import ApprovalRequested, ApprovalResolved, Delegated, Notice, ToolStatus, Usage
+from ctxchat.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    Delegated,
+    FilesChanged,
+    Notice,
+    ToolStatus,
+    Usage,
+)
+from ctxchat.core.files import Checkpoint, FileChange, FileState
 from ctxchat.core.journal import Partial, Record
 from ctxchat.core.messages import Group, ToolCall
-from ctxchat.core.permissions import Allowance, Answer, Demand
+from ctxchat.core.permissions import Access, Allowance, Answer, Demand
 from ctxchat.core.view import ToolSpec, View
 
 # ── models ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,7 +159,7 @@ class ToolLeave(msgspec.Struct, frozen=True):
 class ToolNews(msgspec.Struct, frozen=True):
     """What came about in a conversation of the call's own that those who watch this one want to know."""
 
-    event: ApprovalResolved | Delegated
+    event: ApprovalResolved | Delegated | FilesChanged
 
 
 ToolPiece = ToolText | ToolQuestion | ToolLeave | ToolNews | ToolOutput
@@ -175,6 +184,53 @@ class ToolPort(Protocol):
 
     def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
         """Pieces while it works, then one ToolOutput. Raises ToolError. Closing it ends what it started."""
+        ...
+
+
+class WorkspaceFiles(Protocol):
+    """The files of a workspace: what calls do to them is kept, and can be taken back. All of it off the event loop."""
+
+    async def begin(self, access: Access, target: str) -> None:
+        """A call is about to run that may change `target` (an absolute path; for `write`), or anything. Raises CtxchatError where
+        what it does cannot be undone."""
+        ...
+
+    async def settle(self) -> tuple[str, tuple[FileChange, ...]]:
+        """What came of the call that began last, and an id for it: also where a cancel or a kill cut it off. Both empty where
+        nothing did. Raises CtxchatError."""
+        ...
+
+    def forget(self) -> None:
+        """What `settle` told is in the journal."""
+        ...
+
+    async def now(self, paths: Sequence[str]) -> dict[str, FileState | None]:
+        """What stands at these paths."""
+        ...
+
+    async def kept(self, digests: Collection[str]) -> frozenset[str]:
+        """Those of them whose content is there."""
+        ...
+
+    async def diff(self, change: FileChange) -> str:
+        """The change as text for people."""
+        ...
+
+    async def restore(self, checkpoint: Checkpoint, copies: Collection[str] = ()) -> Checkpoint:
+        """Bring its paths from `before` to `after`, all or nothing, what stands at `copies` laid beside; what was done. Raises
+        CtxchatError."""
+        ...
+
+    async def unfinished(self) -> Checkpoint | None:
+        """A restore that a kill cut off, brought to its end. Raises CtxchatError."""
+        ...
+
+    def done(self) -> None:
+        """The restore is in the journal."""
+        ...
+
+    async def close(self) -> None:
+        """The session is left."""
         ...
 
 

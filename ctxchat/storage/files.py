@@ -14,6 +14,9 @@ from pathlib import Path
 from ctxchat.core.errors import SessionBusy, StorageError, UsageError
 from ctxchat.storage.faults import faults
 
+CHECKPOINTS = "files"
+"""The folder of a session where contents of changed files lie."""
+
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32: nothing in it can be mistaken for something else."""
 
@@ -94,6 +97,15 @@ def copy_folder(source: Path, target: Path) -> None:
                 copy = target / path.relative_to(source)
                 private_folder(copy.parent)
                 write_private(copy, path.read_bytes())
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy one file, private again, where it is there and no link. Raises StorageError."""
+    if source.is_symlink() or not source.is_file():
+        return
+    with faults(target):
+        private_folder(target.parent)
+        shutil.copyfile(source, private_file(target))
 
 
 def safe_name(name: str) -> str:

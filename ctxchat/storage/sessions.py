@@ -280,6 +280,7 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
         old_folder, new_folder = (files.session_folder(database.folder, s) for s in (session, new))
         files.copy_folder(old_folder / "tool-results", new_folder / "tool-results")
         files.copy_folder(old_folder / "attachments", new_folder / "attachments")
+        files.copy_file(old_folder / files.CHECKPOINTS / "kept", new_folder / files.CHECKPOINTS / "kept")
     except StorageError:
         delete(database, new)
         raise

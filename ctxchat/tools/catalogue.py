@@ -10,6 +10,7 @@ from ctxchat.tools.notes import AskUser, Recall, Remember, Search, Show
 from ctxchat.tools.reading import ReadFile
 from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tools.searching import Glob, Grep, ListFiles
+from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.shell import Shell
 from ctxchat.tools.todo import Todo
 from ctxchat.tools.web import WebFetch
@@ -25,6 +26,7 @@ def standard_tools(
     search: Search | None = None,
     show: Show | None = None,
     web: bool = True,
+    seen: SeenFiles | None = None,
 ) -> tuple[ToolPort, ...]:
     """All tools in the order a model is told of them, new ones for each session.
 
@@ -32,7 +34,7 @@ def standard_tools(
     the keys in it but for `keep_environ`. What nothing was handed in for is left out: `remember` without a memory file,
     `recall` without both `search` and `show`.
     """
-    tools: list[ToolPort] = [ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile()]
+    tools: list[ToolPort] = [ReadFile(seen), ListFiles(), Glob(), Grep(), WriteFile(seen), EditFile(seen)]
     tools.append(Shell(sandbox, environ, keep_environ))
     if web:
         tools.append(WebFetch())

@@ -19,6 +19,7 @@ from ctxchat.core.events import (
     Delegated,
     Event,
     Failed,
+    FilesChanged,
     Notice,
     QuestionAsked,
     Stamped,
@@ -130,6 +131,8 @@ class _Report:
                 return [ToolNews(msgspec.structs.replace(event, call_id=self._outer(call_id)))]
             case QuestionAsked(call_id=call_id):
                 return [ToolQuestion(self._said(event.text), event.options, partial(self._agent.reply, call_id))]
+            case FilesChanged(call_id=call_id):
+                return [ToolNews(msgspec.structs.replace(event, call_id=self._outer(call_id)))]
             case Figures():
                 return self._gauge(event)
             case Failed():

@@ -15,6 +15,9 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
 from ctxchat.tools.walking import SYSTEM
 
+MAX_BYTES = 20_000_000
+"""Bytes of a file that can be written or edited."""
+
 SPILLED = "tool-results"
 """The folder of a session where large results are kept; reachable under this name from every workspace."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import threading
 from typing import Annotated, BinaryIO
 
@@ -11,7 +12,8 @@ import msgspec
 from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
-from ctxchat.tools.paths import Place, locate, open_file
+from ctxchat.tools.paths import MAX_BYTES, Place, locate, open_file
+from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import LATIN1, SNIFF, Encoding, binary_kind, encoding_of, size
 from ctxchat.tools.tool import Arguments, Pieces, Tool, in_thread
 
@@ -37,6 +39,10 @@ class ReadFile(Tool[ReadArguments]):
     )
     arguments = ReadArguments
 
+    def __init__(self, seen: SeenFiles | None = None) -> None:
+        super().__init__()
+        self._seen = seen or SeenFiles()
+
     def wants(self, arguments: ReadArguments, context: ToolContext) -> Demand:
         place = locate(arguments.path, context)
         lines = f" {arguments.start_line}–{arguments.end_line or 'end'}" if _partial(arguments) else ""
@@ -48,7 +54,12 @@ class ReadFile(Tool[ReadArguments]):
         place = locate(arguments.path, context)
         first = max(1, arguments.start_line)
         last = min(arguments.end_line or first + MAX_LINES - 1, first + MAX_LINES - 1)
-        yield ToolOutput(await in_thread(_read, place, first, last, context.max_chars))
+        yield ToolOutput(await in_thread(_read, place, first, last, context.max_chars, self._seen))
+
+
+def size_of(file: BinaryIO) -> int:
+    """Bytes of an open file."""
+    return os.fstat(file.fileno()).st_size
 
 
 def _partial(arguments: ReadArguments) -> bool:
@@ -64,8 +75,11 @@ class Excerpt(msgspec.Struct):
     crlf: bool = False
 
 
-def _read(stop: threading.Event, place: Place, first: int, last: int, max_chars: int) -> str:
+def _read(stop: threading.Event, place: Place, first: int, last: int, max_chars: int, seen: SeenFiles) -> str:
     with open_file(place) as file:
+        if size_of(file) <= MAX_BYTES:
+            seen.saw(place.path, file.read(MAX_BYTES))
+            file.seek(0)
         head = file.read(SNIFF)
         if kind := binary_kind(head):
             file.seek(0, io.SEEK_END)

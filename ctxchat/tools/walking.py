@@ -42,7 +42,7 @@ def _walk(folder: str, rules: Rules, hidden: bool, depth: int, level: int) -> It
             entries = sorted(found, key=lambda entry: entry.name)
     except OSError:
         return
-    rules = (*rules, *_own_rules(folder, any(entry.name == ".gitignore" for entry in entries)))
+    rules = (*rules, *own_rules(folder, any(entry.name == ".gitignore" for entry in entries)))
     for entry in entries:
         if entry.name == ".git" or (not hidden and entry.name.startswith(".")) or entry.path in SYSTEM:
             continue
@@ -84,7 +84,7 @@ def rules_above(top: str) -> Rules:
     rules = _rules_in(Path(root, ".git", "info", "exclude"), root)
     folder = root
     for name in Path(top).relative_to(root).parts:
-        rules = (*rules, *_own_rules(folder, True))
+        rules = (*rules, *own_rules(folder, True))
         folder = os.path.join(folder, name)  # noqa: PTH118 - strings all the way, for speed
         if ignored(folder, True, rules):
             return ()
@@ -99,7 +99,8 @@ def repository(top: str) -> str:
     return ""
 
 
-def _own_rules(folder: str, there: bool) -> Rules:
+def own_rules(folder: str, there: bool) -> Rules:
+    """Those of the folder's own .gitignore, where one is `there`."""
     return _rules_in(Path(folder, ".gitignore"), folder) if there else ()
 
 

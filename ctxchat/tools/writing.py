@@ -17,11 +17,10 @@ from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.diffs import Diff, difference
 from ctxchat.tools.edits import only_crlf, replaced, to_crlf
-from ctxchat.tools.paths import Place, locate, missing, open_file, unmoved
+from ctxchat.tools.paths import MAX_BYTES, Place, locate, missing, open_file, unmoved
+from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import SNIFF, Encoding, binary_kind, encoding_of, size
 from ctxchat.tools.tool import A, Arguments, Pieces, Tool
-
-MAX_BYTES = 20_000_000
 
 
 class WriteArguments(Arguments, frozen=True):
@@ -56,6 +55,10 @@ class Change(msgspec.Struct, frozen=True):
 class _Writer(Tool[A]):
     reads_only = False
 
+    def __init__(self, seen: SeenFiles | None = None) -> None:
+        super().__init__()
+        self._seen = seen or SeenFiles()
+
     def change(self, arguments: A, context: ToolContext) -> Change:
         """What would be written. Raises ToolError or OSError."""
         raise NotImplementedError
@@ -77,6 +80,7 @@ class _Writer(Tool[A]):
     async def work(self, arguments: A, context: ToolContext) -> Pieces:
         change = await asyncio.to_thread(self.change, arguments, context)
         await asyncio.to_thread(_store, change)
+        await asyncio.to_thread(self._seen.saw, change.place.path, change.after)
         verb = "Created" if change.before is None else "Changed"
         lines = change.after.count(b"\n") + (not change.after.endswith(b"\n") and change.after != b"")
         diff, now = change.diff, f"{lines} lines, {size(len(change.after))}"
@@ -96,6 +100,7 @@ class WriteFile(_Writer[WriteArguments]):
         if before is None:
             after = _encoded(content, Encoding(), place)
             return Change(place, None, after, difference("", content, place.shown))
+        self._seen.check(place, before, whole=True)
         if kind := binary_kind(before[:SNIFF]):
             diff = difference("", content, f"{place.shown} ({kind}, {size(len(before))}, replaced by this text)")
             return Change(place, before, _encoded(content, Encoding(), place), diff)
@@ -119,6 +124,7 @@ class EditFile(_Writer[EditArguments]):
         before = _content(place)
         if kind := binary_kind(before[:SNIFF]):
             raise ToolError(f"{place.shown} is not text: {kind}, {size(len(before))}.")
+        self._seen.check(place, before, whole=False)
         encoding = encoding_of(before)
         text = encoding.decode(before)
         after, _ = replaced(text, arguments.old, arguments.new, arguments.replace_all)

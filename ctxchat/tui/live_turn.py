@@ -12,6 +12,7 @@ from ctxchat.core.events import (
     CompactionStarted,
     Delegated,
     Failed,
+    FilesChanged,
     QuestionAsked,
     ReasoningDelta,
     Retry,
@@ -40,6 +41,7 @@ Growing = (
     | QuestionAsked
     | ApprovalResolved
     | ToolFinished
+    | FilesChanged
     | Delegated
     | CompactionStarted
     | SummaryDelta
@@ -87,6 +89,9 @@ class LiveTurn:
                     block.ask(not isinstance(event, ApprovalResolved))
             case ToolFinished():
                 await self.tool_finished(event)
+            case FilesChanged(call_id=call_id):
+                if block := self._tools.get(call_id):
+                    block.changed(event.changes)
             case Delegated(call_id=call_id):
                 if block := self._tools.get(call_id):
                     await block.delegated(event)

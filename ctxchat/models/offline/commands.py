@@ -65,7 +65,12 @@ def carry_out(wanted: Command, seen: Transcript, tools: Tools) -> Step:
         return _read(wanted, seen, tools)
     if wanted.task:
         return _task(wanted.task, seen, tools)
-    if seen.done:
+    last = seen.done[-1] if seen.done else None
+    unread = last and last.failed and not last.denied and "not read it" in last.text
+    if seen.rounds == 1 and unread and wanted.tool == "write_file":
+        first = calls("It is there already: read first.", tools.call("read_file", path=wanted.arguments["path"]))
+        return first or Step(_report(wanted, seen.done))
+    if last and not (seen.rounds == 2 and wanted.tool == "write_file" and last in seen.named("read_file")):
         return Step(_report(wanted, seen.done))
     call = tools.call(wanted.tool, **wanted.arguments)
     if call is None and wanted.tool == "list_files":

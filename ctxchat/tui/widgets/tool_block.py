@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import monotonic
 
 from textual.content import Content
 
 from ctxchat.core.events import Delegated, ToolFinished
+from ctxchat.core.files import FileChange, files_words
 from ctxchat.tui.reading.text import clean, elapsed, one_line, short
 from ctxchat.tui.reading.tool_words import SIGNS, key_argument, lines_of, outcome
 from ctxchat.tui.widgets.blocks import excerpt, spin, spread
@@ -32,6 +34,7 @@ class ToolBlock(Fold):
         self._tool, self._key = one_line(name, 40) or "tool", key_argument(arguments)
         self._arguments = arguments
         self._result = result
+        self._files = ""
         self._progress = ""
         self._since = monotonic()
         self._asking = False
@@ -50,6 +53,11 @@ class ToolBlock(Fold):
     def ask(self, asking: bool) -> None:
         """It waits for a person's answer, or goes on with it: only then its time begins."""
         self._asking, self._since = asking, monotonic()
+        self.redraw()
+
+    def changed(self, changes: Sequence[FileChange]) -> None:
+        """What it did to files."""
+        self._files = one_line(files_words(changes), 60)
         self.redraw()
 
     async def delegated(self, figures: Delegated) -> None:
@@ -94,6 +102,8 @@ class ToolBlock(Fold):
         sign = SIGNS[result.status] or ("✗" if result.exit_code else "")
         style = {"✗": "$text-error", "⊘": "$text-warning", "◌": "$text-warning"}.get(sign, "$text-muted")
         words = outcome(result)
+        if self._files and not result.diff:  # of a diff the lines are told already
+            words = f"{words}   {self._files}"
         end = Content.styled(f"{sign} {words}".strip(), style)
         if result.seconds >= 0.05 and width >= 60:
             end = end.append(Content.styled(f"  {elapsed(result.seconds)}", "$text-muted"))

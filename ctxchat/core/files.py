@@ -1,0 +1,223 @@
+"""What happened to the files of a folder, as values: states, changes, checkpoints, and what taking some of them back comes to.
+
+A checkpoint is the change one call made; it names contents by digest. Reads no file: the store and the folder are `tools`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+FileKind = Literal["file", "link", "folder"]
+ChangeWord = Literal["created", "deleted", "changed", "renamed", "mode"]
+
+
+class FileState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What stands at a path. `mode` are the permission bits, `digest` names the content (of a link: where it points; of a folder:
+    empty), `size` is in bytes. A file whose content was not kept has `kept` False; its digest still tells two of them apart."""
+
+    kind: FileKind
+    mode: int = 0
+    digest: str = ""
+    size: int = 0
+    kept: bool = True
+
+
+class FileChange(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One path before and after (None: nothing was there). Lines `added` and `removed` where both sides are text. `path` is
+    relative to the workspace, with `/`; one that is no UTF-8 begins with NUL and stands for its bytes in Latin-1."""
+
+    path: str
+    before: FileState | None = None
+    after: FileState | None = None
+    added: int = 0
+    removed: int = 0
+
+    @property
+    def word(self) -> ChangeWord:
+        """What happened, in a word."""
+        if self.before is None or self.after is None:
+            return "created" if self.before is None else "deleted"
+        same = (self.before.kind, self.before.digest) == (self.after.kind, self.after.digest)
+        return "mode" if same else "changed"
+
+    @property
+    def name(self) -> str:
+        """The path for people."""
+        return self.path.removeprefix("\0")
+
+
+class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True, tag="checkpoint"):
+    """Entry of the journal: a call changed files, or a person took such changes back.
+
+    `seq` is the place in the record where it came about: what has a lower one was said before. `call_id` is the call's, empty
+    where it was a person or a call that was cut off. `undoes` are the ids of the checkpoints that
+    this one took back; `change` is the rewind it is part of, where there is one.
+    """
+
+    id: str
+    turn: int
+    changes: tuple[FileChange, ...]
+    call_id: str = ""
+    seq: int = 0
+    undoes: tuple[str, ...] = ()
+    change: str = ""
+    at: str = ""
+
+
+class Net(msgspec.Struct, frozen=True):
+    """What several checkpoints come to for one path. `meddled`: a person worked on it between two of them."""
+
+    change: FileChange
+    meddled: bool = False
+
+
+class Mine(msgspec.Struct, frozen=True):
+    """A path where a person worked since: `now` is what stands there (None: nothing)."""
+
+    path: str
+    now: FileState | None
+
+    @property
+    def name(self) -> str:
+        """The path for people."""
+        return self.path.removeprefix("\0")
+
+
+class Restoring(msgspec.Struct, frozen=True):
+    """What taking back checkpoints would do.
+
+    `undoes` are their ids, oldest first, `first` and `last` the turns they are of. `changes` are from what the turns left to what
+    stood there before. `mine` are the paths among them that a person changed since; `lost` are paths that stay as they are:
+    their content, the earlier or the present one, is not kept.
+    """
+
+    undoes: tuple[str, ...]
+    first: int
+    last: int
+    changes: tuple[FileChange, ...]
+    mine: tuple[Mine, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+Keep = Literal["mine", "copy"]
+"""What becomes of files a person changed since: they stay as they are, or are restored, the person's version kept beside."""
+
+
+def standing(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
+    """Those of calls that are in force: not taken back, or brought back since."""
+    gone = taken_back(checkpoints)
+    return tuple(c for c in checkpoints if not c.undoes and c.id not in gone)
+
+
+def redoable(checkpoints: Sequence[Checkpoint]) -> Checkpoint | None:
+    """The last taking back that is in force, None for none."""
+    gone = taken_back(checkpoints)
+    return next((c for c in reversed(checkpoints) if c.undoes and c.id not in gone and not _redo(c, checkpoints)), None)
+
+
+def taken_back(checkpoints: Sequence[Checkpoint]) -> frozenset[str]:
+    """Ids of what was taken back and not brought back since."""
+    known = {c.id: c for c in checkpoints}
+    gone: set[str] = set()
+    for checkpoint in checkpoints:
+        for name in checkpoint.undoes:
+            gone.add(name)
+            if name in known:
+                gone.difference_update(known[name].undoes)
+    return frozenset(gone)
+
+
+def _redo(checkpoint: Checkpoint, among: Sequence[Checkpoint]) -> bool:
+    """It brought back what another one had taken back."""
+    return any(c.undoes for c in among if c.id in checkpoint.undoes)
+
+
+def last_turn(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
+    """Those in force of the newest turn that has any."""
+    found = standing(checkpoints)
+    return tuple(c for c in found if c.turn == found[-1].turn)
+
+
+def since(checkpoints: Sequence[Checkpoint], seq: int) -> tuple[Checkpoint, ...]:
+    """Those in force that came about after this place in the record."""
+    return tuple(c for c in standing(checkpoints) if c.seq > seq)
+
+
+def net(checkpoints: Iterable[Checkpoint]) -> dict[str, Net]:
+    """What these come to, path by path. What was created and deleted again is not among them, unless a person worked on it."""
+    found: dict[str, Net] = {}
+    for checkpoint in checkpoints:
+        for change in checkpoint.changes:
+            earlier = found.get(change.path)
+            found[change.path] = _joined(earlier, change) if earlier else Net(change)
+    return {path: one for path, one in found.items() if one.meddled or one.change.before != one.change.after}
+
+
+def _joined(earlier: Net, change: FileChange) -> Net:
+    first = earlier.change
+    meddled = earlier.meddled or first.after != change.before
+    joined = FileChange(
+        change.path, first.before, change.after, first.added + change.added, first.removed + change.removed
+    )
+    return Net(joined, meddled)
+
+
+def restoring(
+    checkpoints: Sequence[Checkpoint], now: Mapping[str, FileState | None], kept: Iterable[str] = ()
+) -> Restoring:
+    """What taking these back would do where this stands at their paths `now`. `kept` are digests the store has."""
+    has = frozenset(kept)
+    changes: list[FileChange] = []
+    mine: list[Mine] = []
+    lost: list[str] = []
+    for path, one in net(checkpoints).items():
+        left, wanted = one.change.after, one.change.before
+        stands = now.get(path)
+        if stands == wanted:
+            continue
+        missing = wanted is not None and wanted.digest and (not wanted.kept or wanted.digest not in has)
+        if missing or (stands is not None and not stands.kept):
+            lost.append(path)
+            continue
+        changes.append(FileChange(path, stands, wanted, one.change.removed, one.change.added))
+        if stands != left or one.meddled:
+            mine.append(Mine(path, stands))
+    turns = [c.turn for c in checkpoints] or [0]
+    names = tuple(c.id for c in checkpoints)
+    return Restoring(names, min(turns), max(turns), tuple(changes), tuple(mine), tuple(lost))
+
+
+def files_words(changes: Iterable[FileChange]) -> str:
+    """`2 files changed +10 −3`, `1 file created +4 −0`, empty for nothing. Folders do not count where files do."""
+    told = list(changes)
+    told = [c for c in told if not is_folder(c)] or told
+    if not told:
+        return ""
+    words = {c.word for c in told}
+    word = {"mode": "changed"}.get(only, only) if len(words) == 1 and (only := next(iter(words))) else "changed"
+    thing = "folder" if all(is_folder(c) for c in told) else "file"
+    added, removed = sum(c.added for c in told), sum(c.removed for c in told)
+    lines = f" +{added} −{removed}" if added or removed else ""
+    return f"{len(told):,} {thing}{'' if len(told) == 1 else 's'} {word}{lines}"
+
+
+def is_folder(change: FileChange) -> bool:
+    """Nothing but folders is concerned."""
+    return all(state is None or state.kind == "folder" for state in (change.before, change.after))
+
+
+def pairs(changes: Sequence[FileChange]) -> list[tuple[FileChange, str]]:
+    """The changes for a list, folders left out where they hold files; what was only moved once, with where it came from (empty
+    for the others)."""
+    gone = {c.before.digest: c for c in changes if c.after is None and c.before and c.before.kind == "file"}
+    moved: dict[str, FileChange] = {}
+    for change in changes:
+        if change.before is None and change.after and change.after.kind == "file" and change.after.digest in gone:
+            moved[change.path] = gone.pop(change.after.digest)
+    sources = {c.path for c in moved.values()}
+    shown = [c for c in changes if c.path not in sources]
+    shown = [c for c in shown if not is_folder(c)] or shown
+    return [(c, moved[c.path].name if c.path in moved else "") for c in shown]

@@ -1,0 +1,414 @@
+"""What calls do to the files of a workspace, kept so that it can be undone, and the way back. A `core.ports.WorkspaceFiles`.
+
+Contents lie in the session's folder, found by digest: those of the whole folder while the session is open (`base`), those of
+what was changed for as long as the session is there (`kept`). Nothing here touches `.git`, follows a link, or leaves the
+workspace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import stat
+import tempfile
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+import msgspec
+
+from ctxchat.core.errors import CtxchatError, ToolError
+from ctxchat.core.files import Checkpoint, FileChange, FileState
+from ctxchat.core.permissions import Access
+from ctxchat.tools.contents import Contents
+from ctxchat.tools.diffs import Diff, difference
+from ctxchat.tools.seen import SeenFiles
+from ctxchat.tools.text import SNIFF, binary_kind, encoding_of, size
+from ctxchat.tools.tree import LARGEST, MOST, TooMany, Tree, changed, look_at, named, written
+
+MOST_BYTES = 1_000_000_000
+"""Bytes of contents kept while a session is open; in a larger folder what commands do cannot be kept."""
+
+_TEXT = 2_000_000  # bytes up to which lines are compared
+
+
+Left = TypeVar("Left")
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """A call that may change files: what stood there before it. `paths` are those it may touch, None for the whole folder."""
+
+    id: str
+    before: dict[str, FileState]
+    paths: tuple[str, ...] | None = None
+
+
+class Checkpoints:
+    """The files of one session's workspace. `folder` is where it keeps what it needs, `apart` are folders within the workspace
+    that are none of its content."""
+
+    def __init__(self, workspace: Path, folder: Path, apart: Collection[str] = ()) -> None:
+        self._root = os.path.realpath(workspace)
+        self._folder = folder
+        self._tree = Tree(self._root, apart)
+        self._base = Contents(folder / "base", pack=False)
+        self._kept = Contents(folder / "kept")
+        self._begun: Begun | None = None
+        self._working = threading.Lock()
+        self.seen: list[SeenFiles] = []
+        """What those have seen whose calls run here: their own changes are no surprise to them."""
+
+    # ── around a call ──
+
+    async def begin(self, access: Access, target: str) -> None:
+        """A call is about to run. Raises CtxchatError where what it does cannot be undone, and why."""
+        await asyncio.to_thread(self._begin, access, target)
+
+    async def settle(self) -> tuple[str, tuple[FileChange, ...]]:
+        """What the call that began did, and an id for it; both empty where none began, or nothing came of it. Also for one that a
+        kill cut off."""
+        return await asyncio.to_thread(self._settle)
+
+    def _begin(self, access: Access, target: str) -> None:
+        with self._working:
+            self._begun = None
+            self.forget()
+            if access == "write" and not Path(target).is_relative_to(self._root):
+                return
+            with _faults("What this call does to files cannot be undone"):
+                paths = self._touched(target) if access == "write" else None
+                before = self._look(paths, again=False)
+                self._begun = Begun(secrets.token_hex(6), before, paths)
+                self._write("begun", _coded(self._begun))
+
+    def _settle(self) -> tuple[str, tuple[FileChange, ...]]:
+        with self._working:
+            begun, self._begun = self._begun or self._cut_off(), None
+            if begun is None:
+                return "", ()
+            with _faults("What the last call did to files cannot be undone"):
+                after = self._look(begun.paths, again=True)
+                for path in changed(begun.before, after):
+                    if path not in after and begun.paths is None and (looked := look_at(self._absolute(path))):
+                        after[path] = looked[0]  # passed over, not gone
+                changes = tuple(self._change(path, begun.before, after) for path in changed(begun.before, after))
+                states = [
+                    state for c in changes for state in (c.before, c.after) if state and state.kept and state.digest
+                ]
+                contents = {state.digest: self._base.get(state.digest) for state in states}
+                self._kept.add({digest: data for digest, data in contents.items() if data is not None}, sync=True)
+            for seen in self.seen:
+                seen.own(self._root, changes)
+            if not changes:
+                self.forget()  # or what somebody does later would be taken for the call's
+            return (begun.id, changes) if changes else ("", ())
+
+    def _cut_off(self) -> Begun | None:
+        left = self._left("begun", Begun)
+        return left and _decoded(left)
+
+    def forget(self) -> None:
+        """What `settle` told is written down."""
+        with suppress(OSError):
+            (self._folder / "begun").unlink(missing_ok=True)
+
+    def _touched(self, target: str) -> tuple[str, ...]:
+        """The path itself, and the folders that would have to be made for it."""
+        path = Path(target)
+        above = [p for p in path.parents if p.is_relative_to(self._root) and not os.path.lexists(p)]
+        return tuple(str(p.relative_to(self._root)) for p in (path, *above))
+
+    def _look(self, paths: Sequence[str] | None, *, again: bool) -> dict[str, FileState]:
+        """What stands there, its contents in `base`."""
+        if paths is None:
+            return self._tree.look(self._base.add if again else self._save_all, again=again)
+        found = {path: looked for path in paths if (looked := look_at(self._absolute(path)))}
+        self._base.add({state.digest: data for state, data in found.values() if data is not None})
+        return {path: state for path, (state, _) in found.items()}
+
+    def _save_all(self, contents: Mapping[str, bytes]) -> None:
+        if self._base.size + sum(map(len, contents.values())) > MOST_BYTES:
+            raise TooMany
+        self._base.add(contents)
+
+    def _change(self, path: str, before: Mapping[str, FileState], after: Mapping[str, FileState]) -> FileChange:
+        old, new = before.get(path), after.get(path)
+        diff = self._diff(old, new, path)
+        return FileChange(named(path), old, new, diff.added, diff.removed)
+
+    # ── reading ──
+
+    async def now(self, paths: Sequence[str]) -> dict[str, FileState | None]:
+        """What stands at these paths."""
+        return await asyncio.to_thread(lambda: {path: self._state(path) for path in paths})
+
+    async def kept(self, digests: Collection[str]) -> frozenset[str]:
+        """Those whose content is there."""
+        return await asyncio.to_thread(lambda: frozenset(d for d in digests if d in self._kept or d in self._base))
+
+    async def diff(self, change: FileChange) -> str:
+        """The change as a unified diff; in words where it is no text."""
+        return await asyncio.to_thread(self._shown, change)
+
+    def _shown(self, change: FileChange) -> str:
+        before, after = change.before, change.after
+        lines = [f"mode {before.mode:o} → {after.mode:o}"] if before and after and before.mode != after.mode else []
+        if text := self._diff(before, after, change.name).text:
+            return "\n".join([*lines, text])
+        if (before is None or after is None or before.digest != after.digest) and not _folders(change):
+            lines.append(f"{self._words(before)} → {self._words(after)}")
+        return "\n".join(lines) or change.word
+
+    def _diff(self, before: FileState | None, after: FileState | None, name: str) -> Diff:
+        texts = [self._text(state) for state in (before, after)]
+        same = before and after and before.digest == after.digest
+        return Diff("") if same or None in texts else difference(texts[0] or "", texts[1] or "", name)
+
+    def _text(self, state: FileState | None) -> str | None:
+        """The text of a file; None where it is none."""
+        if state is None:
+            return ""
+        if state.kind != "file" or not state.kept or state.size > _TEXT:
+            return None
+        data = self._content(state.digest)
+        return None if data is None or binary_kind(data[:SNIFF]) else encoding_of(data).decode(data)
+
+    def _words(self, state: FileState | None) -> str:
+        if state is None:
+            return "nothing"
+        if state.kind == "link":
+            return f"link to {os.fsdecode(self._content(state.digest) or b'?')}"
+        return "folder" if state.kind == "folder" else f"{size(state.size)}{'' if state.kept else ', not kept'}"
+
+    def _content(self, digest: str) -> bytes | None:
+        found = self._kept.get(digest)
+        return self._base.get(digest) if found is None else found
+
+    # ── the way back ──
+
+    async def restore(self, checkpoint: Checkpoint, copies: Collection[str] = ()) -> Checkpoint:
+        """Bring each path of it from `before`, which must be what stands there now, to `after`; what stood there at `copies` is
+        laid beside under a name of its own. All of it or nothing; what was done, as a checkpoint. Raises CtxchatError."""
+        return await asyncio.to_thread(self._restore, checkpoint, copies)
+
+    async def unfinished(self) -> Checkpoint | None:
+        """A restore that a kill cut off, brought to its end now."""
+        return await asyncio.to_thread(self._finish)
+
+    def done(self) -> None:
+        """The restore is written down."""
+        with suppress(OSError):
+            (self._folder / "restoring").unlink(missing_ok=True)
+
+    def _restore(self, checkpoint: Checkpoint, copies: Collection[str]) -> Checkpoint:
+        with self._working, _faults("Nothing was restored"):
+            for change in checkpoint.changes:
+                self._save(change)
+            extra = tuple(
+                self._beside(change) for change in checkpoint.changes if change.path in copies and change.before
+            )
+            checkpoint = msgspec.structs.replace(checkpoint, changes=(*checkpoint.changes, *extra))
+            self._write("restoring", msgspec.msgpack.encode(checkpoint))
+            try:
+                self._carry_out(checkpoint.changes)
+            except (OSError, CtxchatError):
+                self._carry_back(checkpoint.changes)
+                self.done()
+                raise
+            return checkpoint
+
+    def _save(self, change: FileChange) -> None:
+        """What stands there now is kept before it goes. Raises ToolError where it is not what was looked at."""
+        looked = look_at(self._absolute(written(change.path)))
+        state, data = looked or (None, None)
+        if state != change.before:
+            raise ToolError(f"{change.name} changed just now.", "Nothing was restored; look again.")
+        if state and not state.kept:
+            raise ToolError(f"{change.name} is larger than {size(LARGEST)}: its present content cannot be kept.")
+        if data is not None and state:
+            self._kept.add({state.digest: data}, sync=True)
+        wanted = change.after
+        if wanted and wanted.digest and self._content(wanted.digest) is None:
+            raise ToolError(f"The earlier content of {change.name} is not there any more.")
+
+    def _beside(self, change: FileChange) -> FileChange:
+        """A copy of what stands there, under a free name."""
+        number, name = 1, f"{change.path}.yours"
+        while os.path.lexists(self._absolute(written(name))):
+            number += 1
+            name = f"{change.path}.yours-{number}"
+        return FileChange(name, None, change.before)
+
+    def _finish(self) -> Checkpoint | None:
+        checkpoint = self._left("restoring", Checkpoint)
+        if checkpoint is None:
+            return None
+        with self._working, _faults("An interrupted restore could not be brought to its end"):
+            stand = [(c, self._state(c.path)) for c in checkpoint.changes]
+            # Nothing there may be half of a change of kind: a link in place of a folder.
+            self._carry_out([c for c, now in stand if now == c.before or (now is None and c.after)])
+            done = tuple(c for c in checkpoint.changes if self._state(c.path) == c.after)
+            return msgspec.structs.replace(checkpoint, changes=done)
+
+    def _carry_back(self, changes: Sequence[FileChange]) -> None:
+        """As it was, as far as the system lets us."""
+        back = [FileChange(c.path, c.after, c.before) for c in changes]
+        with suppress(OSError, CtxchatError):
+            self._carry_out([c for c in back if self._state(c.path) != c.after])
+
+    def _carry_out(self, changes: Sequence[FileChange]) -> None:
+        """What goes first, the deepest first; then what comes, folders before what is in them; their modes last."""
+        opened: dict[str, int] = {}
+        deepest_first = sorted(changes, key=lambda c: -c.path.count("/"))
+        try:
+            for change in deepest_first:
+                if change.before and (change.after is None or change.after.kind != change.before.kind):
+                    self._remove(change, opened)
+            for change in reversed(deepest_first):
+                if change.after:
+                    self._put(change.path, change.after, opened)
+        finally:
+            modes = {
+                self._absolute(written(c.path)): c.after.mode for c in changes if c.after and c.after.kind == "folder"
+            }
+            for path in sorted(opened | modes, reverse=True):
+                with suppress(FileNotFoundError):
+                    os.chmod(path, modes.get(path, opened.get(path, 0)))  # noqa: PTH101 - strings all the way
+
+    def _remove(self, change: FileChange, opened: dict[str, int]) -> None:
+        path = self._within(change.path, opened)
+        try:
+            if change.before and change.before.kind == "folder":
+                _let_in(path, opened)
+                path.rmdir()
+            else:
+                path.unlink()
+        except FileNotFoundError:
+            return
+        except OSError:
+            if change.after is None and path.is_dir():
+                return  # somebody put something into it: that stays, and the folder with it
+            raise
+
+    def _put(self, name: str, state: FileState, opened: dict[str, int]) -> None:
+        path = self._within(name, opened)
+        if state.kind == "folder":
+            if not path.is_dir() or path.is_symlink():
+                path.mkdir(0o700)
+            _let_in(path, opened)
+            return
+        stands = self._state(name)
+        if stands and stands.kind == state.kind == "file" and stands.digest == state.digest:
+            path.chmod(state.mode)  # whoever has it open goes on with the same file
+            return
+        data = self._content(state.digest)
+        if data is None:
+            raise ToolError(f"The content of {name} is not there any more.")
+        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                if state.kind == "file":
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+            if state.kind == "link":
+                Path(beside).unlink()
+                Path(beside).symlink_to(os.fsdecode(data))
+            else:
+                Path(beside).chmod(state.mode)
+            os.replace(beside, path)  # noqa: PTH105 - `beside` may be a link by now
+        except BaseException:
+            with suppress(OSError):
+                Path(beside).unlink(missing_ok=True)
+            raise
+
+    def _within(self, name: str, opened: dict[str, int]) -> Path:
+        """The path, its folder open for writing. Raises ToolError where a link leads out of the way."""
+        pure = PurePosixPath(written(name))
+        if pure.is_absolute() or ".." in pure.parts or ".git" in pure.parts:
+            raise ToolError(f"{name} is no file of this workspace.")
+        path = Path(self._root, pure)
+        if os.path.realpath(path.parent) != str(path.parent):
+            raise ToolError(f"{pure.parent} leads somewhere else than before.", "Nothing was restored.")
+        _let_in(path.parent, opened)
+        return path
+
+    def _state(self, name: str) -> FileState | None:
+        looked = look_at(self._absolute(written(name)))
+        return looked[0] if looked else None
+
+    def _absolute(self, path: str) -> str:
+        return os.path.join(self._root, path)  # noqa: PTH118 - strings all the way
+
+    # ── its own files ──
+
+    async def close(self) -> None:
+        """The session is left: what only it needs goes."""
+        await asyncio.to_thread(self._clear)
+
+    def _clear(self) -> None:
+        with suppress(OSError):
+            self._base.drop()
+
+    def _write(self, name: str, data: bytes) -> None:
+        """Whole or not at all."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        beside = self._folder / f"{name}.new"
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        beside.replace(self._folder / name)
+
+    def _left(self, name: str, kind: type[Left]) -> Left | None:
+        """What a kill left open, None for nothing."""
+        try:
+            return msgspec.msgpack.decode((self._folder / name).read_bytes(), type=kind)
+        except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError):
+            return None
+
+
+class _faults:
+    """What goes wrong within is told with these words before it."""
+
+    def __init__(self, words: str) -> None:
+        self._words = words
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if isinstance(problem, TooMany):
+            raise CtxchatError(
+                f"{self._words}: this folder holds more than {MOST:,} files or {size(MOST_BYTES)}.",
+                "What write_file and edit_file do can.",
+            ) from None
+        if isinstance(problem, OSError):
+            where = f" ({Path(os.fsdecode(problem.filename)).name})" if problem.filename else ""
+            raise CtxchatError(f"{self._words}: {problem.strerror or problem}{where}.") from problem
+
+
+def _let_in(folder: Path, opened: dict[str, int]) -> None:
+    """Let us write in a folder, and remember how it was."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode & 0o700 != 0o700:
+        opened.setdefault(str(folder), mode)
+        folder.chmod(mode | 0o700)
+
+
+def _folders(change: FileChange) -> bool:
+    return all(state is None or state.kind == "folder" for state in (change.before, change.after))
+
+
+def _coded(begun: Begun) -> bytes:
+    """As bytes; names that are no UTF-8 in another form."""
+    before = {named(path): state for path, state in begun.before.items()}
+    paths = begun.paths and tuple(named(path) for path in begun.paths)
+    return msgspec.msgpack.encode(Begun(begun.id, before, paths))
+
+
+def _decoded(begun: Begun) -> Begun:
+    before = {written(path): state for path, state in begun.before.items()}
+    return Begun(begun.id, before, begun.paths and tuple(written(path) for path in begun.paths))

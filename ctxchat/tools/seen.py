@@ -1,0 +1,125 @@
+"""What the agent has seen of files, so that it overwrites none that is another by now. Kept with the session.
+
+Knows contents by digest; where they are kept, it can say what changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from ctxchat.core.errors import ToolError
+from ctxchat.core.files import FileChange
+from ctxchat.tools.contents import Contents, digest_of
+from ctxchat.tools.diffs import difference
+from ctxchat.tools.paths import Place
+from ctxchat.tools.text import SNIFF, binary_kind, encoding_of
+from ctxchat.tools.tree import written
+
+COMPARED = 1_000_000
+"""Bytes of a file up to which its content is kept, to say later what changed in it."""
+
+TOLD_LINES = 60
+"""Lines of a difference that are told: a longer one is to be read."""
+
+
+class SeenFiles:
+    """By resolved path. `folder` is where it is kept; None for this process only."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._log = folder / "seen" if folder else None
+        self._contents = Contents(folder / "seen-contents") if folder else None
+        self._digests: dict[str, str] | None = None
+        self._lock = threading.Lock()
+
+    def saw(self, path: Path, data: bytes) -> None:
+        """The agent has seen this file, or written it so. What cannot be written down is remembered for now."""
+        digest = digest_of(data)
+        with self._lock:
+            known = self._known()
+            if known.get(str(path)) == digest:
+                return
+            known[str(path)] = digest
+        with suppress(OSError):
+            if self._contents and len(data) <= COMPARED:
+                self._contents.add({digest: data})
+            self._note({str(path): digest})
+
+    def check(self, place: Place, now: bytes, *, whole: bool) -> None:
+        """The file as it is may be changed. Raises ToolError, saying what changed since it was seen: with all of that told, it
+        counts as seen. `whole`: all of it would be replaced, so it has to have been seen at all."""
+        with self._lock:
+            seen = self._known().get(str(place.path))
+        if seen == digest_of(now) or (seen is None and not (whole and now)):
+            return
+        if seen is None:
+            raise ToolError(
+                f"{place.shown} is there already, and you have not read it; nothing was written.",
+                "Read it first, or change a part of it with edit_file.",
+            )
+        told = self._difference(seen, now, place)
+        if not told:
+            raise ToolError(
+                f"{place.shown} was changed by somebody else since you saw it; nothing was written.",
+                "Read it again, then try again.",
+            )
+        self.saw(place.path, now)
+        raise ToolError(
+            f"{place.shown} was changed by somebody else since you saw it; nothing was written. What changed:\n{told}",
+            "Keep that change: work from the file as it is now.",
+        )
+
+    def own(self, root: str, changes: Iterable[FileChange]) -> None:
+        """A call of the agent's changed these: what was seen as it stood before, or was made by it, counts as seen now."""
+        fresh: dict[str, str] = {}
+        with self._lock:
+            known = self._known()
+            for change in changes:
+                path = os.path.join(root, written(change.path))  # noqa: PTH118 - strings all the way
+                before, after = change.before, change.after
+                mine = known.get(path) == before.digest if before else True
+                if mine and after and after.kind == "file" and after.kept:
+                    fresh[path] = after.digest
+            known |= fresh
+        with suppress(OSError):
+            self._note(fresh)
+
+    def _difference(self, seen: str, now: bytes, place: Place) -> str:
+        """What changed, as a diff; empty where that cannot be told, or not whole."""
+        with suppress(OSError):
+            before = self._contents.get(seen) if self._contents else None
+            if before is None or len(now) > COMPARED or binary_kind(before[:SNIFF]) or binary_kind(now[:SNIFF]):
+                return ""
+            old, new = (encoding_of(data).decode(data) for data in (before, now))
+            text = difference(old, new, place.shown, TOLD_LINES + 1).text
+            return "" if text.count("\n") > TOLD_LINES else text
+        return ""
+
+    def _known(self) -> dict[str, str]:
+        if self._digests is None:
+            self._digests = dict(_read(self._log)) if self._log else {}
+        return self._digests
+
+    def _note(self, seen: dict[str, str]) -> None:
+        if self._log is None or not seen:
+            return
+        self._log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(handle, "ab") as file:
+            file.write(b"".join(json.dumps(pair).encode() + b"\n" for pair in seen.items()))
+
+
+def _read(log: Path) -> Iterable[tuple[str, str]]:
+    """Line by line; a torn one costs itself."""
+    try:
+        lines = log.read_bytes().split(b"\n")
+    except OSError:
+        return
+    for line in lines:
+        with suppress(ValueError, TypeError):
+            path, digest = json.loads(line)
+            yield str(path), str(digest)
