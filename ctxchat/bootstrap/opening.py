@@ -28,7 +28,7 @@ from ctxchat.bootstrap.subagents import SubAgents
 from ctxchat.bootstrap.tools import tools_for
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rule
-from ctxchat.core.errors import CtxchatError, SessionBusy
+from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import AgentChosen, SessionState
 from ctxchat.core.ledger import Ledger
@@ -73,7 +73,7 @@ class Opening:
     async def open(self, session_id: str, *, only_read: bool = False) -> Session:
         """A new session, or a stored one: `only_read` leaves it to others to write. Raises UsageError and StorageError."""
         shared, database = self._shared, self._shared.database
-        if not session_id:
+        if not session_id and not database.only_read:
             begun = await database.run(begin_journal, database, self._model(None).name, str(shared.workspace))
             return await self._put_together(Stored(begun.journal, begun.state))
         session = await shared.find(session_id)
@@ -136,10 +136,12 @@ class Opening:
 
     async def _stored(self, session: str) -> Stored:
         database = self._shared.database
+        if database.only_read:
+            return await self._read(session, database.only_read)
         try:
             opened = await database.run(open_journal, database, session)
-        except SessionBusy as busy:
-            return await self._read(session, str(busy))
+        except StorageError as problem:  # another has it, or a page it would be written to is damaged
+            return await self._read(session, str(problem))
         return Stored(opened.journal, opened.state, "", opened.problems)
 
     async def _read(self, session: str, why: str) -> Stored:

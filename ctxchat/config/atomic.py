@@ -5,12 +5,29 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ctxchat.core.errors import CtxchatError
+
 
 def write_text(path: Path, text: str, mode: int = 0o600) -> None:
     """Put the text in place of the file (through a symlink), keeping its permissions; a new one gets `mode`.
 
-    Makes missing folders, for their owner only. Raises OSError; the old file is whole then.
+    Makes missing folders, for their owner only. Raises NotSaved; the old file is whole then.
     """
+    try:
+        _put(path, text, mode)
+    except OSError as problem:
+        why = problem.strerror or str(problem)
+        raise NotSaved(
+            f"{path} could not be saved: {why}. Nothing was changed.",
+            "Give yourself write permission and room there, or set CTXCHAT_CONFIG_DIR to another folder.",
+        ) from problem
+
+
+class NotSaved(CtxchatError, OSError):
+    """A file of the settings could not be written."""
+
+
+def _put(path: Path, text: str, mode: int) -> None:
     import tempfile  # three milliseconds that a start without writing need not spend
 
     target = Path(os.path.realpath(path))

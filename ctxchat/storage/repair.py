@@ -59,8 +59,8 @@ def _replaced(database: Database, folder: Path, progress: Progress) -> Path:
 
 
 def _beheaded(folder: Path, progress: Progress) -> Repaired:
-    """The same where the file was cut short, or its first page is damaged, which says what the file is and where each table begins: a fresh database has
-    the same there, for its tables are made in the same order."""
+    """The same where the file was cut short, or its first page is damaged, which says what it is and where each table begins: a
+    fresh database has the same there, for its tables are made in the same order."""
     with tempfile.TemporaryDirectory(prefix=".head-", dir=folder) as place:
         for part in (FILE, f"{FILE}-wal"):
             if (folder / part).is_file():
