@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Iterator
 
@@ -204,10 +205,16 @@ async def _store(program: Program) -> list[Check]:
 
 
 async def _sandbox(program: Program) -> Check:
-    kind = (await asyncio.to_thread(lambda: program.sandbox)).kind
-    if kind:
-        return Check("sandbox", True, kind)
-    return Check("sandbox", True, "none: shell commands run as you", "On Linux install bubblewrap to shut them in.")
+    sandbox = await asyncio.to_thread(lambda: program.sandbox)
+    if sandbox.kind:
+        network = "with the network (permissions.network)" if sandbox.network else "no network"
+        return Check("sandbox", True, f"{sandbox.kind}: shell commands write in the folder only, {network}")
+    if not program.settings.permissions.sandbox:
+        return Check("sandbox", True, "off by permissions.sandbox: shell commands run as you")
+    remedy = "Install bubblewrap to shut them in (Debian, Ubuntu, Fedora, Arch: the package bubblewrap)."
+    if sys.platform == "linux" and shutil.which("bwrap"):
+        remedy = "bubblewrap is there, but the system forbids user namespaces (a container, AppArmor)."
+    return Check("sandbox", True, "none: shell commands run as you", remedy if sys.platform == "linux" else "")
 
 
 async def _models(program: Program) -> list[Check]:

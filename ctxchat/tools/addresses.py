@@ -1,4 +1,5 @@
-"""Which addresses of the network may be fetched from: public ones, judged after the name was resolved. Fetches nothing."""
+"""Which addresses of the network may be fetched from: public ones, judged after the name was resolved, and near ones that were
+called by their address. Fetches nothing."""
 
 from __future__ import annotations
 
@@ -60,6 +61,41 @@ def checked(written: str) -> httpx.URL:
     return url.copy_with(path="/") if url.path == "/" else url
 
 
+def is_near(url: httpx.URL) -> bool:
+    """True for an address that says itself that it is this machine's or this network's, so that who allows it knows."""
+    host = url.host.rstrip(".")
+    try:
+        return not is_public(ipaddress.ip_address(host))
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def near_only(url: httpx.URL, public: Callable[[IPAddress], bool] = is_public) -> Callable[[IPAddress], bool]:
+    """Which addresses a person has agreed to who allowed this one: `public` ones, or the very one it names."""
+    if not is_near(url):
+        return public
+    try:
+        named = ipaddress.ip_address(url.host)
+    except ValueError:
+        return lambda address: address.is_loopback
+    return lambda address: address == named
+
+
+def proxy_for(url: httpx.URL) -> str:
+    """The proxy of the environment for an address (`HTTPS_PROXY`, `ALL_PROXY`, but for `NO_PROXY`); empty for none. None is asked
+    for what is near."""
+    from urllib.request import (
+        getproxies_environment,
+        proxy_bypass_environment,  # pyright: ignore[reportAttributeAccessIssue]
+    )
+
+    found = getproxies_environment()
+    proxy = found.get(url.scheme) or found.get("all") or ""
+    if not proxy or is_near(url) or proxy_bypass_environment(url.netloc.decode("ascii"), found):
+        return ""
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
 async def addresses(url: httpx.URL, resolve: Resolve, allowed: Callable[[IPAddress], bool]) -> list[str]:
     """The addresses of a host, every one of them allowed. Raises ToolError."""
     try:
@@ -68,7 +104,10 @@ async def addresses(url: httpx.URL, resolve: Resolve, allowed: Callable[[IPAddre
         raise ToolError(f"The host {url.host} cannot be found.", "Check the address and the connection.") from error
     for address in found:
         if not allowed(ipaddress.ip_address(address.partition("%")[0])):
-            raise ToolError(f"{url.host} is {address}, an address of this machine or its network; it is not fetched.")
+            raise ToolError(
+                f"{url.host} is {address}, an address of this machine or its network; by that name it is not fetched.",
+                "Call web_fetch with the address itself where you need it: the user is asked about that.",
+            )
     if not found:
         raise ToolError(f"The host {url.host} has no address.")
     return found

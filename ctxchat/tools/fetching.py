@@ -1,4 +1,5 @@
-"""One page over HTTP. The address that was judged is the one connected to; another host is not followed to."""
+"""One page over HTTP. The address that was judged is the one connected to; another host is not followed to. Where the environment
+names a proxy, that resolves the name and connects."""
 
 from __future__ import annotations
 
@@ -12,7 +13,16 @@ import httpx
 import msgspec
 
 from ctxchat.core.errors import ToolError
-from ctxchat.tools.addresses import IPAddress, Resolve, addresses, checked, is_public, system_resolve
+from ctxchat.tools.addresses import (
+    IPAddress,
+    Resolve,
+    addresses,
+    checked,
+    is_public,
+    near_only,
+    proxy_for,
+    system_resolve,
+)
 from ctxchat.tools.unpacking import ACCEPTED, unpacked
 
 MAX_BYTES = 2_000_000
@@ -37,7 +47,8 @@ class Elsewhere(msgspec.Struct, frozen=True):
 
 
 class Fetcher:
-    """`allowed` judges every address before it is connected to; `seconds` is for everything together."""
+    """`allowed` judges every address before it is connected to, but for one that was asked for as an address; `proxy` names the
+    proxy for a URL, empty for none; `seconds` is for everything together."""
 
     def __init__(
         self,
@@ -46,8 +57,10 @@ class Fetcher:
         allowed: Callable[[IPAddress], bool] = is_public,
         seconds: float = 30.0,
         verify: ssl.SSLContext | bool = True,
+        proxy: Callable[[httpx.URL], str] = proxy_for,
     ) -> None:
         self._resolve, self._allowed, self._seconds, self._verify = resolve, allowed, seconds, verify
+        self._proxy = proxy
 
     async def fetch(self, url: httpx.URL) -> Answered | Elsewhere:
         """What the address answers. Raises ToolError."""
@@ -56,13 +69,13 @@ class Fetcher:
                 return await self._follow(url)
         except TimeoutError as error:
             raise ToolError(f"{url.host} did not answer within {self._seconds:g} s.") from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ImportError) as error:  # a kind of proxy that httpx needs more for
             raise ToolError(f"{url.host} could not be read: {str(error) or type(error).__name__}.") from error
 
     async def _follow(self, url: httpx.URL) -> Answered | Elsewhere:
-        start = url
+        start, allowed = url, near_only(url, self._allowed)
         for _ in range(MAX_REDIRECTS + 1):
-            got = await self._get(url)
+            got = await self._get(url, allowed)
             if isinstance(got, Answered):
                 return got
             if not _same_place(start, got.url):
@@ -70,10 +83,13 @@ class Fetcher:
             url = got.url
         raise ToolError(f"{start} redirects more than {MAX_REDIRECTS} times.")
 
-    async def _get(self, url: httpx.URL) -> Answered | Elsewhere:
+    async def _get(self, url: httpx.URL, allowed: Callable[[IPAddress], bool]) -> Answered | Elsewhere:
         """One request, to one of the addresses that were judged: a name that changes its mind meanwhile changes nothing."""
+        if proxy := self._proxy(url):
+            async with self._open(url, url.host, proxy) as response:
+                return await _answer(url, response)
         refused: Exception | None = None
-        for address in (await addresses(url, self._resolve, self._allowed))[:4]:
+        for address in (await addresses(url, self._resolve, allowed))[:4]:
             try:
                 async with self._open(url, address) as response:
                     return await _answer(url, response)
@@ -82,7 +98,7 @@ class Fetcher:
         raise ToolError(f"{url.host} cannot be reached: {refused}.") from refused
 
     @asynccontextmanager
-    async def _open(self, url: httpx.URL, address: str) -> AsyncGenerator[httpx.Response, None]:
+    async def _open(self, url: httpx.URL, address: str, proxy: str = "") -> AsyncGenerator[httpx.Response, None]:
         headers = {
             "Host": url.netloc.decode("ascii"),
             "User-Agent": "ctxchat",
@@ -93,9 +109,8 @@ class Fetcher:
         verify = await asyncio.to_thread(httpx.create_ssl_context) if self._verify is True else self._verify
         # The certificate is still checked against the name.
         extensions = {"sni_hostname": url.raw_host.decode("ascii")} if url.scheme == "https" else {}
-        # Environment proxies would resolve the name once more, and elsewhere.
         async with (
-            httpx.AsyncClient(trust_env=False, verify=verify, timeout=self._seconds) as client,
+            httpx.AsyncClient(trust_env=False, proxy=proxy or None, verify=verify, timeout=self._seconds) as client,
             client.stream("GET", url.copy_with(host=address), headers=headers, extensions=extensions) as response,
         ):
             yield response

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -146,7 +147,7 @@ class Shell(Tool[ShellArguments]):
         environ = self._environment | self._sandbox.variables(workspace, allowed)
         run = _Run(context.max_chars)
         taken: tuple[str, ...] = ()
-        kept = str(Path(context.session_folder or tempfile.gettempdir()) / "taken-away" / context.call_id)
+        kept = str(Path(context.session_folder or tempfile.gettempdir()) / "taken-away" / secrets.token_hex(4))
         try:
             async with child(
                 argv, foreign=True, cwd=workspace, env=environ, stderr=asyncio.subprocess.STDOUT

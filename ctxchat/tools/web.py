@@ -45,12 +45,15 @@ class WebFetch(Tool[FetchArguments]):
         self._fetcher = fetcher
 
     def wants(self, arguments: FetchArguments, context: ToolContext) -> Demand:
-        from ctxchat.tools.addresses import checked
+        from ctxchat.tools.addresses import checked, is_near, proxy_for
 
         url = checked(arguments.url)
         origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
+        proxy = proxy_for(url)
+        where = " (an address of this machine or its network)" if is_near(url) else ""
+        where += f" (through the proxy {_without_password(proxy)})" if proxy else ""
         return Demand(
-            "network", str(url), False, f"fetch {url}", preview=str(url), patterns=(f"{glob.escape(origin)}/*",)
+            "network", str(url), False, f"fetch {url}{where}", preview=str(url), patterns=(f"{glob.escape(origin)}/*",)
         )
 
     async def work(self, arguments: FetchArguments, context: ToolContext) -> Pieces:
@@ -62,6 +65,10 @@ class WebFetch(Tool[FetchArguments]):
             yield ToolOutput(text)
         else:
             yield ToolOutput(await _readable(got), "error" if got.status >= 400 else "ok")
+
+
+def _without_password(address: str) -> str:
+    return re.sub(r"//[^/]*@", "//", address)
 
 
 async def _readable(got: Answered) -> str:

@@ -227,13 +227,61 @@ async def test_one_private_address_among_public_ones_is_enough(call: Callable) -
         await call(WebFetch(Fetcher(resolve=mixed, allowed=only_first)), url="http://mixed.test/")
 
 
-@pytest.mark.parametrize(
-    "host", ["127.0.0.1", "localhost", "[::1]", "2130706433", "0x7f.1", "169.254.169.254", "[::ffff:10.0.0.1]"]
-)
-async def test_the_usual_judgement_refuses_what_is_near(host: str, call: Callable, site: Site) -> None:
-    with pytest.raises(ToolError, match=r"not fetched|cannot be found|no valid"):
-        await call(WebFetch(), url=f"http://{host}:{site.port}/")
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "a.localhost"])
+async def test_who_allows_an_address_that_is_near_knows_it_and_gets_it(host: str, call: Callable, site: Site) -> None:
+    async def here(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    site.page("/", "<p>near")
+    tool = WebFetch(Fetcher(resolve=here))
+    url = f"http://{host}:{site.port}/"
+    demand = tool.demand({"url": url}, ToolContext("c", "/"))
+    assert demand.access == "network" and "an address of this machine or its network" in demand.summary
+    assert (await call(tool, url=url)).text.endswith("near")
+
+
+@pytest.mark.parametrize("host", ["2130706433", "0x7f.1", "inner.test", "wiki.corp"])
+async def test_a_name_that_hides_where_it_leads_is_refused_with_the_way_to_ask(
+    host: str, call: Callable, site: Site
+) -> None:
+    async def inner(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    tool = WebFetch(Fetcher(resolve=inner))
+    assert "this machine" not in tool.demand({"url": f"http://{host}/"}, ToolContext("c", "/")).summary
+    with pytest.raises(ToolError, match=r"is 127\.0\.0\.1, .* the user is asked"):
+        await call(tool, url=f"http://{host}:{site.port}/")
     assert site.asked == []
+
+
+async def test_one_near_address_is_leave_for_no_other(call: Callable, site: Site) -> None:
+    async def elsewhere(host: str, port: int) -> list[str]:
+        return ["10.0.0.1"]
+
+    for host in ("localhost", "127.0.0.2"):
+        with pytest.raises(ToolError, match="not fetched"):
+            await call(WebFetch(Fetcher(resolve=elsewhere)), url=f"http://{host}:{site.port}/")
+
+
+async def test_a_proxy_of_the_environment_is_used_and_said(
+    call: Callable, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "no_proxy", "all_proxy", "https_proxy", "NO_PROXY", "ALL_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", f"http://me:secret@127.0.0.1:{site.port}")
+    monkeypatch.setenv("no_proxy", "direct.test")
+    site.pages["http://far.test/x"] = (200, HTML, b"<p>through")
+
+    async def nobody(host: str, port: int) -> list[str]:
+        raise OSError("unknown")
+
+    tool = WebFetch(Fetcher(resolve=nobody))
+    demand = tool.demand({"url": "http://far.test/x"}, ToolContext("c", "/"))
+    assert f"through the proxy http://127.0.0.1:{site.port}" in demand.summary and "secret" not in demand.summary
+    assert (await call(tool, url="http://far.test/x")).text.endswith("through")
+    for host in ("direct.test", "localhost"):
+        with pytest.raises(ToolError, match="cannot be found"):
+            await call(tool, url=f"http://{host}/x")
 
 
 async def test_a_slow_page_ends(call: Callable, site: Site) -> None:
