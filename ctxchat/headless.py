@@ -30,9 +30,10 @@ from ctxchat.core.events import (
     Usage,
 )
 from ctxchat.core.files import files_words
-from ctxchat.core.messages import Part
+from ctxchat.core.messages import Part, Text
 from ctxchat.core.sanitize import clean
-from ctxchat.core.words import short
+from ctxchat.core.secrets import marks_in
+from ctxchat.core.words import count, short
 from ctxchat.tools.mentions import look_all, part_of
 
 UNSEEN = "this model is shown no images, only its name goes along"
@@ -43,9 +44,11 @@ async def along(session: Session, text: str, workspace: Path, tell: Callable[[st
     """What goes along with a message: the files it mentions by `@path`. `tell` is told what does not. Raises StorageError."""
     parts: list[Part] = []
     for named in await asyncio.to_thread(look_all, text, workspace):
-        part = await part_of(named, session.attachments.save)
+        part = await part_of(named, session.attachments.save, session.attachments.mask)
         if part:
             parts.append(part)
+        if isinstance(part, Text) and (marks := marks_in(part.words)):
+            tell(f"! {clean(named.name)}: {count(len(marks), 'secret')} masked")
         if not part or (named.kind == "image" and not session.attachments.seen):
             tell(f"! {clean(named.name)}: {named.why or UNSEEN}")
     return tuple(parts)

@@ -4,7 +4,7 @@ sent, and what a transcript says of both."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -28,8 +28,10 @@ GLIMPSE = 1_000
 class Attachments:
     """Those of one session."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, mask: Callable[[str], str] = str) -> None:
         self._talk = conversation
+        self.mask = mask
+        """For the texts of files that go along; what a person typed or pasted is theirs and stays."""
 
     @property
     def seen(self) -> bool:

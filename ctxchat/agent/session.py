@@ -56,7 +56,7 @@ class Session:
         self._lock = SessionLock(conversation, hooks, read_only)
         self.read_only = read_only
         self.notices = tuple(notices)
-        self.attachments = Attachments(conversation)
+        self.attachments = Attachments(conversation, toolbox.mask)
         self.setup = Setup(conversation, self._lock, toolbox, compactor, hooks, arranged, arrange)
         self._fallback = Fallback(conversation, self.setup)
         self.compaction = Compaction(compactor, self._lock)

@@ -42,6 +42,7 @@ from ctxchat.core.ports import (
     ToolText,
     WorkspaceFiles,
 )
+from ctxchat.core.secrets import MaskedLines, marks_in
 from ctxchat.core.view import ToolSpec
 
 PATIENCE = 1.0
@@ -86,9 +87,12 @@ class Toolbox:
         session_folder: str = "",
         guests: Callable[[], Sequence[ToolPort]] = tuple,
         files: WorkspaceFiles | None = None,
+        mask: Callable[[str], str] = str,
     ) -> None:
         self._own = {plain_name(tool.spec.name): tool for tool in tools}
         self._guests = guests
+        self.mask = mask
+        """What is between everything a call brings back and all who see it: secrets go no further."""
         self._offered: frozenset[str] | None = None
         self.limits = ToolLimits()
         self.gate = gate
@@ -157,8 +161,14 @@ class Toolbox:
                 outcome = await self._work(outcome, news)
         except Exception as problem:  # a tool may come from a third party: its fault is a result, not our end
             outcome = Outcome(call, ToolOutput(_fault(call, problem), status="error"), 0.0)
+        outcome = await asyncio.to_thread(self._masked, outcome)
         batch.move(place, Stage.OVER)
         news.put_nowait(outcome)
+
+    def _masked(self, outcome: Outcome) -> Outcome:
+        output = outcome.output
+        masked = msgspec.structs.replace(output, text=self.mask(output.text), diff=self.mask(output.diff))
+        return msgspec.structs.replace(outcome, output=masked)
 
     async def _admit(self, call: ToolCall, place: int, batch: Batch, news: News) -> Job | Outcome:
         """The call as a job, or its refusal as an outcome. Raises what is wrong with it."""
@@ -168,6 +178,11 @@ class Toolbox:
         arguments = self._arguments(call, tool.spec)
         async with self._looking:
             demand = await asyncio.to_thread(tool.demand, arguments, context)
+        if demand.access in {"write", "run", "network"} and (marks := marks_in(call.arguments)):
+            raise ToolError(
+                f"{marks[0]} stands for a secret that you are not shown: written as it is, it would take the secret's place.",
+                "Leave that part as it is and edit around it, or let a command read the value where it lies.",
+            )
         judgement = self.gate.judge(call.name, demand)
         if judgement.verdict == "ask":
             await batch.ask(place)
@@ -224,6 +239,7 @@ class Toolbox:
 
     async def _work(self, job: Job, news: News) -> Outcome:
         start = self._clock.seconds()
+        shown = MaskedLines(self.mask)
         self.begun[job.call.id] = ""
         watched = await self._watch(job, news)
         output = ToolOutput(f"{job.call.name} ended without a result.", status="error")
@@ -233,11 +249,15 @@ class Toolbox:
                 async for piece in pieces:
                     if isinstance(piece, ToolOutput):
                         output = piece
-                    elif event := self._heard(job.call.id, piece):
+                        continue
+                    if isinstance(piece, ToolText):
+                        piece = ToolText(await asyncio.to_thread(shown.feed, piece.text))
+                    if event := self._heard(job.call.id, piece):
                         news.put_nowait(event)
         except Exception as problem:  # as above
             output = ToolOutput(_fault(job.call, problem), status="error")
         finally:
+            self.begun[job.call.id] += shown.rest()
             self.gate.close(job.call.id)
         if watched:
             await self._tell(watched, job, news)
@@ -277,9 +297,9 @@ class Toolbox:
         match piece:
             case ToolText(text=text):
                 self.begun[call_id] = (self.begun.get(call_id, "") + text)[-SHOWN:]
-                return ToolProgress(call_id, text)
+                return ToolProgress(call_id, text) if text else None
             case ToolQuestion(text=text, options=options):
-                return QuestionAsked(call_id, text, options) if self.gate.ask(call_id, piece) else None
+                return QuestionAsked(call_id, self.mask(text), options) if self.gate.ask(call_id, piece) else None
             case ToolLeave(request=request):
                 self.gate.pass_on(piece)
                 return request

@@ -94,7 +94,10 @@ class Arranging:
         if self._around is None or self._around[0] != about:
             memory = paths.config_dir() / "AGENTS.md"
             providers = [*self.own, *self._providers(settings.context.providers)]
-            self._around = (about, WorkspaceSurroundings(self._shared.workspace, memory, providers))
+            self._around = (
+                about,
+                WorkspaceSurroundings(self._shared.workspace, memory, providers, self._shared.masking),
+            )
         return self._around[1]
 
     def _providers(self, names: Sequence[str]) -> list[ContextProvider]:

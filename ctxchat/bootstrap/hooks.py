@@ -68,14 +68,17 @@ def _action(settings: HookSettings) -> Action:
 
 
 class HookCommands:
-    """Runs the commands of hooks. `environ` is what they may see, keys taken out; `loaded` gives the settings in force."""
+    """Runs the commands of hooks. `environ` is what they may see, keys taken out; `loaded` gives the settings in force, `mask`
+    takes secrets out of what they print."""
 
     def __init__(
         self,
         workspace: Path,
         environ: Mapping[str, str] = os.environ,
         loaded: Callable[[], Loaded | None] = lambda: None,
+        mask: Callable[[str], str] = str,
     ) -> None:
+        self._mask = mask
         self._workspace = workspace
         self._environment = environment(environ)
         self._loaded = loaded
@@ -102,7 +105,7 @@ class HookCommands:
                 for task in talking:
                     task.cancel()
                 await asyncio.gather(*talking, return_exceptions=True)
-        return Ran(process.returncode if ended else None, clean(kept.text()))
+        return Ran(process.returncode if ended else None, await asyncio.to_thread(self._mask, clean(kept.text())))
 
     def _check(self, command: str) -> None:
         """Between two looks at the settings a script may have changed that a trusted hook runs."""

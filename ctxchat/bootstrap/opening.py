@@ -118,7 +118,7 @@ class Opening:
             by_hooks=replaces_automatic(arranged.hooks),
             prices=price,
         )
-        run = HookCommands(shared.workspace, os.environ, lambda: shared.loaded)
+        run = HookCommands(shared.workspace, os.environ, lambda: shared.loaded, shared.masking)
         opened = Session(
             conversation,
             toolbox,
@@ -189,6 +189,7 @@ class Opening:
             session_folder=str(folder),
             guests=shared.servers.tools,
             files=checkpoints,
+            mask=shared.masking,
         )
         self._arranging.tools = lambda: toolbox.every
         return toolbox, checkpoints

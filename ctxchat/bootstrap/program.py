@@ -14,6 +14,7 @@ from ctxchat.agent.session import Session
 from ctxchat.bootstrap.assumptions import StoredAssumptions
 from ctxchat.bootstrap.first_look import first_look
 from ctxchat.bootstrap.flags import Flags, settings_from
+from ctxchat.bootstrap.masking import adapt
 from ctxchat.bootstrap.model_choice import Overrides, settings_of
 from ctxchat.bootstrap.opening import Opening
 from ctxchat.bootstrap.shared import Shared
@@ -61,6 +62,7 @@ class Program(Shared):
     def adopt(self, loaded: Loaded) -> None:
         """Edited settings, for sessions opened from now on; those that are open are told by their own `setup`."""
         self.loaded = loaded
+        adapt(self.masking, self.settings)
         self.servers.start(loaded.settings.mcp)
 
     @property

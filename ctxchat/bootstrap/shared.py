@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ctxchat.bootstrap.agents import in_force
 from ctxchat.bootstrap.flags import LAST_HERE, Flags
+from ctxchat.bootstrap.masking import masking_of
 from ctxchat.bootstrap.model_choice import Overrides, model_port
 from ctxchat.bootstrap.servers import Servers
 from ctxchat.bootstrap.workspace import sandbox_of
@@ -33,6 +34,7 @@ class Shared:
         self.workspace = workspace
         self.database = database
         self.worker = Worker(database.folder / "worker.log")
+        self.masking = masking_of(database.folder, self.settings)
         self.servers = Servers(workspace, database.folder / "mcp")
 
     @property

@@ -6,6 +6,7 @@ Reads files: call `look` off the event loop.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shlex
@@ -108,10 +109,13 @@ def image(name: str, data: bytes) -> Named:
     return Named(name, "image", data=data, width=width, height=height)
 
 
-async def part_of(named: Named, save: Callable[[str, bytes], Awaitable[Image]]) -> Part | None:
-    """The part of the message that it becomes; images are saved first. None where nothing of it goes along."""
+async def part_of(
+    named: Named, save: Callable[[str, bytes], Awaitable[Image]], mask: Callable[[str], str]
+) -> Part | None:
+    """The part of the message that it becomes: a text with its secrets masked, an image once it is saved. None where nothing of
+    it goes along."""
     if named.kind == "text":
-        return Text(named.text, named.name)
+        return Text(await asyncio.to_thread(mask, named.text), named.name)
     return await save(file_name(named.name), named.data) if named.kind == "image" else None
 
 

@@ -5,7 +5,7 @@ Protocols only; `ctxchat.agent.session.Session` and `ctxchat.bootstrap` fulfil t
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # the first frame needs none of it
@@ -76,6 +76,11 @@ class Attachments(Protocol):
     @property
     def seen(self) -> bool:
         """The model is shown images; else words stand in their place."""
+        ...
+
+    @property
+    def mask(self) -> Callable[[str], str]:
+        """Masks secrets in the texts of files that go along."""
         ...
 
     async def save(self, name: str, data: bytes) -> Image:

@@ -93,6 +93,26 @@ class ToolSettings(Table, frozen=True):
     web: Annotated[bool, opt("Offer the tool that fetches web pages.")] = True
 
 
+class SecretSettings(Table, frozen=True):
+    """Secrets in what tools bring back."""
+
+    mask: Annotated[
+        bool,
+        opt(
+            "Mask secrets in what tools bring back, before a model or the record sees them.",
+            trust=True,
+        ),
+    ] = True
+    allow: Annotated[
+        tuple[str, ...],
+        opt(
+            "False alarms, left as they are: ids as marks show them (`3f9a12cd`), or patterns of whole values (`*`: anything).",
+            trust=True,
+            append=True,
+        ),
+    ] = ()
+
+
 class Interface(Table, frozen=True):
     """The screen."""
 

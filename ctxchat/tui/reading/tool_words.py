@@ -7,7 +7,9 @@ import re
 
 from ctxchat.core.events import ToolFinished, ToolStatus
 from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.secrets import marks_in
 from ctxchat.core.tooluse import failed, refused, use_of
+from ctxchat.core.words import count
 from ctxchat.tui.reading.text import one_line
 
 FIRST = (
@@ -96,7 +98,12 @@ def ending(call: ToolCall, result: Message | None) -> tuple[ToolStatus, int | No
 
 
 def outcome(finished: ToolFinished) -> str:
-    """How a call came out, in two or three words."""
+    """How a call came out, in a few words; and how many secrets were masked in it."""
+    marks = len(marks_in(f"{finished.output}\n{finished.diff}"))
+    return f"{_outcome(finished)}, {count(marks, 'secret')} masked" if marks else _outcome(finished)
+
+
+def _outcome(finished: ToolFinished) -> str:
     if finished.status == "denied":
         return "denied"
     if finished.status == "cancelled":

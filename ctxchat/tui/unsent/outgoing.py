@@ -15,7 +15,9 @@ async def prepared(draft: Draft, session: ChatSession, workspace: Path) -> tuple
     """What goes along with the words of a draft. Raises StorageError where something cannot be saved; nothing is sent then."""
     named = await to_thread(look_all, draft.text, workspace, longest_text(session))
     parts = [await _part(each, session.attachments) for each in draft.along]
-    parts += [part for each in named if (part := await part_of(each, session.attachments.save))]
+    parts += [
+        part for each in named if (part := await part_of(each, session.attachments.save, session.attachments.mask))
+    ]
     await session.attachments.count(parts)
     return tuple(parts)
 
