@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from pathlib import Path
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 
 server = MCPServer("harbour")
 
@@ -27,6 +29,18 @@ def hostile(text: str) -> str:
 def fail() -> str:
     """Always fails."""
     raise ValueError("the tide is out")
+
+
+@server.tool()
+def read(path: str) -> str:
+    """Reads a file of the server's."""
+    return Path(path).read_text()
+
+
+@server.tool()
+def fail_over(path: str) -> str:
+    """Fails, and says over what."""
+    raise ToolError(Path(path).read_text())
 
 
 @server.tool()
