@@ -18,6 +18,9 @@ import msgspec
 
 from ctxchat.core.guarded import guarded
 
+MOST = 300
+"""Places mounted one by one, which takes a second; the time grows with their square."""
+
 _DEPENDENCIES = frozenset({"node_modules", "bower_components", "site-packages"})
 """Folders full of other people's projects, which nobody opens: only repositories count in there."""
 
@@ -68,7 +71,8 @@ class Guarding:
             covered = any(path.startswith(f"{other}/") for other in kept)
             if not opened and not covered and not Path(path).is_symlink():
                 kept.append(path)
-        return (*kept, *self._other_names(kept))
+        kept += self._other_names(kept)
+        return tuple(kept if len(kept) <= MOST else self._wider(kept))
 
     def take_away(self, folder: str) -> tuple[str, ...]:
         """Move what has come to guarded places since into `folder`; the paths in the workspace. A link that was there before is
@@ -88,6 +92,12 @@ class Guarding:
             if place.link and not os.path.lexists(path) and Path(path).parent.is_dir():
                 Path(path).symlink_to(place.link)
         return tuple(gone)
+
+    def _wider(self, paths: Sequence[str]) -> list[str]:
+        """The whole folders at the top of the workspace in which they lie; where these are too many as well, the workspace."""
+        below = len(self._workspace) + 1
+        tops = dict.fromkeys(f"{self._workspace}/{path[below:].partition('/')[0]}" for path in paths)
+        return list(tops) if len(tops) <= MOST else [self._workspace]
 
     def _other_names(self, paths: Sequence[str]) -> Iterator[str]:
         """Hard links: the same file under a name that nobody guards."""

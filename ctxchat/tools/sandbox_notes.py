@@ -15,7 +15,8 @@ _OFFLINE = re.compile(
     r"|unknown host|failed to lookup address"
 )
 _READ_ONLY = re.compile(r"(?i)read-only file ?system|EROFS|os error 30|Errno 30")
-_NAMED = re.compile(r"['\"‘“]?((?:~|\.{0,2})/[^\s'\"’”:]+|\.[\w.-]+/[^\s'\"’”:]*)")
+_NAMED = re.compile(r"(?i)[\s'\"`‘]([^\s'\"`‘’]+)['\"`’]?: read-only|read-only file ?system[^:]*: ['\"]?([^\s'\"]+)")
+"""Before the words, as the shell and its tools say it, or behind them, as Python does."""
 
 _FOLDERS = {
     "uv": ".cache/uv", "uvx": ".cache/uv", "pip": ".cache/pip", "pip3": ".cache/pip", "npm": ".npm", "npx": ".npm",
@@ -48,7 +49,7 @@ def stopped_by_sandbox(output: str, sandbox: Sandbox, workspace: str, allowed: A
     refused = next((line for line in output.splitlines() if _READ_ONLY.search(line)), "")
     if refused:
         named = _NAMED.search(refused)
-        where = f": {named[1]}" if named else ""
+        where = f": {named[1] or named[2]}" if named else ""
         if not sandbox.can_write(workspace):
             rule = "The workspace holds your home folder or secrets and is read-only in the sandbox"
         else:

@@ -18,6 +18,7 @@ import pytest
 
 from ctxchat.core.permissions import Allowance
 from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.tools.guarding import MOST, Guarding
 from ctxchat.tools.sandbox import NOTHING, find_sandbox
 from ctxchat.tools.shell import Shell
 
@@ -164,6 +165,16 @@ async def test_what_repositories_point_to_is_guarded_too(house: House) -> None:
     assert house.print() == before
 
 
+def test_very_many_places_are_guarded_by_the_folders_they_lie_in(tmp_path: Path) -> None:
+    for number in range(MOST):
+        (tmp_path / "a" / str(number) / ".git").mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    assert set(Guarding(str(tmp_path)).paths()) == {f"{tmp_path}/.git", f"{tmp_path}/a"}
+    for number in range(MOST):
+        (tmp_path / str(number) / ".git").mkdir(parents=True)
+    assert Guarding(str(tmp_path)).paths() == (str(tmp_path),)
+
+
 async def test_a_person_can_allow_the_repository_and_commits_work_then_but_hooks_stay(house: House) -> None:
     commit = (
         "echo x > a.txt; git add a.txt && git -c user.name=a -c user.email=a@b commit -qm x; git log --oneline | wc -l"
@@ -279,6 +290,8 @@ async def test_outside_this_once_is_outside(house: House) -> None:
 async def test_what_the_sandbox_stopped_says_what_could_be_asked_for(house: House) -> None:
     found = await house.run(f"touch {house.root}/x")
     assert f": {house.root}/x. If the command needs a folder, call again with folders" in found.text
+    for command in ("echo > .git/x", "touch .git/x", "python3 -c \"open('.git/x', 'w')\""):
+        assert "(.git, editor and CI files): .git/x. If" in (await house.run(f"{command}; exit 1")).text
     found = await house.run("python3 -c \"import socket; socket.getaddrinfo('example.com', 80)\"")
     assert "call again with network: true" in found.text
     assert "[The sandbox" not in (await house.run("exit 3")).text
