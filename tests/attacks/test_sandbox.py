@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.permissions import Allowance
-from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.guarding import MOST, Guarding
 from ctxchat.tools.sandbox import NOTHING, find_sandbox
 from ctxchat.tools.shell import Shell
@@ -131,6 +131,15 @@ async def test_what_comes_to_a_guarded_place_is_taken_away_and_kept(command: str
         assert not os.path.lexists(house.work / name)
         assert named and os.path.lexists(Path(named[2]) / name)
     assert not list(house.work.glob(".circleci"))
+
+
+async def test_a_command_that_is_stopped_leaves_nothing_there_either(house: House) -> None:
+    context = ToolContext("c", str(house.work), str(house.session))
+    pieces = house.shell.run({"command": "mkdir .idea; touch .idea/x; echo there; sleep 60"}, context)
+    assert await anext(pieces) == ToolText("there\n")
+    await pieces.aclose()
+    assert not (house.work / ".idea").exists()
+    assert list(house.session.glob("taken-away/*/.idea/x"))
 
 
 async def test_a_renamed_folder_takes_its_repository_along_and_a_new_one_does_not_stay(house: House) -> None:
