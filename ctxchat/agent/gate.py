@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from ctxchat.agent.permissions import Judgement, judge, stricter
+import msgspec
+
+from ctxchat.agent.permissions import Judgement, judge, offers, stricter
 from ctxchat.core.permissions import Answer, Demand, Mode, Rule, Verdict
 from ctxchat.core.ports import ToolLeave, ToolQuestion
 
@@ -16,7 +18,8 @@ from ctxchat.core.ports import ToolLeave, ToolQuestion
 class Gate:
     """Judges calls and holds the ones that wait. `rules` are those in writing; what a person says here is kept beside them.
 
-    `interactive` is False where nobody can be asked: then what would ask is denied. `store` keeps a rule for good.
+    `folder` is the workspace, which the rules given here hold for. `interactive` is False where nobody can be asked: then what
+    would ask is denied. `store` keeps rules for good.
     """
 
     def __init__(
@@ -24,12 +27,14 @@ class Gate:
         mode: Mode = "ask",
         rules: Sequence[Rule] = (),
         *,
+        folder: str = "",
         interactive: bool = True,
-        store: Callable[[Rule], Awaitable[None]] | None = None,
+        store: Callable[[Sequence[Rule]], Awaitable[None]] | None = None,
     ) -> None:
         self.mode: Mode = mode
         self.rules: Sequence[Rule] = tuple(rules)
         self._given: list[Rule] = []
+        self._folder = folder
         self._above: Gate | None = None
         self._interactive = interactive
         self._store = store
@@ -38,11 +43,15 @@ class Gate:
 
     def judge(self, tool: str, demand: Demand) -> Judgement:
         """What mode and rules say; `ask` only where somebody can be asked."""
-        judgement = judge(tool, demand, self._in_force, (*self.rules, *self._given))
+        judgement = judge(tool, demand, self._in_force, (*self.rules, *self._given), self._folder)
         if judgement.verdict == "ask" and not self._interactive:
-            reason = f"Nobody can be asked here and no rule allows it: {tool} was not run."
+            reason = f"Nobody can be asked here and no rule allows it: {tool} was not run. {judgement.reason}".rstrip()
             return Judgement("deny", "nobody to ask", reason)
         return judgement
+
+    def offers(self, tool: str, demand: Demand) -> tuple[str, ...]:
+        """The rules that can be offered to the person who is asked, each as it would be stored."""
+        return offers(tool, demand, self._in_force, (*self.rules, *self._given), self._folder)
 
     @property
     def _in_force(self) -> Mode:
@@ -81,7 +90,7 @@ class Gate:
 
     def below(self, mode: Mode) -> Gate:
         """The gate of a sub-agent: never lets more through than this one does at that moment; its questions are its own."""
-        gate = Gate(mode, self.rules, interactive=self._interactive, store=self._store)
+        gate = Gate(mode, self.rules, folder=self._folder, interactive=self._interactive, store=self._store)
         gate._above, gate._given = self, self._given
         return gate
 
@@ -90,8 +99,9 @@ class Gate:
         if question := self._questions.pop(call_id, None):
             question.answered(text)
 
-    async def allow(self, rule: Rule, verdict: Verdict) -> None:
-        """Remember a rule for the session, and for good where that was said."""
-        self._given.append(rule)
+    async def allow(self, rules: Sequence[Rule], verdict: Verdict) -> None:
+        """Remember rules for this folder and session, and for good where that was said."""
+        here = [msgspec.structs.replace(rule, folder=self._folder) for rule in rules]
+        self._given += here
         if verdict == "always" and self._store is not None:
-            await self._store(rule)
+            await self._store(here)

@@ -2,48 +2,121 @@
 
 from __future__ import annotations
 
-import glob
-import re
+import posixpath
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from typing import Literal
 
 import msgspec
 
-from ctxchat.core.permissions import Demand, Mode, Rule
+from ctxchat.core.guarded import folded
+from ctxchat.core.patterns import Covers, covers_text, covers_words, escaped
+from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Demand, Mode, Part, Rule, parse_rule
 
-_SHELL_SYNTAX = re.compile(r"[;&|<>`\n\r(){}\\$]")
-"""What could put a second command, a file or a substitution behind the first: a rule with a wildcard never reaches across it."""
+WRITES = "write_file"
+"""The tool whose rules a redirection of a command goes by."""
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """`allow`, `ask` or `deny`, and what decided: a rule, the mode, or the kind of access. `reason` is for the model."""
+    """`allow`, `ask` or `deny`, and what decided: rules, the mode, or the kind of access. `reason` is for the model, and why a
+    rule was not enough for the person. `allowance` is what the rules let a command do beyond its sandbox."""
 
     verdict: Literal["allow", "ask", "deny"]
     rule: str
     reason: str = ""
+    allowance: Allowance = Allowance()
 
 
-def judge(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule]) -> Judgement:
-    """Reading inside the workspace is free; the rest is up to the mode, then to the rules, then to the person."""
+def judge(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str = "") -> Judgement:
+    """Deny rules first; then what only reads inside the workspace `folder` is free; the rest is up to the mode, then to the
+    rules, then to the person. Guarded places are asked about under every rule and mode but `all`."""
+    held = [rule for rule in rules if rule.folder in {"", folder}]
+    denying = [rule for rule in held if rule.denies]
+    forbidden = [(rule, _forbids(rule, tool, demand, folder)) for rule in denying]
+    if by := next((rule for rule, said in forbidden if said == "yes"), None):
+        return Judgement(
+            "deny", by.text, f"The rule `{by.text}` forbids this: {tool} was not run. Do not try it another way."
+        )
+    doubt = next((rule for rule, said in forbidden if said == "maybe"), None)
+    if doubt and mode in {"auto-edit", "all"}:
+        mode = "ask"  # what cannot be told from what is forbidden
+    allowing = [rule for rule in held if not rule.denies]
+    judgement = _by_mode(tool, demand, mode) or _by_rules(tool, demand, mode, allowing, folder)
+    if doubt and judgement.verdict == "allow":
+        judgement = Judgement("ask", "", f"It may be what the rule `{doubt.text}` forbids.")
+    if demand.access == "run":
+        judgement = msgspec.structs.replace(judgement, allowance=judgement.allowance | _folders(allowing))
+    if judgement.verdict == "allow" and mode != "all" and judgement.allowance | demand.asks != judgement.allowance:
+        judgement = Judgement("ask", "", "It asks for more than a rule gives it.", _folders(allowing))
+    return judgement
+
+
+def _by_mode(tool: str, demand: Demand, mode: Mode) -> Judgement | None:
+    """What the mode decides by itself."""
     if demand.access == "none" or (demand.access == "read" and demand.inside):
         return Judgement("allow", "free")
     if mode == "read-only":
         reason = f"The session is read-only: {tool} was not run. Tell the user what you would have done."
         return Judgement("deny", "mode read-only", reason)
+    only_reads = bool(demand.parts) and all(_reads(part) for part in demand.parts)
+    if only_reads and all(_free(part) for part in demand.parts):
+        return Judgement("allow", "free")
+    if mode == "plan" and not only_reads and demand.access != "read":
+        reason = (
+            f"The session is in plan mode: {tool} was not run, for only reading is allowed (files, and commands that cannot "
+            "write). Look at what you need, then present your plan to the user as your answer; they decide when to carry it out."
+        )
+        return Judgement("deny", "mode plan", reason)
     if mode == "all":
         return Judgement("allow", "mode all")
-    if mode == "auto-edit" and demand.access == "write" and demand.inside and not _guarded(demand.target):
-        return Judgement("allow", "mode auto-edit")
-    if demand.asks:  # a rule for the command is none for what it wants besides
-        return Judgement("ask", "")
-    for rule in rules:
-        if matches(rule, tool, demand):
-            return Judgement("allow", rule.text)
-    return Judgement("ask", "")
+    return None
 
 
-_BY_STRICTNESS: tuple[Mode, ...] = ("read-only", "ask", "auto-edit", "all")
+def _by_rules(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str) -> Judgement:
+    pieces = _pieces(demand)
+    if place := _guarded(demand):
+        return Judgement("ask", "", f"What lies in {place} can run later: no rule allows it.")
+    deciding: list[str] = []
+    for piece in pieces:
+        by = _allowed(piece, tool, demand, mode, rules, folder)
+        if not by:
+            return Judgement("ask", "")
+        deciding += [text for text in by if text != "free"]
+    used = [rule for rule in rules if rule.text in deciding]
+    network = bool(used) and all(rule.network for rule in used)
+    return Judgement("allow", ", ".join(dict.fromkeys(deciding)), allowance=Allowance(network))
+
+
+def _folders(rules: Sequence[Rule]) -> Allowance:
+    """Where shell commands may write by the rules."""
+    return Allowance(folders=tuple(rule.pattern for rule in rules if rule.tool == SHELL_FOLDER))
+
+
+def offers(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str = "") -> tuple[str, ...]:
+    """The rules a person can be offered, from this very call to the widest: each one or several rules, one a line, which
+    together cover what is not covered yet. None where no rule would do."""
+    if _guarded(demand):
+        return ()
+    if not demand.parts:
+        patterns = demand.patterns or (escaped(demand.target),)
+        return tuple(Rule(tool, pattern).text for pattern in patterns if parse_rule(Rule(tool, pattern).text))
+    held = [rule for rule in rules if rule.folder in {"", folder} and not rule.denies]
+    network = demand.asks.network
+    serving = [rule for rule in held if rule.network or rule.tool != tool] if network else held
+    open_ = [part for part in demand.parts if not _allowed(part, tool, demand, mode, serving, folder)]
+    more = [name for name in demand.asks.folders if name not in _folders(held).folders]
+    if not (open_ or more) or not all(part.patterns for part in open_):
+        return ()
+    also = [Rule(SHELL_FOLDER, name).text for name in more if parse_rule(Rule(SHELL_FOLDER, name).text)]
+
+    def text(part: Part, width: int) -> str:
+        pattern = part.patterns[min(width, len(part.patterns) - 1)]
+        return (Rule(WRITES, pattern) if part.writes else Rule(tool, pattern, network=network)).text
+
+    widths = range(max((len(part.patterns) for part in open_), default=1))
+    return tuple(dict.fromkeys("\n".join(dict.fromkeys([*(text(p, n) for p in open_), *also])) for n in widths))
+
+
+_BY_STRICTNESS: tuple[Mode, ...] = ("read-only", "plan", "ask", "auto-edit", "all")
 
 
 def stricter(one: Mode, other: Mode) -> Mode:
@@ -51,22 +124,81 @@ def stricter(one: Mode, other: Mode) -> Mode:
     return one if _BY_STRICTNESS.index(one) <= _BY_STRICTNESS.index(other) else other
 
 
-def _guarded(path: str) -> bool:
-    """True for what decides about permissions or runs by itself: a project's own settings, git's configuration and hooks."""
-    return not {".ctxchat", ".git"}.isdisjoint(path.replace("\\", "/").split("/"))
+def covers(rule: Rule, tool: str, demand: Demand | Part, folder: str) -> Covers:
+    """Whether a rule's pattern covers one thing a call does. A command is compared word by word, a path from the workspace on,
+    where the pattern is not absolute itself."""
+    if isinstance(demand, Part):
+        if demand.words:
+            return covers_words(rule.pattern, demand.words) if rule.tool == tool else "no"
+        if rule.tool != WRITES or not demand.writes:
+            return "no"
+        target, access = demand.writes, "write"
+    else:
+        if rule.tool != tool:
+            return "no"
+        target, access = demand.target, demand.access
+    if access in {"read", "write"}:
+        return "yes" if _covers_path(rule, target, folder) else "no"
+    if access == "run":  # a command that nobody took apart
+        return "yes" if rule.pattern in {"**", escaped(target)} else "no"
+    return "yes" if covers_text(rule.pattern, target, stop="/?#@:\\") else "no"
 
 
-def matches(rule: Rule, tool: str, demand: Demand) -> bool:
-    """True when the rule covers this call. Targets are compared as resolved; case counts.
+def _covers_path(rule: Rule, target: str, folder: str) -> bool:
+    below = posixpath.relpath(target, folder) if folder and f"{target}/".startswith(f"{folder.rstrip('/')}/") else ""
+    pattern = rule.pattern.removeprefix("./")
+    where = target if pattern.startswith("/") or not target.startswith("/") else below
+    if not where:
+        return pattern == "**" and rule.denies
+    if rule.denies:  # a file system may not tell the capitals apart either
+        pattern, where = "/".join(map(folded, pattern.split("/"))), "/".join(map(folded, where.split("/")))
+    return covers_text(pattern, where)
 
-    A rule for this very target, written as it is or with its wildcards quoted, always does.
-    """
-    if rule.tool != tool:
+
+def _pieces(demand: Demand) -> Sequence[Demand | Part]:
+    return demand.parts or (demand,)
+
+
+def _forbids(rule: Rule, tool: str, demand: Demand, folder: str) -> Covers:
+    """Whether a deny rule covers any of what a call does, however deep."""
+    said = {covers(rule, tool, piece, folder) for part in demand.parts for piece in _with_inner(part)}
+    said.add(covers(rule, tool, demand, folder) if not demand.parts else "no")
+    return "yes" if "yes" in said else "maybe" if "maybe" in said else "no"
+
+
+def _guarded(demand: Demand) -> str:
+    places = (piece.guarded for part in demand.parts for piece in _with_inner(part))
+    return demand.guarded or next(filter(None, places), "")
+
+
+def _with_inner(part: Part) -> Sequence[Part]:
+    return (part, *(deeper for inner in part.inner for deeper in _with_inner(inner)))
+
+
+def _allowed(
+    piece: Demand | Part, tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str
+) -> tuple[str, ...]:
+    """What allows one thing a call does: rules, the mode, or `free`; nothing where it has to be asked."""
+    if isinstance(piece, Part) and _free(piece):
+        return ("free",)
+    writes = piece.writes if isinstance(piece, Part) else demand.access == "write"
+    if mode == "auto-edit" and writes and piece.inside:
+        return ("mode auto-edit",)
+    if by := next((rule.text for rule in rules if covers(rule, tool, piece, folder) == "yes"), ""):
+        return (by,)
+    if isinstance(piece, Part) and piece.through and piece.inner:
+        below = [_allowed(inner, tool, demand, mode, rules, folder) for inner in piece.inner]
+        return tuple(text for by in below for text in by) if all(below) else ()
+    return ()
+
+
+def _reads(part: Part) -> bool:
+    return part.reads or (part.through and bool(part.inner) and all(_reads(inner) for inner in part.inner))
+
+
+def _free(part: Part) -> bool:
+    if part.guarded:
         return False
-    if rule.pattern in {demand.target, glob.escape(demand.target)}:
-        return True
-    if demand.access == "run" and _SHELL_SYNTAX.search(demand.target):
-        return False
-    if rule.pattern in {*demand.patterns, f"{demand.target} *"}:
-        return True
-    return fnmatchcase(demand.target, rule.pattern)
+    return (part.reads and part.inside) or (
+        part.through and bool(part.inner) and all(_free(inner) for inner in part.inner)
+    )

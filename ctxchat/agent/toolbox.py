@@ -28,7 +28,7 @@ from ctxchat.core.events import (
     ToolStarted,
 )
 from ctxchat.core.messages import ToolCall
-from ctxchat.core.permissions import Answer, Demand, Rule, parse_rule
+from ctxchat.core.permissions import Answer, Demand, parse_rules
 from ctxchat.core.ports import (
     Clock,
     ToolContext,
@@ -190,16 +190,17 @@ class Toolbox:
         if judgement.verdict == "deny":
             news.put_nowait(ApprovalResolved(call.id, "deny", judgement.rule))
             return Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
-        allowance = demand.asks
+        allowance = judgement.allowance | demand.asks
         if judgement.verdict == "ask":
             future = self.gate.open(call.id)
             try:
-                news.put_nowait(_question(call, demand))
+                rules = self.gate.offers(call.name, demand)
+                news.put_nowait(_question(call, demand, rules))
                 batch.move(place, Stage.ASKED)
                 answer = await future
             finally:
                 self.gate.close(call.id)
-            for event in await self._settled(call, demand, answer):
+            for event in await self._settled(call, rules, answer):
                 news.put_nowait(event)
             if answer.verdict == "deny":
                 reason = (
@@ -209,14 +210,19 @@ class Toolbox:
             allowance |= answer.allowance  # a yes to a call is one to what it asks for
         return Job(call, tool, arguments, msgspec.structs.replace(context, allowance=allowance), demand)
 
-    async def _settled(self, call: ToolCall, demand: Demand, answer: Answer) -> Sequence[Event]:
-        """What came of a question, and the rule that was given in force."""
+    async def _settled(self, call: ToolCall, offered: Sequence[str], answer: Answer) -> Sequence[Event]:
+        """What came of a question, and the rules that were given in force."""
         if answer.verdict in {"once", "deny"}:
             return (ApprovalResolved(call.id, answer.verdict, "the user"),)
-        rule = parse_rule(answer.rule) or _rules(call, demand)[0]
-        resolved = ApprovalResolved(call.id, answer.verdict, rule.text)
+        text = answer.rule or next(iter(offered), "")
+        rules = parse_rules(text)
+        if rules is None:
+            why = f"`{text}` is no rule" if text else "no rule could hold it"
+            notice = Notice("warning", f"This call is allowed once only: {why}.")
+            return (notice, ApprovalResolved(call.id, "once", "the user"))
+        resolved = ApprovalResolved(call.id, answer.verdict, "\n".join(rule.text for rule in rules))
         try:
-            await self.gate.allow(rule, answer.verdict)
+            await self.gate.allow(rules, answer.verdict)
         except CtxchatError as problem:
             return (Notice("warning", f"The rule holds for this session only. {problem}"), resolved)
         return (resolved,)
@@ -323,20 +329,16 @@ def finished(outcome: Outcome, shown: str, tokens: int, spilled: str) -> ToolFin
     )
 
 
-def _question(call: ToolCall, demand: Demand) -> ApprovalRequested:
+def _question(call: ToolCall, demand: Demand, rules: tuple[str, ...]) -> ApprovalRequested:
     return ApprovalRequested(
         call_id=call.id,
         name=call.name,
         summary=demand.summary or f"{call.name} {demand.target}",
         access=demand.access,
         preview=demand.preview,
-        rules=tuple(rule.text for rule in _rules(call, demand)),
+        rules=rules,
         allowance=demand.allowance,
     )
-
-
-def _rules(call: ToolCall, demand: Demand) -> tuple[Rule, ...]:
-    return tuple(Rule(call.name, pattern) for pattern in demand.patterns or (demand.target,))
 
 
 def _fault(call: ToolCall, problem: Exception) -> str:

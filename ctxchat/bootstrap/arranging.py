@@ -53,6 +53,7 @@ class Arranging:
         """Fulfils `agent.arrangement.Arrange`."""
         shared = self._shared
         settings, own = self.settings(agent)
+        rules, problems = rules_in_force(settings)
         return Arrangement(
             agent=settings.agent,
             options=agent_options(settings, model, shared.flags.max_rounds, ahead=self._ahead),
@@ -67,11 +68,11 @@ class Arranging:
             limits=ToolLimits(settings.tools.max_output_chars, settings.tools.shell_timeout),
             hooks=hooks_of(settings.hooks),
             mode=settings.permissions.mode,
-            rules=_rules(settings),
+            rules=rules,
             model=settings.model,
             own_model=own.model is not None,
             serving=(settings.of_model(model), settings.context.max_tokens, settings.context.summary_model),
-            notices=self._notices(settings, own),
+            notices=(*self._notices(settings, own), *problems),
         )
 
     def _notices(self, settings: Settings, own: AgentSettings) -> tuple[str, ...]:
@@ -148,7 +149,8 @@ def _instructions(own: AgentSettings) -> str:
     return prompt("system") if own.prompt is None else own.prompt.strip()
 
 
-def _rules(settings: Settings) -> tuple[Rule, ...]:
-    stored, _ = read_rules(paths.config_dir())
+def rules_in_force(settings: Settings) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
+    """The stored rules and those of the settings, and what is wrong with the stored ones."""
+    stored, problems = read_rules(paths.config_dir())
     written = [parse_rule(text) for text in settings.permissions.rules]
-    return (*stored, *(rule for rule in written if rule))
+    return (*stored, *(rule for rule in written if rule)), tuple(problem.text for problem in problems)

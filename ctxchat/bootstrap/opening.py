@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -27,7 +28,7 @@ from ctxchat.bootstrap.strategies import with_plugins
 from ctxchat.bootstrap.subagents import SubAgents
 from ctxchat.bootstrap.tools import tools_for
 from ctxchat.config import paths
-from ctxchat.config.rules import add_rule
+from ctxchat.config.rules import add_rules
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import AgentChosen, SessionState
@@ -93,7 +94,9 @@ class Opening:
         await asyncio.to_thread(model.stated)  # the first time that reads a long list
         settings = self._arranging.settings(agent)[0]
         mode = settings.permissions.mode
-        gate = self._above or Gate(mode, interactive=self._interactive, store=self._keep_rule)
+        gate = self._above or Gate(
+            mode, folder=str(shared.workspace), interactive=self._interactive, store=self._keep_rules
+        )
         toolbox, checkpoints = await asyncio.to_thread(self._toolbox, session, gate, state.ledger)
         arranged = await asyncio.to_thread(self._arranging, agent, model.name)
         gate.rules = arranged.rules
@@ -197,8 +200,8 @@ class Opening:
     async def _open_below(self, checkpoints: Checkpoints, session: str, gate: Gate) -> Session:
         return await Opening(self._shared, self._interactive, gate, checkpoints).open(session)
 
-    async def _keep_rule(self, rule: Rule) -> None:
+    async def _keep_rules(self, rules: Sequence[Rule]) -> None:
         try:
-            await asyncio.to_thread(add_rule, paths.config_dir(), rule)
+            await asyncio.to_thread(add_rules, paths.config_dir(), rules)
         except OSError as problem:
             raise CtxchatError(f"The rule could not be stored: {problem.strerror or problem}.") from problem

@@ -23,7 +23,7 @@ PATIENCE = 2.0
 @click.argument("prompt", required=False, default="")
 @click.option(
     "--permissions",
-    type=click.Choice(["ask", "read-only", "auto-edit", "all"]),
+    type=click.Choice(["ask", "read-only", "plan", "auto-edit", "all"]),
     help="What may run without asking; here `ask` denies what would ask.",
 )
 @click.option("--max-rounds", type=click.IntRange(min=1), metavar="N", help="Most model calls in this turn.")

@@ -1,29 +1,83 @@
-"""Standing permissions a person gave with "always", kept in a file of the program's own beside the settings."""
+"""Standing permissions a person gave with "always", in a file of the program's own, under the folder each holds for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from ctxchat.config.lists import add_to_list, read_list
+import msgspec
+
+from ctxchat.config.alone import alone
+from ctxchat.config.atomic import write_text
 from ctxchat.config.problems import Problem, shown
+from ctxchat.config.reading import read
 from ctxchat.core.permissions import Rule, parse_rule
 
 
 def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
     """The stored rules and what is wrong with their file; a rule that is none is named and left out."""
-    texts, problem = read_list(rules_file(config), "rules")
-    parsed = [(text, parse_rule(text)) for text in texts]
-    wrong = [
-        Problem(f"{shown(t)} is no rule", "rules", "must be `tool: pattern`", file=str(rules_file(config)))
-        for t, r in parsed
-        if not r
-    ]
-    return tuple(r for _, r in parsed if r), (*((problem,) if problem else ()), *wrong)
+    path = rules_file(config)
+    found = read(path)
+    if found.tree is None:
+        return (), (found.problem,) if found.problem else ()
+    folders = found.tree.get("folders", {})
+    if not isinstance(folders, dict) or not all(_texts(rules) for rules in folders.values()):
+        return (), (Problem("is damaged", "folders", "must be a list of texts for each folder", file=str(path)),)
+    rules: list[Rule] = []
+    problems: list[Problem] = []
+    for folder, texts in folders.items():
+        for text in texts:
+            if rule := parse_rule(text):
+                rules.append(msgspec.structs.replace(rule, folder=folder))
+            else:
+                problems.append(
+                    Problem(f"{shown(text)} is no rule", "folders", "must be `tool: pattern`", file=str(path))
+                )
+    if "rules" in found.tree:
+        old = "holds rules of an earlier version, which held in every folder; they no longer count, and you are asked again"
+        problems.append(Problem(old, "rules", "take them out with `ctxchat permissions remove --old`", file=str(path)))
+    return tuple(rules), tuple(problems)
 
 
-def add_rule(config: Path, rule: Rule) -> None:
-    """Keep a rule for good. A broken file is put aside first, never overwritten. Raises OSError."""
-    add_to_list(rules_file(config), "rules", rule.text)
+def add_rules(config: Path, rules: Sequence[Rule]) -> None:
+    """Keep rules for good, each for its folder. A broken file is put aside first, never overwritten. Raises OSError."""
+    _change(config, lambda there: (*there, *rules))
+
+
+def remove_rule(config: Path, rule: Rule) -> bool:
+    """Take a rule out; False where it is not there. Raises OSError."""
+    if rule not in read_rules(config)[0]:
+        return False
+    _change(config, lambda there: (each for each in there if each != rule))
+    return True
+
+
+def remove_old(config: Path) -> bool:
+    """Take out the rules of an earlier version; False where there are none. Raises OSError."""
+    if "rules" not in (read(rules_file(config)).tree or {}):
+        return False
+    _change(config, lambda there: there, old=False)
+    return True
+
+
+def _change(config: Path, change: Callable[[tuple[Rule, ...]], Iterable[Rule]], *, old: bool = True) -> None:
+    import tomli_w
+
+    path = rules_file(config)
+    with alone(path):
+        rules, problems = read_rules(config)
+        tree = read(path).tree or {}
+        kept = {"rules": tree["rules"]} if old and "rules" in tree else {}
+        if any(problem.key != "rules" for problem in problems):
+            path.replace(path.with_name(path.name + ".broken"))
+        folders: dict[str, list[str]] = {}
+        for rule in dict.fromkeys(change(rules)):
+            folders.setdefault(rule.folder, []).append(rule.text)
+        write_text(path, tomli_w.dumps(kept | {"folders": folders}))
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def rules_file(config: Path) -> Path:

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from ctxchat.config.alone import alone
 from ctxchat.config.atomic import write_text
-from ctxchat.config.lists import alone
 from ctxchat.config.problems import Problem
 from ctxchat.config.reading import read
 from ctxchat.config.trees import Tree

@@ -14,7 +14,7 @@ Access = Literal["none", "read", "write", "run", "network"]
 
 Verdict = Literal["once", "session", "always", "deny"]
 
-Mode = Literal["ask", "read-only", "auto-edit", "all"]
+Mode = Literal["ask", "read-only", "plan", "auto-edit", "all"]
 
 
 class Allowance(msgspec.Struct, frozen=True, omit_defaults=True):

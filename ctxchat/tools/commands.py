@@ -1,57 +1,533 @@
-"""Which standing rule a shell command could be given: a prefix that stays harmless, or this very command. Pure.
+"""What a shell command line consists of: the programs it runs and the files it writes, each with the rules it could be given.
 
-Almost every program can be told by some argument to run another one or to write a file: `tar --to-command`, `rg --pre`,
-`git log --output`, `sort -o`, `make SHELL=`, `npm test --script-shell`, `pytest --basetemp` (which empties a folder), and
-wrappers and interpreters do nothing else. A list of the dangerous ones is never complete, so the list below is of the few
-that are not; whoever wants more adds the rule to `permissions.toml`. Knows nothing of who asks.
+tree-sitter's grammar for bash reads the line; every word is then read once more by rules of our own, and whatever the two do not
+agree on, or nobody foresaw here, makes the line one that no rule covers. Knows nothing of who asks.
 """
 
 from __future__ import annotations
 
 import glob
+import os
 import re
-import shlex
+import unicodedata
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-_COMPOUND = re.compile(r"[;&|`<>\n\r(){}\\]|\$")
-"""What lets a second command, a file or a substitution into a line. Also where it stands in quotes: rather too strict."""
+from ctxchat.core.guarded import GUARDED, guarded
+from ctxchat.core.patterns import Word, written
+from ctxchat.core.permissions import Part
+from ctxchat.tools.paths import Place, patterns
+from ctxchat.tools.programs import breadths, follows_links, names_only, only_reads, runs_input, unwrapped
 
-_HARMLESS = frozenset({
-    "ls", "cat", "head", "tail", "wc", "nl", "pwd", "echo", "stat", "du", "df", "whoami", "id", "uname", "uptime",
-    "nproc", "which", "basename", "dirname", "realpath", "readlink", "grep", "diff", "cmp", "comm",
-    "md5sum", "sha1sum", "sha256sum", "sha512sum",
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+LONGEST = 20_000
+"""Characters; a longer line is not taken apart."""
+
+_DEEPEST = 60
+"""Levels of nesting, substitutions and `bash -c` in one another included."""
+
+_LONGEST_RULE = 1_000
+"""Characters of a rule somebody could still read."""
+
+_STATEMENTS = frozenset({
+    "program", "list", "pipeline", "subshell", "do_group", "compound_statement", "negated_command", "if_statement", "elif_clause",
+    "else_clause", "while_statement", "for_statement", "case_statement", "case_item",
 })  # fmt: skip
-"""They read and print, whatever their arguments are. Not among them, though they look it: `file` (-C writes), `date` (-s sets
-the clock), `uniq` (its second argument is written), `tree`, `sort` (-o), `ps` (e shows the keys of others)."""
+"""What holds commands and does nothing else."""
 
-_HARMLESS_GIT = frozenset({"status", "ls-files", "rev-parse"})
-"""Not `diff`, `log`, `show`, `blame`: all of them take `--output`."""
+_SIGNS = frozenset({
+    ";", "&", "&&", "||", "|", "\n", "(", ")", "{", "}", "!", "if", "then", "elif", "else", "fi", "while", "until", "do", "done",
+    "for", "in", "case", "esac", "",
+})  # fmt: skip
 
+_WORDS = frozenset({
+    "word", "string", "raw_string", "concatenation", "number", "simple_expansion", "expansion", "ansi_c_string",
+    "translated_string", "command_substitution", "process_substitution", "arithmetic_expansion", "command_name",
+    "variable_name", "extglob_pattern", "regex", "brace_expression", "special_variable_name", "variable_assignment",
+})  # fmt: skip
 
-_LONGEST = 4000
-"""Characters; taking a longer line apart takes seconds, and nobody wants a rule for it."""
-
-
-def rule_for(command: str) -> str:
-    """The pattern that `session` and `always` would store: `git status *`, `ls *`, or the whole command with its wildcards
-    quoted, where a wider rule would let in more than was seen. A pattern without an open `*` is only matched by being
-    equal."""
-    exact = glob.escape(command)
-    if len(command) > _LONGEST or _COMPOUND.search(command):
-        return exact
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return exact
-    prefix = _prefix(words)
-    return f"{prefix} *" if prefix else exact
+_UNKNOWN = "\ufffc"
+"""Stands in a word for what the shell puts in its place."""
 
 
-def _prefix(words: list[str]) -> str:
-    """The leading words that are harmless whatever follows. A path is none: `./ls` may be anything."""
-    match words:
-        case ["git", subcommand, *_] if subcommand in _HARMLESS_GIT:
-            return f"git {subcommand}"
-        case [program, *_] if program in _HARMLESS:
-            return program
-        case _:
-            return ""
+def parts_of(command: str, workspace: str) -> tuple[Part, ...]:
+    """What a command line does when bash runs it in the workspace (resolved). Looks at the file system to resolve paths, so it is
+    not for the event loop. A part without patterns is one that no rule but `**` covers."""
+    return _Line(command, os.path.realpath(workspace)).parts()
+
+
+@cache
+def _parser() -> Parser:
+    """Some 20 ms to import, when the first command is judged. Raises ImportError where there is none for this machine."""
+    import tree_sitter_bash
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+class _Unclear(Exception):
+    """The line is not understood for sure."""
+
+
+class _Line:
+    """One command line while it is taken apart. `moved`: a command before may have gone to another folder."""
+
+    def __init__(self, command: str, root: str, depth: int = 0, moved: bool = False) -> None:
+        self._command = command
+        self._root = root
+        self._depth = depth
+        self._found: list[Part] = []
+        self._clear = True
+        self._moved = moved
+
+    def parts(self) -> tuple[Part, ...]:
+        """The parts; a last one that nothing covers where the line is not clear."""
+        try:
+            _check_signs(self._command)
+            tree = _parser().parse(self._command.encode())
+            if tree.root_node.has_error:
+                self._clear = False
+            self._statement(tree.root_node, self._depth)
+        except (_Unclear, ImportError, OSError, ValueError, UnicodeError, RecursionError):
+            self._clear = False
+        if not self._clear or not self._found:
+            self._found.append(Part((Word(self._command, False),)))
+        return tuple(self._found)
+
+    # ── statements ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _statement(self, node: Node, depth: int, piped: bool = False) -> None:
+        if depth > _DEEPEST:
+            raise _Unclear
+        match node.type:
+            case "command":
+                self._simple(node, (), depth, piped)
+            case "redirected_statement":
+                self._redirected(node, depth, piped)
+            case "comment":
+                if "\n" in _text(node):
+                    raise _Unclear
+            case "variable_assignment" | "variable_assignments" | "declaration_command" | "unset_command":
+                self._add([self._word(child, depth) for child in _flat(node)])
+            case "test_command":
+                self._condition(node, depth)
+            case "function_definition":
+                self._clear = False
+                for child in node.named_children:
+                    if child.type in _STATEMENTS:
+                        self._statement(child, depth + 1)
+            case "for_statement" if not re.fullmatch(r"[a-z_][a-z0-9_]*", _text(_first(node, "variable_name") or node)):
+                raise _Unclear  # PATH and its like
+            case kind if kind in _STATEMENTS:
+                self._children(node, depth, piped)
+            case kind if kind in _WORDS:
+                self._word(node, depth)  # what a loop goes through, the word of a case
+            case _:
+                self._clear = False
+                self._look_below(node, depth)
+
+    def _children(self, node: Node, depth: int, piped: bool) -> None:
+        if not _gapless(node):
+            raise _Unclear
+        behind_pipe = piped
+        for child in node.children:
+            if not child.is_named:
+                if child.type not in _SIGNS and (node.type, child.type) not in {
+                    ("pipeline", "|&"),
+                    ("case_item", ";;"),
+                }:
+                    self._clear = False  # `((` and the like
+                behind_pipe = behind_pipe or child.type in {"|", "|&"}
+                continue
+            self._statement(child, depth + 1, behind_pipe)
+
+    def _look_below(self, node: Node, depth: int) -> None:
+        """Commands below something that is not understood: for the rules that forbid."""
+        for child in node.named_children:
+            if child.type in {"command", "redirected_statement"} or child.type in _STATEMENTS:
+                self._statement(child, depth + 1)
+            else:
+                self._look_below(child, depth + 1)
+
+    def _condition(self, node: Node, depth: int) -> None:
+        """`[ … ]` and `[[ … ]]` compute what they compare: an index in a name may hold a command."""
+        words = [self._word(child, depth) for child in _leaves(node) if child.type in _WORDS]
+        if _text(node)[:2] == "((" or any(not word.known or set("[]$`(") & set(word.text) for word in words):
+            self._clear = False
+        self._found.append(Part((Word("test"), *words), reads=True, inside=self._all_inside(words)))
+
+    def _redirected(self, node: Node, depth: int, piped: bool) -> None:
+        if not _gapless(node):
+            raise _Unclear
+        body = node.child_by_field_name("body")
+        redirects = [child for child in node.children if body is None or child.id != body.id]
+        if body is not None and body.type == "command":
+            self._simple(body, redirects, depth, piped)
+            return
+        if body is not None:
+            self._statement(body, depth + 1, piped)
+        for redirect in redirects:
+            if self._redirect(redirect, depth):
+                self._clear = False
+
+    # ── simple commands ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _simple(self, node: Node, redirects: Sequence[Node], depth: int, piped: bool) -> None:
+        if not _gapless(node):
+            raise _Unclear
+        words: list[Word] = []
+        inputs: list[Word] = []
+        for child in (*node.children, *redirects):
+            if child.type.endswith("_redirect"):
+                inputs += self._redirect(child, depth)
+                words += [self._word(more, depth) for more in _stray(child)]
+            elif child.type in _WORDS:
+                words.append(self._word(child, depth))
+            else:
+                raise _Unclear
+        self._add(words, inputs, piped)
+
+    def _add(self, words: Sequence[Word], inputs: Sequence[Word] = (), piped: bool = False) -> None:
+        if part := self._part(tuple(words), tuple(inputs), piped):
+            self._found.append(part)
+
+    def _part(self, words: tuple[Word, ...], inputs: tuple[Word, ...] = (), piped: bool = False) -> Part | None:
+        """One command. What a shell or an interpreter is fed makes it another command each time: it counts as a word."""
+        if not words:
+            return None
+        fed = (Word("<input>", False),) if (piped or inputs) and runs_input([w.text for w in words]) else ()
+        reads = only_reads(words, self._expanded)
+        plain = [word for word in (*words[1:], *inputs) if word.text and (word.known or not word.text.startswith("<<"))]
+        if words[0] == Word("cd"):
+            reads = (
+                len(words) == 2 and words[1].known and not self._moved and self._resolved(words[1].text) == self._root
+            )
+            self._moved = self._moved or not reads
+        elif words[0].text in {"pushd", "popd", "source", ".", "eval", "exec", "trap", "alias"}:
+            self._moved = True
+        inner, through = self._inner(words)
+        place = "" if reads or through or names_only(words) else next(filter(None, map(self._guarded, plain)), "")
+        return Part(
+            (*words, *fed, *(Word(f"<{word.text}", False) for word in inputs if not reads)),
+            reads=reads and not fed,
+            inside=reads and self._all_inside(plain) and not follows_links(words),
+            guarded=place,
+            patterns=()
+            if fed or inputs
+            else _patterns(words) + (inner[0].patterns if through and len(inner) == 1 else ()),
+            inner=inner,
+            through=through,
+        )
+
+    def _inner(self, words: tuple[Word, ...]) -> tuple[tuple[Part, ...], bool]:
+        """What runs below a command, and whether that is all it does."""
+        if self._depth > 8:
+            return (), False
+        below = unwrapped(words)
+        found: list[Part] = []
+        for lower in below.commands:
+            if part := _Line("", self._root, self._depth + 1, self._moved)._part(lower):
+                found.append(part)
+        if below.line is not None:
+            found += _Line(below.line, self._root, self._depth + 1, self._moved).parts()
+        return tuple(found), below.through and bool(found)
+
+    # ── redirections ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _redirect(self, node: Node, depth: int) -> list[Word]:
+        """The inputs a redirection adds to its command; a file it writes becomes a part."""
+        match node.type:
+            case "heredoc_redirect":
+                return self._here(node, depth)
+            case "herestring_redirect":
+                return [Word(f"<<<{self._word(child, depth).text}", False) for child in node.named_children]
+            case "file_redirect":
+                return self._file(node, depth)
+            case _:
+                raise _Unclear
+
+    def _file(self, node: Node, depth: int) -> list[Word]:
+        if not _gapless(node):
+            raise _Unclear
+        sign = next((child.type for child in node.children if not child.is_named), "")
+        where = [child for child in node.named_children if child.type != "file_descriptor"][:1]
+        if sign in {">&-", "<&-"} and not where:
+            return []
+        if len(where) != 1:
+            raise _Unclear
+        target = self._word(where[0], depth)
+        if sign in {">&", "<&"} and target.known and re.fullmatch(r"\d+-?|-", target.text):
+            return []
+        if sign == "<" and where[0].type != "process_substitution":
+            return [target] if target != Word("/dev/null") else []
+        if sign not in {">", ">>", ">|", "&>", "&>>", ">&", "<"}:
+            raise _Unclear
+        if target.known and target.text in {"/dev/null", "/dev/stdout", "/dev/stderr"}:
+            return []
+        if where[0].type != "process_substitution":
+            self._found.append(self._written(target))
+        return []
+
+    def _written(self, target: Word) -> Part:
+        if not target.known or (self._moved and not target.text.startswith("/")):
+            return Part((Word(f">{target.text}", False),), guarded=self._guarded(target))
+        path = self._resolved(target.text)
+        below = os.path.relpath(path, self._root) if _under(path, self._root) else ""
+        if path.startswith(("/dev/", "/proc/", "/sys/")):
+            raise _Unclear
+        place = Place(Path(path), below or path, bool(below))
+        return Part(writes=path, inside=place.inside, guarded=guarded(place.shown), patterns=patterns(place))
+
+    def _here(self, node: Node, depth: int) -> list[Word]:
+        """A text in the line. Where it ends is checked once more: what comes after it is commands."""
+        start, body, end = (_first(node, f"heredoc_{what}") for what in ("start", "body", "end"))
+        sign = next((child.type for child in node.children if not child.is_named), "")
+        if not _gapless(node):
+            raise _Unclear
+        if start is None or end is None:
+            raise _Unclear
+        name = _text(start)
+        word = name.strip("'\"")
+        quoted = name in {f"'{word}'", f'"{word}"'}
+        if not re.fullmatch(r"[A-Za-z_]\w*", word) or not (quoted or name == word):
+            raise _Unclear
+        text = _text(body) if body is not None else ""
+        lines = [line.lstrip("\t") if sign == "<<-" else line for line in text.split("\n")]
+        if word in lines or _text(end).strip() != word or (not quoted and re.search(r"`|\$[({\[]|\\", text)):
+            raise _Unclear
+        for child in node.named_children:
+            if child.type in {"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor"}:
+                continue
+            if child.type.endswith("_redirect"):
+                self._redirect(child, depth)
+            elif child.type in _WORDS:
+                raise _Unclear  # an argument behind the sign
+            else:
+                self._statement(child, depth + 1, piped=True)
+        return [Word(f"<<{word}\n{text}", False)]
+
+    # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _word(self, node: Node, depth: int) -> Word:
+        """A word as the program will see it. What runs in it becomes parts."""
+        raw = _text(node)
+        pieces = bytearray(node.text or b"")
+        for inner in reversed(list(self._holes(node, depth))):
+            start, end = inner.start_byte - node.start_byte, inner.end_byte - node.start_byte
+            pieces[start:end] = _UNKNOWN.encode()
+        text = _unquoted(pieces.decode())
+        return Word(raw, False) if text is None else Word(text)
+
+    def _holes(self, node: Node, depth: int) -> list[Node]:
+        """The outermost places in a word that the shell fills, in order."""
+        if depth > _DEEPEST:
+            raise _Unclear
+        match node.type:
+            case "command_substitution" | "process_substitution":
+                for child in node.children:
+                    if child.is_named:
+                        self._statement(child, depth + 1)
+                    elif child.type not in {"$(", ")", "`", "<(", ">(", *_SIGNS}:
+                        self._clear = False
+                return [node]
+            case "expansion":
+                if not re.fullmatch(r"\$\{[A-Za-z_]\w*\}", _text(node)):
+                    self._clear = False  # ${x@P}, ${!x} and their like run what is in x
+                    self._look_below(node, depth)
+                return [node]
+            case "arithmetic_expansion":
+                if re.search(r"[^\d\s+*/%()<>=&|^~-]", _text(node).removeprefix("$((").removesuffix("))")):
+                    self._clear = False  # a name may hold an index, and that a command
+                    self._look_below(node, depth)
+                return [node]
+            case "simple_expansion":
+                return [node]
+            case "extglob_pattern" | "brace_expression" | "regex" | "ERROR":
+                self._clear = False
+                return [node]
+            case _:
+                return [hole for child in node.named_children for hole in self._holes(child, depth + 1)]
+
+    # ── paths ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _resolved(self, path: str) -> str:
+        return os.path.realpath(os.path.join(self._root, path))  # noqa: PTH118 - a text, which need not be a path
+
+    def _candidates(self, text: str) -> list[str]:
+        """What in an argument could be a path: `--file=x`, `-fx`, `of=x`, `host:x`."""
+        pieces = [text, *re.split(r"[=:,]", text)]
+        return [piece for piece in (*pieces, text[2:] if text.startswith("-") else "") if piece]
+
+    def _all_inside(self, words: Sequence[Word]) -> bool:
+        """Whether everything that may be a path leads into the workspace, links followed."""
+        if self._moved:
+            return False
+        texts = [text for word in words for text in ([word.text] if word.known else self._expanded(word) or ["/"])]
+        return all(_under(self._resolved(piece), self._root) for text in texts for piece in self._candidates(text))
+
+    def _expanded(self, word: Word) -> list[str] | None:
+        """What a glob stands for now; None for what else is not known, and for very much."""
+        if not re.fullmatch(r"[\w./*?-]+", word.text) or not re.search(r"[*?]", word.text) or self._moved:
+            return None
+        if word.text.startswith("/") or ".." in word.text.split("/") or word.text.count("*") > 4:
+            return None
+        found = list(islice(glob.iglob(word.text, root_dir=self._root), 501))  # noqa: PTH207 - bash's own rules
+        return [*found, word.text] if len(found) <= 500 else None
+
+    def _guarded(self, word: Word) -> str:
+        """The guarded place an argument leads to, or could."""
+        if not word.known:
+            steps = re.split(r"[^\w.*?\[\]-]+", re.sub(r"""['"\\]""", "", word.text.casefold()))
+            return next((hit for step in steps if step and (hit := guarded(step) or _matched(step))), "")
+        for piece in self._candidates(word.text):
+            if hit := guarded(piece) if piece != "HEAD" else "":
+                return hit
+            path = self._resolved(piece)
+            inside = _under(path, self._root) and path != self._root and piece != "HEAD"
+            if inside and (hit := guarded(os.path.relpath(path, self._root))):
+                return hit
+        return ""
+
+
+def _check_signs(command: str) -> None:
+    """Raises _Unclear for what a shell and a reader may see differently, or not at all."""
+    if len(command) > LONGEST or re.search(r"(?<![ \t])\\\n|\\\n#", command):
+        raise _Unclear
+    for sign in set(command):
+        if sign not in " \t\n" and (unicodedata.category(sign)[0] in "CZ" or sign == _UNKNOWN):
+            raise _Unclear
+
+
+def _unquoted(raw: str) -> str | None:
+    """A word without its quotes; None where the shell puts something else in its place. Raises _Unclear for what is no word."""
+    out: list[str] = []
+    known, at = True, 0
+    while at < len(raw):
+        sign = raw[at]
+        if sign == "'":
+            end = raw.find("'", at + 1)
+            if end < 0:
+                raise _Unclear
+            out.append(raw[at + 1 : end])
+            at = end
+        elif sign == '"':
+            end, text, whole = _double(raw, at + 1)
+            out.append(text)
+            known = known and whole
+            at = end
+        elif sign == "\\":
+            if at + 1 == len(raw) or raw[at + 1] == "\n":
+                raise _Unclear
+            out.append(raw[at + 1])
+            at += 1
+        elif sign == "$" and raw[at + 1 : at + 2] == "'":
+            found = re.match(r"'(?:[^'\\]|\\.)*'", raw[at + 1 :], re.DOTALL)
+            if not found:
+                raise _Unclear
+            known = False
+            at += found.end()
+        elif sign == _UNKNOWN:
+            known = False
+        elif (sign == "$" and raw[at + 1 : at + 2]) or sign in "`;&|<>() \t\n" or (sign == "#" and at == 0):
+            raise _Unclear
+        else:
+            known = (
+                known
+                and not (sign in "*?[]{}" and raw != "{}")
+                and not (sign == "~" and (at == 0 or raw[at - 1] in "=:"))
+            )
+            out.append(sign)
+        at += 1
+    return "".join(out) if known else None
+
+
+def _double(raw: str, at: int) -> tuple[int, str, bool]:
+    """Where a double-quoted text ends, what it says, and whether that is known."""
+    out: list[str] = []
+    known = True
+    while at < len(raw):
+        sign, following = raw[at], raw[at + 1 : at + 2]
+        if sign == '"':
+            return at, "".join(out), known
+        if sign == "`" or (sign == "$" and re.match(r"[\w{(\[@*#?!$-]", following)):
+            raise _Unclear
+        if sign == "\\" and following and following in '$`"\\\n':
+            out.append(following if following != "\n" else "")
+            at += 2
+            continue
+        known = known and sign != _UNKNOWN
+        out.append(sign)
+        at += 1
+    raise _Unclear
+
+
+def _patterns(words: tuple[Word, ...]) -> tuple[str, ...]:
+    exact = written(words)
+    # What a loop or `read` puts into a variable is another thing each time.
+    varies = any(not word.known and re.search(r"\$\{?[a-z_0-9@*#?!-]", word.text) for word in words)
+    fits = len(exact) <= _LONGEST_RULE and exact.isprintable() and exact == exact.strip() and not varies
+    return (*((exact,) if fits else ()), *breadths(words))
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode()
+
+
+def _first(node: Node, kind: str) -> Node | None:
+    return next((child for child in node.named_children if child.type == kind), None)
+
+
+def _stray(redirect: Node) -> list[Node]:
+    """The grammar takes arguments behind `> file` for more files."""
+    if redirect.type != "file_redirect":
+        return []
+    return [child for child in redirect.named_children if child.type != "file_descriptor"][1:]
+
+
+def _flat(node: Node) -> list[Node]:
+    """The words of `export A=b`, `A=b C=d` or `A=b`."""
+    if node.type == "variable_assignment":
+        return [node]
+    if any(child.type not in _WORDS and child.is_named for child in node.children) or not _gapless(node):
+        raise _Unclear
+    return list(node.children)
+
+
+def _leaves(node: Node) -> list[Node]:
+    found: list[Node] = []
+    waiting: list[Node] = [node]
+    while waiting:
+        at = waiting.pop()
+        if at.type in _WORDS or not at.children:
+            found.append(at)
+        else:
+            waiting += reversed(at.children)
+    return found
+
+
+def _gapless(node: Node) -> bool:
+    """Nothing but blanks, and line ends that are continued, between what a node consists of."""
+    text, at = node.text or b"", node.start_byte
+    for child in (*node.children, None):
+        end = child.start_byte if child else node.end_byte
+        if text[at - node.start_byte : end - node.start_byte].replace(b"\\\n", b"").strip(b" \t\n"):
+            return False
+        at = max(at, child.end_byte if child else at)
+    return True
+
+
+def _under(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def _matched(glob: str) -> str:
+    """The guarded name that a glob could stand for. One that begins with a wildcard takes nothing hidden."""
+    if glob[0] not in ".[":
+        return ""
+    return next((name for name in GUARDED if name.startswith(".") and fnmatchcase(name, glob)), "")

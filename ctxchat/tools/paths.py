@@ -12,6 +12,7 @@ from typing import BinaryIO
 import msgspec
 
 from ctxchat.core.errors import ToolError
+from ctxchat.core.patterns import escaped
 from ctxchat.core.ports import ToolContext
 from ctxchat.tools.walking import SYSTEM
 
@@ -71,6 +72,16 @@ def _resolve(written: str, root: Path) -> Path:
     except RuntimeError as error:
         raise ToolError(f"{written}: there is no such user.") from error
     return Path(os.path.realpath(root / wanted))
+
+
+def patterns(place: Place) -> tuple[str, ...]:
+    """The rules a file can be given: itself, its folder, and all below that. None for a name no rule can be written with."""
+    shown = place.shown
+    if not shown.isprintable() or shown != shown.strip():
+        return ()
+    folder = escaped(shown.rpartition("/")[0])
+    wider = (f"{folder}/*", f"{folder}/**") if folder else () if shown.startswith("/") else ("*",)
+    return (escaped(shown), *wider)
 
 
 def open_file(place: Place) -> BinaryIO:

@@ -12,7 +12,7 @@ import msgspec
 from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
-from ctxchat.tools.paths import MAX_BYTES, Place, locate, open_file
+from ctxchat.tools.paths import MAX_BYTES, Place, locate, open_file, patterns
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import LATIN1, SNIFF, Encoding, binary_kind, encoding_of, size
 from ctxchat.tools.tool import Arguments, Pieces, Tool, in_thread
@@ -46,7 +46,7 @@ class ReadFile(Tool[ReadArguments]):
     def wants(self, arguments: ReadArguments, context: ToolContext) -> Demand:
         place = locate(arguments.path, context)
         lines = f" {arguments.start_line}–{arguments.end_line or 'end'}" if _partial(arguments) else ""
-        return Demand("read", str(place.path), place.inside, f"read {place.shown}{lines}", patterns=(str(place.path),))
+        return Demand("read", str(place.path), place.inside, f"read {place.shown}{lines}", patterns=patterns(place))
 
     async def work(self, arguments: ReadArguments, context: ToolContext) -> Pieces:
         if arguments.end_line and arguments.end_line < arguments.start_line:

@@ -12,7 +12,7 @@ import msgspec
 from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
-from ctxchat.tools.paths import Place, locate, missing
+from ctxchat.tools.paths import Place, locate, missing, patterns
 from ctxchat.tools.text import size
 from ctxchat.tools.tool import A, Arguments, Pieces, Tool
 from ctxchat.tools.walking import wants_hidden
@@ -58,7 +58,7 @@ class _Search(Tool[A]):
     def _demand(self, path: str, what: str, context: ToolContext) -> Demand:
         place = locate(path, context)
         where = "" if place.shown == "." else f" in {place.shown}"
-        return Demand("read", str(place.path), place.inside, f"{what}{where}", patterns=(str(place.path),))
+        return Demand("read", str(place.path), place.inside, f"{what}{where}", patterns=patterns(place))
 
     async def _results(self, job: Job, notes: list[str]) -> AsyncGenerator[Answer, None]:
         """Answers; a time-out ends them with a note."""

@@ -18,7 +18,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.events import ToolStatus
 from ctxchat.core.permissions import Allowance, Demand
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
-from ctxchat.tools.commands import rule_for
+from ctxchat.tools.commands import parts_of
 from ctxchat.tools.guarding import Guarding
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.sandbox import Sandbox
@@ -97,7 +97,7 @@ class Shell(Tool[ShellArguments]):
             True,
             summary,
             preview=command,
-            patterns=(rule_for(command),),
+            parts=parts_of(command, context.workspace),
             allowance=self._offers(command, asks, context.workspace),
             asks=asks,
         )

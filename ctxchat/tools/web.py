@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import re
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from ctxchat.core.errors import ToolError
+from ctxchat.core.patterns import escaped
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.text import SNIFF, binary_kind, encoding_of, size, without_zeros
@@ -53,7 +53,12 @@ class WebFetch(Tool[FetchArguments]):
         where = " (an address of this machine or its network)" if is_near(url) else ""
         where += f" (through the proxy {_without_password(proxy)})" if proxy else ""
         return Demand(
-            "network", str(url), False, f"fetch {url}{where}", preview=str(url), patterns=(f"{glob.escape(origin)}/*",)
+            "network",
+            str(url),
+            False,
+            f"fetch {url}{where}",
+            preview=str(url),
+            patterns=(escaped(str(url)), f"{escaped(origin)}/**"),
         )
 
     async def work(self, arguments: FetchArguments, context: ToolContext) -> Pieces:

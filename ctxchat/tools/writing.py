@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import glob
 import hashlib
 import os
 import tempfile
@@ -13,11 +12,12 @@ from typing import Annotated
 import msgspec
 
 from ctxchat.core.errors import ToolError
+from ctxchat.core.guarded import guarded
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.diffs import Diff, difference
 from ctxchat.tools.edits import only_crlf, replaced, to_crlf
-from ctxchat.tools.paths import MAX_BYTES, Place, locate, missing, open_file, unmoved
+from ctxchat.tools.paths import MAX_BYTES, Place, locate, missing, open_file, patterns, unmoved
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import SNIFF, Encoding, binary_kind, encoding_of, size
 from ctxchat.tools.tool import A, Arguments, Pieces, Tool
@@ -73,7 +73,8 @@ class _Writer(Tool[A]):
             place.inside,
             f"{verb} {place.shown} (+{diff.added} −{diff.removed})",
             preview=diff.text,
-            patterns=(f"{glob.escape(str(place.path.parent)).rstrip('/')}/*",),
+            patterns=patterns(place),
+            guarded=guarded(place.shown),
             digest=hashlib.sha256(change.before).hexdigest() if change.before is not None else "",
         )
 

@@ -50,7 +50,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("agent", "Agents: go on as another one", "agents", argument="[name]", screen=True),
     Command("mcp", "MCP servers: their tools and what they cost", "servers", screen=True),
     Command("notices", "Notices: what is amiss, all of it", "notices", screen=True),
-    Command("mode", "Permission mode: ask, read-only, auto-edit, all", "mode", argument="[mode]"),
+    Command("mode", "Permission mode: ask, read-only, plan, auto-edit, all", "mode", argument="[mode]"),
     Command("settings", "Settings", "settings", screen=True),
     Command("trust", "Trust the settings of this folder", "trust", screen=True),
     Command("theme", "Themes, with a preview", "themes", argument="[name]", screen=True),

@@ -1,4 +1,4 @@
-"""Rules and what they cover: what was allowed once for good is not asked again, and reaches no further than it says."""
+"""Rules, modes and what they cover: no further than they say, and only where they hold."""
 
 from __future__ import annotations
 
@@ -6,66 +6,226 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.agent.permissions import judge, matches
-from ctxchat.core.permissions import Allowance, Demand, Rule
-from ctxchat.tools.commands import rule_for
+from ctxchat.agent.permissions import judge, offers, stricter
+from ctxchat.core.patterns import Word, covers_words, escaped, written
+from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Demand, Mode, Part, Rule, parse_rule, parse_rules
 
-COMPOUND = "ls *.py && rm [a-z]*.tmp"
-SYNTAX = [";", "&&", "|", ">", "<", "`", "\n", "$(", "${", "$X", "(", "{", "\\\n"]
-
-
-def demand(command: str) -> Demand:
-    return Demand("run", command, patterns=(rule_for(command),))
+WS = "/ws"
 
 
-def test_a_rule_given_for_a_command_covers_that_command_again():
-    for command in (COMPOUND, "git status", "git status -s", "rm -rf [x]", "echo $HOME", "cat 'a b' > *.txt"):
-        given_rule = Rule("shell", demand(command).patterns[0])
-        assert matches(given_rule, "shell", demand(command)), command
-        assert judge("shell", demand(command), "ask", [given_rule]).verdict == "allow"
-        assert matches(Rule("shell", command), "shell", demand(command)), "as a person would write it"
+def words(*texts: str) -> tuple[Word, ...]:
+    """A word that begins with ? is not known yet."""
+    return tuple(Word(text.removeprefix("?"), not text.startswith("?")) for text in texts)
 
 
-@given(st.text(min_size=1, max_size=40))
-def test_any_command_that_was_allowed_is_not_asked_again(command: str):
-    assert matches(Rule("shell", demand(command).patterns[0]), "shell", demand(command))
+@pytest.mark.parametrize(
+    ("pattern", "command", "said"),
+    [
+        ("uv run pytest **", "uv run pytest", "yes"),
+        ("uv run pytest **", "uv run pytest -q x", "yes"),
+        ("uv run pytest **", "uv run pytestx", "no"),
+        ("git ** --force", "git push x --force", "yes"),
+        ("git ** --force", "git --force", "yes"),
+        ("** x", "x", "yes"),
+        ("cat src/*", "cat src/a/b", "no"),
+        ("cat src/**", "cat src/a/b", "yes"),
+        ("cat src/**", "cat src/../../x", "no"),
+        ("cat src/**", "cat src/a src/b", "no"),
+        ("ls *", "ls ..", "no"),
+        ("ls *", "ls a b", "no"),
+        ("rm '*.py'", "rm *.py", "yes"),
+        ("rm '*.py'", "rm ?*.py", "maybe"),
+        (r"rm \*.py", "rm ?*.py", "yes"),
+        (r"rm \*.py", "rm x.py", "no"),
+        (r"rm \*.py", "rm *.py", "no"),
+        ("rm **", "rm ?$X", "yes"),
+        ("rm *", "rm ?$X", "maybe"),
+        ("git push **", "?$X", "maybe"),
+        ("git push **", "ls ?$X", "no"),
+        ("'my tool' **", "my", "no"),
+        ("Make", "make", "no"),
+    ],
+)
+def test_what_a_pattern_covers_of_a_command(pattern: str, command: str, said: str):
+    assert covers_words(pattern, words(*command.split())) == said
 
 
-@pytest.mark.parametrize("syntax", SYNTAX)
-def test_a_rule_with_a_wildcard_never_reaches_across_shell_syntax(syntax: str):
-    for rule in ("git *", "git status *", "*"):
-        assert not matches(Rule("shell", rule), "shell", demand(f"git status {syntax} rm -rf /"))
-    assert not matches(Rule("shell", demand(COMPOUND).patterns[0]), "shell", demand(f"{COMPOUND} {syntax} x"))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" '\"*\\"), max_size=8),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_a_command_is_covered_by_itself_as_it_is_written(texts: list[str]):
+    command = tuple(Word(text) for text in texts)
+    assert covers_words(written(command), command) == "yes"
+    assert covers_words(written(command), (*command, Word("x"))) == "no"
 
 
-def test_a_wide_rule_covers_the_bare_command_and_no_other_program():
-    rule = Rule("shell", "git status *")
-    assert matches(rule, "shell", demand("git status"))
-    assert matches(rule, "shell", demand("git status --short"))
-    assert not matches(rule, "shell", demand("git statusx"))
-    assert not matches(rule, "shell", demand("git push"))
-    assert not matches(rule, "other", demand("git status"))
+@given(st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=30), st.text(min_size=1, max_size=30))
+def test_a_path_is_covered_by_itself_and_no_other(path: str, other: str):
+    rule = Rule("w", escaped(f"/x{path}"))
+    assert judge("w", Demand("write", f"/x{path}", inside=False), "ask", [rule], WS).verdict == "allow"
+    if other != path:
+        assert judge("w", Demand("write", f"/x{other}", inside=False), "ask", [rule], WS).verdict == "ask"
 
 
-def test_paths_with_wildcards_in_their_names_are_told_apart():
-    rule = Rule("write_file", "/ws/[a].py")
-    assert matches(rule, "write_file", Demand("write", "/ws/[a].py"))
-    assert matches(Rule("write_file", "/ws/src/*"), "write_file", Demand("write", "/ws/src/deep/x.py"))
-    assert not matches(Rule("write_file", "/ws/src/*"), "write_file", Demand("write", "/ws/other.py"))
+@pytest.mark.parametrize(
+    ("pattern", "path", "covered"),
+    [
+        ("src/*", "/ws/src/a.py", True),
+        ("src/*", "/ws/src/a/b.py", False),
+        ("src/**", "/ws/src/a/b.py", True),
+        ("**/x.py", "/ws/x.py", True),
+        ("**", "/ws/a/b", True),
+        ("**", "/etc/passwd", False),
+        ("src/*", "/wsx/src/a.py", False),
+        ("*", "/ws/a/b", False),
+        ("/etc/*", "/etc/hosts", True),
+        (r"a\*b", "/ws/a*b", True),
+        (r"a\*b", "/ws/axb", False),
+        ("./src/*", "/ws/src/a.py", True),
+    ],
+)
+def test_a_path_counts_from_the_workspace(pattern: str, path: str, covered: bool):
+    judged = judge("w", Demand("write", path, path.startswith("/ws/")), "ask", [Rule("w", pattern)], WS)
+    assert (judged.verdict == "allow") == covered
 
 
-def test_a_rule_for_a_command_is_none_for_the_network_it_asks_for():
-    wants = Demand("run", "uv sync", patterns=("uv sync",), asks=Allowance(network=True))
-    assert judge("shell", wants, "ask", [Rule("shell", "uv sync")]).verdict == "ask"
-    assert judge("shell", wants, "all", []).verdict == "allow"
-    assert judge("shell", wants, "read-only", []).verdict == "deny"
+@given(
+    st.sampled_from(["shell", "write_file", "web_fetch"]),
+    st.sampled_from(["ask", "plan", "auto-edit"]),
+    st.text(max_size=9),
+)
+def test_a_rule_for_one_folder_allows_nothing_in_another(tool: str, mode: Mode, pattern: str):
+    for wide in (pattern, "**"):
+        rule = Rule(tool, wide, folder="/a")
+        for demand in (Demand("run", "make", parts=(Part(words("make")),)), Demand("write", "/etc/x", inside=False)):
+            assert judge(tool, demand, mode, [rule], "/b") == judge(tool, demand, mode, [], "/b")
+
+
+def test_deny_rules_win_in_every_mode_however_deep():
+    rm = Part(words("rm", "x"))
+    for part in (
+        rm,
+        Part(words("timeout", "5", "rm", "x"), inner=(rm,), through=True),
+        Part(words("sudo", "rm"), inner=(rm,)),
+    ):
+        demand = Demand("run", "…", parts=(Part(words("make")), part))
+        for mode in ("ask", "plan", "read-only", "auto-edit", "all"):
+            judged = judge("shell", demand, mode, [Rule("shell", "**"), Rule("shell", "rm **", denies=True)], WS)
+            assert (judged.verdict, judged.rule) == ("deny", "deny shell: rm **")
+
+
+def test_what_may_be_forbidden_is_asked_in_every_mode():
+    demand = Demand("run", "$X", parts=(Part(words("?$X")),))
+    for mode in ("ask", "auto-edit", "all"):
+        deny = Rule("shell", "rm **", denies=True)
+        judged = judge("shell", demand, mode, [Rule("shell", "**"), deny], WS)
+        assert judged.verdict == "ask" and deny.text in judged.reason
+    assert judge("shell", demand, "all", [], WS).verdict == "allow"
+
+
+def test_a_file_is_forbidden_in_any_capitals():
+    deny = Rule("read_file", "Secrets/**", denies=True)
+    assert judge("read_file", Demand("read", "/ws/secrets/a"), "all", [deny], WS).verdict == "deny"
+    assert judge("read_file", Demand("read", "/ws/other"), "all", [deny], WS).verdict == "allow"
+
+
+def test_guarded_places_are_asked_under_every_rule_and_mode_but_all():
+    demand = Demand("write", "/ws/.git/hooks/x", guarded=".git", patterns=("x",))
+    for mode in ("ask", "auto-edit"):
+        judged = judge("w", demand, mode, [Rule("w", "**"), Rule("w", ".git/hooks/x")], WS)
+        assert judged.verdict == "ask" and ".git" in judged.reason
+    assert judge("w", demand, "all", [], WS).verdict == "allow"
+    assert offers("w", demand, "ask", [], WS) == ()
 
 
 def test_modes():
     inside, outside = Demand("write", "/ws/a"), Demand("write", "/etc/x", inside=False)
     assert judge("w", inside, "auto-edit", []).verdict == "allow"
     assert judge("w", outside, "auto-edit", []).verdict == "ask"
-    assert judge("w", inside, "read-only", [Rule("w", "*")]).verdict == "deny"
+    assert judge("w", inside, "read-only", [Rule("w", "**")], WS).verdict == "deny"
     assert judge("w", outside, "all", []).verdict == "allow"
     assert judge("r", Demand("read", "/ws/a"), "read-only", []).verdict == "allow"
     assert judge("r", Demand("read", "/etc/x", inside=False), "ask", []).verdict == "ask"
+
+
+def test_plan_only_reads():
+    reading = Demand("run", "ls", parts=(Part(words("ls"), reads=True, inside=True),))
+    reading_outside = Demand("run", "ls /", parts=(Part(words("ls", "/"), reads=True),))
+    writing = Demand("run", "make", parts=(Part(words("make")),))
+    rules = [Rule("shell", "make"), Rule("w", "**")]
+    assert judge("shell", reading, "plan", rules, WS).verdict == "allow"
+    assert judge("shell", reading_outside, "plan", rules, WS).verdict == "ask"
+    for tool, demand in (
+        ("shell", writing),
+        ("w", Demand("write", "/ws/a")),
+        ("f", Demand("network", "http://x", inside=False)),
+    ):
+        judged = judge(tool, demand, "plan", rules, WS)
+        assert judged.verdict == "deny" and "plan" in judged.reason
+    assert stricter("plan", "ask") == "plan" and stricter("plan", "read-only") == "read-only"
+
+
+def test_rules_are_offered_for_the_parts_that_none_covers_yet():
+    one, two = Part(words("make"), patterns=("make",)), Part(words("ls", "-l"), patterns=("ls -l", "ls **"))
+    write = Part(writes="/ws/src/x", inside=True, patterns=("src/x", "src/*", "src/**"))
+    demand = Demand("run", "…", parts=(one, two, write))
+    held = [Rule("shell", "make", WS)]
+    assert offers("shell", demand, "ask", held, WS) == (
+        "shell: ls -l\nwrite_file: src/x",
+        "shell: ls **\nwrite_file: src/*",
+        "shell: ls **\nwrite_file: src/**",
+    )
+    assert offers("shell", demand, "auto-edit", held, WS) == ("shell: ls -l", "shell: ls **")
+    assert offers("shell", Demand("run", "…", parts=(one, Part(words("?$X")))), "ask", [], WS) == ()
+
+
+def test_network_comes_with_a_rule_only_where_every_part_has_it():
+    def said(*rules: str) -> Allowance:
+        demand = Demand(
+            "run",
+            "…",
+            parts=(Part(words("uv", "sync")), Part(words("make")), Part(words("ls"), reads=True, inside=True)),
+        )
+        return judge("shell", demand, "ask", [rule for text in rules if (rule := parse_rule(text))], WS).allowance
+
+    assert said("shell+network: uv sync", "shell+network: make") == Allowance(network=True)
+    assert said("shell+network: uv sync", "shell: make") == Allowance()
+    assert said(f"{SHELL_FOLDER}: /cache", "shell: uv sync") == Allowance(folders=("/cache",)), (
+        "for the person's answer too"
+    )
+
+
+def test_a_rule_for_a_command_is_none_for_what_it_asks_for_besides():
+    part = Part(words("uv", "sync"), patterns=("uv sync", "uv sync **"))
+    wants = Demand("run", "uv sync", parts=(part,), asks=Allowance(network=True, folders=("/cache",)))
+    half = [Rule("shell", "uv sync"), Rule(SHELL_FOLDER, "/cache")]
+    assert judge("shell", wants, "ask", half, WS).verdict == "ask"
+    assert offers("shell", wants, "ask", half, WS) == ("shell+network: uv sync", "shell+network: uv sync **")
+    offered = offers("shell", wants, "ask", [], WS)
+    assert offered[0] == "shell+network: uv sync\nshell-folder: /cache"
+    given = parse_rules(offered[0])
+    assert given and judge("shell", wants, "ask", given, WS).allowance == wants.asks
+    assert judge("shell", wants, "all", []).verdict == "allow"
+    assert judge("shell", wants, "read-only", []).verdict == "deny"
+
+
+def test_a_command_that_nobody_took_apart_is_covered_by_itself_only():
+    demand = Demand("run", "make; rm x")
+    assert judge("theirs", demand, "ask", [Rule("theirs", "make*")], WS).verdict == "ask"
+    assert judge("theirs", demand, "ask", [Rule("theirs", "make; rm x")], WS).verdict == "allow"
+
+
+def test_an_address_is_not_left_by_a_wildcard():
+    rule = Rule("web_fetch", "https://*.example.org/**")
+    for url, verdict in (
+        ("https://a.example.org/x/y", "allow"),
+        ("https://evil.org/.example.org/x", "ask"),
+        ("https://evil.org?.example.org/x", "ask"),
+        ("https://evil.org#.example.org/x", "ask"),
+        ("https://me@evil.org:80/.example.org/x", "ask"),
+    ):
+        assert judge("web_fetch", Demand("network", url, inside=False), "ask", [rule], WS).verdict == verdict, url

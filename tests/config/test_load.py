@@ -105,7 +105,7 @@ args = ["x"]
     assert told[3].endswith("is 0, must be a whole number from 1 to 10,000")
     assert told[4].endswith("did you mean pipeline?")
     assert told[6].endswith("0.95 is not below reactive.full_trigger (0.92)")
-    assert told[7].endswith('must be "ask", "read-only", "auto-edit" or "all", did you mean read-only?')
+    assert told[7].endswith('must be "ask", "read-only", "plan", "auto-edit" or "all", did you mean read-only?')
 
 
 def test_an_option_in_the_wrong_table_is_told_where_it_belongs(home: Home) -> None:

@@ -325,14 +325,19 @@ async def test_cancelling_closes_the_connection(site: Site, context: ToolContext
 @pytest.mark.parametrize(
     ("url", "target", "pattern"),
     [
-        ("https://Example.com", "https://example.com/", "https://example.com/*"),
-        ("https://münchen.de:443?q=1", "https://xn--mnchen-3ya.de/?q=1", "https://xn--mnchen-3ya.de/*"),
-        ("http://x.org:8080/a#part", "http://x.org:8080/a", "http://x.org:8080/*"),
+        ("https://Example.com", "https://example.com/", "https://example.com/**"),
+        ("https://münchen.de:443?q=1", "https://xn--mnchen-3ya.de/?q=1", "https://xn--mnchen-3ya.de/**"),
+        ("http://x.org:8080/a#part", "http://x.org:8080/a", "http://x.org:8080/**"),
     ],
 )
 def test_demands(url: str, target: str, pattern: str, context: ToolContext) -> None:
     demand = WebFetch().demand({"url": url}, context)
-    assert (demand.access, demand.inside, demand.target, demand.patterns) == ("network", False, target, (pattern,))
+    assert (demand.access, demand.inside, demand.target, demand.patterns) == (
+        "network",
+        False,
+        target,
+        (target, pattern),
+    )
     assert urlsplit(demand.target).path.startswith("/")
 
 

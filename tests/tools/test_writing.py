@@ -71,7 +71,7 @@ async def test_the_demand_shows_the_diff_and_writes_nothing(context: ToolContext
     demand = edit.demand({"path": "src/a.py", "old": "1", "new": "2"}, context)
     assert demand.preview == "--- src/a.py\n+++ src/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
     assert (demand.access, demand.inside, demand.summary) == ("write", True, "change src/a.py (+1 −1)")
-    assert demand.patterns == (f"{workspace}/src/*",)
+    assert demand.patterns == ("src/a.py", "src/*", "src/**")
     assert (workspace / "src" / "a.py").read_text() == "x = 1\n"
 
 

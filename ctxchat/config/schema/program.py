@@ -40,11 +40,23 @@ class Permissions(Table, frozen=True):
     """What the agent may do without asking."""
 
     mode: Annotated[
-        Mode, opt("`ask`, `read-only`, `auto-edit` (writing inside the folder is free), or `all`.", trust=True)
+        Mode,
+        opt(
+            "`ask`, `read-only`, `plan` (reading only, commands that only read included), `auto-edit` (writing inside the folder "
+            "is free), or `all`.",
+            trust=True,
+        ),
     ] = "ask"
     rules: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^\s*[^:\s]+\s*:\s*\S", examples=["shell: git status*"])], ...],
-        opt("What is allowed without asking, as `tool: pattern` (`shell: git status*`).", trust=True, append=True),
+        tuple[
+            Annotated[str, Meta(pattern=r"^\s*(deny\s+)?[^:\s]+\s*:\s*\S", examples=["shell: uv run pytest **"])], ...
+        ],
+        opt(
+            "What is allowed without asking, as `tool: pattern` (`shell: uv run pytest **`, `write_file: src/*`), or forbidden "
+            "in every mode (`deny shell: rm **`). `*` stays within a folder and a word, `**` does not.",
+            trust=True,
+            append=True,
+        ),
     ] = ()
     sandbox: Annotated[
         bool,

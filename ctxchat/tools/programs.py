@@ -1,0 +1,369 @@
+"""What is known of programs by name: which only read, which run another one, and how wide a rule for them may sensibly be. Pure.
+
+Almost every program can be told by some argument to run another one or to write a file: `tar --to-command`, `rg --pre`,
+`git log --output`, `sort -o`. A list of the dangerous ones is never complete, so what counts as reading is listed, with its
+options where those matter; anything else is asked about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ctxchat.core.patterns import Word, written
+
+Expand = Callable[[Word], "list[str] | None"]
+"""What a word that is not known stands for now, None where nobody can tell."""
+
+_READING = frozenset({
+    "ls", "cat", "head", "tail", "wc", "nl", "pwd", "echo", "stat", "du", "df", "whoami", "id", "uname", "uptime",
+    "nproc", "which", "basename", "dirname", "realpath", "readlink", "grep", "egrep", "fgrep", "diff", "cmp", "comm",
+    "md5sum", "sha1sum", "sha256sum", "sha512sum", "cut", "tr", "rev", "tac", "seq", "fold", "expand", "paste", "join",
+    "od", "base64", "true", "false", ":", "sleep",
+})  # fmt: skip
+"""They read and print, whatever their arguments are. Not among them, though they look it: `file` (-C writes), `date` (-s sets the
+clock), `hostname`, `uniq` (its second argument is written), `tree`, `sort` (-o), `ps` (e shows the keys of others)."""
+
+_OPTIONS = {
+    "sort": r"-[bdfgiMhnRrVuszc]+|-k[\d.,bdfginrV]+|-t.|--(reverse|unique|numeric-sort|human-numeric-sort|version-sort)",
+    "find": r"-(i?name|i?path|type|maxdepth|mindepth|size|newer|mtime|mmin|empty|print0?|prune|o|a|not|perm|user|\d+\w?)",
+    "rg": r"-[ilnwcFSsuvUHhoxNIP]+|-[ABCm]\d*|-[getTA]|--(files|files-with-matches|count|hidden|no-ignore|ignore-case|"
+    r"line-number|word-regexp|fixed-strings|glob(=.*)?|type(=\w+)?|json|multiline|context(=\d+)?|max-count(=\d+)?|no-heading|smart-case|stats)",
+    "date": r"-u|--utc|--iso-8601(=\w+)?|-I\w*|-R",
+    "file": r"-[bikLz]+|--(brief|mime-type|mime)",
+    "uniq": r"-[cdui]+",
+    "tree": r"-[adfhiprsDF]+|-[LIP]|--(dirsfirst|gitignore|prune)",
+}
+"""Programs that only read with these options and no others."""
+
+_GIT = frozenset({
+    "status", "log", "diff", "show", "blame", "ls-files", "ls-tree", "rev-parse", "describe", "shortlog", "rev-list",
+    "merge-base", "cat-file", "name-rev", "whatchanged",
+})  # fmt: skip
+"""Git's subcommands that only read, whatever they are about."""
+
+_BRANCHES = r"(-a|-r|-vv?|-avv?|--all|--remotes|--show-current|--list|--merged|--no-merged)"
+_GIT_LISTS = {
+    "branch": rf"({_BRANCHES}( {_BRANCHES})*)?|--list( [^- ]\S*)*",
+    "tag": r"((-l|--list)( [^- ]\S*)*)?",
+    "remote": r"(-v|get-url [\w.-]+)?",
+    "reflog": r"(show( [^- ]\S*)?)?( -n \d+)?",
+    "stash": r"list|show( -p)?( stash@\{\d+\})?",
+    "worktree": r"list( --porcelain)?",
+}
+"""Those that only read with these arguments."""
+
+_GIT_OPTIONS = re.compile(
+    r"-[0-9]+|-[abcdeilnopqrstuvwzEFLMSGCU]+[\d,]*|-[LSGnU].*|--(oneline|stat|shortstat|numstat|name-only|name-status|graph|all|"
+    r"decorate|since=.*|until=.*|after=.*|before=.*|author=.*|grep=.*|format=.*|pretty(=.*)?|cached|staged|no-color|color=never|follow|"
+    r"abbrev-commit|abbrev-ref|abbrev=\d+|reverse|patch|no-patch|first-parent|merges|no-merges|max-count=\d+|word-diff|unified=\d+|"
+    r"short|porcelain(=\w+)?|branch|branches|tags|list|show-current|sort=.*|show-toplevel|verify|others|exclude-standard|ignored|"
+    r"date=.*|no-ext-diff|no-textconv|no-renames|diff-filter=\w+|left-right|merge-base|summary|dirty|always|count|verbose|remotes|"
+    r"is-inside-work-tree|git-dir|untracked-files(=\w+)?|minimal|ignore-all-space|find-renames|)"
+)
+
+_SUBCOMMANDS = {
+    "git": "add commit status log diff show branch tag checkout switch restore stash merge cherry-pick blame rev-parse "
+    "ls-files describe mv reset",
+    "uv": "sync lock add remove tree build export",
+    "npm": "test ci install outdated ls",
+    "pnpm": "test install outdated ls",
+    "yarn": "test install",
+    "bun": "test install",
+    "cargo": "build test check clippy fmt doc bench tree",
+    "go": "build test vet fmt list",
+    "poetry": "install lock show",
+    "pip": "install list show",
+    "dotnet": "build test restore",
+    "mvn": "test compile package verify",
+    "gradle": "test build check",
+    "terraform": "plan validate fmt",
+    "docker": "ps images logs build",
+    "gh": "pr issue run",
+    "deno": "test lint fmt check",
+    "mix": "test compile format",
+    "swift": "build test",
+    "./gradlew": "test build check",
+}
+"""Programs whose rules name the subcommand, and the subcommands they are offered for."""
+
+_TOOLS = frozenset({
+    "pytest", "ruff", "mypy", "pyright", "basedpyright", "black", "isort", "flake8", "pylint", "lint-imports",
+    "coverage", "jest", "vitest", "eslint", "prettier", "tsc", "gofmt", "golangci-lint", "rustfmt", "ctest", "phpunit",
+    "rspec", "rubocop", "shellcheck", "shfmt", "stylelint", "biome", "mocha", "cspell", "unittest", "pydoc", "mkdir",
+    "touch",
+})  # fmt: skip
+"""Checkers and test runners: what they run is the project's own."""
+
+_RUNNERS = (("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("hatch", "run"), ("pipenv", "run"), ("npx",), ("uvx",), ("bunx",),
+            ("pnpm", "exec"), ("yarn", "exec"), ("npm", "exec"), ("bundle", "exec"), ("rye", "run"))  # fmt: skip
+"""They run the program that follows."""
+
+_SCRIPTS = (("npm", "run"), ("pnpm", "run"), ("yarn", "run"), ("bun", "run"), ("deno", "task"))
+"""They run one of the project's scripts by name."""
+
+_INTERPRETERS = re.compile(
+    r"(ba|z|da|k|c|tc|fi|a|mk|oil|yash|)sh|python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node|perl[\d.]*|ruby[\d.]*|php[\d.]*|"
+    r"lua[\w.]*|Rscript|R|osascript|pwsh|powershell|tclsh|expect|julia|irb|ghci|jshell|busybox|toybox"
+)
+_SHELLS = re.compile(r"(ba|z|da|k|c|tc|fi|a|mk|)sh")
+
+_FED = frozenset({
+    "psql", "mysql", "mariadb", "sqlite3", "duckdb", "mongo", "mongosh", "redis-cli", "ssh", "parallel", "at", "batch",
+    "crontab", "patch", "ed", "ex", "vi", "vim", "nvim", "emacs", "gdb", "lldb", "bc", "dc", "kubectl", "docker",
+    "podman", "m4", "make", "gmake", "ninja", "cmake", "telnet", "nc", "ncat", "socat", "awk", "gawk", "git", "xargs",
+    "source", ".", "systemd-run", "su", "sudo", "doas", "env", "tar", "cpio", "tee", "dd", "curl", "wget",
+})  # fmt: skip
+"""What they read decides what they do."""
+
+WRAPPERS = frozenset({
+    "env", "sudo", "doas", "su", "nice", "nohup", "time", "timeout", "command", "builtin", "exec", "stdbuf", "setsid",
+    "ionice", "chrt", "taskset", "xargs", "parallel", "watch", "strace", "ltrace", "unshare", "chroot", "flock",
+    "script", "coproc", "unbuffer", "caffeinate", "busybox", "toybox", "systemd-run", "runuser", "pkexec", "faketime",
+    "direnv", "prlimit", "nsenter", "setpriv", "xvfb-run", "dbus-run-session", "catchsegv", "valgrind", "entr",
+    "rlwrap", "chronic", "ts", "firejail", "bwrap", "proot", "fakeroot", "gosu", "tini", "dumb-init", "gdb", "perf",
+})  # fmt: skip
+"""They run the program that follows, or one of the words that follow."""
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[.*\])?\+?=(.*)", re.DOTALL)
+_HARMLESS_VARIABLES = re.compile(
+    r"CI|NO_COLOR|FORCE_COLOR|CLICOLOR|LANG|LC_[A-Z]+|TZ|COLUMNS|LINES|RUST_BACKTRACE|RUST_LOG|PYTHONUNBUFFERED|PYTHONHASHSEED|"
+    r"PYTHONDONTWRITEBYTECODE|DEBUG|VERBOSE|LOG_LEVEL"
+)
+
+
+class Below(msgspec.Struct, frozen=True):
+    """What a command runs: other commands, or a line for a shell. `through`: nothing else comes of it."""
+
+    commands: tuple[tuple[Word, ...], ...] = ()
+    line: str | None = None
+    through: bool = False
+
+
+def only_reads(words: Sequence[Word], expand: Expand) -> bool:
+    """Whether a command cannot write, whatever becomes of the words that are not known."""
+    program, *rest = words
+    if not program.known:
+        return False
+    if program.text in _READING:
+        return True
+    texts = [text for word in rest for text in _meant(word, expand)]
+    match program.text:
+        case "git":
+            return _git_reads(texts)
+        case "sed":
+            return (
+                len(texts) >= 2
+                and texts[0] == "-n"
+                and bool(re.fullmatch(r"\d+(,(\d+|\$))?p|\$p", texts[1]))
+                and _plain(texts[2:])
+            )
+        case "test" | "[":
+            return all(word.known and not set("[]$`") & set(word.text.removesuffix("]")) for word in rest)
+        case "printf":
+            return not texts or not texts[0].startswith("-")
+        case "command" | "type":
+            return texts[:1] in (["-v"], ["-V"]) or (program.text == "type" and _plain(texts))
+        case name if name in _OPTIONS:
+            return _with_options(name, texts)
+        case name:
+            return texts == ["--version"] and (
+                name in _SUBCOMMANDS or name in _TOOLS or name in {"python", "python3", "node", "make"}
+            )
+
+
+def follows_links(words: Sequence[Word]) -> bool:
+    """Whether a reading command goes where links lead that are not among its arguments."""
+    texts = [word.text for word in words]
+    short = "".join(text for text in texts[1:] if re.fullmatch(r"-[A-Za-z]+", text))
+    match texts[0]:
+        case "grep" | "egrep" | "fgrep":
+            return "R" in short or any(text.startswith("--deref") for text in texts)
+        case "diff":
+            return "r" in short or any(text.startswith("--rec") for text in texts)
+        case _:
+            return False
+
+
+def _meant(word: Word, expand: Expand) -> list[str]:
+    """The texts a word may be; one that no list of options has where that is not known."""
+    if word.known:
+        return [word.text]
+    found = expand(word)
+    return found if found is not None and not any(text.startswith("-") for text in found) else ["--\0"]
+
+
+def _plain(texts: Sequence[str]) -> bool:
+    return not any(text.startswith("-") for text in texts)
+
+
+def _with_options(name: str, texts: Sequence[str]) -> bool:
+    plain = [text for text in texts if not text.startswith("-")]
+    if not all(re.fullmatch(_OPTIONS[name], text) for text in texts if text.startswith("-") and text != "-"):
+        return False
+    return {"uniq": len(plain) <= 1, "date": all(text.startswith("+") for text in plain)}.get(name, True)
+
+
+def _git_reads(texts: Sequence[str]) -> bool:
+    texts = texts[1:] if texts[:1] in (["--no-pager"], ["-P"]) else texts
+    if not texts:
+        return False
+    subcommand, rest = texts[0], texts[1:]
+    if subcommand in _GIT_LISTS:
+        return bool(re.fullmatch(_GIT_LISTS[subcommand], " ".join(rest)))
+    options = rest[: rest.index("--")] if "--" in rest else rest
+    return subcommand in _GIT and all(_GIT_OPTIONS.fullmatch(text) for text in options if text.startswith("-"))
+
+
+def names_only(words: Sequence[Word]) -> bool:
+    """Whether the arguments name files that are not written: what is staged or committed."""
+    texts = [word.text for word in words[:2]]
+    return texts[:1] == ["git"] and texts[1:] in (
+        ["add"],
+        ["commit"],
+        ["diff"],
+        ["log"],
+        ["show"],
+        ["blame"],
+        ["status"],
+    )
+
+
+def runs_input(texts: Sequence[str]) -> bool:
+    """Whether what a command is fed decides what it does: an interpreter without a script."""
+    name = _name(texts[0])
+    if _INTERPRETERS.fullmatch(name):
+        return len(texts) < 2 or (texts[1].startswith("-") and texts[1] != "-c") or texts[1].startswith("/dev/")
+    return name in _FED or name in WRAPPERS
+
+
+def unwrapped(words: tuple[Word, ...]) -> Below:
+    """What runs below a command: for `timeout 5 make` that is `make`, for `bash -c 'a; b'` the line."""
+    assigned = next((n for n, word in enumerate(words) if not _ASSIGNMENT.fullmatch(word.text)), len(words))
+    if assigned:
+        rest = words[assigned:]
+        return Below((rest,) if rest else (), None, bool(rest) and all(_harmless(word) for word in words[:assigned]))
+    program, *after = words
+    rest = tuple(after)
+    name = _name(program.text)
+    plain = program.known and name == program.text
+    if _SHELLS.fullmatch(name):
+        return _shell_line(rest, plain)
+    if name == "eval":
+        known = all(word.known for word in rest)
+        return Below(line=" ".join(word.text for word in rest)) if known else Below(((Word("$", False),),))
+    if name == "find":
+        return Below(_executed(rest))
+    if name in WRAPPERS:
+        return _wrapped(name, rest, plain)
+    for runner in _RUNNERS:
+        if tuple(word.text for word in words[: len(runner)]) == runner:
+            return Below(_suffixes(words[len(runner) :]))
+    return Below(((Word(name), *rest),)) if not plain and program.known and name else Below()
+
+
+def _harmless(word: Word) -> bool:
+    found = _ASSIGNMENT.fullmatch(word.text)
+    return (
+        bool(found)
+        and word.known
+        and bool(_HARMLESS_VARIABLES.fullmatch(found[1]))
+        and bool(re.fullmatch(r"[\w.@-]*", found[3]))
+    )
+
+
+def _shell_line(rest: tuple[Word, ...], plain: bool) -> Below:
+    at = next((n for n, word in enumerate(rest) if re.fullmatch(r"-[a-z]*c[a-z]*", word.text)), -1)
+    if at < 0 or at + 1 >= len(rest):
+        return Below()
+    line = rest[at + 1]
+    if not line.known:
+        return Below(((Word("$", False),),))
+    return Below(line=line.text, through=plain and len(rest) == 2 and rest[0].text == "-c")
+
+
+def _executed(rest: Sequence[Word]) -> tuple[tuple[Word, ...], ...]:
+    found: list[tuple[Word, ...]] = []
+    for n, word in enumerate(rest):
+        if word.text in {"-exec", "-execdir", "-ok", "-okdir"}:
+            command = []
+            for more in rest[n + 1 :]:
+                if more.text in {";", "+"}:
+                    break
+                command.append(Word("{}", False) if "{}" in more.text else more)
+            found += [tuple(command)] if command else []
+    return tuple(found)
+
+
+def _wrapped(name: str, rest: tuple[Word, ...], plain: bool) -> Below:
+    texts = [word.text for word in rest]
+    match name, texts:
+        case _, []:
+            return Below()
+        case (("time" | "nohup" | "command" | "nice"), [first, *_]) if not first.startswith("-"):
+            return Below((rest,), None, plain)
+        case "nice", ["-n", _, *_]:
+            return Below((rest[2:],) if rest[2:] else (), None, plain)
+        case "timeout", [first, _, *_] if re.fullmatch(r"[\d.]+[smhd]?", first):
+            return Below((rest[1:],), None, plain)
+        case "env", [first, *_] if not first.startswith("-"):
+            return Below((rest,), None, plain)
+        case "xargs", _:
+            at, simple = _xargs(texts)
+            return Below(
+                _suffixes(rest, Word("<input>", False)) if not simple else ((*rest[at:], Word("<input>", False)),),
+                None,
+                simple and plain,
+            )
+        case _:
+            return Below(_suffixes(rest))
+
+
+def _xargs(texts: Sequence[str]) -> tuple[int, bool]:
+    """Where the command of `xargs` begins, and whether the options before it are understood."""
+    at = 0
+    while at < len(texts) and texts[at].startswith("-"):
+        if texts[at] in {"-n", "-P", "-L", "-I", "-d", "-s"}:
+            at += 2
+        elif re.fullmatch(r"-0|-r|-t|-0r|-r0|-[nPL]\d+|-I\S+|--null|--no-run-if-empty", texts[at]):
+            at += 1
+        else:
+            return 0, False
+    return at, at < len(texts)
+
+
+def _suffixes(words: tuple[Word, ...], more: Word | None = None) -> tuple[tuple[Word, ...], ...]:
+    """Every place a program may stand behind options whose meaning nobody looked up: for the rules that forbid."""
+    tail = (more,) if more else ()
+    return tuple((*words[n:], *tail) for n in range(min(len(words), 8)) if not words[n].text.startswith("-"))
+
+
+def breadths(words: Sequence[Word]) -> tuple[str, ...]:
+    """The wider patterns a command can be offered, from narrow to wide: `git commit **`, `uv run pytest **`. None for what runs
+    whatever it is told, and for programs nobody thought about here."""
+    if not words or not words[0].known:
+        return ()
+    texts = [word.text if word.known else "" for word in words]
+    name = texts[0]
+    for runner in _RUNNERS:
+        if tuple(texts[: len(runner)]) == runner:
+            start = written(words[: len(runner)])
+            return tuple(f"{start} {wider}" for wider in breadths(words[len(runner) :]))
+    for script in _SCRIPTS:
+        if (
+            tuple(texts[:2]) == script
+            and re.fullmatch(r"[\w:.-]+", "".join(texts[2:3]))
+            and not texts[2].startswith("-")
+        ):
+            return (f"{written(words[:3])} **",)
+    if re.fullmatch(r"python[\d.]*", name) and texts[1:2] == ["-m"] and "".join(texts[2:3]) in _TOOLS:
+        return (f"{written(words[:3])} **",)
+    if name in _SUBCOMMANDS:
+        return (f"{name} {texts[1]} **",) if len(texts) > 1 and texts[1] in _SUBCOMMANDS[name].split() else ()
+    return (f"{name} **",) if name in _TOOLS else ()
+
+
+def _name(program: str) -> str:
+    return program.rpartition("/")[2]

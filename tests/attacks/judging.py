@@ -1,0 +1,39 @@
+"""How a command would be judged in a small project with rules as a person has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ctxchat.agent.permissions import Judgement, judge, offers
+from ctxchat.core.permissions import Demand, Mode, Rule, parse_rule
+from ctxchat.tools.commands import parts_of
+
+RULES = (
+    "shell: uv run pytest **",
+    "shell: git commit **",
+    "shell: git add **",
+    "shell: make",
+    "shell: cp **",
+    "shell: ruff check *",
+    "write_file: src/*",
+    "write_file: out.txt",
+    "shell+network: uv sync **",
+)
+
+
+def rules(*texts: str) -> list[Rule]:
+    found = [parse_rule(text) for text in texts]
+    assert all(found), texts
+    return [rule for rule in found if rule]
+
+
+def demand(command: str, root: Path) -> Demand:
+    return Demand("run", command, parts=parts_of(command, str(root)))
+
+
+def verdict(command: str, root: Path, mode: Mode = "ask", texts: tuple[str, ...] = RULES) -> Judgement:
+    return judge("shell", demand(command, root), mode, rules(*texts), str(root))
+
+
+def offered(command: str, root: Path, texts: tuple[str, ...] = ()) -> tuple[str, ...]:
+    return offers("shell", demand(command, root), "ask", rules(*texts), str(root))
