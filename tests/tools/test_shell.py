@@ -15,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.errors import ToolError
+from ctxchat.core.permissions import Allowance
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.sandbox import Sandbox, find_sandbox, seatbelt_profile
+from ctxchat.tools.sandbox_notes import known_needs
 from ctxchat.tools.shell import Shell
 from ctxchat.tools.text import HeadTail, clip, clip_line
 
@@ -222,6 +224,39 @@ def test_the_demand_shows_the_whole_command(context: ToolContext) -> None:
     demand = bare.demand({"command": "echo a\necho b"}, context)
     assert (demand.access, demand.preview, demand.summary) == ("run", "echo a\necho b", "run echo a … (no sandbox)")
     assert [[word.text for word in part.words] for part in demand.parts] == [["echo", "a"], ["echo", "b"]]
+
+
+def test_what_a_call_asks_for_beyond_the_sandbox_is_in_the_question(context: ToolContext, tmp_path: Path) -> None:
+    secret = tmp_path / "home" / ".ssh"
+    (tmp_path / "cache").mkdir()
+    secret.mkdir(parents=True)
+    shell = Shell(Sandbox("bubblewrap", hidden=(str(secret),)), os.environ)
+    asked = {
+        "command": "uv sync",
+        "network": True,
+        "folders": [f"{tmp_path}/cache"],
+        "why": "to install\nwhat it needs",
+    }
+    demand = shell.demand(asked, context)
+    assert demand.asks == Allowance(network=True, folders=(f"{tmp_path}/cache",))
+    assert (
+        demand.summary
+        == f"run uv sync (asks for the network and writing in {tmp_path}/cache: to install what it needs)"
+    )
+    assert demand.allowance.network and demand.allowance.outside
+    assert f"{tmp_path}/cache" in demand.allowance.folders
+    for folder in (secret, secret.parent, tmp_path / "gone", "/"):
+        with pytest.raises(ToolError, match="cannot be opened to a command"):
+            shell.demand({"command": "x", "folders": [str(folder)]}, context)
+    assert not shell.demand({"command": "x"}, context).asks
+    assert not bare.demand(asked, context).asks and not bare.demand(asked, context).allowance
+    open_ = Shell(Sandbox("bubblewrap", network=True), os.environ)
+    assert not open_.demand({"command": "x", "network": True}, context).asks
+
+
+def test_what_commands_are_known_to_need() -> None:
+    assert known_needs("git add . && git commit -m x", "/w") == ("/w/.git",)
+    assert known_needs("git status; git -C x log", "/w") == known_needs("ls", "/w") == ()
 
 
 @needs_sandbox
