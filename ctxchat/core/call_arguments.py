@@ -51,5 +51,7 @@ def plain_name(name: str) -> str:
     if _PLAIN_NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^a-zA-Z0-9_-]+", "_", name)
+    if not any(map(str.isalnum, plain)):
+        return "unknown"
     plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}"
     return plain[:LONGEST_NAME]

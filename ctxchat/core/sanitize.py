@@ -14,9 +14,11 @@ _ANSI = re.compile(
     r"|[ -/]*[0-~])"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
-_CONTROL = re.compile(
+CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff\ud800-\udfff]"
 )
+"""What no terminal should be sent: control characters, direction marks, halves of characters."""
+
 _HIDDEN = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2028\u2029\u2060-\u2069\ufeff\ud800-\udfff]"
 )
@@ -35,7 +37,7 @@ def clean(text: str) -> str:
 
 def harmless(text: str) -> str:
     """The text without control sequences, control characters and direction marks; its tabs and line ends (`\\n`) as they are."""
-    return _CONTROL.sub("", _ANSI.sub("", text))
+    return CONTROL.sub("", _ANSI.sub("", text))
 
 
 def visible(text: str) -> str:

@@ -5,7 +5,9 @@ Knows the lines of a stream and where litellm takes them apart, not what a reply
 
 from __future__ import annotations
 
+import codecs
 import json
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Protocol
 
@@ -53,11 +55,14 @@ async def listen(stream: Awaitable[Any], model: str, seconds: float) -> Listener
     if is_gemini(model):
         return GeminiListener(begun, seconds)
     raw = getattr(begun, "completion_stream", None)
+    response = _response(raw) or _response(getattr(raw, "streaming_response", None))
     try:
-        await _refuse(_response(raw) or _response(getattr(raw, "streaming_response", None)))
+        await _refuse(response)
     except BaseException:
         await begun.aclose()
         raise
+    if response is not None and hasattr(response, "aiter_bytes") and _of_lines(response):
+        response.aiter_bytes = _readable(response.aiter_bytes)
     _mend(raw, model)
     return PlainListener(begun)
 
@@ -79,16 +84,99 @@ def mended(chunk: dict[str, Any]) -> dict[str, Any]:
     """A chunk of OpenAI's form with what providers add in places where litellm does not look, or drops what it finds."""
     if chunk.get("object") == "error":
         return {"error": chunk}
+    chunk = _with_figures(chunk)
     groq = chunk.get("x_groq") or {}
     if groq.get("usage") and not chunk.get("usage"):
         chunk = {**chunk, "usage": groq["usage"]}
     if groq.get("error") and not chunk.get("error"):
         chunk = {**chunk, "error": {"message": str(groq["error"])}}
     for choice in chunk.get("choices") or ():
+        if isinstance(choice.get("message"), dict) and not choice.get("delta"):
+            choice["delta"] = _said_at_once(choice.pop("message"))
         delta = choice.get("delta") or {}
+        if isinstance(delta.get("tool_calls"), list):
+            delta["tool_calls"] = [_written(call) for call in delta["tool_calls"] if isinstance(call, dict)]
         if delta.get("reasoning_details") and delta.get("reasoning") is None:
             delta["reasoning"] = ""  # a chunk with a signature alone counts as empty otherwise
     return chunk
+
+
+def _said_at_once(message: dict[str, Any]) -> dict[str, Any]:
+    """A whole reply, which some send where a stream was asked for, as the one piece of a stream."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list):
+        return message
+    return {**message, "tool_calls": [{**c, "index": place} for place, c in enumerate(calls) if isinstance(c, dict)]}
+
+
+def _written(call: dict[str, Any]) -> dict[str, Any]:
+    """A call whose id, name and arguments are texts, as JSON where they came as something else."""
+    given = call.get("function")
+    function = given if isinstance(given, dict) else {}
+    fields = {name: _as_text(function[name]) for name in ("name", "arguments") if function.get(name) is not None}
+    return {**call, "id": call.get("id") and _as_text(call["id"]), "function": {**function, **fields}}
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _with_figures(chunk: dict[str, Any]) -> dict[str, Any]:
+    """A chunk whose usage holds numbers only, wherever its provider puts it: litellm drops a whole reply for a figure that is
+    none."""
+    for name in ("usage", "usageMetadata"):
+        if name in chunk:
+            chunk = {**chunk, name: _figures(chunk[name])}
+    message = chunk.get("message")
+    if isinstance(message, dict) and "usage" in message:
+        chunk = {**chunk, "message": {**message, "usage": _figures(message["usage"])}}
+    return chunk
+
+
+def _figures(usage: Any) -> dict[str, Any] | None:
+    if not isinstance(usage, dict):
+        return None
+    numbers = {
+        k: v for k, v in usage.items() if isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v)
+    }
+    return {**numbers, **{k: _figures(v) for k, v in usage.items() if isinstance(v, dict)}}
+
+
+def _at_once(body: bytes) -> Callable[..., AsyncIterator[bytes]]:
+    async def read(*_: Any) -> AsyncIterator[bytes]:
+        yield body
+
+    return read
+
+
+def _of_lines(response: Any) -> bool:
+    """A stream of text, and not of AWS's binary messages."""
+    return "amazon" not in response.headers.get("content-type", "")
+
+
+def _readable(pieces: Callable[..., AsyncIterator[bytes]]) -> Callable[..., AsyncIterator[bytes]]:
+    """The bytes of a stream as OpenAI's library can read them: what is no character replaced, which it takes for a lost
+    connection; a whole answer as one piece of a stream; usage in numbers, calls in texts."""
+
+    async def read(*args: Any) -> AsyncIterator[bytes]:
+        characters, held = codecs.getincrementaldecoder("utf-8")("replace"), ""
+        async for piece in pieces(*args):
+            *lines, held = (held + characters.decode(piece)).split("\n")
+            for line in lines:
+                yield f"{_mended_line(line)}\n".encode()
+        yield f"{_mended_line(held + characters.decode(b'', True))}\n\n".encode()
+
+    return read
+
+
+def _mended_line(line: str) -> str:
+    if not ('"usage"' in line or '"tool_calls"' in line or line.startswith("{")):
+        return line
+    try:
+        read = read_line(line)
+    except ValueError:
+        return line
+    return line if read is None else f"data: {json.dumps(mended(read))}\n"
 
 
 def _response(raw: Any) -> Any:
@@ -106,6 +194,7 @@ async def _refuse(response: Any) -> None:
         return
     if isinstance(body, dict):
         _raise_error(mended(body))
+        response.aiter_bytes = _at_once(json.dumps(body).encode())
 
 
 def _mend(raw: Any, model: str) -> None:

@@ -8,11 +8,11 @@ from difflib import unified_diff
 
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Message
+from ctxchat.core.sanitize import CONTROL
 from ctxchat.core.view import Item
 from ctxchat.core.words import count
 
 _WHO = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool result"}
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def record(state: SessionState) -> str:
@@ -65,8 +65,8 @@ def _differences(state: SessionState) -> list[str]:
 
 
 def clean(text: str) -> str:
-    """The text without what could move a cursor or cannot be written."""
-    return _CONTROL.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+    """The text without what could move a cursor, turn the direction of writing or cannot be written."""
+    return CONTROL.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _rows(state: SessionState) -> Iterator[str]:

@@ -154,6 +154,8 @@ async def _play(reply: Reply, seen: Seen, request: web.Request, form: Form) -> w
         text = reply.error if isinstance(reply.error, str) else json.dumps(reply.error or {})
         kind = "application/json" if text[:1] == "{" else "text/plain"
         return web.Response(status=reply.status, text=text, headers=reply.headers, content_type=kind)
+    if reply.raw is not None:
+        return web.Response(body=reply.raw, headers=reply.headers, content_type=reply.raw_type)
     if not seen.body.get("stream", form.streams):
         return web.json_response(wire.openai_whole(reply, seen.body), headers=reply.headers)
     if reply.fault == "error_body":

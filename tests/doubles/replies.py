@@ -28,7 +28,7 @@ class Call:
 @dataclass(frozen=True)
 class Reply:
     """One answer. Times in seconds, `chunk` in characters. `usage` is sent as it stands, None sends none, and
-    `counted` lets the double count four characters a token."""
+    `counted` lets the double count four characters a token. `raw` is sent as it is in place of all else."""
 
     text: str = ""
     reasoning: str = ""
@@ -45,6 +45,8 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     fault: Fault = ""
     fault_after: int = 2
+    raw: bytes | None = None
+    raw_type: str = "text/event-stream"
 
     @property
     def finish_reason(self) -> str:

@@ -34,6 +34,7 @@ def anthropic(body: Body) -> None:
         open_calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
         assert not seen & set(open_calls) and len(set(open_calls)) == len(open_calls)
         assert all(_short(id) for id in open_calls)
+        assert all(_named(block["name"]) for block in blocks if block["type"] == "tool_use")
         assert all(isinstance(block["input"], dict) for block in blocks if block["type"] == "tool_use")
         assert all(block.get("signature") for block in blocks if block["type"] == "thinking")
         seen |= set(open_calls)
@@ -57,6 +58,7 @@ def bedrock(body: Body) -> None:
         wanted = [block["toolUse"] for block in blocks if "toolUse" in block]
         open_calls = [call["toolUseId"] for call in wanted]
         assert all(isinstance(call["input"], dict) and _short(call["toolUseId"]) for call in wanted)
+        assert all(_named(call["name"]) for call in wanted)
         thought = [block["reasoningContent"] for block in blocks if "reasoningContent" in block]
         assert all(t["reasoningText"]["signature"] for t in thought)
     assert not open_calls
@@ -75,7 +77,9 @@ def gemini(body: Body) -> None:
         assert answers == waiting, "as many responses as calls, right behind them"
         if answers:
             assert content["role"] in {"user", "function"}
-        waiting = sum("function_call" in part or "functionCall" in part for part in content["parts"])
+        wanted = [part.get("function_call") or part.get("functionCall") for part in content["parts"]]
+        assert all(_named(call["name"]) for call in wanted if call)
+        waiting = sum(map(bool, wanted))
     assert not waiting
 
 
@@ -91,6 +95,7 @@ def ollama(body: Body) -> None:
         assert message.get("content") or message.get("tool_calls")
         waiting = len(message.get("tool_calls") or ())
         assert all(isinstance(c["function"]["arguments"], dict) for c in message.get("tool_calls") or ())
+        assert all(_named(c["function"]["name"]) for c in message.get("tool_calls") or ())
     assert not waiting and body["options"]["num_ctx"]
 
 
@@ -109,7 +114,9 @@ def openai(body: Body, takes: frozenset[str] = frozenset()) -> None:
         waiting = [call["id"] for call in message.get("tool_calls") or ()]
         assert all(len(id) <= 40 for id in waiting) and len(set(waiting)) == len(waiting)
         assert all(isinstance(json.loads(c["function"]["arguments"]), dict) for c in message.get("tool_calls") or ())
+        assert all(_named(c["function"]["name"]) for c in message.get("tool_calls") or ())
     assert not waiting
+    assert all(_named(tool["function"]["name"]) for tool in body.get("tools") or ())
 
 
 def responses(body: Body) -> None:
@@ -120,6 +127,7 @@ def responses(body: Body) -> None:
         match item.get("type", "message"):
             case "function_call":
                 assert isinstance(json.loads(item["arguments"]), dict) and item["call_id"] not in open_calls
+                assert _named(item["name"])
                 assert "id" not in item, "with its own id it is refused without the thought it came from"
                 open_calls.append(item["call_id"])
             case "function_call_output":
@@ -180,6 +188,10 @@ RULES: dict[str, Callable[[Body], None]] = {
     **dict.fromkeys(("openai", "azure", "groq", "xai", "vllm", "lm_studio"), openai),
 }
 """By the family that asks for it."""
+
+
+def _named(name: str) -> bool:
+    return bool(name) and _short(name)
 
 
 def _short(id: str) -> bool:

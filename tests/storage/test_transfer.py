@@ -170,12 +170,12 @@ def test_json_lines_come_back_as_an_import(database: Database, tmp_path: Path) -
 
 
 def test_markdown_reads_well_and_does_nothing(database: Database) -> None:
-    records = [*turns(2), Sealed((reply(9, "```\ncode\n```\n\x1b[2J end"),)), compaction("c1", "g1")]
+    records = [*turns(2), Sealed((reply(9, "```\ncode\n```\n\x1b[2J \u202eend\u2066"),)), compaction("c1", "g1")]
     state = loading.load(database, sessions.create(database, records=records)).state
     text = exporting.export_record(state, "markdown")
     assert "## User (m1)\n\nquestion 1 about harbour 7\n\n## Assistant (m2)" in text
     assert '```json\n{"path": "a.py"}\n```' in text
-    assert "\x1b" not in text
+    assert not {"\x1b", "\u202e", "\u2066"} & set(text)
     assert "| p" not in markdown.flight_recorder(state)
 
 
