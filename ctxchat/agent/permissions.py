@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.guarded import folded
-from ctxchat.core.patterns import Covers, covers_text, covers_words, escaped
+from ctxchat.core.patterns import Covers, covers_text, covers_words, escaped, written
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Demand, Mode, Part, Rule, parse_rule
 
 WRITES = "write_file"
@@ -114,6 +114,20 @@ def offers(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder:
 
     widths = range(max((len(part.patterns) for part in open_), default=1))
     return tuple(dict.fromkeys("\n".join(dict.fromkeys([*(text(p, n) for p in open_), *also])) for n in widths))
+
+
+def deciding(
+    tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str = ""
+) -> tuple[tuple[str, str], ...]:
+    """Each part of a command as it is written, and what allows it; empty for one that has to be asked."""
+    held = [rule for rule in rules if rule.folder in {"", folder} and not rule.denies]
+    return tuple(
+        (
+            f"> {part.writes}" if part.writes else written(part.words),
+            "" if part.guarded else ", ".join(_allowed(part, tool, demand, mode, held, folder)),
+        )
+        for part in demand.parts
+    )
 
 
 _BY_STRICTNESS: tuple[Mode, ...] = ("read-only", "plan", "ask", "auto-edit", "all")

@@ -22,6 +22,7 @@ COMMANDS = {
     "archive": ("ctxchat.cli.archive", "Look into compactions, search, and put things back."),
     "models": ("ctxchat.cli.models", "Models that can be reached from here."),
     "config": ("ctxchat.cli.config", "Where settings come from, what they are, and setting them."),
+    "permissions": ("ctxchat.cli.permissions", "What is allowed without asking, and what would be asked."),
     "themes": ("ctxchat.cli.themes", "Themes, and whether yours are whole."),
     "doctor": ("ctxchat.cli.doctor", "Check that everything works, with remedies."),
 }

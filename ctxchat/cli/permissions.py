@@ -1,0 +1,113 @@
+"""`ctxchat permissions`: the rules in force, taking one out, and what would be said to a call here."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from ctxchat.bootstrap.flags import settings_from
+from ctxchat.bootstrap.judging import judged
+from ctxchat.bootstrap.workspace import workspace_of
+from ctxchat.cli.common import common_options, emit, flags, narrate, table, tell
+from ctxchat.config import paths
+from ctxchat.config.rules import read_rules, remove_old, remove_rule
+from ctxchat.core.errors import StorageError, UsageError
+from ctxchat.core.permissions import Mode, parse_rule
+from ctxchat.core.sanitize import clean
+
+
+@click.group("permissions", invoke_without_command=True)
+@common_options
+def command() -> None:
+    """What is allowed without asking, and what is forbidden."""
+    ctx = click.get_current_context()
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_)
+
+
+@command.command("list")
+@common_options
+def list_() -> None:
+    """Every rule: those given with "always", each for its folder, and those of the settings in force here."""
+    workspace = workspace_of("")
+    loaded = settings_from(flags(), workspace)
+    stored, problems = read_rules(paths.config_dir())
+    written = [(text, parse_rule(text)) for text in loaded.settings.permissions.rules]
+    rules = [(rule.text, rule.folder, "always") for rule in stored]
+    rules += [(rule.text, "", "settings") for _, rule in written if rule]
+    tell([*loaded.notices, *(problem.text for problem in problems)])
+    if flags().json:
+        here = {"", str(workspace)}
+        emit([{"rule": t, "folder": f or None, "source": s, "here": f in here} for t, f, s in rules])
+    else:
+        table(("rule", "holds in", "from"), [(t, f or "everywhere", s) for t, f, s in rules], "There are no rules.")
+
+
+@command.command("remove")
+@click.argument("rule", required=False, default="")
+@click.option("--folder", default="", metavar="DIR", help="The folder it holds in; this one where left out.")
+@click.option("--old", is_flag=True, help="Take out the rules of an earlier version, which held everywhere.")
+@common_options
+def remove(rule: str, folder: str, old: bool) -> None:
+    """Take out a RULE that was given with "always", written as `list` shows it."""
+    if bool(rule) == old:
+        raise UsageError("It needs a rule or --old.", "`ctxchat permissions list` shows the rules.")
+    parsed = parse_rule(rule)
+    if rule and parsed is None:
+        raise UsageError(f"{rule}: is no rule.", "One looks like `shell: uv run pytest **`.")
+    # A folder that is gone is named as it is stored.
+    where = str(workspace_of("")) if not folder else folder.rstrip("/") or "/"
+    try:
+        there = (
+            remove_rule(paths.config_dir(), msgspec.structs.replace(parsed, folder=where))
+            if parsed
+            else remove_old(paths.config_dir())
+        )
+    except OSError as problem:
+        raise StorageError(f"The rules could not be written: {problem.strerror or problem}.") from problem
+    if not there:
+        what = f"{rule}: there is no such rule for {where}." if rule else "There are no rules of an earlier version."
+        raise UsageError(what, "`ctxchat permissions list` shows them; those of the settings are taken out there.")
+    if flags().json:
+        emit({"removed": parsed.text if parsed else None, "folder": where if parsed else None})
+    else:
+        narrate(f"No longer in force: {parsed.text} ({where})" if parsed else "The old rules are taken out.")
+
+
+@command.command("check", context_settings={"ignore_unknown_options": True})  # a command has options of its own
+@click.argument("tool")
+@click.argument("about", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--permissions", "mode", type=click.Choice(["ask", "read-only", "plan", "auto-edit", "all"]), help="In this mode."
+)
+@common_options
+def check(tool: str, about: tuple[str, ...], mode: Mode | None) -> None:
+    """What would be asked, allowed or denied here: `check shell 'make test'`, `check write_file src/a.py`."""
+    workspace = workspace_of("")
+    loaded = settings_from(msgspec.structs.replace(flags(), permissions=mode or flags().permissions), workspace)
+    found = judged(loaded.settings, workspace, tool, about)
+    said = found.judgement
+    tell(loaded.notices)
+    if flags().json:
+        emit(
+            {
+                "tool": tool,
+                "about": " ".join(about),
+                "mode": loaded.settings.permissions.mode,
+                "verdict": said.verdict,
+                "rule": said.rule,
+                "reason": said.reason,
+                "network": said.allowance.network,
+                "folders": said.allowance.folders,
+                "parts": [{"part": text, "rule": by} for text, by in found.parts],
+                "offered": found.offered,
+            }
+        )
+        return
+    click.echo(clean(f"{said.verdict}: {said.rule}" if said.rule else said.verdict))
+    if said.reason:
+        click.echo(clean(said.reason))
+    if found.parts:
+        table(("part", "allowed by"), [(text, by or "asks") for text, by in found.parts])
+    for offer in found.offered:
+        click.echo(clean(f"could be allowed with  {'  +  '.join(offer.splitlines())}"))

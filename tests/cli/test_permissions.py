@@ -1,0 +1,50 @@
+"""`ctxchat permissions`: what is in force here, taken out one by one, and what would be said to a call."""
+
+from __future__ import annotations
+
+from ctxchat.config.rules import add_rules
+from ctxchat.core.permissions import Rule
+
+from .conftest import Cli, Home
+
+
+def test_rules_are_listed_with_where_they_hold_and_taken_out(cli: Cli, home: Home) -> None:
+    assert cli("permissions", "list", "--json").json == []
+    here = str(home.work.resolve())
+    add_rules(home.settings, [Rule("shell", "make", here), Rule("shell", "make", "/elsewhere")])
+    (home.settings / "config.toml").write_text('permissions.rules = ["deny shell: rm **"]')
+    assert [(r["rule"], r["folder"], r["source"], r["here"]) for r in cli("permissions", "--json").json] == [
+        ("shell: make", here, "always", True),
+        ("shell: make", "/elsewhere", "always", False),
+        ("deny shell: rm **", None, "settings", True),
+    ]
+    assert cli("permissions", "remove", "shell: make", "--json").json == {"removed": "shell: make", "folder": here}
+    assert cli("permissions", "remove", "shell: make").code == 2
+    assert cli("permissions", "remove", "shell: make", "--folder", "/elsewhere").code == 0
+    assert len(cli("permissions", "--json").json) == 1
+
+
+def test_rules_of_an_earlier_version_are_told_of_until_they_are_taken_out(cli: Cli, home: Home) -> None:
+    (home.settings / "permissions.toml").write_text('rules = ["shell: make"]')
+    assert "held in every folder" in cli("permissions").err
+    assert cli("permissions", "check", "shell", "make", "--json").json["verdict"] == "ask"
+    assert cli("permissions", "remove", "--old").code == 0
+    assert "held in every folder" not in cli("permissions").err
+
+
+def test_what_would_be_said_to_a_call(cli: Cli, home: Home) -> None:
+    (home.settings / "config.toml").write_text('permissions.rules = ["shell: make", "deny shell: rm **", "write_file: src/*"]')
+    said = cli("permissions", "check", "shell", "make && uv run pytest -q", "--json").json
+    assert said["verdict"] == "ask" and [part["rule"] for part in said["parts"]] == ["shell: make", ""]
+    assert said["offered"] == ["shell: uv run pytest -q", "shell: uv run pytest **"]
+    assert cli("permissions", "check", "shell", "sudo", "rm", "-rf", "x", "--json").json["rule"] == "deny shell: rm **"
+    assert cli("permissions", "check", "write_file", "src/a.py", "--json").json["rule"] == "write_file: src/*"
+    assert cli("permissions", "check", "write_file", ".git/config", "--json").json["offered"] == []
+    assert cli("permissions", "check", "shell", "make", "--permissions", "plan", "--json").json["verdict"] == "deny"
+    assert "allow: free" in cli("permissions", "check", "shell", "ls -la").out
+
+
+def test_what_is_no_rule_or_no_tool_is_named(cli: Cli) -> None:
+    for arguments in (("remove",), ("remove", "nonsense"), ("remove", "shell: x"), ("check", "nope", "x"), ("check", "shell")):
+        ran = cli("permissions", *arguments)
+        assert ran.code == 2 and ran.sentence
