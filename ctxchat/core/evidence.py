@@ -44,10 +44,6 @@ _FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
 """What can be said of one file; a file that was changed is not listed as read as well."""
 
 
-REMEMBERED = 2000
-"""Groups whose facts are kept at hand; a long session has looked at many that no pass will look at again."""
-
-
 class Memory:
     """Facts found so far, by the group's first message, so that a pass need not look again. Holds nothing else."""
 
@@ -58,8 +54,6 @@ class Memory:
         """As the function of that name, remembered; for groups of the record only."""
         known = self._found.get(group.first)
         if known is None:
-            if len(self._found) >= REMEMBERED:
-                self._found.clear()
             known = self._found[group.first] = facts_of(group)
         return known
 
