@@ -28,7 +28,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FILE = "ctxchat.db"
+RESERVE = ".room"
+"""A file that is there to be removed on a full disk, so that a session can be deleted then."""
+
+_RESERVED = 512_000  # bytes: what a deletion writes before it gives room
 BACKUPS_KEPT = 5
+_SESSION_TABLES = ("covers", "compactions", "messages", "groups", "journal", "partials")
 INDEX_MENDED = "the search index was damaged; it has been made anew from the messages"
 _ROOM = 2_000_000  # bytes, for a few long replies
 _LOG = 4_000_000  # bytes that the write-ahead log may keep once it is written back
@@ -79,6 +84,7 @@ class Database:
                 self._connection = self._for_reading(migrations)
             self.fts = index.prepare(self._connection, wanted=full_text, mode="ro" if self.only_read else "rw")
         if not self.only_read:
+            self._reserve()
             self.finish_deletions()
 
     @property
@@ -140,11 +146,24 @@ class Database:
             if self.fts and not index.current(self._connection) and not index.attach(self._connection):
                 self.renew_index()
 
-    def give_up_index(self) -> None:
-        """Remove the index to make room on a full disk; the next opening makes it anew."""
+    def write_back(self) -> None:
+        """Have the log written back into the database and emptied, which gives its room to others. Raises StorageError."""
+        self.read("PRAGMA main.wal_checkpoint(TRUNCATE)")
+
+    def give_room(self) -> None:
+        """Remove what can be made anew, on a full disk: the file that is kept for this, and the index. The next opening with room
+        makes them again."""
         with self._mutex:
+            with contextlib.suppress(OSError):
+                (self.folder / RESERVE).unlink(missing_ok=True)
             index.give_up(self._connection)
             self.fts = False
+
+    def _reserve(self) -> None:
+        with contextlib.suppress(OSError):
+            place = self.folder / RESERVE
+            if not place.exists() and shutil.disk_usage(self.folder).free > 4 * _RESERVED:
+                files.write_private(place, bytes(_RESERVED))
 
     @contextlib.contextmanager
     def _links(self, wanted: bool) -> Iterator[None]:
@@ -206,9 +225,18 @@ class Database:
             return
         for (session,) in doomed:
             with contextlib.suppress(StorageError):
+                self._forget_rows(session)
                 files.remove_folder(files.session_folder(self.folder, session))
                 with self.transaction() as connection:
                     connection.execute("DELETE FROM doomed WHERE session = ?", (session,))
+
+    def _forget_rows(self, session: str) -> None:
+        """What a full disk or a kill left of a deleted session."""
+        if self.read("SELECT 1 FROM journal WHERE session = ? LIMIT 1", (session,)):
+            with self.transaction(linked=False) as connection:
+                for table in _SESSION_TABLES:
+                    connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
+                index.stale(connection)
 
     def close(self) -> None:
         """Finish what was asked for, then close. A second time does nothing."""

@@ -189,6 +189,11 @@ def remove_row(connection: sqlite3.Connection, row: object, *, fts: bool) -> Non
         connection.execute(f"INSERT INTO fts.search (search, rowid, words) {sql}", (row,))
 
 
+def stale(connection: sqlite3.Connection) -> None:
+    """Have it made anew at the next opening, or when somebody writes: rows went without it."""
+    _mark_stale(connection, _number(_named(connection)))
+
+
 def verify(connection: sqlite3.Connection) -> None:
     """Raises sqlite3.DatabaseError where the index is damaged, or does not hold every message."""
     connection.execute("INSERT INTO fts.search (search) VALUES ('integrity-check')")

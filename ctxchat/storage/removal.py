@@ -12,6 +12,9 @@ from contextlib import suppress
 from ctxchat.core.errors import StorageError
 from ctxchat.storage import index
 from ctxchat.storage.database import Database
+from ctxchat.storage.faults import NoRoom
+
+_AT_ONCE = 200  # rows of a transaction where there is little room
 
 _KEYS = {
     "covers": "rowid",
@@ -28,10 +31,26 @@ def remove(database: Database, session: str) -> None:
     """All rows of a session; its folder is left to `finish_deletions`. Raises StorageError, having changed nothing."""
     try:
         database.write(lambda connection, fts: _whole(connection, session, fts=fts))
+    except NoRoom:
+        _without_room(database, session)
     except StorageError as problem:
         if not index.damaged(problem.__cause__):
             raise
         _around_damage(database, session)
+
+
+def _without_room(database: Database, session: str) -> None:
+    """On a full disk: what can be made anew gives its room to the log in which the deleting is written, then the session goes
+    piece by piece. Raises NoRoom where there is still too little, with the session as it was."""
+    database.give_room()
+    with database.transaction(linked=False) as connection:
+        _forget(connection, session)
+    for table, key in _KEYS.items():
+        with suppress(StorageError):
+            rows = database.read(f"SELECT session, {key} FROM {table} WHERE session = ?", (session,))
+            for first in range(0, len(rows), _AT_ONCE):
+                _take_out(database, table, key, rows[first : first + _AT_ONCE])
+                database.write_back()
 
 
 def _whole(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
@@ -58,7 +77,7 @@ def _take_out(database: Database, table: str, key: str, rows: Sequence[tuple[str
                     index.remove_row(connection, row[1], fts=database.fts)
                 connection.execute(f"DELETE FROM {table} WHERE session = ? AND {key} = ?", row)
     except StorageError as problem:
-        if not index.damaged(problem.__cause__):
+        if not (index.damaged(problem.__cause__) or isinstance(problem, NoRoom)):
             raise
         half = len(rows) // 2
         if half:
