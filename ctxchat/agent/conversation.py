@@ -67,6 +67,10 @@ class Conversation(Books):
         if before is not arranged.surroundings:
             await before.close()
 
+    def offer(self, tools: Sequence[ToolSpec]) -> None:
+        """What the model can call from the next request on: servers come and go while a session is open."""
+        self._tools = tuple(tools)
+
     # ── reading ──
 
     @property

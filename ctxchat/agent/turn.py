@@ -55,6 +55,7 @@ class Turn:
         files: Files | None = None,
     ) -> None:
         self._talk = conversation
+        self._toolbox = toolbox
         self._compactor = compactor
         self._fallback = fallback
         self._between = between
@@ -155,6 +156,7 @@ class Turn:
         """Rounds until a reply calls nothing, or there were enough of them (then the last reply is still open)."""
         replies = Replies(self._talk, self._compactor, self._open, self._fallback, self._between, before)
         while True:
+            self._talk.offer(self._toolbox.specs)
             async with aclosing(replies.next(self._rounds)) as events:
                 async for event in events:
                     yield event

@@ -85,7 +85,9 @@ class Arranging:
         fallback = settings.of_model(name).fallback
         return self._shared.model(fallback, settings=settings) if fallback else None
 
-    def _offered(self, settings: Settings, own: AgentSettings) -> frozenset[str]:
+    def _offered(self, settings: Settings, own: AgentSettings) -> frozenset[str] | None:
+        if own.tools is None and settings.tools.web:
+            return None  # those of servers that come later among them
         offered = frozenset(self.tools()) if own.tools is None else frozenset(own.tools)
         return offered if settings.tools.web else offered - WEB
 

@@ -38,7 +38,7 @@ COUNTED = 10_000_000
 """Tokens of what is brought in that are counted at once, in some seconds; more than any window stays a rough estimate."""
 
 SERVERS = 15.0
-"""Seconds that MCP servers have to come up where nobody sits before it."""
+"""Seconds that MCP servers have to come up where somebody asks how they are."""
 
 
 class Program(Shared):
@@ -81,9 +81,13 @@ class Program(Shared):
         """A new session, or a stored one by a unique beginning of its id. One that is open for writing elsewhere opens
         read-only, as with `only_read`, which takes it from nobody. Raises UsageError and StorageError."""
         self.servers.start(self.settings.mcp)
-        if not interactive:  # nobody is kept waiting who could do something else meanwhile
-            await self.servers.settled(SERVERS)
-        return await Opening(self, interactive).open(session_id, only_read=only_read)
+        if interactive:
+            return await Opening(self, interactive).open(session_id, only_read=only_read)
+        grace = self.settings.tools.mcp_wait
+        await self.servers.settled(grace)
+        session = await Opening(self, interactive).open(session_id, only_read=only_read)
+        session.notices = (*session.notices, *self.servers.missing(grace))
+        return session
 
     async def sessions(self) -> Sequence[SessionRow]:
         """All stored sessions, the one used last first."""
@@ -185,7 +189,7 @@ class Program(Shared):
     async def mcp_servers(self, wait: bool = False) -> Sequence[ServerRow]:
         """The MCP servers as they are; with `wait` when all are up or have failed."""
         if wait:
-            await self.servers.settled(SERVERS)
+            await self.servers.settled(SERVERS, all=True)
         return self.servers.rows
 
     async def warm_up(self, model: str = "") -> None:

@@ -54,13 +54,28 @@ class Servers:
                 if one.enabled:
                     server.start()
 
-    async def settled(self, seconds: float) -> None:
-        """Wait for those on their way, as long as that; whoever takes longer comes later."""
-        waiting = [asyncio.ensure_future(server.settled()) for server in self._servers.values()]
+    async def settled(self, seconds: float, *, all: bool = False) -> None:
+        """Wait for those on their way, as long as that; whoever takes longer comes later. One that did not come in time before is
+        not waited for, unless `all` are."""
+        waited = [server for server in self._servers.values() if all or not server.failed_before]
+        waiting = [asyncio.ensure_future(server.settled()) for server in waited]
         if waiting:
             _, late = await asyncio.wait(waiting, timeout=seconds)
             for task in late:
                 task.cancel()
+        for server in waited:
+            if server.state == "starting":
+                server.remember_late()
+
+    def missing(self, seconds: float) -> list[str]:
+        """A sentence for each whose tools are not there after so many seconds."""
+        told = [(row.name, row) for row in self.rows if row.state in {"starting", "failed"}]
+        return [
+            f"The MCP server {name} failed: {row.trouble} Its tools are missing."
+            if row.state == "failed"
+            else f"The MCP server {name} did not answer within {seconds:g} s; its tools are missing until it comes."
+            for name, row in told
+        ]
 
     async def switch(self, name: str) -> ServerRow:
         """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""

@@ -13,13 +13,14 @@ import msgspec
 from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.model_check import answers_after
 from ctxchat.bootstrap.model_choice import Overrides
-from ctxchat.bootstrap.program import Program
+from ctxchat.bootstrap.program import SERVERS, Program
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli.common import common_options, emit, flags, run_async
 from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.sanitize import clean
+from ctxchat.core.tokens import Meter
 from ctxchat.core.words import count
 from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.storage import backups, inspection, repair
@@ -127,20 +128,28 @@ async def _servers(program: Program) -> list[Check]:
     """Each MCP server of the settings, started for this."""
     program.servers.start(program.settings.mcp)
     rows = await program.mcp_servers(wait=True)
+    meter = Meter()
+    prices = {tool.spec.name: meter.tool(tool.spec.schema) for tool in program.servers.tools()}
     return [
         Check(
             f"mcp {row.name}",
-            row.state != "failed",
-            row.trouble or (_offered(row) if row.state == "ready" else row.state),
-            f"See [mcp.{row.name}] in the settings: {row.where}" if row.state == "failed" else "",
+            row.state in {"ready", "off"},
+            _found(row, sum(prices.get(tool, 0) for tool in row.tools)),
+            "" if row.state in {"ready", "off"} else f"See [mcp.{row.name}] in the settings: {row.where}",
         )
         for row in rows
     ]
 
 
-def _offered(row: ServerRow) -> str:
-    left_out = f", left out: {', '.join(row.left_out)}" if row.left_out else ""
-    return f"{len(row.tools)} tools{left_out}"
+def _found(row: ServerRow, tokens: int) -> str:
+    match row.state:
+        case "ready":
+            left_out = f", left out: {', '.join(row.left_out)}" if row.left_out else ""
+            return f"{count(len(row.tools), 'tool')}, ~{tokens:,} tokens{left_out}"
+        case "starting":
+            return f"it did not answer within {SERVERS:.0f} s"
+        case _:
+            return row.trouble or row.state
 
 
 def _settings() -> Iterator[Check]:

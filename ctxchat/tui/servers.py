@@ -47,9 +47,18 @@ async def arrive(host: Host) -> None:
 
 
 async def tell(host: Host) -> None:
-    """Name those that failed, each once; what was said of others is true no more."""
-    rows = [row for row in await host.services.servers() if row.state == "failed"]
-    told = [f"The MCP server {one_line(r.name, 40)} failed: {one_line(r.trouble, 200)} /mcp shows it." for r in rows]
+    """Name those that failed or are late, each once; what was said of others is true no more."""
+    rows = await host.services.servers()
+    told = [
+        f"The MCP server {one_line(r.name, 40)} failed: {one_line(r.trouble, 200)} /mcp shows it."
+        for r in rows
+        if r.state == "failed"
+    ]
+    told += [
+        f"The MCP server {one_line(r.name, 40)} has not answered yet; its tools are missing until it comes."
+        for r in rows
+        if r.late
+    ]
     host.chat.banner.only("servers", told)
     for text in told:
         host.chat.announce(text, about="servers")

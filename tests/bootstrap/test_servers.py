@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 from ctxchat.config.files import load
 from ctxchat.core.errors import UsageError
-from ctxchat.core.events import ToolFinished
+from ctxchat.core.events import ToolFinished, TurnFinished
 from tests.bootstrap.test_subagents import say, started
 from tests.tools.test_mcp import SCRIPT
 
@@ -45,12 +47,50 @@ async def test_a_session_has_their_tools_as_soon_as_they_are_up_and_pays_for_the
 
 
 async def test_where_nobody_sits_before_it_they_are_waited_for(tmp_path: Path):
-    async with started(tmp_path, HARBOUR) as program:
+    async with started(tmp_path, "[tools]\nmcp_wait = 60\n" + HARBOUR) as program:
         session = await program.open(interactive=False)
         await session.measure()
         assert offered(session) == {"harbour__add"}
         below = await say(session, "delegate: what is the limit?")
         assert [e.status for e in below if isinstance(e, ToolFinished)] == ["ok"]
+        await session.close()
+
+
+def wrong(how: str) -> str:
+    raw = str(Path(SCRIPT).with_name("raw_mcp_server.py"))
+    return f"[mcp.{how}]\ncommand = {sys.executable!r}\nargs = [{raw!r}, {how!r}]\n"
+
+
+async def test_one_that_is_late_is_named_and_the_next_time_not_waited_for(tmp_path: Path):
+    async with started(tmp_path, "[tools]\nmcp_wait = 0.2\n" + GONE + wrong("silent")) as program:
+        session = await program.open(interactive=False)
+        told = [n for n in session.notices if "MCP server silent" in n]
+        assert told and "did not answer within 0.2 s; its tools are missing until it comes" in told[0]
+        assert [e.status for e in await say(session, "hello") if isinstance(e, TurnFinished)] == ["done"]
+        await program.mcp_servers(wait=True)
+        assert [row.state for row in program.servers.rows] == ["failed", "starting"]
+        await asyncio.wait_for(program.servers.settled(600), 60)  # neither is waited for any more
+        await session.close()
+
+
+async def test_the_tools_of_one_that_is_late_join_between_two_rounds(tmp_path: Path):
+    async with started(tmp_path, "[tools]\nmcp_wait = 0\n" + HARBOUR) as program:
+        session = await program.open(interactive=False)
+        seen: list[set[str]] = []
+        async with aclosing(session.send("delegate: what is the limit?")) as events:
+            async for stamped in events:
+                if isinstance(stamped.event, ToolFinished):
+                    await program.mcp_servers(wait=True)
+                seen.append(offered(session))
+        assert seen[-1] == {"harbour__add"}
+        await session.close()
+
+
+async def test_one_that_babbles_is_left(tmp_path: Path):
+    async with started(tmp_path, wrong("babbling")) as program:
+        session = await program.open()
+        (row,) = await program.mcp_servers(wait=True)
+        assert row.state == "failed" and row.trouble
         await session.close()
 
 

@@ -60,6 +60,7 @@ def test_each_mcp_server_is_started_once_to_see(cli: Cli, home: Home) -> None:
         '[mcp.gone]\ncommand = "no-such-program-here"\n[mcp.off]\nurl = "http://127.0.0.1:9/mcp"\nenabled = false\n'
     )
     found = checks(cli)
-    assert (found["mcp harbour"]["ok"], found["mcp harbour"]["detail"]) == (True, "5 tools")
+    assert found["mcp harbour"]["ok"]
+    assert str(found["mcp harbour"]["detail"]).startswith("5 tools, ~")
     assert (found["mcp off"]["ok"], found["mcp off"]["detail"]) == (True, "off")
     assert not found["mcp gone"]["ok"] and "[mcp.gone]" in str(found["mcp gone"]["remedy"])

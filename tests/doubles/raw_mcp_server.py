@@ -1,5 +1,5 @@
 """An MCP server that speaks the protocol by hand, to be as wrong as its argument says: `deaf` to every plea to end, `silent`,
-`beside` the protocol, `twins` (tools of one name once cleaned), `shapeless` (schemas no provider takes), `broken` (entries that
+`babbling` without an end, `beside` the protocol, `twins` (tools of one name once cleaned), `shapeless` (schemas no provider takes), `broken` (entries that
 are no tools), `crowd` (results of very many parts), `long` (results of very many characters)."""
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ def main(mode: str) -> None:
     print(os.getpid(), file=sys.stderr, flush=True)
     while mode in {"deaf", "silent"}:
         time.sleep(1)
+    while mode == "babbling":
+        print("Listening \x1b[2J on port 7", flush=True)
     if mode == "beside":
         print("\n".join(f"Listening \x1b[2J {n}" for n in range(50)), flush=True)
     for line in sys.stdin:

@@ -88,6 +88,15 @@ class Permissions(Table, frozen=True):
 class ToolSettings(Table, frozen=True):
     """The agent's tools."""
 
+    mcp_wait: Annotated[
+        float,
+        opt(
+            "How long a turn that nobody sits before waits for MCP servers; the tools of a later one join between two rounds.",
+            unit="seconds",
+            ge=0,
+            le=60,
+        ),
+    ] = 2.0
     shell_timeout: Annotated[
         float,
         opt(

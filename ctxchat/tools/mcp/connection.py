@@ -19,6 +19,9 @@ from ctxchat.tools.mcp.protocol import Address, Offered
 MOST_TOOLS = 500
 """Of one server: more would fill any window."""
 
+MOST_NOISE = 1_000
+"""Lines beside the protocol on standard output, after which a server is left."""
+
 LEAVE = 0.5
 """Seconds a process has to end by itself, and as many to end when it is told to, before it is killed: nobody waits to quit."""
 
@@ -102,6 +105,7 @@ class Sieve:
 
     def __init__(self, stream: Any, left_out: list[str]) -> None:
         self._stream, self._left_out = stream, left_out
+        self._noise = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -125,6 +129,10 @@ class Sieve:
 
     def _passed(self, item: Any) -> Any:
         message = getattr(item, "message", None)  # else it is an error
+        if message is None:
+            self._noise += 1
+            if self._noise > MOST_NOISE:
+                raise ToolError("It writes on standard output what is not of the protocol, without an end.")
         result = getattr(message, "result", None)
         if message is not None and isinstance(result, dict) and isinstance(result.get("tools"), list):
             message.result, left_out = usable(result)

@@ -6,7 +6,9 @@ A dead or slow one costs its tools and nothing else.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -23,13 +25,19 @@ State = Literal["off", "starting", "ready", "failed"]
 PATIENCE = 30.0
 """Seconds: some fetch themselves first."""
 
+LATE = 2.0
+"""Seconds after which a start is said to be late."""
+
+DEATHS = 3
+"""Calls in a row that a server may die of; it is started no more then, until a person does."""
+
 GOODBYE = 2.0
 """Seconds it may take to end: more than a deaf process has (`connection.LEAVE`), or it would be left behind."""
 
 
 class ServerRow(msgspec.Struct, frozen=True):
     """A server as it is now: the names of its tools, why it failed where it did, and the tools of its list that are none, each
-    with why."""
+    with why. `late`: it is on its way for longer than usual."""
 
     name: str
     state: State
@@ -37,6 +45,7 @@ class ServerRow(msgspec.Struct, frozen=True):
     trouble: str
     where: str
     left_out: tuple[str, ...] = ()
+    late: bool = False
 
 
 class McpServer:
@@ -68,6 +77,8 @@ class McpServer:
         self._interrupted = False
         self._settled = asyncio.Event()
         self._leave = asyncio.Event()
+        self._begun = 0.0
+        self._deaths = 0
 
     @property
     def tools(self) -> Sequence[ToolPort]:
@@ -79,13 +90,30 @@ class McpServer:
         """As it is now."""
         where = self.address.url or " ".join((self.address.command, *self.address.args))
         names = tuple(tool.spec.name for tool in self.tools)
-        return ServerRow(self.name, self.state, names, self.trouble, where, self._left_out if names else ())
+        late = self.state == "starting" and time.monotonic() - self._begun > LATE
+        return ServerRow(self.name, self.state, names, self.trouble, where, self._left_out if names else (), late)
+
+    @property
+    def failed_before(self) -> bool:
+        """It did not come up in time the last time, so nobody waits for it now."""
+        return self._failed.exists()
+
+    def remember_late(self) -> None:
+        """It is not waited for the next time either."""
+        with suppress(OSError):
+            self._failed.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._failed.touch(mode=0o600)
+
+    @property
+    def _failed(self) -> Path:
+        return self._log.with_suffix(".failed")
 
     def start(self) -> None:
         """Begin to; nothing where it is up or on its way."""
         if self._task is None or self._task.done():
             self.state, self.trouble, self._interrupted = "starting", "", False
             self._settled, self._leave = asyncio.Event(), asyncio.Event()
+            self._begun = time.monotonic()
             self._task = asyncio.create_task(self._serve(), name=f"mcp {self.name}")
 
     async def settled(self) -> None:
@@ -124,7 +152,9 @@ class McpServer:
                 f"/mcp starts it again.{self._said}",
             )
         try:
-            return await connection.call(tool, arguments)
+            reply = await connection.call(tool, arguments)
+            self._deaths = 0
+            return reply
         except ConnectionResetError as problem:
             await self._anew(connection)
             hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._said}".strip()
@@ -136,9 +166,14 @@ class McpServer:
         """Start it once more, unless it was ended on purpose or another call has seen to it."""
         if self._connection is dead and not self._leave.is_set():
             offered = self._offered
+            self._deaths += 1
             await self.stop()
-            self._offered = offered
-            self.start()
+            if self._deaths < DEATHS:
+                self._offered = offered
+                self.start()
+            else:
+                self._deaths = 0
+                self.state, self.trouble = "failed", f"It ended during {DEATHS} calls in a row."
 
     @property
     def _said(self) -> str:
@@ -153,6 +188,8 @@ class McpServer:
                 self._connection, self.state = connection, "ready"
                 late.cancel()
                 self._settled.set()
+                with suppress(OSError):
+                    self._failed.unlink(missing_ok=True)
                 await self._leave.wait()
         except asyncio.CancelledError:
             if self._leave.is_set() or not self._interrupted:
@@ -165,6 +202,8 @@ class McpServer:
             self._connection = None
             if self.state != "failed":
                 self.state = "off"
+            else:
+                self.remember_late()
             self._settled.set()
 
     def _wanted(self, found: Sequence[Offered]) -> tuple[ToolPort, ...]:
