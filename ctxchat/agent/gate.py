@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from ctxchat.agent.permissions import Judgement, judge, offers, stricter
-from ctxchat.core.permissions import Answer, Demand, Mode, Rule, Verdict
+from ctxchat.core.permissions import Answer, Demand, Mode, Rule, Verdict, parse_rules
 from ctxchat.core.ports import ToolLeave, ToolQuestion
 
 
@@ -40,10 +40,11 @@ class Gate:
         self._store = store
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._questions: dict[str, ToolQuestion] = {}
+        self._asked: dict[str, tuple[str, Demand]] = {}
 
-    def judge(self, tool: str, demand: Demand) -> Judgement:
-        """What mode and rules say; `ask` only where somebody can be asked."""
-        judgement = judge(tool, demand, self._in_force, (*self.rules, *self._given), self._folder)
+    def judge(self, tool: str, demand: Demand, more: Sequence[Rule] = ()) -> Judgement:
+        """What mode and rules say, and what they would say with some `more`; `ask` only where somebody can be asked."""
+        judgement = judge(tool, demand, self._in_force, (*self.rules, *self._given, *more), self._folder)
         if judgement.verdict == "ask" and not self._interactive:
             reason = f"Nobody can be asked here and no rule allows it: {tool} was not run. {judgement.reason}".rstrip()
             return Judgement("deny", "nobody to ask", reason)
@@ -57,8 +58,10 @@ class Gate:
     def _in_force(self) -> Mode:
         return stricter(self.mode, self._above._in_force) if self._above else self.mode
 
-    def open(self, call_id: str) -> asyncio.Future[Answer]:
-        """A question is asked; the future is done when it is answered."""
+    def open(self, call_id: str, asked: tuple[str, Demand] | None = None) -> asyncio.Future[Answer]:
+        """A question is asked, about this tool and what it would do; the future is done when it is answered."""
+        if asked:
+            self._asked[call_id] = asked
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[call_id] = future
         return future
@@ -67,6 +70,17 @@ class Gate:
         """The question no longer matters."""
         self._waiting.pop(call_id, None)
         self._questions.pop(call_id, None)
+        self._asked.pop(call_id, None)
+
+    def objection(self, call_id: str, text: str) -> str:
+        """Why these rules, one a line, cannot be given to a call that waits; empty where they can."""
+        rules = parse_rules(text)
+        if rules is None:
+            return "This is no rule. One looks like `shell: uv run pytest **`."
+        asked = self._asked.get(call_id)
+        if asked and self.judge(*asked, rules).verdict != "allow":
+            return "This does not cover the call that waits."
+        return ""
 
     def answer(self, call_id: str, answer: Answer) -> None:
         """A person answered; a question that is no longer open is left alone."""

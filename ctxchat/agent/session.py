@@ -128,6 +128,10 @@ class Session:
         """What the person said to an ApprovalRequested."""
         self._gate.answer(call_id, answer)
 
+    def objection(self, call_id: str, rule: str) -> str:
+        """Why a rule, as a person wrote it, cannot be the answer to an ApprovalRequested; empty where it can."""
+        return self._gate.objection(call_id, rule)
+
     def reply(self, call_id: str, text: str) -> None:
         """What the person said to a QuestionAsked; empty for nothing."""
         self._gate.reply(call_id, text)

@@ -192,7 +192,7 @@ class Toolbox:
             return Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
         allowance = judgement.allowance | demand.asks
         if judgement.verdict == "ask":
-            future = self.gate.open(call.id)
+            future = self.gate.open(call.id, (call.name, demand))
             try:
                 rules = self.gate.offers(call.name, demand)
                 news.put_nowait(_question(call, demand, rules))

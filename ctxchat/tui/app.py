@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 
 from rich.text import Text
+from textual.events import Event, Key, Paste
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
@@ -60,6 +62,7 @@ class CtxchatApp(Handlers):
         settings_file: Path | None = None,
         settings_folder: Path | None = None,
         driver: Any = None,
+        now: Callable[[], float] = monotonic,
     ) -> None:
         super().__init__([textual_theme(theme) for theme in themes.values()], settings.theme, driver)
         self.services, self.settings = services, settings
@@ -80,6 +83,7 @@ class CtxchatApp(Handlers):
             sandboxed=services.sandboxed,
             show_reasoning=settings.interface.show_reasoning,
             soft_mark=soft_mark(settings),
+            now=now,
         )
         self.chat.composer.workspace = services.workspace
         self.chat.composer.submit = self.submit
@@ -145,6 +149,12 @@ class CtxchatApp(Handlers):
         """Leave its modes where nothing else can be relied on; waits for nothing. Any thread."""
         if give_back := getattr(self._driver, "give_back", None):
             give_back()
+
+    async def on_event(self, event: Event) -> None:
+        """As Textual's; questions know of each key before it goes where it goes."""
+        if isinstance(event, Key | Paste) and not event.is_forwarded:
+            self.chat.questions.typed(event.key if isinstance(event, Key) else "")
+        await super().on_event(event)
 
     # ── messages and work ──
 

@@ -237,6 +237,10 @@ class ChatSession(Protocol):
         """What the person said to an ApprovalRequested."""
         ...
 
+    def objection(self, call_id: str, rule: str) -> str:
+        """Why a rule, as a person wrote it, cannot be the answer to an ApprovalRequested; empty where it can."""
+        ...
+
     def reply(self, call_id: str, text: str) -> None:
         """What the person said to a QuestionAsked; empty for nothing."""
         ...

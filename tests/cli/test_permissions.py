@@ -33,7 +33,9 @@ def test_rules_of_an_earlier_version_are_told_of_until_they_are_taken_out(cli: C
 
 
 def test_what_would_be_said_to_a_call(cli: Cli, home: Home) -> None:
-    (home.settings / "config.toml").write_text('permissions.rules = ["shell: make", "deny shell: rm **", "write_file: src/*"]')
+    (home.settings / "config.toml").write_text(
+        'permissions.rules = ["shell: make", "deny shell: rm **", "write_file: src/*"]'
+    )
     said = cli("permissions", "check", "shell", "make && uv run pytest -q", "--json").json
     assert said["verdict"] == "ask" and [part["rule"] for part in said["parts"]] == ["shell: make", ""]
     assert said["offered"] == ["shell: uv run pytest -q", "shell: uv run pytest **"]
@@ -45,6 +47,12 @@ def test_what_would_be_said_to_a_call(cli: Cli, home: Home) -> None:
 
 
 def test_what_is_no_rule_or_no_tool_is_named(cli: Cli) -> None:
-    for arguments in (("remove",), ("remove", "nonsense"), ("remove", "shell: x"), ("check", "nope", "x"), ("check", "shell")):
+    for arguments in (
+        ("remove",),
+        ("remove", "nonsense"),
+        ("remove", "shell: x"),
+        ("check", "nope", "x"),
+        ("check", "shell"),
+    ):
         ran = cli("permissions", *arguments)
         assert ran.code == 2 and ran.sentence

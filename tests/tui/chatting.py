@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 from textual.pilot import Pilot
@@ -25,6 +26,7 @@ async def chatting(
     tmp_path: Path, session: FakeSession, size: tuple[int, int] = (100, 30), **more
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
     services = more.pop("services", None) or FakeServices(tmp_path, session)
+    more.setdefault("now", count().__next__)  # time flies: a question is answered as soon as it is seen
     app = more.pop("app", CtxchatApp)(services, Settings(), load_themes(tmp_path).themes, **more)
     async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
         await until(pilot, lambda: app.session is not None)

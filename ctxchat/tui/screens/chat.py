@@ -5,10 +5,13 @@ Knows a session's values, never how they are made.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import monotonic
+
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -59,13 +62,14 @@ class ChatScreen(Screen[None]):
         sandboxed: bool,
         show_reasoning: bool = False,
         soft_mark: float = 0.0,
+        now: Callable[[], float] = monotonic,
     ) -> None:
         super().__init__(id="chat")
         self._sandboxed = sandboxed
         self.header, self.gauge, self.key_line = Header(), Gauge(id="gauge"), KeyLine(keys)
         self.transcript, self.composer = Transcript(), Composer(keys, history)
         self.empty, self.banner = EmptyChat(folder), Banner()
-        self.questions, self.side = Questions(), Side()
+        self.questions, self.side = Questions(now), Side()
         self.gauges = Gauges(self.gauge, self.composer, self.side)
         self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
         self.feed = Feed(self.transcript, show_reasoning=show_reasoning)
@@ -101,6 +105,12 @@ class ChatScreen(Screen[None]):
             event.stop()
             self.screen.set_focus(self.composer.prompt)  # at once: the next letter may be on its way
             self.composer.prompt.insert(letter)
+
+    async def on_paste(self, event: Paste) -> None:
+        """A paste is for the composer wherever the focus is, unless there is a line to write in."""
+        event.stop()
+        self.screen.set_focus(self.composer.prompt)
+        await self.composer.prompt._on_paste(event)
 
     def use_keys(self, keys: Keys) -> None:
         """These from now on."""
@@ -253,10 +263,10 @@ class ChatScreen(Screen[None]):
         event.stop()
         panel = event.asking
         self.set_class(panel is not None, "-approval")
-        if panel is None:
+        if panel is None or (panel.held and self.focused is None):
             self.composer.prompt.focus()
-        elif not self.composer.prompt.text and panel.is_attached:  # never take the focus from someone who is writing
-            panel.focus()
+        elif self.focused in (None, self.composer.prompt) and not self.composer.prompt.text and not panel.held:
+            panel.focus()  # nobody is writing
         self._show_keys()
 
     def on_descendant_focus(self) -> None:

@@ -1,7 +1,7 @@
 """What questions over the composer have in common: answers by key, by click or in words, given once.
 
 A question never takes the focus from someone who writes. Its keys are letters of the draft until `tab` has gone to it, and that
-is what it says.
+is what it says. No accident answers it: it takes no key and no click in its first half second, nor while keys are still coming.
 """
 
 from __future__ import annotations
@@ -25,8 +25,15 @@ Keys = tuple[tuple[str, str], ...]
 """For the line of keys: each with what it does."""
 
 
+GRACE = 0.5
+"""Seconds without a key before a question takes one."""
+
+AFTER_TAB = 0.1
+"""Seconds that take its place where `tab` came after a pause: enough for the rest of a paste that came as keys."""
+
+
 class Asked(Widget):
-    """One question, answered once."""
+    """One question, answered once. While it is `held` it is disabled: keys go on to the draft, clicks do nothing."""
 
     ELSEWHERE: Keys = (("=tab", "to the question"), ("send", "queue"), ("interrupt", "stop"))
     """The keys that matter while the focus is not on the question."""
@@ -34,6 +41,29 @@ class Asked(Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, classes="asked")
         self._done = False
+        self.held = False
+        self._until = 0.0
+
+    @property
+    def answering(self) -> bool:
+        """The focus is on it."""
+        return self.has_focus or self.has_pseudo_class("focus-within")
+
+    def hold(self, until: float) -> None:
+        """Nothing answers it before this moment."""
+        self._until = max(self._until, until)
+        self._set_held(True)
+
+    def look(self, now: float) -> bool:
+        """Whether it may be answered from now on, and could not before."""
+        free = self.held and now >= self._until
+        if free:
+            self._set_held(False)
+        return free
+
+    def _set_held(self, held: bool) -> None:
+        self.held = self.disabled = held
+        self.set_class(held, "-held")
 
     @property
     def own_keys(self) -> Keys:
@@ -43,8 +73,7 @@ class Asked(Widget):
     @property
     def keys(self) -> Keys:
         """Those that work where the focus is now."""
-        here = self.has_focus or self.has_pseudo_class("focus-within")
-        return self.own_keys if here else self.ELSEWHERE
+        return self.own_keys if self.answering else self.ELSEWHERE
 
     def say(self, message: Message) -> None:
         """The answer, once."""
@@ -90,6 +119,7 @@ class Offered(Asked, can_focus=True):
             for what, key, words, more in self.offers:
                 yield Answer(what, key, words, more=more)
             yield Static(Content("tab first"), markup=False, classes="hint")
+            yield Static(Content("in a moment"), markup=False, classes="hint held")
 
     def ask_in_words(self) -> None:
         """A line to type in; enter answers, escape goes back."""

@@ -1,24 +1,31 @@
 """What waits for a person's word: calls to be allowed and questions of calls, one after another, and the suggestion to make room.
 
-A place over the composer. What a call asked is answered to its session from here; what is said to a suggestion or of a model
-bubbles up. Says `Changed` when there is something else to answer.
+A place over the composer, told of every key, so that a question is held back until there was a pause. What a call asked is
+answered to its session from here; what is said to a suggestion or of a model bubbles up. Says `Changed` when there is something
+else to answer.
 """
 
 from __future__ import annotations
 
+from asyncio import Lock
 from collections.abc import Awaitable, Callable
+from time import monotonic
 
 from textual.containers import Vertical
 from textual.message import Message
+from textual.timer import Timer
 
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
 from ctxchat.core.figures import Figures
 from ctxchat.tui.services import ChatSession
 from ctxchat.tui.widgets.approval import ApprovalPanel
-from ctxchat.tui.widgets.asked import Asked
+from ctxchat.tui.widgets.asked import AFTER_TAB, GRACE, Asked
 from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.question import QuestionPanel
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
+
+EVERY = 0.05
+"""Seconds between two looks at a question that is held back."""
 
 Asking = ApprovalPanel | QuestionPanel
 
@@ -33,8 +40,14 @@ class Questions(Vertical):
             super().__init__()
             self.asking = asking
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = monotonic) -> None:
+        """`now` is a steadily rising count of seconds."""
         super().__init__(id="questions")
+        self._now = now
+        self._changing = Lock()
+        self._watching: Timer | None = None
+        self._wanted: Asked | None = None  # `tab` was pressed while it was held back
+        self._tabbed = False  # and that was the last key
         self._calls: list[ApprovalRequested | QuestionAsked] = []
         self._session: ChatSession | None = None
 
@@ -60,7 +73,7 @@ class Questions(Vertical):
     async def suggest(self, suggested: CompactionSuggested) -> None:
         """Room could be made; a newer suggestion takes the place of an older one."""
         await self.unsuggest()
-        await self.mount(SuggestionPanel(suggested), before=0)
+        await self._put(SuggestionPanel(suggested), before=0)
 
     def keep_up(self, figures: Figures) -> None:
         """The window is fuller or emptier than when room was suggested."""
@@ -74,7 +87,7 @@ class Questions(Vertical):
     async def choose_model(self, look: FirstChoice) -> None:
         """No model is set, and some were found."""
         await self.choose_no_model()
-        await self.mount(look, before=0)
+        await self._put(look, before=0)
 
     async def choose_no_model(self) -> None:
         """One was chosen, or none is wanted."""
@@ -90,13 +103,14 @@ class Questions(Vertical):
     async def no_calls(self) -> None:
         """The turn is over: nothing of it waits. The suggestion stays."""
         self._calls.clear()
-        await self._clear_panels()
+        async with self._changing:
+            await self._clear_panels()
 
     @property
     def keys(self) -> tuple[tuple[str, str], ...]:
         """The keys of the question that is being answered, else of the call that waits; none where nothing does."""
         panels = list(self.query(Asked))
-        mine = [panel for panel in panels if panel.has_focus or panel.has_pseudo_class("focus-within")]
+        mine = [panel for panel in panels if panel.answering]
         waiting = [panel for panel in panels if not isinstance(panel, SuggestionPanel | FirstChoice)]
         return next((panel.keys for panel in (*mine, *waiting)), ())
 
@@ -104,10 +118,45 @@ class Questions(Vertical):
         """Go to the first that is not being answered; False where there is none."""
         if self.query("*:focus") or self.has_pseudo_class("focus-within"):
             return False
-        for panel in self.query(".asked"):
-            panel.focus()
+        for panel in self.query(Asked):
+            self._wanted = panel
+            self._look()
             return True
         return False
+
+    # ── no accident ──
+
+    def typed(self, key: str = "") -> None:
+        """A key (or a paste) came, wherever it goes: a question that is not being answered waits for a pause."""
+        self._tabbed = key == "tab"
+        for panel in self.query(Asked):
+            if panel.held or not panel.answering:
+                pause = AFTER_TAB if key == "tab" and not panel.held else GRACE
+                panel.hold(self._now() + pause)
+        self._look()
+
+    async def _put(self, panel: Asked, before: int | None = None) -> None:
+        panel.hold(self._now() + GRACE)
+        await self.mount(panel, before=before)
+        self._look()
+
+    def _look(self) -> None:
+        """Let go of what was held long enough; look again soon where something still is."""
+        panels = list(self.query(Asked))
+        for panel in panels:
+            if panel.look(self._now()) and isinstance(panel, ApprovalPanel | QuestionPanel):
+                self.post_message(self.Changed(panel))
+        if self._wanted and not (self._tabbed and self._wanted in panels):
+            self._wanted = None
+        elif self._wanted and not self._wanted.held:
+            self._wanted.focus()
+            self._wanted = None
+        held = any(panel.held for panel in panels)
+        if held and self._watching is None:
+            self._watching = self.set_interval(EVERY, self._look)
+        elif not held and self._watching:
+            self._watching.stop()
+            self._watching = None
 
     # ── what was said ──
 
@@ -137,13 +186,16 @@ class Questions(Vertical):
     # ── panels ──
 
     async def _show(self) -> None:
-        await self._clear_panels()
-        panel = _panel(self._calls[0]) if self._calls else None
-        if panel:
-            await self.mount(panel)
+        async with self._changing:  # the turn and the answer to its last question both come here
+            await self._clear_panels()
+            panel = _panel(self._calls[0]) if self._calls else None
+            if panel:
+                await self._put(panel)
         self.post_message(self.Changed(panel))
 
     async def _clear_panels(self) -> None:
+        if any(panel.answering for panel in self.query(Asked) if isinstance(panel, ApprovalPanel | QuestionPanel)):
+            self.screen.set_focus(None)  # at once, or the focus goes to whatever is next
         await self.query(ApprovalPanel).remove()
         await self.query(QuestionPanel).remove()
 

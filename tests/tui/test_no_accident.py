@@ -1,0 +1,152 @@
+"""No accident answers a question: nothing in its first half second, nothing while keys are still coming, and no key is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.events import Key, Paste
+from textual.pilot import Pilot
+
+from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
+from ctxchat.core.permissions import Answer
+from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.widgets.asked import AFTER_TAB, GRACE, Asked
+from tests.tui.chatting import chatting, until, words
+from tests.tui.fakes import FakeSession, Pause, reply
+
+ASK = ApprovalRequested("c1", "shell", "run make", "run", "make deploy", ("shell: make deploy",))
+NEXT = ApprovalRequested("c2", "shell", "run rm", "run", "rm -rf build", ("shell: rm -rf build",))
+OPEN = QuestionAsked("q1", "Which port?", ("8080", "9090"))
+
+
+class Watch:
+    """Time that moves when the test says so."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def asks(*asked: ApprovalRequested | QuestionAsked) -> FakeSession:
+    steps = [step for each in asked for step in (each, Pause(f"answer:{each.call_id}"))]
+    return FakeSession(lambda text: [Pause("ask"), *steps, *reply("ok")] if text == "x" else reply("ok"))
+
+
+async def appear(app: CtxchatApp, pilot: Pilot[int], session: FakeSession) -> Asked:
+    await pilot.press("x", "enter")
+    await until(pilot, lambda: app.work.busy)
+    session.gate("ask").set()
+    await until(pilot, lambda: app.query(Asked))
+    return app.query_one(Asked)
+
+
+async def wait(app: CtxchatApp, pilot: Pilot[int], watch: Watch, seconds: float) -> None:
+    watch.time += seconds
+    app.chat.questions._look()
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("asked", [ASK, OPEN])
+@pytest.mark.parametrize("typed", ["also", "yes", "n", "say", "run"])
+async def test_letters_under_flying_fingers_are_the_draft(
+    tmp_path: Path, asked: ApprovalRequested | QuestionAsked, typed: str
+) -> None:
+    session, watch = asks(asked), Watch()
+    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+        panel = await appear(app, pilot, session)
+        for letter in typed:
+            watch.time += GRACE * 0.9  # slow fingers, and never a pause
+            await pilot.press(letter)
+        assert app.chat.composer.draft == typed and not session.answers and not session.replies
+        await wait(app, pilot, watch, GRACE)
+        assert not panel.held and app.focused is app.chat.composer.prompt, "someone is writing: the focus stays"
+
+
+async def test_after_a_pause_the_question_takes_keys_where_nobody_writes(tmp_path: Path) -> None:
+    session, watch = asks(ASK, NEXT), Watch()
+    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+        panel = await appear(app, pilot, session)
+        assert panel.held and "in a moment" in words(app)
+        await wait(app, pilot, watch, GRACE)
+        assert not panel.held and panel.has_focus and "in a moment" not in words(app)
+        for _ in range(5):
+            app.post_message(Key("y", "y"))  # held down: the second question is not meant
+        await until(pilot, lambda: len(session.answers) == 1 and app.query(Asked) and app.query_one(Asked).held)
+        await wait(app, pilot, watch, GRACE * 0.9)
+        await pilot.press("y")
+        assert [call for call, _ in session.answers] == ["c1"] and app.chat.composer.draft.endswith("y")
+        session.gate("answer:c2").set()
+
+
+async def test_no_answer_is_taken_from_the_mouse_at_once(tmp_path: Path) -> None:
+    session, watch = asks(ASK), Watch()
+    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+        panel = await appear(app, pilot, session)
+        always = next(a for a in panel.query(".answer") if "always" in str(a.render()))
+        await pilot.click(always)
+        assert not session.answers
+        await wait(app, pilot, watch, GRACE)
+        await pilot.click(always)
+        await until(pilot, lambda: [a.verdict for _, a in session.answers] == ["always"])
+
+
+@pytest.mark.parametrize(
+    "keys", [["enter"], ["escape"], ["tab", "y"], ["tab", "enter"], ["a", "backspace", "tab", "s"]]
+)
+async def test_no_other_key_answers_before_it_may(tmp_path: Path, keys: list[str]) -> None:
+    for asked in (ASK, OPEN):
+        session, watch = asks(asked), Watch()
+        async with chatting(tmp_path, session, now=watch) as (app, pilot):
+            await appear(app, pilot, session)
+            await pilot.press(*keys)
+            assert not session.answers and not session.replies
+
+
+async def test_a_paste_is_the_draft_and_an_unmarked_one_too(tmp_path: Path) -> None:
+    session, watch = asks(ASK), Watch()
+    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+        panel = await appear(app, pilot, session)
+        app.post_message(Paste("yes"))
+        await until(pilot, lambda: app.chat.composer.draft == "yes")
+        await wait(app, pilot, watch, 60)
+        for key in ("tab", "y", "e", "s"):  # keys as a terminal sends them that cannot mark a paste
+            app.post_message(Key(key, None if key == "tab" else key))
+        await until(pilot, lambda: app.chat.composer.draft == "yesyes")
+        await wait(app, pilot, watch, 60)
+        await pilot.press("tab")
+        await wait(app, pilot, watch, AFTER_TAB)
+        await until(pilot, lambda: panel.has_focus)
+        app.post_message(Paste("no"))
+        await until(pilot, lambda: app.chat.composer.draft == "yesyesno")
+        assert not session.answers
+
+
+async def test_tab_goes_to_the_question_as_soon_as_it_may_be_answered(tmp_path: Path) -> None:
+    session, watch = asks(ASK), Watch()
+    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+        panel = await appear(app, pilot, session)
+        await pilot.press(*"wait", "tab")
+        assert not panel.has_focus
+        await wait(app, pilot, watch, GRACE)
+        assert panel.has_focus
+        await pilot.press("y")
+        await until(pilot, lambda: session.answers == [("c1", Answer("once"))])
+        assert app.chat.composer.draft == "wait"
+
+
+async def test_the_suggestion_to_make_room_waits_as_well(tmp_path: Path) -> None:
+    suggested = CompactionSuggested(9_000, 10_000, 0.9, 3_000)
+    session, watch = FakeSession(lambda _: [suggested, Pause(), *reply("ok")]), Watch()
+    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(Asked))
+        await pilot.press("tab", "n")
+        assert not session.agreed and app.chat.composer.draft == "n"
+        await wait(app, pilot, watch, GRACE)
+        await pilot.press("tab")
+        await wait(app, pilot, watch, AFTER_TAB)
+        await pilot.press("n")
+        await until(pilot, lambda: session.agreed == [("now", "")])
