@@ -54,8 +54,9 @@ class Books:
         self._owed += records
 
     async def settle(self) -> None:
-        """Write what is owed. Raises StorageError while that is not possible; it stays owed then."""
-        if self._noted or self._owed:
+        """Write what is owed, for a session in which anything was said. Raises StorageError while that is not possible; it stays
+        owed then."""
+        if self._noted or (self._owed and self.state.ledger.groups):
             await self.write()
 
     @property

@@ -82,7 +82,7 @@ class Setup:
         model = self._arranged.open_model(name)
         after = await self._look(self.agent, model.name)
         async with self._lock.alone():
-            await self._talk.write(ModelChosen(model.name))
+            await self._talk.write(ModelChosen(model.name, model.address))
             await self._talk.learned.remember()
             self.use(model)
             return await self._taken(after)
@@ -98,7 +98,7 @@ class Setup:
             model = after.open_model(wanted)
             after = await self._look(name, model.name)
         async with self._lock.alone():
-            await self._talk.write(AgentChosen(name), *([ModelChosen(model.name)] if model else []))
+            await self._talk.write(AgentChosen(name), *([ModelChosen(model.name, model.address)] if model else []))
             await self._take(after)
             if model:
                 await self._talk.learned.remember()

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 
 class Overrides(msgspec.Struct, frozen=True):
-    """What the command line says of the model: address, the key's variable, window in tokens; empty or 0 where it does not."""
+    """What the command line says of the model: address, the key's variable, window in tokens; empty or 0 where it does not.
+    `kept` is the address a stored session asked at, which counts before that of the settings; None where nobody knows."""
 
     api_base: str = ""
     api_key_env: str = ""
     window: int = 0
+    kept: str | None = None
 
 
 def model_port(name: str, settings: Settings, overrides: Overrides, worker: Worker) -> ModelPort:
@@ -45,9 +47,10 @@ def settings_of(name: str, settings: Settings, overrides: Overrides) -> ModelSet
     from ctxchat.models.settings import ModelSettings
 
     known = settings.of_model(name)
+    usual = (known.api_base or usual_base(name)) if overrides.kept is None else overrides.kept
     return ModelSettings(
         name=name,
-        api_base=overrides.api_base or known.api_base or usual_base(name),
+        api_base=overrides.api_base or usual,
         api_key_env=overrides.api_key_env or known.api_key_env,
         window=overrides.window or known.window or settings.context.max_tokens,
         max_output=known.max_output,

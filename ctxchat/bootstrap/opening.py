@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -31,7 +30,7 @@ from ctxchat.config import paths
 from ctxchat.config.rules import add_rules
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.hooks import replaces_automatic
-from ctxchat.core.journal import AgentChosen, SessionState
+from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import JournalPort, ModelPort
@@ -69,6 +68,7 @@ class Opening:
         self._above = gate
         self._checkpoints = checkpoints
         self._notices: list[str] = []
+        self._address: Callable[[], str | None] = lambda: None
         self._arranging = Arranging(shared, self._extensions, ahead=interactive)
 
     async def open(self, session_id: str, *, only_read: bool = False) -> Session:
@@ -90,7 +90,7 @@ class Opening:
     async def _session(self, session: str, stored: Stored) -> Session:
         shared, state = self._shared, stored.state
         agent, gone = remembered(self._arranging, state.agent)
-        model = self._model(agent, state.model)
+        model = self._model(agent, state, reading=bool(stored.read_only))
         await asyncio.to_thread(model.stated)  # the first time that reads a long list
         settings = self._arranging.settings(agent)[0]
         mode = settings.permissions.mode
@@ -112,8 +112,13 @@ class Opening:
             assumptions=StoredAssumptions(shared.database),
             price_of=token_price,
         )
+        if not self._notices and (state.model, state.address) != (model.name, model.address):
+            conversation.owe(
+                ModelChosen(model.name, model.address)
+            )  # what it goes on with, whatever the settings name then
         if state.agent is None and settings.agents and not state.ledger.groups:
             conversation.owe(AgentChosen(arranged.agent))
+        self._address = lambda: conversation.model.address
         compactor = Compactor(
             conversation,
             summariser=arranged.summariser_of(model) if arranged.summariser_of else None,
@@ -152,18 +157,18 @@ class Opening:
         loaded = await self._shared.database.run(loading.load, self._shared.database, session)
         return Stored(ReadOnlyJournal(session, why), loaded.state, why, loaded.problems)
 
-    def _model(self, agent: str | None, stored: str = "") -> ModelPort:
-        """The model to begin with: that of the flags, else the one a stored session went on with where it can still be had, else
-        the agent's. Where somebody is there to choose another one, a name nobody serves is a notice and the offline assistant
-        answers; else UsageError."""
+    def _model(self, agent: str | None, state: SessionState | None = None, *, reading: bool = False) -> ModelPort:
+        """The model to begin with: that of the flags, else the one a stored session went on with, at its address, else the
+        agent's. A name nobody serves is a notice, and the offline assistant answers, where somebody is there to choose another
+        one or nothing is to be sent; else UsageError."""
         shared, settings = self._shared, self._arranging.settings(agent)[0]
-        with suppress(CtxchatError):
-            if stored and not shared.flags.model:
-                return shared.model(stored, settings=settings)
         try:
+            if state and state.model and not shared.flags.model:
+                kept = msgspec.structs.replace(shared.given, kept=state.address)
+                return shared.model(state.model, kept, settings)
             return shared.model(shared.flags.model, settings=settings)
         except CtxchatError as problem:
-            if not self._interactive:
+            if not (self._interactive or reading):
                 raise
             answers = "Until then the offline assistant answers; /model shows what else is there."
             self._notices.append(f"{problem} {answers}")
@@ -181,7 +186,9 @@ class Opening:
             todo.resume(record.groups)
             self._arranging.own = (TodoList(todo),)
         if self._above is None:  # a sub-agent has none of its own
-            open_below = SubAgents(shared, session, gate, partial(self._open_below, checkpoints))
+            open_below = SubAgents(
+                shared, session, lambda: self._address(), gate, partial(self._open_below, checkpoints)
+            )
             tools.append(Delegate(open_below, {n: a.description for n, a in shared.loaded.settings.agents.items()}))
         tools += self._extensions.tools([tool.spec.name for tool in tools])
         toolbox = Toolbox(

@@ -16,11 +16,14 @@ OpenBelow = Callable[[str, Gate], Awaitable[Session]]
 
 
 class SubAgents:
-    """Fulfils `tools.delegating.Open` for the session `caller`, behind its `gate`."""
+    """Fulfils `tools.delegating.Open` for the session `caller`, whose model is asked at `address` now, behind its `gate`."""
 
-    def __init__(self, shared: Shared, caller: str, gate: Gate, open_below: OpenBelow) -> None:
+    def __init__(
+        self, shared: Shared, caller: str, address: Callable[[], str | None], gate: Gate, open_below: OpenBelow
+    ) -> None:
         self._shared = shared
         self._caller = caller
+        self._address = address
         self._gate = gate
         self._open_below = open_below
 
@@ -31,7 +34,7 @@ class SubAgents:
         settings, own = in_force(shared.loaded.settings, shared.flags, agent)
         caller = await shared.database.run(sessions.row, shared.database, self._caller)
         model = caller.model if own.model is None else settings.model
-        records = (AgentChosen(agent), ModelChosen(model))
+        records = (AgentChosen(agent), ModelChosen(model, self._address() if model == caller.model else None))
         session = await shared.database.run(
             sessions.create,
             shared.database,

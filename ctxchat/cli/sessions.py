@@ -201,7 +201,7 @@ def rename(session: str, title: str) -> None:
 @click.argument("session")
 @common_options
 def delete(session: str) -> None:
-    """Delete a session and what belongs to it, for good."""
+    """Delete a session and what belongs to it, its sub-agents' sessions too, for good."""
 
     async def work() -> str:
         async with Program.started(flags()) as program:

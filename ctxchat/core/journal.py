@@ -94,9 +94,10 @@ class WindowLearned(msgspec.Struct, frozen=True, tag="window_learned", omit_defa
 
 
 class ModelChosen(msgspec.Struct, frozen=True, tag="model_chosen"):
-    """The session goes on with this model."""
+    """The session goes on with this model, at this address: empty for where its provider is, None where nobody wrote it down."""
 
     model: str
+    address: str | None = None
 
 
 class AgentChosen(msgspec.Struct, frozen=True, tag="agent_chosen"):
@@ -158,6 +159,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     ledger: Ledger = Ledger()
     title: str = ""
     model: str = ""
+    address: str | None = None
     anchor: Anchor | None = None
     calibrations: dict[str, Calibration] = {}
     fills: tuple[int, ...] = ()
@@ -215,6 +217,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             used = record.used if true else state.used
             return ledger, replace(
                 state,
+                model=state.model or record.model,  # older versions did not write down which model a session began with
                 anchor=record.anchor if true else None,
                 calibrations={**state.calibrations, record.model: record.calibration},
                 fills=(*state.fills, used) if record.turn_end else state.fills,
@@ -231,8 +234,8 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, passes=(*state.passes, result), endings=endings, cost_usd=cost)
         case Named(title=title):
             return ledger, replace(state, title=title)
-        case ModelChosen(model=model):
-            return ledger, replace(state, model=model, cut=0)
+        case ModelChosen(model=model, address=address):
+            return ledger, replace(state, model=model, address=address, cut=0)
         case AgentChosen(agent=agent):
             return ledger, replace(state, agent=agent)
         case Spent(cost_usd=cost):

@@ -73,6 +73,11 @@ class ModelPort(Protocol):
         ...
 
     @property
+    def address(self) -> str:
+        """Where its server is; empty for where its provider is. Never with a login in it."""
+        ...
+
+    @property
     def keeps_reasoning(self) -> bool:
         """True where the provider wants its reasoning back with the calls it led to."""
         ...

@@ -52,6 +52,12 @@ class LitellmModel:
         return self.settings.name
 
     @property
+    def address(self) -> str:
+        """As set or usual for it."""
+        base = self.settings.api_base
+        return "" if "@" in base else base  # a login is no one's to store
+
+    @property
     def keeps_reasoning(self) -> bool:
         """As set, else as the provider wants it."""
         kept = self.settings.keep_reasoning

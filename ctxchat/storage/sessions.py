@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -243,12 +243,24 @@ def reckon(database: Database, session: str, used: int) -> None:
 
 
 def delete(database: Database, session: str) -> None:
-    """Its rows, its index, its folder; nothing else. Raises SessionBusy and StorageError; a folder that resists goes
-    at a later start."""
+    """Its rows, its index, its folder, and those of the sub-agents that worked for it; nothing else. Raises SessionBusy, for one
+    of them as well, and StorageError; a folder that resists goes at a later start."""
     files.check_id(session)
-    with held(database, session):
-        removal.remove(database, session)
+    with ExitStack() as locks:
+        doomed = [session]
+        for one in doomed:
+            locks.enter_context(held(database, one))
+            doomed += [below for below in sub_agents(database, one) if below not in doomed]
+        for one in reversed(doomed):  # what is left where one resists is still found from above
+            removal.remove(database, one)
     database.finish_deletions()
+
+
+def sub_agents(database: Database, session: str) -> list[str]:
+    """The sessions that an agent of this one began for a task; none where their table cannot be read."""
+    with suppress(StorageError):
+        return [id for (id,) in database.read("SELECT id FROM sessions WHERE parent = ? AND delegated", (session,))]
+    return []
 
 
 def forget_unused(database: Database, session: str) -> None:

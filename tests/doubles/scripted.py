@@ -115,6 +115,10 @@ class ScriptedModel:
         return self._name
 
     @property
+    def address(self) -> str:
+        return ""
+
+    @property
     def keeps_reasoning(self) -> bool:
         """As handed in."""
         return self._keeps_reasoning

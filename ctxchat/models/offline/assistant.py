@@ -122,6 +122,11 @@ class OfflineAssistant:
         return self._name
 
     @property
+    def address(self) -> str:
+        """It is here."""
+        return ""
+
+    @property
     def keeps_reasoning(self) -> bool:
         """It does not read its own thoughts again."""
         return False

@@ -217,7 +217,8 @@ class SessionsScreen(Listing[str]):
             self.notify("This session is open here. Open another one first.", severity="warning", markup=False)
             return
         title = one_line(row.title, 60) or row.id
-        question = f"Delete “{title}” with its {count(row.messages, 'message')} and its files, for good?"
+        what = f"its {count(row.messages, 'message')}, its files and its sub-agents' sessions"
+        question = f"Delete “{title}” with {what}, for good?"
         if await self.app.push_screen_wait(Confirm(question)):
             await self.attempt(self._services.delete(row.id))
             await self._load()

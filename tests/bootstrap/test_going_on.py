@@ -1,0 +1,97 @@
+"""A session keeps its model and the address it was asked at, whatever the settings name when it is gone on with."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.program import Program
+from ctxchat.config.files import load
+from ctxchat.core.errors import StorageError, UsageError
+from ctxchat.core.journal import ModelChosen, Named
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+from ctxchat.storage.files import session_folder
+from tests.bootstrap.test_subagents import say
+from tests.doubles.http_model import ModelDouble
+from tests.doubles.replies import says
+
+
+@asynccontextmanager
+async def program(folder: Path, model: str, address: str, flags: Flags | None = None):
+    folder.joinpath("config.toml").write_text(
+        f'model = "{model}"\n'
+        + "".join(f'[models."openai/{m}"]\napi_base = "{address}"\n' for m in ("first", "second"))
+    )
+    environ = {"CTXCHAT_CONFIG_DIR": str(folder), "CTXCHAT_DATA_DIR": str(folder / "data")}
+    made = Program(flags or Flags(), load(folder, environ=environ), folder, Database(folder / "data"))
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def asked(folder: Path, model: str, address: str, session: str = "", flags: Flags | None = None, **how) -> str:
+    """One message in a session by these settings; the session's id."""
+    async with program(folder, model, address, flags) as made:
+        opened = await made.open(session, **how)
+        await say(opened, "hello")
+        await opened.close()
+        return opened.id
+
+
+@pytest.mark.parametrize("interactive", [True, False])
+async def test_the_model_and_its_address_stay_and_a_flag_wins_and_is_remembered(
+    tmp_path: Path, interactive: bool
+) -> None:
+    async with ModelDouble([says("One.")]) as one, ModelDouble([says("Two.")]) as two:
+        session = await asked(tmp_path, "openai/first", one.base_url)
+        await asked(tmp_path, "openai/second", two.base_url, session, interactive=interactive)
+        assert [seen.body["model"] for seen in one.requests] == ["first", "first"] and not two.requests
+        await asked(
+            tmp_path, "openai/first", two.base_url, session, Flags(model="openai/second"), interactive=interactive
+        )
+        await asked(tmp_path, "openai/first", one.base_url, session, interactive=interactive)
+        assert [seen.body["model"] for seen in two.requests] == ["second", "second"] and len(one.requests) == 2
+
+
+async def test_a_model_that_nobody_serves_any_more_is_said_and_not_replaced_behind_ones_back(tmp_path: Path) -> None:
+    async with program(tmp_path, "offline/assistant", "") as made:
+        session = await made.database.run(
+            lambda: sessions.create(made.database, records=[Named("kept")], model="nobody/knows")
+        )
+        await made.database.run(lambda: sessions.append(made.database, session, ModelChosen("nobody/knows", "")))
+        with pytest.raises(UsageError, match="nobody"):
+            await made.open(session, interactive=False)
+        opened = await made.open(session)
+        assert any("nobody" in notice and "/model" in notice for notice in opened.notices)
+        assert opened.figures.model == "offline/assistant" and opened.state.model == "nobody/knows"
+        await opened.close()
+
+
+async def test_one_that_was_opened_and_left_leaves_nothing(tmp_path: Path) -> None:
+    async with program(tmp_path, "offline/assistant", "") as made:
+        await (await made.open()).close()
+        assert not await made.sessions()
+
+
+async def test_with_a_session_go_its_sub_agents_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("The retry limit is 7.\n")
+    async with program(tmp_path, "offline/assistant", "") as made:
+        session = await made.open()
+        await say(session, "delegate: what is the retry limit?")
+        await session.close()
+        branch = await made.fork(session.id)
+        other = await made.open()
+        await say(other, "hello")
+        await other.close()
+        below = [row.id for row in await made.sessions() if row.delegated]
+        assert below and all(session_folder(made.database.folder, id).exists() for id in below)
+        await made.delete(session.id)
+        assert {row.id for row in await made.sessions()} == {branch, other.id}
+        assert not any(session_folder(made.database.folder, id).exists() for id in (*below, session.id))
+        with pytest.raises(StorageError):
+            await made.database.run(sessions.row, made.database, below[0])
