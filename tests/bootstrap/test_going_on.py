@@ -9,7 +9,7 @@ import pytest
 
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.files import load
+from ctxchat.config.files import Loaded, load
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import ModelChosen, Named
 from ctxchat.storage import sessions
@@ -20,42 +20,48 @@ from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import says
 
 
-@asynccontextmanager
-async def program(folder: Path, model: str, address: str, flags: Flags | None = None):
+def settings(folder: Path, model: str, address: str) -> Loaded:
     folder.joinpath("config.toml").write_text(
         f'model = "{model}"\n'
         + "".join(f'[models."openai/{m}"]\napi_base = "{address}"\n' for m in ("first", "second"))
     )
-    environ = {"CTXCHAT_CONFIG_DIR": str(folder), "CTXCHAT_DATA_DIR": str(folder / "data")}
-    made = Program(flags or Flags(), load(folder, environ=environ), folder, Database(folder / "data"))
+    return load(folder, environ={"CTXCHAT_CONFIG_DIR": str(folder), "CTXCHAT_DATA_DIR": str(folder / "data")})
+
+
+@asynccontextmanager
+async def program(folder: Path, model: str, address: str):
+    made = Program(Flags(), settings(folder, model, address), folder, Database(folder / "data"))
     try:
         yield made
     finally:
         await made.close()
 
 
-async def asked(folder: Path, model: str, address: str, session: str = "", flags: Flags | None = None, **how) -> str:
-    """One message in a session by these settings; the session's id."""
-    async with program(folder, model, address, flags) as made:
-        opened = await made.open(session, **how)
-        await say(opened, "hello")
-        await opened.close()
-        return opened.id
+async def asked(made: Program, session: str = "", **how: bool) -> str:
+    """One message in a session; the session's id."""
+    opened = await made.open(session, **how)
+    await say(opened, "hello")
+    await opened.close()
+    return opened.id
 
 
-@pytest.mark.parametrize("interactive", [True, False])
-async def test_the_model_and_its_address_stay_and_a_flag_wins_and_is_remembered(
-    tmp_path: Path, interactive: bool
-) -> None:
-    async with ModelDouble([says("One.")]) as one, ModelDouble([says("Two.")]) as two:
-        session = await asked(tmp_path, "openai/first", one.base_url)
-        await asked(tmp_path, "openai/second", two.base_url, session, interactive=interactive)
-        assert [seen.body["model"] for seen in one.requests] == ["first", "first"] and not two.requests
-        await asked(
-            tmp_path, "openai/first", two.base_url, session, Flags(model="openai/second"), interactive=interactive
-        )
-        await asked(tmp_path, "openai/first", one.base_url, session, interactive=interactive)
-        assert [seen.body["model"] for seen in two.requests] == ["second", "second"] and len(one.requests) == 2
+async def test_the_model_and_its_address_stay_and_a_flag_wins_and_is_remembered(tmp_path: Path) -> None:
+    async with (
+        ModelDouble([says("One.")]) as one,
+        ModelDouble([says("Two.")]) as two,
+        program(tmp_path, "openai/first", one.base_url) as made,
+    ):
+        session = await asked(made)
+        made.adopt(settings(tmp_path, "openai/second", two.base_url))
+        await asked(made, session)
+        await asked(made, session, interactive=False)
+        assert [seen.body["model"] for seen in one.requests] == ["first"] * 3 and not two.requests
+        made.flags = Flags(model="openai/second")
+        await asked(made, session)
+        made.flags = Flags()
+        made.adopt(settings(tmp_path, "openai/first", one.base_url))
+        await asked(made, session)
+        assert [seen.body["model"] for seen in two.requests] == ["second"] * 2 and len(one.requests) == 3
 
 
 async def test_a_model_that_nobody_serves_any_more_is_said_and_not_replaced_behind_ones_back(tmp_path: Path) -> None:
