@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import tempfile
+import secrets
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -174,30 +176,78 @@ def _encoded(text: str, encoding: Encoding, place: Place) -> bytes:
 
 
 def _store(change: Change) -> None:
-    """Write beside the file, then put it in its place in one step, with the old mode."""
+    """Write beside the file, then put it in its place in one step, with the old mode. All of it in the folder that was judged,
+    held open: a link that is put in the way meanwhile leads nowhere."""
     path = change.place.path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not unmoved(path):
-        raise ToolError(f"{change.place.shown} leads somewhere else than a moment ago; nothing was written.")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.", suffix=".tmp")
-    beside = Path(name)
+    if not _HOLDS_FOLDERS:  # Windows, where a link takes a right that programs seldom have
+        path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(change.after)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.chmod(_mode(path))
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+        folder = _folder(path.parent) if _HOLDS_FOLDERS else None
+    except NotADirectoryError as error:  # what a link is, where none is followed
+        raise _moved(change.place) from error
+    within = Path() if folder is not None else path.parent
+    beside = within / f".{path.name[:50]}.{secrets.token_hex(6)}.tmp"
+    try:
+        mode = _mode(within / path.name, folder, change.place)
+        if not unmoved(path):
+            raise _moved(change.place)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        try:
+            with os.fdopen(os.open(beside, flags, 0o600, dir_fd=folder), "wb") as file:
+                file.write(change.after)
+                file.flush()
+                os.fsync(file.fileno())
+                if hasattr(os, "fchmod"):
+                    os.fchmod(file.fileno(), mode)
+            os.replace(beside, within / path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(beside, dir_fd=folder)
+            raise
+    finally:
+        if folder is not None:
+            os.close(folder)
 
 
-def _mode(path: Path) -> int:
+_HOLDS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+
+
+def _folder(folder: Path) -> int:
+    """A folder, opened step by step without following a link, made where it is missing."""
+    flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+    at = os.open(folder.anchor, flags)
+    for name in folder.parts[1:]:
+        try:
+            with suppress(FileExistsError):
+                if not _there(name, at):
+                    os.mkdir(name, dir_fd=at)
+            below = os.open(name, flags, dir_fd=at)
+        finally:
+            os.close(at)
+        at = below
+    return at
+
+
+def _there(name: str, at: int) -> bool:
+    try:
+        os.stat(name, dir_fd=at, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _moved(place: Place) -> ToolError:
+    return ToolError(f"{place.shown} leads somewhere else than a moment ago; nothing was written.")
+
+
+def _mode(path: Path, folder: int | None, place: Place) -> int:
     """The file's mode, or what a new file gets."""
     try:
-        return path.stat().st_mode & 0o7777
+        found = os.stat(path, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         mask = os.umask(0o077)  # there is no way to read it without setting it
         os.umask(mask)
         return 0o666 & ~mask
+    if not stat.S_ISREG(found.st_mode):
+        raise _moved(place)
+    return found.st_mode & 0o7777
