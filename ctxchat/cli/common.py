@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import codecs
 import io
+import signal
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,8 +72,32 @@ def flags() -> Flags:
 
 
 def run_async(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run a command's work to its end."""
-    return asyncio.run(work)
+    """Run a command's work to its end. A signal that asks for the end cancels it, as ctrl+c does: what it started is ended and
+    tidied up after; the exit code is then 128 and the signal's number."""
+    return asyncio.run(_heeding_signals(work))
+
+
+async def _heeding_signals(work: Coroutine[Any, Any, _T]) -> _T:
+    asked: list[int] = []
+    task = asyncio.ensure_future(work)
+
+    def end(number: int) -> None:
+        asked.append(number)
+        task.cancel()
+
+    for name in ("SIGTERM", "SIGHUP"):
+        with suppress(
+            AttributeError, NotImplementedError, RuntimeError, ValueError
+        ):  # not this system, or not this thread
+            number = getattr(signal, name)
+            if signal.getsignal(number) is signal.SIG_DFL:  # under nohup a hangup is nothing
+                asyncio.get_running_loop().add_signal_handler(number, end, number)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if asked:
+            raise SystemExit(128 + asked[0]) from None
+        raise
 
 
 def written(text: str) -> str:
