@@ -132,13 +132,13 @@ class Files:
         async with self._lock.alone():
             return await self._carry_out(wanted, keep, tell=True)
 
-    async def rewind(self, group_id: str, wanted: Restoring | None, keep: Keep = "mine") -> Figures:
+    async def rewind(self, group_id: str, wanted: Restoring | None, keep: Keep = "mine") -> tuple[Checkpoint, Figures]:
         """Go back to before a user message: the talk, and the files where `wanted` was looked at. An undo takes both back."""
         async with self._lock.alone():
             change = rewound(self._talk.ledger, group_id, self._talk.clock.now())
             self._talk.ledger.apply(change)  # raises before anything is written
-            await self._carry_out(wanted, keep, Changed(change), change=change.id)
-            return await self._talk.refresh()
+            done = await self._carry_out(wanted, keep, Changed(change), change=change.id)
+            return done, await self._talk.refresh()
 
     async def unrewind(self, change_id: str, wanted: Restoring, keep: Keep = "mine") -> Figures:
         """Take back a rewind, talk and files."""

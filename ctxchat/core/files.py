@@ -190,6 +190,12 @@ def restoring(
     return Restoring(names, min(turns), max(turns), tuple(changes), tuple(mine), tuple(lost))
 
 
+def made_last(checkpoints: Sequence[Checkpoint]) -> str:
+    """When files were changed last that can be taken back; empty where none were."""
+    found = standing(checkpoints)
+    return found[-1].at if found else ""
+
+
 def files_words(changes: Iterable[FileChange]) -> str:
     """`2 files changed +10 −3`, `1 file created +4 −0`, empty for nothing. Folders do not count where files do."""
     told = list(changes)

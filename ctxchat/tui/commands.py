@@ -34,8 +34,15 @@ class Command(msgspec.Struct, frozen=True):
 COMMANDS: tuple[Command, ...] = (
     Command("free", "Free up context, with a preview first", "free_up", aliases=("freeup",), screen=True),
     Command("compact", "Compact now, without the preview", "compact", argument="[words]"),
-    Command("undo", "Undo the last compaction or change by hand", "undo_compaction"),
-    Command("redo", "Redo what was undone last, exactly as it was", "redo"),
+    Command(
+        "undo",
+        "Undo what came last: changes to files, a compaction, a change by hand",
+        "undo_compaction",
+        argument="[files]",
+    ),
+    Command("redo", "Redo what was undone last, exactly as it was", "redo", argument="[files]"),
+    Command("rewind", "Rewind to before a message: talk, files or both", "rewind", screen=True),
+    Command("diff", "Diff: what turns did to files", "diff", screen=True),
     Command("reinsert", "Put back the facts that the last compaction lost", "reinsert"),
     Command("context", "Context panel: what fills the window (read: in a sentence)", "context", argument="[read]"),
     Command("archive", "Archive: every compaction, and what it put away", "archive", screen=True),

@@ -44,7 +44,7 @@ class Feed:
     async def show(self, session: ChatSession) -> None:
         """Another session, from its record."""
         self._session, self._live, self._told = session, None, False
-        shown = items(session.state.ledger)
+        shown = items(session.state.ledger, session.state.checkpoints)
         self._groups = len(session.state.ledger.groups)
         await self._transcript.show(shown, _tokens(session))
         self._transcript.call_after_refresh(self._offer_to_go_on)
@@ -53,7 +53,7 @@ class Feed:
         """What the record holds by now takes the place of what grew; changes in force are drawn."""
         if (session := self._session) is None:
             return
-        shown = items(session.state.ledger)
+        shown = items(session.state.ledger, session.state.checkpoints)
         known = {s.key for s in self._transcript.items}
         places = self._live.places(shown, known) if self._live else {}
         await self._transcript.settle(shown, _tokens(session), places)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from pathlib import Path
 
     from ctxchat.agent.consent import When
+    from ctxchat.agent.files import Files
     from ctxchat.agent.preview import Preview
     from ctxchat.agent.turn import Meanwhile
     from ctxchat.config.files import Loaded
@@ -180,6 +181,11 @@ class ChatSession(Protocol):
     def compaction(self) -> Compaction: ...
     @property
     def changes(self) -> Changes: ...
+    @property
+    def files(self) -> Files | None:
+        """What turns did to files, and the ways back; None where that is another session's or window's."""
+        ...
+
     @property
     def setup(self) -> Setup: ...
     @property

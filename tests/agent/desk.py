@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Container, Sequence
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 
 from ctxchat.agent.arrangement import Arrangement, FallbackOf, Surroundings
 from ctxchat.agent.assumptions import Assumptions
@@ -18,7 +19,7 @@ from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
 from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
 from ctxchat.core.permissions import Answer, Demand, Mode, Rule
-from ctxchat.core.ports import ModelPort, Summariser, ToolContext, ToolOutput, ToolPort, ToolText
+from ctxchat.core.ports import ModelPort, Summariser, ToolContext, ToolOutput, ToolPort, ToolText, WorkspaceFiles
 from ctxchat.core.view import Insert, ToolSpec
 
 
@@ -184,11 +185,13 @@ class Desk:
         fallback_of: FallbackOf = lambda name: None,
         system: str = "You are a test.",
         journal: MemoryJournal | None = None,
+        workspace: Path = Path("/"),
+        files: WorkspaceFiles | None = None,
     ) -> None:
         self.journal = journal or MemoryJournal(records)
         self.clock = StillClock()
         self.gate = gate or Gate(mode, rules, interactive=interactive)
-        self.toolbox = Toolbox(tools, self.gate, self.clock, workspace="/")
+        self.toolbox = Toolbox(tools, self.gate, self.clock, workspace=str(workspace), files=files)
         models = {model.name: model, **(others or {})}
         self.arranged = Arrangement(
             system=system,
@@ -208,7 +211,7 @@ class Desk:
             assumptions=assumptions,
         )
         self.compactor = Compactor(self.conversation, summariser=summariser)
-        self.session = Session(self.conversation, self.toolbox, self.compactor, self.arranged)
+        self.session = Session(self.conversation, self.toolbox, self.compactor, self.arranged, files=files)
 
     @property
     def state(self) -> SessionState:

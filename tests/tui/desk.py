@@ -33,6 +33,7 @@ class Desk(OfOnePiece):
     id = "s1"
     busy = False
     read_only = ""
+    files = None
     notices: Sequence[str] = ()
 
     def __init__(self, begun: SessionState | None = None, *, window: int = 32_000, frame: Frame = FRAME) -> None:

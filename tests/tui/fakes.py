@@ -78,6 +78,7 @@ class FakeSession(OfOnePiece):
         notices: Sequence[str] = (),
     ) -> None:
         self.notices = tuple(notices)
+        self.files = None
         self.ghost = 0
         self.at = AT
         self.reinserted: list[str] = []

@@ -16,7 +16,8 @@ from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Notice, Usage
 from ctxchat.core.messages import Group
-from ctxchat.core.ports import ModelPort, ToolPort
+from ctxchat.core.permissions import Mode
+from ctxchat.core.ports import ModelPort, ToolPort, WorkspaceFiles
 from ctxchat.tui.app import CtxchatApp
 from tests.agent.desk import Desk
 from tests.doubles.scripted import Script, ScriptedModel
@@ -68,11 +69,22 @@ async def talking(
     writer: Writer | None = None,
     tools: Sequence[ToolPort] = (),
     fallback: ModelPort | None = None,
+    files: WorkspaceFiles | None = None,
+    mode: Mode = "ask",
     **options: object,
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int], Desk]]:
     made = Options(**({"keep_recent": 2, "strategy": "summarize", "prepare": False} | options))  # type: ignore[arg-type]
     model = ScriptedModel(script, window=Window(window, "configured"))
-    desk = Desk(model, options=made, summariser=writer or Writer(), tools=tools, fallback_of=lambda name: fallback)
+    desk = Desk(
+        model,
+        options=made,
+        summariser=writer or Writer(),
+        tools=tools,
+        fallback_of=lambda name: fallback,
+        mode=mode,
+        workspace=tmp_path,
+        files=files,
+    )
     app = CtxchatApp(Doors(tmp_path, desk.session), Settings(), load_themes(tmp_path).themes)
     async with app.run_test(size=size, notifications=True) as pilot:
         await until(pilot, lambda: app.session is not None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from ctxchat.tui.actions import compaction, models, program, sessions, views
+from ctxchat.tui.actions import compaction, files, models, program, sessions, views
 from ctxchat.tui.host import Host
 
 Action = Callable[[Host, str], Awaitable[None]]
@@ -20,6 +20,8 @@ ACTIONS: Mapping[str, Action] = {
     "undo": compaction.undo,
     "redo": compaction.redo,
     "reinsert": compaction.reinsert,
+    "rewind": files.rewind,
+    "diff": files.diff,
     "context": views.context,
     "archive": views.archive,
     "xray": views.xray,

@@ -66,7 +66,8 @@ async def reinsert(host: Host, argument: str) -> None:
 
 
 async def undo(host: Host, argument: str = "") -> None:
-    """Take back a change, the last one without an id; where that would fill the window too far it is asked how much."""
+    """Take back what came last, or the change with that id, or what a turn did to `files`; where that would fill the window too
+    far, or concerns files the person changed since, they are asked."""
     from ctxchat.tui.screens.undoing import undo
 
     done = await undo(host.work.idle_session(), host.ask, argument)
@@ -75,8 +76,9 @@ async def undo(host: Host, argument: str = "") -> None:
 
 
 async def redo(host: Host, argument: str = "") -> None:
-    """Make a change again that was undone, the one undone last without an id."""
+    """Make again what was undone, what was undone last without an id."""
     from ctxchat.tui.screens.undoing import redo
 
-    done = await redo(host.work.idle_session(), argument)
-    host.chat.changed(done.figures, done.words)
+    done = await redo(host.work.idle_session(), host.ask, argument)
+    if done is not None:
+        host.chat.changed(done.figures, done.words)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 
+from ctxchat.core.files import Checkpoint, files_words
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.manual_changes import put_back
 from ctxchat.core.messages import Group
@@ -14,11 +17,12 @@ HIDDEN = frozenset({"system", "summary"})
 
 class Shown(msgspec.Struct, frozen=True):
     """One item of the transcript: a group, or a compaction in force (then `change` is set, and `facts_back` says that the facts
-    it lost were put back)."""
+    it lost were put back), or a rewind. `files` says what calls of the group did to files, by their ids."""
 
     group: Group | None = None
     change: Change | None = None
     facts_back: bool = False
+    files: Mapping[str, str] = {}
 
     @property
     def key(self) -> str:
@@ -31,11 +35,16 @@ class Shown(msgspec.Struct, frozen=True):
         return len(self.group.messages) if self.group else 0
 
 
-def items(ledger: Ledger) -> list[Shown]:
-    """Everything ever said, with a mark behind the last group that was there when a compaction was made."""
-    marks = [c for c in ledger.changes if c.kind == "compaction"]
+def items(ledger: Ledger, checkpoints: Sequence[Checkpoint] = ()) -> list[Shown]:
+    """Everything that was said and not taken back, with a mark behind the last group that was there when a compaction or a rewind
+    was made."""
+    marks = [c for c in ledger.in_force if c.kind in {"compaction", "rewind"}]
+    told: dict[int, dict[str, str]] = {}
+    for checkpoint in checkpoints:
+        if checkpoint.call_id:
+            told.setdefault(checkpoint.turn, {})[checkpoint.call_id] = files_words(checkpoint.changes)
     shown: list[Shown] = []
-    groups = [g for g in ledger.groups if g.kind not in HIDDEN]
+    groups = [g for g in ledger.standing if g.kind not in HIDDEN]
     place = {g.id: i for i, g in enumerate(groups)}
     back = put_back(ledger)
     after: dict[int, list[Shown]] = {}
@@ -44,7 +53,7 @@ def items(ledger: Ledger) -> list[Shown]:
         after.setdefault(_place(change, groups, place), []).append(mark)
     for index, group in enumerate(groups):
         shown += after.get(index, ())
-        shown.append(Shown(group=group))
+        shown.append(Shown(group=group, files=told.get(group.turn, {}) if group.kind == "round" else {}))
     shown += after.get(len(groups), ())
     return shown
 
@@ -66,7 +75,7 @@ def folded_messages(change: Change, record: CompactionRecord | None) -> int:
 def last_answer(ledger: Ledger) -> str:
     """The words of the last reply that has any, with the half reply it went on with."""
     words = ""
-    for group in reversed(ledger.groups):
+    for group in reversed(ledger.standing):
         said = group.first.text if group.kind in {"reply", "round"} and group.first.role == "assistant" else ""
         if words and not (said and group.first.interrupted):
             break

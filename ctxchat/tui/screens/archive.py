@@ -144,7 +144,7 @@ class ArchiveScreen(Panel[str]):
         if (one := self.chosen) and how == "undo":
             self._do(undo(self._session, self.app.push_screen_wait, one.id))
         elif one:
-            self._do(redo(self._session, one.id))
+            self._do(redo(self._session, self.app.push_screen_wait, one.id))
 
     def action_restore(self) -> None:
         if kept := self.detail.kept:

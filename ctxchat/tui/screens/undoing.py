@@ -3,7 +3,8 @@ would be, by how much it is too much, and the part that fits."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
 from textual.app import ComposeResult
@@ -13,23 +14,33 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Label, Static
 
+from ctxchat.agent.files import Files
+from ctxchat.core.errors import LedgerError
 from ctxchat.core.figures import Figures
+from ctxchat.core.files import Checkpoint, Keep, Restoring, files_words, made_last, redoable
 from ctxchat.core.ledger import ChangeKind
 from ctxchat.core.undo import Undoing
 from ctxchat.tui.reading.figures_text import count, day_and_clock, percent, tilde
 from ctxchat.tui.reading.passes import REASONS
-from ctxchat.tui.reading.text import short
+from ctxchat.tui.reading.text import one_line, short
+from ctxchat.tui.screens.files import MineScreen
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
 from ctxchat.tui.services import ChatSession
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 
+Answer = TypeVar("Answer")
+
+FILES = "files"
+"""In place of a change's id: what was done to files, whatever came after it."""
+
 BY_HAND: dict[ChangeKind, str] = {
     "drop": "the message is back in the view",
     "shrink": "the message is shown whole again",
     "pin": "the message is pinned no more",
     "restore": "what was put back is out of the view again",
+    "rewind": "what the rewind took back is there again",
 }
 """What undoing a change by hand does."""
 
@@ -47,23 +58,83 @@ class Done(msgspec.Struct, frozen=True):
     words: str
 
 
-async def undo(
-    session: ChatSession, ask: Callable[[Screen[Wish]], Awaitable[Wish | None]], change_id: str = ""
-) -> Done | None:
-    """Take back a change, the last one without an id; where that would fill the window too far, what is asked for, or nothing
-    (None). Raises CtxchatError."""
+class Ask(Protocol):
+    """Opens a screen; what it comes back with."""
+
+    async def __call__(self, screen: Screen[Answer], /) -> Answer | None: ...
+
+
+async def undo(session: ChatSession, ask: Ask, change_id: str = "") -> Done | None:
+    """Take back what came last: what a turn did to files, or a change of the view; or the change with that id, or `files`. Where
+    that would fill the window too far, or concerns files the person changed since, what is asked for, or nothing (None). Raises
+    CtxchatError."""
+    changes = session.state.ledger.changes
+    files_last = not change_id and made_last(session.state.checkpoints) > (changes[-1].at if changes else "")
+    if session.files and (change_id == FILES or files_last):
+        return await _back(session, session.files, ask, await session.files.undoing(), "Undone", "/redo")
     looked = await session.changes.undoing(change_id)
     wish = Wish() if looked.fits else await ask(UndoScreen(looked))
     if wish is None:
         return None
-    figures = await session.changes.undo(looked.change.id, wish.groups)
+    if looked.change.kind == "rewind" and session.files:
+        wanted = await session.files.unrewinding(looked.change.id)
+        keep = await agreed(ask, wanted)
+        if keep is None:
+            return None
+        figures = await session.files.unrewind(looked.change.id, wanted, keep)
+    else:
+        figures = await session.changes.undo(looked.change.id, wish.groups)
     return Done(figures, _done(looked, wish, figures))
 
 
-async def redo(session: ChatSession, change_id: str = "") -> Done:
-    """Make a change again that was undone, the one undone last without an id. Raises CtxchatError."""
+async def redo(session: ChatSession, ask: Ask, change_id: str = "") -> Done | None:
+    """Make again what was undone, what was undone last without an id. Raises CtxchatError."""
+    undone, taken = session.state.undone, redoable(session.state.checkpoints)
+    files_last = taken and not change_id and (not undone or taken.at > undone[-1].at)
+    if session.files and (change_id == FILES or files_last):
+        return await _back(session, session.files, ask, await session.files.redoing(), "Redone", "/undo")
     figures = await session.changes.redo(change_id)
     return Done(figures, f"Redone: in force again, exactly as it was.{_over(figures)}")
+
+
+async def agreed(ask: Ask, wanted: Restoring) -> Keep | None:
+    """What becomes of files the person changed since; asked only where there are some. None: nothing is to be done."""
+    return await ask(MineScreen(wanted)) if wanted.mine else "mine"
+
+
+async def _back(session: ChatSession, files: Files, ask: Ask, wanted: Restoring, word: str, again: str) -> Done | None:
+    """Files brought back to what was looked at."""
+    if not wanted.undoes:
+        raise LedgerError(
+            "No change to files is there to be taken back." if word == "Undone" else "There is nothing to redo."
+        )
+    keep = await agreed(ask, wanted)
+    if keep is None:
+        return None
+    done = await files.restore(wanted, keep)
+    turns = f"turn {wanted.first}" if wanted.first == wanted.last else f"turns {wanted.first}–{wanted.last}"
+    of = f"what {turns} did" if word == "Undone" else "what was undone"
+    words = files_told(done, wanted, keep) or "no file had to change"
+    return Done(await session.measure(), f"{word} {of} to files: {words}. {again} files brings that back.")
+
+
+def files_told(done: Checkpoint, wanted: Restoring, keep: Keep) -> str:
+    """What was restored, what stayed and where the person's versions are; no more than a few names."""
+    beside = [c.name for c in done.changes if c.path not in {w.path for w in wanted.changes}]
+    own = {m.path for m in wanted.mine}
+    words = [files_words([c for c in done.changes if c.name not in beside])]
+    if keep == "mine" and own:
+        words.append(f"as you left them: {_names([m.name for m in wanted.mine])}")
+    if beside:
+        words.append(f"your versions are beside: {_names(beside)}")
+    if wanted.lost:
+        words.append(f"not kept, so as they are: {_names([name.removeprefix(chr(0)) for name in wanted.lost])}")
+    return "; ".join(word for word in words if word)
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(one_line(name, 60) for name in names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
 
 
 async def restore(session: ChatSession, group_id: str) -> Done:

@@ -11,7 +11,7 @@ from ctxchat.core.events import ToolFinished
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.tui.reading.history import Shown
 from ctxchat.tui.reading.tool_words import decoded, ending
-from ctxchat.tui.widgets.blocks import QuoteBlock, UserBlock
+from ctxchat.tui.widgets.blocks import NoticeBlock, QuoteBlock, UserBlock
 from ctxchat.tui.widgets.compaction_mark import CompactionMark
 from ctxchat.tui.widgets.reply import ReplyBlock, ThinkingBlock
 from ctxchat.tui.widgets.tool_block import ToolBlock
@@ -22,6 +22,12 @@ Tokens = Mapping[int | tuple[int, int], int]
 
 def widgets_for(shown: Shown, tokens: Tokens) -> list[Widget]:
     """The widgets of one item, top to bottom."""
+    if shown.change and shown.change.kind == "rewind":
+        return [
+            NoticeBlock(
+                "info", "Rewound to here: what was said after it is in the record, and no longer in the window."
+            )
+        ]
     if shown.change:
         return [CompactionMark(shown.change, shown.facts_back)]
     group = shown.group
@@ -32,11 +38,11 @@ def widgets_for(shown: Shown, tokens: Tokens) -> list[Widget]:
         weights = [tokens.get((message.seq, place), 0) for place in range(len(message.content))]
         return [UserBlock(spoken(message), message.at, attached=attached(message.content, weights))]
     if group.kind in {"reply", "round"}:
-        return _round(group, tokens)
+        return _round(group, tokens, shown.files)
     return [QuoteBlock(group)]
 
 
-def _round(group: Group, tokens: Tokens) -> list[Widget]:
+def _round(group: Group, tokens: Tokens, files: Mapping[str, str]) -> list[Widget]:
     message = group.first
     widgets: list[Widget] = []
     if message.reasoning and message.reasoning.text.strip():
@@ -46,7 +52,8 @@ def _round(group: Group, tokens: Tokens) -> list[Widget]:
     results = [m for m in group.messages[1:] if m.role == "tool"]
     for place, call in enumerate(message.calls):
         result = results[place] if place < len(results) else None
-        widgets.append(ToolBlock(call.id, call.name, decoded(call.arguments), _finished(call, result, tokens)))
+        finished = _finished(call, result, tokens)
+        widgets.append(ToolBlock(call.id, call.name, decoded(call.arguments), finished, files.get(call.id, "")))
     return widgets
 
 

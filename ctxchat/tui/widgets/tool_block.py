@@ -27,14 +27,19 @@ class ToolBlock(Fold):
     """A call from its start to its end. `result` is set when it is over."""
 
     def __init__(
-        self, call_id: str, name: str, arguments: dict[str, object] | str, result: ToolFinished | None = None
+        self,
+        call_id: str,
+        name: str,
+        arguments: dict[str, object] | str,
+        result: ToolFinished | None = None,
+        files: str = "",
     ) -> None:
         super().__init__(classes="tool")
         self.call_id = call_id
         self._tool, self._key = one_line(name, 40) or "tool", key_argument(arguments)
         self._arguments = arguments
         self._result = result
-        self._files = ""
+        self._files = files
         self._progress = ""
         self._since = monotonic()
         self._asking = False
