@@ -137,7 +137,8 @@ class Shell(Tool[ShellArguments]):
         workspace, allowed = context.workspace, context.allowance
         shut_in = bool(self.sandbox) and not allowed.outside
         scratch = await asyncio.to_thread(_scratch, context.session_folder)
-        guarding = await asyncio.to_thread(Guarding, workspace) if shut_in else None
+        guards = shut_in and self._sandbox.can_write(workspace)  # else there is nothing to guard, and a disk to walk
+        guarding = await asyncio.to_thread(Guarding, workspace) if guards else None
         paths = await asyncio.to_thread(guarding.paths, allowed.folders) if guarding else ()
         argv = self._sandbox.wrap(
             [shell, "-c", os.fsdecode(command)], workspace, scratch, guarded=paths, allowed=allowed

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
-from ctxchat.core.events import QuestionAsked, ToolFinished, TurnFinished
+import pytest
+
+from ctxchat.core.events import ApprovalRequested, QuestionAsked, ToolFinished, TurnFinished
+from ctxchat.core.permissions import Allowance, Answer, Demand, Mode
+from ctxchat.core.ports import ToolContext
 from ctxchat.core.view import problems
 from ctxchat.tools.notes import AskUser
-from tests.agent.desk import Desk
+from tests.agent.desk import Desk, Echo
 from tests.doubles.scripted import ScriptedModel, calls, says
 
 WHICH = ("ask_user", {"question": "Which [b]one?", "options": ["red", "blue"]})
@@ -53,3 +57,41 @@ async def test_stopping_while_a_question_waits_leaves_a_valid_history():
     desk.session.reply("c1", "red")  # too late: nothing happens
     await desk.say("never mind")
     assert not problems(model.requests[-1].view)
+
+
+class Runs(Echo):
+    """A tool that asks for the network and remembers what it was allowed."""
+
+    def __init__(self) -> None:
+        super().__init__("runs", writes=True)
+        self.allowed: list[Allowance] = []
+
+    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
+        can = Allowance(network=True, folders=("/cache",), outside=True)
+        return Demand("run", "x", summary="run x", allowance=can, asks=Allowance(network=True))
+
+    def run(self, arguments: dict[str, object], context: ToolContext):
+        self.allowed.append(context.allowance)
+        return super().run(arguments, context)
+
+
+@pytest.mark.parametrize(
+    ("mode", "answer", "allowed"),
+    [
+        ("ask", Answer("once"), Allowance(network=True)),
+        ("ask", Answer("once", allowance=Allowance(folders=("/cache",))), Allowance(True, ("/cache",))),
+        ("ask", Answer("once", allowance=Allowance(outside=True)), Allowance(True, outside=True)),
+        ("all", None, Allowance(network=True)),
+    ],
+)
+async def test_a_yes_gives_a_call_what_it_asks_for_and_what_was_added(
+    mode: Mode, answer: Answer | None, allowed: Allowance
+):
+    tool = Runs()
+    desk = Desk(ScriptedModel([calls(("runs", {"text": "x"})), says("Done.")]), tools=[tool], mode=mode)
+    async with aclosing(desk.session.send("go")) as stream:
+        async for stamped in stream:
+            if isinstance(stamped.event, ApprovalRequested):
+                assert answer and stamped.event.allowance == Allowance(True, ("/cache",), True)
+                desk.session.answer(stamped.event.call_id, answer)
+    assert tool.allowed == [allowed]
