@@ -12,6 +12,7 @@ import msgspec
 from ctxchat.agent.assumptions import corrected
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.assumptions import StoredAssumptions
+from ctxchat.bootstrap.daily import DailyBackup
 from ctxchat.bootstrap.first_look import first_look
 from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.masking import adapt
@@ -52,8 +53,10 @@ class Program(Shared):
         workspace = workspace_of(flags.cwd)
         loaded = loaded or settings_from(flags, workspace)
         program = cls(flags, loaded, workspace, await asyncio.to_thread(Database, paths.data_dir()))
+        copying = DailyBackup(program.database, loaded.settings.storage)
         try:
-            yield program
+            async with copying.beside():
+                yield program
         finally:
             await program.close()
 

@@ -12,7 +12,7 @@ from ctxchat.config.keys import ActionId
 from ctxchat.config.schema.context import ContextSettings
 from ctxchat.config.schema.named import AgentSettings, Condition, HookSettings, McpSettings
 from ctxchat.config.schema.option import OWN_NAMES, Table, opt
-from ctxchat.config.schema.program import Interface, ModelSettings, Permissions, SecretSettings, ToolSettings
+from ctxchat.config.schema.program import Interface, ModelSettings, Permissions, SecretSettings, Storage, ToolSettings
 
 __all__ = [
     "DEFAULTS",
@@ -53,6 +53,7 @@ class Settings(Table, frozen=True):
     permissions: Annotated[Permissions, opt("What the agent may do without asking.")] = Permissions()
     tools: Annotated[ToolSettings, opt("The agent's tools.")] = ToolSettings()
     secrets: Annotated[SecretSettings, opt("Secrets in what tools bring back.")] = SecretSettings()
+    storage: Annotated[Storage, opt("What is kept on disk.")] = Storage()
     interface: Annotated[Interface, opt("The screen.")] = Interface()
     keys: Annotated[
         dict[ActionId, str | tuple[str, ...]], opt("Keys of single actions; an empty list takes an action's keys away.")

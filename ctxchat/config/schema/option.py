@@ -6,7 +6,18 @@ import msgspec
 from msgspec import Meta
 
 Unit = Literal[
-    "", "tokens", "messages", "share of the limit", "seconds", "turns", "rounds", "results", "groups", "calls"
+    "",
+    "tokens",
+    "messages",
+    "share of the limit",
+    "seconds",
+    "turns",
+    "rounds",
+    "megabytes",
+    "copies",
+    "results",
+    "groups",
+    "calls",
 ]
 Names = Literal["strategies", "providers", "transforms", "tools"]
 Counts = Literal["at once", "from the next session on", "from the next start on"]

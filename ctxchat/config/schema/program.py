@@ -85,6 +85,23 @@ class Permissions(Table, frozen=True):
     ] = ()
 
 
+class Storage(Table, frozen=True):
+    """What is kept."""
+
+    backups: Annotated[
+        int, opt("Daily copies of the store that are kept under `backups`; 0 makes none.", unit="copies", ge=0, le=100)
+    ] = 3
+    backups_mb: Annotated[
+        int,
+        opt(
+            "All of them together at most; a store that is larger alone is not copied.",
+            unit="megabytes",
+            ge=1,
+            le=1_000_000,
+        ),
+    ] = 1_000
+
+
 class ToolSettings(Table, frozen=True):
     """The agent's tools."""
 
