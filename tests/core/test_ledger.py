@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Change, Edit, Ledger
+from ctxchat.core.manual_changes import rewound
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile
@@ -33,9 +34,12 @@ def changed(draw: st.DrawFn) -> tuple[Ledger, list[Ledger]]:
     states = [ledger]
     for number in range(draw(st.integers(0, 6))):
         ids = [g.id for g in ledger.groups]
-        match draw(st.sampled_from(["digest", "drop", "shrink", "pin", "undo"])):
+        match draw(st.sampled_from(["digest", "drop", "shrink", "pin", "undo", "rewind"])):
             case "undo" if ledger.changes:
                 ledger = ledger.undo(draw(st.sampled_from(ledger.changes)).id)
+            case "rewind" if said := [g.id for g in ledger.standing if g.kind == "user"]:
+                change = rewound(ledger, draw(st.sampled_from(said)), "")
+                ledger = ledger.apply(msgspec.structs.replace(change, id=f"c{number}"))
             case "pin" if ids:
                 ledger = ledger.apply(Change(f"c{number}", "pin", pins=(draw(st.sampled_from(ids)),)))
             case "digest" | "drop" | "shrink" as kind:
@@ -163,3 +167,19 @@ def test_what_is_derived_is_the_same_however_a_ledger_grew(
     assert grown == fresh and grown.live() == fresh.live()
     assert (grown.current, grown.next_seq, grown.pinned) == (fresh.current, fresh.next_seq, fresh.pinned)
     assert all(grown.group(g.id) is g for g in whole.groups)
+
+
+def test_what_was_rewound_is_out_of_view_with_all_that_was_made_of_it() -> None:
+    ledger = turns(6).apply(Change("k", "compaction", edits=(Edit("digest", ("g1", "g2", "g3"), summary()),)))
+    back = ledger.apply(rewound(ledger, "g3", "2026"))
+    assert [e.group.id for e in back.live() if e.group] == ["g1", "g2"], (
+        "a summary that tells of it would bring it back"
+    )
+    assert back.current == {"g2"}
+    assert back.compactions == ()
+    again = back.append(single("user", Message(7, "user", "else"), 7))
+    assert again.current == {"g7"}
+    assert [e.group.id for e in again.undo(back.changes[-1].id).live() if e.group] == ["s", "g4", "g5", "g6", "g7"]
+    assert back.undo(back.changes[-1].id) == ledger
+    with pytest.raises(LedgerError):
+        rewound(back, "g5", "2027")

@@ -277,3 +277,17 @@ def test_any_name_is_made_safe(name: str) -> None:
     assert 0 < len(safe) <= 100
     assert safe.strip(".") and "/" not in safe and "\\" not in safe and safe.isascii() and safe.isprintable()
     assert safe_name(safe) == safe
+
+
+def test_contents_of_changed_files_go_along_with_a_branch_and_go_with_their_session(database: Database) -> None:
+    session = sessions.create(database, records=turns(1))
+    kept = files.session_folder(database.folder, session) / files.CHECKPOINTS / "kept"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"contents")
+    (kept.parent / "base").write_bytes(b"of the open session only")
+    branch = files.session_folder(database.folder, sessions.fork(database, session))
+    assert [p.name for p in (branch / files.CHECKPOINTS).iterdir()] == ["kept"]
+    assert (branch / files.CHECKPOINTS / "kept").stat().st_mode & 0o077 == 0
+    sessions.delete(database, session)
+    assert not kept.parent.parent.exists()
+    assert (branch / files.CHECKPOINTS / "kept").read_bytes() == b"contents"
