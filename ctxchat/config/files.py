@@ -115,7 +115,7 @@ def load(
         problems.append(trouble)
     files = list(dict.fromkeys(p.file for p in problems))
     problems.sort(key=lambda p: (files.index(p.file), p.line))  # as one reads them, whoever found what
-    watched = (user,) if workspace is None else (user, paths.project_file(workspace))
+    watched = (user,) if workspace is None else (user, paths.project_file(workspace), *wants.files)
     broken = (*layers[0].problems, *layers[1].problems)
     return Loaded(settings, origins, tuple(problems), keymap, untrusted, watched, wants, given, broken)
 

@@ -26,11 +26,12 @@ LARGE = 50_000_000
 
 class Content(msgspec.Struct, frozen=True):
     """What a project's settings would do in a trusted folder: `held`, the values by dotted key; `lines`, the same in words for a
-    person, with the files that commands name; `digest`, which stands for all of it."""
+    person, with the files that commands name; `digest`, which stands for all of it. `files` are those the commands name."""
 
     held: Tree = {}
     lines: tuple[str, ...] = ()
     digest: str = ""
+    files: tuple[Path, ...] = ()
 
 
 class Trusted(msgspec.Struct, frozen=True):
@@ -50,7 +51,7 @@ def content(workspace: Path, held: Tree) -> Content:
     files = dict(_named_files(workspace, held))
     digest = hashlib.sha256(msgspec.json.encode([held, files], order="deterministic", enc_hook=str)).hexdigest()
     told = (f"file {_plain(name)}: {mark[:12]}" for name, mark in files.items())
-    return Content(held, (*held_lines(held), *told), digest)
+    return Content(held, (*held_lines(held), *told), digest, tuple(workspace / name for name in files))
 
 
 def trusted(config: Path, folder: Path) -> Trusted | None:

@@ -16,6 +16,12 @@ class Watch:
         self._places = tuple(dict.fromkeys(places))
         self._seen = self._look()
 
+    def add(self, places: Iterable[Path]) -> None:
+        """Watch these as well, from as they are now. Touches the disk."""
+        new = Watch(place for place in places if place not in self._places)
+        self._places += new._places
+        self._seen |= new._seen
+
     def changed(self) -> frozenset[Path]:
         """The files that came, went or were written since the last call. Quick, but touches the disk: off the event loop."""
         before, self._seen = self._seen, self._look()

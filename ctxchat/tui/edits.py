@@ -78,6 +78,7 @@ class Edits:
         what changed."""
         try:
             loaded = await asyncio.to_thread(self._load)
+            await asyncio.to_thread(self._watch.add, loaded.files)
         except CtxchatError as problem:
             self._host.say(str(problem), warning=True)
             return

@@ -168,6 +168,18 @@ async def test_trusted_settings_that_change_are_out_of_force_until_they_were_loo
         assert app.settings.permissions.mode == "ask" and app.settings.hooks == ()
 
 
+async def test_a_script_that_trusted_settings_name_ends_the_trust_when_it_changes(home: Home) -> None:
+    project, script = home.work / ".ctxchat" / "config.toml", home.work / "serve.py"
+    script.write_text("good")
+    async with run(home) as pilot:
+        await saved(pilot, home, '[mcp.x]\ncommand = "python"\nargs = ["serve.py"]\n', project)
+        trust.trust(home.config, home.work, home.load().project)
+        await pilot.app.edits.glance()
+        assert list(pilot.app.settings.mcp) == ["x"]
+        assert await saved(pilot, home, "evil", script) == "mcp.x is gone"
+        assert not pilot.app.settings.mcp
+
+
 async def test_a_theme_being_written_changes_the_screen_with_each_save(home: Home) -> None:
     theme = home.config / "themes" / "mine.toml"
     colours = 'background = "{}"\nforeground = "#ffffff"\nprimary = "#ff8800"\n'
