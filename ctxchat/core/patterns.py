@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -47,7 +48,7 @@ def covers_words(pattern: str, words: Sequence[Word]) -> Covers:
         return "yes"
     if sum(len(word.text) for word in words) > LONGEST:
         return "maybe"
-    wanted = _compiled(_split(pattern))
+    wanted = _compiled(pattern)
     tokens = [token for word in words for token in (_GAP, *_letters(word))]
     if _runs(wanted, tokens):
         return "yes"
@@ -94,9 +95,10 @@ _OPEN = re.compile(r"[$`?\[\]{}~]|\\\*")
 _SINGLE = re.compile(r"'[^']*'?")
 
 
-def _compiled(words: Sequence[str]) -> list[_Element]:
+@lru_cache(1000)
+def _compiled(pattern: str) -> Sequence[_Element]:
     elements: list[_Element] = []
-    for word in words:
+    for word in _split(pattern):
         if word == "**":
             elements += [_Element("skip", width=3), _Element("is", _GAP), _Element("any")]
         elif _OPEN.search(_SINGLE.sub("", word)):

@@ -47,7 +47,9 @@ _EXIT = re.compile(
 )
 _FAILED = re.compile(r"\s*(?:\[(?:error|cancelled|denied|no result|timed? ?out)|error\b|failed\b|traceback\b)", re.I)
 
-_REFUSED = re.compile(r"The user did not allow|The session is read-only:|Nobody can be asked here")
+_REFUSED = re.compile(
+    r"The user did not allow|The session is (?:read-only|in plan mode):|The rule `[^`]*` forbids|Nobody can be asked here"
+)
 
 
 class Use(msgspec.Struct, frozen=True):

@@ -32,6 +32,12 @@ LONGEST = 20_000
 _DEEPEST = 60
 """Levels of nesting, substitutions and `bash -c` in one another included."""
 
+_MOST = 200
+"""Parts, with what runs below them; a line of more is not judged one by one, and nobody would read the rules for it."""
+
+_MOST_WORDS = 400
+"""Of one command: each may be a path, and is looked up."""
+
 _LONGEST_RULE = 1_000
 """Characters of a rule somebody could still read."""
 
@@ -75,16 +81,27 @@ class _Unclear(Exception):
     """The line is not understood for sure."""
 
 
+class _Shared:
+    """What the lines within a line have in common: how many parts there may still be, and the guarded places of words."""
+
+    def __init__(self) -> None:
+        self.left = _MOST
+        self.places: dict[Word, str] = {}
+
+
 class _Line:
     """One command line while it is taken apart. `moved`: a command before may have gone to another folder."""
 
-    def __init__(self, command: str, root: str, depth: int = 0, moved: bool = False) -> None:
+    def __init__(
+        self, command: str, root: str, depth: int = 0, moved: bool = False, shared: _Shared | None = None
+    ) -> None:
         self._command = command
         self._root = root
         self._depth = depth
         self._found: list[Part] = []
         self._clear = True
         self._moved = moved
+        self._shared = shared or _Shared()
 
     def parts(self) -> tuple[Part, ...]:
         """The parts; a last one that nothing covers where the line is not clear."""
@@ -201,6 +218,9 @@ class _Line:
         """One command. What a shell or an interpreter is fed makes it another command each time: it counts as a word."""
         if not words:
             return None
+        self._shared.left -= 1
+        if self._shared.left < 0 or len(words) > _MOST_WORDS:
+            raise _Unclear
         fed = (Word("<input>", False),) if (piped or inputs) and runs_input([w.text for w in words]) else ()
         reads = only_reads(words, self._expanded)
         plain = [word for word in (*words[1:], *inputs) if word.text and (word.known or not word.text.startswith("<<"))]
@@ -232,10 +252,10 @@ class _Line:
         below = unwrapped(words)
         found: list[Part] = []
         for lower in below.commands:
-            if part := _Line("", self._root, self._depth + 1, self._moved)._part(lower):
+            if part := _Line("", self._root, self._depth + 1, self._moved, self._shared)._part(lower):
                 found.append(part)
         if below.line is not None:
-            found += _Line(below.line, self._root, self._depth + 1, self._moved).parts()
+            found += _Line(below.line, self._root, self._depth + 1, self._moved, self._shared).parts()
         return tuple(found), below.through and bool(found)
 
     # ── redirections ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -373,7 +393,7 @@ class _Line:
 
     def _expanded(self, word: Word) -> list[str] | None:
         """What a glob stands for now; None for what else is not known, and for very much."""
-        if not re.fullmatch(r"[\w./*?-]+", word.text) or not re.search(r"[*?]", word.text) or self._moved:
+        if not re.fullmatch(r"[\w./*?=-]+", word.text) or not re.search(r"[*?]", word.text) or self._moved:
             return None
         if word.text.startswith("/") or ".." in word.text.split("/") or word.text.count("*") > 4:
             return None
@@ -382,6 +402,11 @@ class _Line:
 
     def _guarded(self, word: Word) -> str:
         """The guarded place an argument leads to, or could."""
+        if word not in self._shared.places:
+            self._shared.places[word] = self._place(word)
+        return self._shared.places[word]
+
+    def _place(self, word: Word) -> str:
         if not word.known:
             steps = re.split(r"[^\w.*?\[\]-]+", re.sub(r"""['"\\]""", "", word.text.casefold()))
             return next((hit for step in steps if step and (hit := guarded(step) or _matched(step))), "")

@@ -310,3 +310,4 @@ def test_anything_else_is_asked(command: str, project: Path):
     judged = verdict(command, project)
     assert judged.verdict == "ask", judged
     assert verdict(command, project, "read-only").verdict == "deny"
+    assert verdict(command, project, "plan").verdict != "allow"

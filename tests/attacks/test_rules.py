@@ -1,0 +1,154 @@
+"""What is free, what a deny rule sees, which rules are offered, and that none reaches further than it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ctxchat.agent.permissions import judge
+from ctxchat.core.permissions import Rule, parse_rules
+from ctxchat.tools.commands import LONGEST, parts_of
+
+from .judging import demand, offered, rules, verdict
+
+READING = r"""
+ls -la src
+cat a.py b.py | head -5 | sort -r | uniq -c
+cat *.py
+grep -rn "x = 1" src --include=*.py
+find . -name '*.py' -type f -maxdepth 2
+rg -n x src
+sed -n '1,20p' a.py
+git status --short
+git log --oneline -5 -- a.py
+git diff HEAD~1 --stat
+git show HEAD:a.py
+git branch -a
+git stash list
+wc -l < a.py
+test -f a.py && echo there
+ls 2>/dev/null || true
+timeout 5 ls
+python --version
+[ -f a.py ] && cat a.py
+"""
+"""What reads and cannot write: free, in `plan` too."""
+
+
+@pytest.mark.parametrize("command", READING.strip().splitlines())
+def test_what_only_reads_in_the_folder_is_free(command: str, project: Path):
+    for mode in ("ask", "plan", "auto-edit"):
+        assert verdict(command, project, mode, ()).rule == "free"
+    assert verdict(command, project, "read-only", ()).verdict == "deny"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("sudo -u root rm x", "deny"),
+        ("echo $(rm x)", "deny"),
+        ("/bin/rm x", "deny"),
+        ("r''m x", "deny"),
+        ("find . -exec rm {} +", "deny"),
+        ("ls | xargs -0 rm", "deny"),
+        ("bash -lc 'cd /; rm x'", "deny"),
+        ("eval 'rm x'", "deny"),
+        ("f() { rm x; }; f", "deny"),
+        ("uv run rm x", "deny"),
+        ("if true; then (rm x) & fi", "deny"),
+        ("X=1 env -i nice rm x", "deny"),
+        ("rm x '", "ask"),
+        ("$X", "ask"),
+        ('bash -c "$X"', "ask"),
+        ("r{m,} x", "ask"),
+        ("make (", "ask"),
+        ("echo rm x", "allow"),
+        ("make rm", "allow"),
+    ],
+)
+def test_a_deny_rule_sees_through_and_what_may_be_forbidden_is_asked(command: str, said: str, project: Path):
+    judged = verdict(command, project, "all", ("shell: **", "deny shell: rm **"))
+    assert judged.verdict in ({said, "deny"} if said == "ask" else {said}), judged
+    assert verdict(command, project, "all", ()).verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "texts"),
+    [
+        ("uv run pytest -q", ("shell: uv run pytest -q", "shell: uv run pytest **")),
+        ("git commit -m 'a b'", ("shell: git commit -m 'a b'", "shell: git commit **")),
+        ("timeout 60 ruff check x", ("shell: timeout 60 ruff check x", "shell: ruff check x", "shell: ruff **")),
+        ("npm run build", ("shell: npm run build", "shell: npm run build **")),
+        ("rm *.tmp", (r"shell: rm \*.tmp",)),
+        ("rm '*.tmp'", ("shell: rm '*.tmp'",)),
+        ("cat /etc/passwd", ("shell: cat /etc/passwd",)),
+        ("bash run.sh", ("shell: bash run.sh",)),
+        ("python -c 'print(1)'", ("shell: python -c 'print(1)'",)),
+        ("sudo make", ("shell: sudo make",)),
+        ("uv run python x.py", ("shell: uv run python x.py",)),
+        ("for f in a; do rm $f; done", ()),
+        ("echo x | bash", ()),
+        ("cp x .git/hooks/y", ()),
+        ("echo x > src/a", ("write_file: src/a", "write_file: src/*", "write_file: src/**")),
+        ("make && rm x", ("shell: make\nshell: rm x",)),
+        ("make (", ()),
+    ],
+)
+def test_rules_that_are_offered_cover_the_command_as_they_are_written(
+    command: str, texts: tuple[str, ...], project: Path
+):
+    assert offered(command, project) == texts
+    for text in texts:
+        found = parse_rules(text)
+        assert found is not None and "\n".join(rule.text for rule in found) == text
+        assert judge("shell", demand(command, project), "ask", found, str(project)).verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        " ".join(["sudo"] * 60),
+        "sudo " * 30 + "rm",
+        "ls;" * 5000,
+        "(" * 3000 + "ls" + ")" * 3000,
+        "$(" * 500 + "ls" + ")" * 500,
+        "bash -c " * 20 + "ls",
+        "a" * 19_000,
+        "x" * (LONGEST + 1),
+        "echo " + "'" * 19_001,
+        "cp " + "a/b " * 4000,
+    ],
+    ids=range(10),
+)
+def test_what_is_made_to_take_long_is_left_whole(command: str, project: Path):
+    assert len(parts_of(command, str(project))) <= 201
+    assert verdict(command, project).verdict == "ask"
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(max_size=60))
+def test_no_text_breaks_it(text: str, project: Path):
+    for part in parts_of(text, str(project)):
+        assert part.words or part.writes
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    left=st.sampled_from(["make", "uv run pytest -q", "ls"]),
+    between=st.sampled_from(
+        [(";", ""), ("&&", ""), ("|", ""), ("&", ""), ("\n", ""), ("; (", ")"), ("$(", ")"), ("&& {", ";}")]
+    ),
+    right=st.sampled_from(["rm x", "git push", "uv run evil", "makes", "MAKE=x make"]),
+)
+def test_with_a_rule_for_one_part_the_other_is_asked(left: str, between: tuple[str, str], right: str, project: Path):
+    start, end = between
+    assert verdict(f"{left} {start} {right} {end}", project).verdict == "ask"
+
+
+def test_rules_of_another_folder_cover_nothing(project: Path):
+    away = [Rule("shell", "**", folder="/elsewhere"), Rule("write_file", "**", folder="/elsewhere")]
+    assert judge("shell", demand("make", project), "ask", away, str(project)).verdict == "ask"
+    assert judge("shell", demand("make", project), "ask", rules("shell: make"), str(project)).verdict == "allow"
