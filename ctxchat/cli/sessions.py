@@ -80,9 +80,8 @@ def show(session: str) -> None:
             narrate(f"! {problem}")
         if flags().json:
             record = list(exporting.record_lines(loaded.state.ledger.groups))
-            emit(
-                msgspec.to_builtins(row) | {"record": exporting.masked_json(record), "problems": list(loaded.problems)}
-            )
+            more = {"record": exporting.masked_json(record), "problems": list(loaded.problems)}
+            emit(msgspec.to_builtins(row) | more | {"checkpoints": msgspec.to_builtins(loaded.state.checkpoints)})
         else:
             sys.stdout.write(clean(exporting.export_record(loaded.state, "markdown")))
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import unified_diff
 
+from ctxchat.core.files import files_words, taken_back
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Message
 from ctxchat.core.sanitize import CONTROL
@@ -18,7 +19,17 @@ _WHO = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "T
 def record(state: SessionState) -> str:
     """Everything that ever happened, message by message, and the compactions in a table."""
     messages = (_message(m, m.id) for m in state.ledger.messages() if not m.synthetic)
-    return clean("\n\n".join([_title(state), *messages, *flight(state)]) + "\n")
+    return clean("\n\n".join([_title(state), *messages, *_files(state), *flight(state)]) + "\n")
+
+
+def _files(state: SessionState) -> list[str]:
+    """What each turn did to files, nothing where none did anything."""
+    gone, lines = taken_back(state.checkpoints), list[str]()
+    for made in state.checkpoints:
+        what = "taken back later" if made.id in gone else "a person took changes back" if made.undoes else ""
+        lines.append(f"- turn {made.turn}: {files_words(made.changes)}{f' ({what})' if what else ''}")
+        lines += [f"    - {change.word} {' '.join(change.name.split())}" for change in made.changes]
+    return ["## Files", "\n".join(lines)] if lines else []
 
 
 def view(state: SessionState, items: Iterable[Item]) -> str:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from ctxchat.core.compilers import all_sections
 from ctxchat.core.errors import StorageError, UsageError
-from ctxchat.core.journal import Sealed
+from ctxchat.core.files import Checkpoint, FileChange, FileState
+from ctxchat.core.journal import Sealed, SessionState
 from ctxchat.core.secrets import masked
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile, problems
@@ -270,3 +271,12 @@ def test_one_file_for_each_compaction(database: Database, tmp_path: Path) -> Non
     assert first.read_text() == "mine", "nothing is overwritten"
     assert beside != first and json.loads(beside.read_text().splitlines()[0])["record"]["id"] == "c1"
     assert sorted(folder.iterdir()) == sorted([first, second, beside])
+
+
+def test_markdown_says_what_turns_did_to_files() -> None:
+    made = Checkpoint("f1", 1, (FileChange("a\x1b[2Jb", None, FileState("file", 0o644, "d", 3), 2),))
+    back = Checkpoint("f2", 1, (FileChange("c", FileState("file"), None),), undoes=("f1",))
+    text = markdown.record(SessionState(checkpoints=(made, back)))
+    assert "- turn 1: 1 file created +2 −0 (taken back later)\n    - created a" in text
+    assert "1 file deleted (a person took changes back)" in text
+    assert "\x1b" not in text
