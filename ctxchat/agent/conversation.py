@@ -19,6 +19,7 @@ from ctxchat.core.figures import Counted, Counting, Figures, Past, Pending, Toke
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import Clock, JournalPort, ModelPort
+from ctxchat.core.tool_share import Afforded, afford
 from ctxchat.core.view import Frame, ToolSpec, View, compile
 
 
@@ -44,6 +45,7 @@ class Conversation(Books):
         self._tools = tuple(tools)
         self._assumptions: Assumptions = assumptions or NothingKnown()
         self._price_of = price_of
+        self._afforded, self._afforded_of = Afforded(), (self._tools, 0)
         self._looking = asyncio.Lock()
         self._told: set[str] = set()
         self._looks = self._newest = 0  # looks begun, and which of them the view stands on
@@ -98,8 +100,18 @@ class Conversation(Books):
                 return self.figures
             self.learned.take(*told)
             self._newest, self._price = look, price
-            self._frame = Frame(self._arranged.system, self._tools, memory, injected, model.keeps_reasoning)
+            tools = await self._affordable()
+            self._frame = Frame(self._arranged.system, tools, memory, injected, model.keeps_reasoning)
             return self._adopt(await self.compiled(self.ledger))
+
+    async def _affordable(self) -> tuple[ToolSpec, ...]:
+        """Those of the tools on offer that the window has room for; weighed off the loop, since some servers bring hundreds."""
+        of = (self._tools, self.budget.limit)
+        if of != self._afforded_of:
+            weigh = self.meter.tool
+            self._afforded = await asyncio.to_thread(afford, of[0], lambda tool: weigh(tool.schema), of[1])
+            self._afforded_of = of
+        return self._afforded.tools
 
     async def again(self) -> Figures:
         """Compile and measure in the frame of the last request: for what was added to it since, without asking anybody."""
@@ -107,11 +119,14 @@ class Conversation(Books):
             return self._adopt(await self.compiled(self.ledger))
 
     def troubles(self) -> tuple[str, ...]:
-        """Who around the conversation was late or failed, in a sentence each; nobody is named twice."""
+        """Who around the conversation was late, failed or is too heavy, in a sentence each; nobody is named twice."""
         troubles = self._arranged.surroundings.troubles
-        new = {source: why for source, why in troubles.items() if source not in self._told}
+        said = {source: f"Context from {source} {why}." for source, why in troubles.items()}
+        if trouble := self._afforded.trouble:
+            said[trouble] = trouble
+        new = {source: text for source, text in said.items() if source not in self._told}
         self._told.update(new)
-        return tuple(f"Context from {source} {why}." for source, why in new.items())
+        return tuple(new.values())
 
     async def leave(self) -> None:
         """End what is still at work around the conversation."""

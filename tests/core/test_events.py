@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import msgspec
@@ -18,3 +19,11 @@ def test_a_line_on_a_sub_agent_belongs_to_the_session_that_called_it():
     event = Delegated("c1", "reviewer", "below", "m", 10, 100, 0.5)
     line = msgspec.json.decode(Stamped("above", 3, "2026-01-01T00:00:00Z", event).json())
     assert (line["type"], line["session"], line["sub_session"], line["seq"]) == ("delegated", "above", "below", 3)
+
+
+def test_the_documentation_names_every_event_with_its_fields() -> None:
+    rows = (Path(__file__).parents[2] / "docs" / "events.md").read_text("utf-8").splitlines()
+    for kind in get_args(Event):
+        tag = kind.__struct_config__.tag
+        [row] = [row for row in rows if row.startswith(f"| `{tag}` |")]
+        assert "as `ctxchat " in row or all(f"`{name}`" in row for name in kind.__struct_fields__), tag

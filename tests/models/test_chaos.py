@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,9 @@ from ctxchat.agent.options import Options
 from ctxchat.core.events import Failed, TurnFinished
 from ctxchat.core.view import problems
 from ctxchat.models.process import Worker
+from ctxchat.storage import loading
+from ctxchat.storage.database import Database
+from ctxchat.storage.journal import begin_journal
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import adds_up, of
 from tests.doubles.chaos import FAULTS, WELL, Chaos
@@ -25,11 +31,16 @@ UNREADABLE = {"whole: nonsense", "whole: a page", "pieces: a list for a chunk", 
 
 
 def sane(desk: Desk) -> None:
-    """The gauge is near our own count, whatever has been said of usage, and all that must hold does."""
+    """All that must hold does."""
+    near(desk)
+    assert problems(desk.session.view) == [] and desk.folded() == desk.state
+
+
+def near(desk: Desk) -> None:
+    """The gauge is near our own count, whatever has been said of usage."""
     figures, raw = desk.session.figures, desk.session.view.raw
     assert adds_up(figures) and 0.5 * raw < figures.used < 2 * raw + 500, (figures.used, raw)
     assert 0 <= figures.cost_usd < 1
-    assert problems(desk.session.view) == [] and desk.folded() == desk.state
 
 
 async def test_each_fault_once_and_a_good_turn_after_it(worker: Worker) -> None:
@@ -51,3 +62,49 @@ async def test_each_fault_once_and_a_good_turn_after_it(worker: Worker) -> None:
             sane(desk)
     assert broken == {}
     assert server.invalid == []
+
+
+@pytest.mark.long
+async def test_a_thousand_turns_of_it_with_a_fifth_cancelled(worker: Worker, tmp_path: Path) -> None:
+    """One session in a real store; every other turn meets a fault, every fifth is cancelled somewhere. `pytest -s` tells the
+    figures."""
+    chance, server, ends = random.Random(11), Chaos(), Counter[str]()
+    with Database(tmp_path / "data") as database:
+        journal = begin_journal(database, "m", "/").journal
+        async with ModelDouble(server) as double:
+            options = Options(retries=0, consent="off", prepare=False)
+            desk = Desk(model_at(double, worker), tools=[Echo()], options=options, journal=journal)  # type: ignore[arg-type]
+            await desk.say("begin")
+            tasks, files = len(asyncio.all_tasks()), open_files()
+            for turn in range(1000):
+                server.next(*[chance.choice([*FAULTS.values()])] * chance.randint(0, 1))
+                cancelled = chance.random() < 0.2
+                ends[await ended(desk, f"turn {turn}", chance.random() * 0.1 if cancelled else 60)] += 1
+                assert problems(desk.session.view) == [] and adds_up(desk.session.figures)
+            server.next()
+            assert of(await desk.say("the last"), TurnFinished)[0].text == WELL
+            near(desk)
+            assert len(asyncio.all_tasks()) <= tasks + 1 and open_files() <= files + 4
+        assert server.invalid == [] and not ends["internal"]
+        stored = loading.load(database, journal.session)
+        assert stored.problems == () and stored.state.ledger.messages() == desk.state.ledger.messages()
+        passes = len(stored.state.passes)
+        print(
+            f"\n{server.requests} requests, none invalid; {dict(ends)}; {len(stored.state.ledger.groups)} groups, {passes} passes"
+        )
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+async def ended(desk: Desk, text: str, seconds: float) -> str:
+    """How a turn ended that is cancelled after so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            events = await desk.say(text)
+    except TimeoutError:
+        assert seconds < 60, "it hangs"
+        return "cancelled"
+    failed = of(events, Failed)
+    return failed[0].kind if failed else of(events, TurnFinished)[0].status
