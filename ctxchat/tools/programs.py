@@ -114,7 +114,7 @@ _FED = frozenset({
     "psql", "mysql", "mariadb", "sqlite3", "duckdb", "mongo", "mongosh", "redis-cli", "ssh", "parallel", "at", "batch",
     "crontab", "patch", "ed", "ex", "vi", "vim", "nvim", "emacs", "gdb", "lldb", "bc", "dc", "kubectl", "docker",
     "podman", "m4", "make", "gmake", "ninja", "cmake", "telnet", "nc", "ncat", "socat", "awk", "gawk", "git", "xargs",
-    "source", ".", "systemd-run", "su", "sudo", "doas", "env", "tar", "cpio", "tee", "dd", "curl", "wget",
+    "source", ".", "systemd-run", "su", "sudo", "doas", "env", "tar", "cpio", "dd", "curl", "wget",
 })  # fmt: skip
 """What they read decides what they do."""
 
