@@ -73,6 +73,10 @@ def daily(database: Database, kept: int, most: int, stop: threading.Event | None
     size = database.path.stat().st_size
     if size > most or shutil.disk_usage(place).free < 2 * size:
         return None
+    for left in place.glob(".daily.*"):  # by a kill
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _DAY:
+                left.unlink()
     half = place / f".daily.{os.getpid()}"
     stamp = database.now().replace(":", "").replace("-", "")
     try:

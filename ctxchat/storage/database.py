@@ -220,7 +220,10 @@ class Database:
     def finish_deletions(self) -> None:
         """Remove the folders of deleted sessions that are still there; what cannot be removed is tried again next time."""
         try:
-            doomed = self.read("SELECT session FROM doomed")
+            doomed = set(self.read("SELECT session FROM doomed NOT INDEXED"))
+            # A page of another table in its place would name sessions that nobody deleted: both must say so.
+            doomed &= set(self.read("SELECT session FROM doomed INDEXED BY sqlite_autoindex_doomed_1"))
+            doomed -= set(self.read("SELECT id FROM sessions"))
         except StorageError:  # on a damaged page
             return
         for (session,) in doomed:

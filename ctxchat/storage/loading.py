@@ -78,14 +78,14 @@ def read_entries(database: Database, session: str) -> tuple[list[tuple[int, Reco
     found: list[tuple[int, Record]] = []
     damage: list[entries.Damaged] = []
     lost: list[int] = []
-    place = salvage.Place()
+    place, words = salvage.Place(), salvage.Words(database, session)
     for seq, body in _bodies(database, session):
         value = entries.decode(seq, body, groups) if body is not None else entries.Damaged(seq, "it cannot be read")
         if not isinstance(value, entries.Damaged):
             pieces: Sequence[Record] = [value]
         else:
             damage.append(value)
-            pieces = salvage.pieced_together(database, session, seq)
+            pieces = words.piece_together(seq)
             if not pieces:
                 lost.append(seq)
         for record in pieces:

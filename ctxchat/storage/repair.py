@@ -128,6 +128,9 @@ def _made_anew(old: Database, place: Path, progress: Progress) -> None:
         with new.transaction(linked=False) as connection:
             _copied(old, connection, "partials", "session, at, body")
             _copied(old, connection, "doomed", "session")
+            connection.execute(
+                "DELETE FROM doomed WHERE typeof(session) <> 'text' OR session IN (SELECT id FROM sessions)"
+            )
             _copied(old, connection, "meta", "key, value")
             connection.execute("DELETE FROM meta WHERE key = 'index'")
         new.read("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -6,8 +6,6 @@ Keeps their ids and places, so that what was built on them still stands.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -15,6 +13,7 @@ import msgspec
 from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Group, Message
+from ctxchat.storage import around
 from ctxchat.storage.database import Database
 
 MARK = "[damaged on disk; its words as the index has them]"
@@ -22,23 +21,54 @@ LOST = "lost-"
 """Before the id of a note that stands for groups of which nothing is left."""
 
 
-def pieced_together(database: Database, session: str, entry: int) -> list[Sealed]:
-    """The groups of one damaged entry as one entry, nothing where the index has none of them or cannot be read either."""
-    where, values = "WHERE g.session = ? AND g.entry = ? ORDER BY g.place", (session, entry)
-    try:
-        known = database.read(f"SELECT g.place, g.id, g.kind, g.turn FROM groups g {where}", values)
-    except StorageError:
-        return []
-    said: dict[int, list[tuple[Any, ...]]] = {}
-    with suppress(StorageError):
-        rows = database.read(
-            "SELECT m.place, m.seq, m.role, m.at, m.text FROM groups g "
-            f"JOIN messages m ON m.session = g.session AND m.place = g.place {where}, m.id",
-            values,
-        )
-        rows = [row for row in rows if isinstance(row[4], str)]  # else it is a row of another table
-        said = {place: list(found) for place, found in groupby(rows, key=lambda row: row[0])}
-    return [Sealed((_group([(*one, *row[1:]) for row in said[one[0]]]),)) for one in known if one[0] in said]
+class Words:
+    """What is known of a session's groups beside its journal: `piece_together` asks for one entry at a time. Where an index is
+    damaged the tables are read around it, once."""
+
+    def __init__(self, database: Database, session: str) -> None:
+        self._database, self._session = database, session
+        self._by_place: dict[int, list[tuple[Any, ...]]] | None = None
+        self._by_entry: dict[int, list[tuple[Any, ...]]] | None = None
+
+    def piece_together(self, entry: int) -> list[Sealed]:
+        """The groups of one damaged entry whose words are known, an entry each; nothing where there are none."""
+        known = self._groups(entry)
+        said = self._said([place for place, *_ in known])
+        return [Sealed((_group([(*one, *row) for row in said[one[0]]]),)) for one in known if said.get(one[0])]
+
+    def _groups(self, entry: int) -> Sequence[tuple[Any, ...]]:
+        if self._by_entry is None:
+            sql = "SELECT place, id, kind, turn FROM groups WHERE session = ? AND entry = ? ORDER BY place"
+            try:
+                return self._database.read(sql, (self._session, entry))
+            except StorageError:
+                self._by_entry = {}
+                columns = "entry, place, id, kind, turn"
+                for of, *row in around.keyed(self._database.read, columns, "groups", self._session):
+                    self._by_entry.setdefault(of, []).append(tuple(row))
+        return self._by_entry.get(entry, [])
+
+    def _said(self, places: Sequence[int]) -> dict[int, list[tuple[Any, ...]]]:
+        """The messages of these groups: seq, role, time and text."""
+        found: dict[int, list[tuple[Any, ...]]] = {}
+        sql = "SELECT seq, role, at, text FROM messages WHERE session = ? AND place = ? ORDER BY id"
+        for place in places:
+            if self._by_place is None:
+                try:
+                    rows = self._database.read(sql, (self._session, place))
+                except StorageError:
+                    rows = self._around().get(place, [])
+            else:
+                rows = self._by_place.get(place, [])
+            found[place] = [row for row in rows if isinstance(row[3], str)]  # else it is a row of another table
+        return found
+
+    def _around(self) -> dict[int, list[tuple[Any, ...]]]:
+        self._by_place = {}
+        for owner, place, *row in around.rows(self._database.read, "session, place, seq, role, at, text", "messages"):
+            if owner == self._session:
+                self._by_place.setdefault(place, []).append(tuple(row))
+        return self._by_place
 
 
 class Place(msgspec.Struct, frozen=True):

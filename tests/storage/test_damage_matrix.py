@@ -128,6 +128,15 @@ def test_a_page_costs_what_lies_on_it_and_is_named(store: Store, table: str, kin
     look(store, store.damaged(pages[len(pages) // 2], fill, store.pages["messages", "leaf"][1]), (table, kind, fill))
 
 
+def test_sessions_in_place_of_the_deleted_ones_are_not_deleted(store: Store) -> None:
+    content = store.damaged(store.pages["doomed", "leaf"][0], "swapped", store.pages["sessions", "leaf"][0])
+    folders = [store.folder / "sessions" / session for session in store.sessions]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    look(store, content, "doomed")
+    assert all(folder.is_dir() for folder in folders)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("fill", FILLS)
 def test_every_page_in_turn(store: Store, fill: str) -> None:
