@@ -25,8 +25,13 @@ def ended(work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as fault:
-        _say(f"{_sentence(fault)} {_kept(fault)}")
+        _say(written_down(fault))
         return 1
+
+
+def written_down(fault: Exception) -> str:
+    """Writes a fault that nobody expected down for whoever mends it; says what it was and where it can be read."""
+    return f"{_sentence(fault)} {_kept(fault)}"
 
 
 def _sentence(fault: Exception) -> str:
@@ -35,7 +40,6 @@ def _sentence(fault: Exception) -> str:
 
 
 def _kept(fault: Exception) -> str:
-    """Writes the fault down for whoever mends it; the sentence that says where."""
     import traceback  # these two are not needed on the way to the first frame
 
     from ctxchat.core.secrets import masked

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ctxchat.bootstrap.lazy_program import LazyProgram
+from ctxchat.cli.ending import written_down
 from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
 from ctxchat.tui.app import CtxchatApp
@@ -41,6 +42,7 @@ def run(program: LazyProgram, session: str, first: FirstFrame) -> int:
         data_folder=paths.data_dir(),
         notices=[p.text for p in themes.problems],
         driver=_driver(first),
+        write_down=written_down,
     )
     first.hand_over()
     asyncio.run(_until_left(app, program.settings.interface.mouse))
@@ -65,6 +67,7 @@ async def _until_left(app: CtxchatApp, mouse: bool) -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), partial(_asked, app, loop, code))
     await app.run_async(mouse=mouse)
+    await app.leave(app.return_code or 0)  # where it ended without that
 
 
 def _asked(app: CtxchatApp, loop: asyncio.AbstractEventLoop, code: int, *_: object) -> None:

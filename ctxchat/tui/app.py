@@ -6,16 +6,21 @@ on screen in `screens`. Started by the composition root with everything it needs
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from rich.segment import Segment, Segments
 from rich.text import Text
+from textual._context import active_message_pump
+from textual.await_complete import AwaitComplete
+from textual.dom import DOMNode
 from textual.events import Event, Key, Paste
 from textual.screen import Screen
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerFailed, WorkerState
 
 from ctxchat.config.files import Loaded, load
 from ctxchat.config.paths import config_dir, user_file
@@ -26,6 +31,7 @@ from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import ACTIONS, Action
 from ctxchat.tui.edits import EVERY, Edits
 from ctxchat.tui.handlers import Handlers
+from ctxchat.tui.host import Host
 from ctxchat.tui.in_force import InForce, soft_mark
 from ctxchat.tui.palette import CommandSource, bindings
 from ctxchat.tui.reading.text import clean, one_line
@@ -38,6 +44,9 @@ from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.work import Work
 
 Result = TypeVar("Result")
+
+FAULTS = 20
+"""Faults after which the interface ends: what fails with every frame goes on failing."""
 
 
 class CtxchatApp(Handlers):
@@ -63,6 +72,7 @@ class CtxchatApp(Handlers):
         settings_folder: Path | None = None,
         driver: Any = None,
         now: Callable[[], float] = monotonic,
+        write_down: Callable[[Exception], str] | None = None,
     ) -> None:
         super().__init__([textual_theme(theme) for theme in themes.values()], settings.theme, driver)
         self.services, self.settings = services, settings
@@ -74,8 +84,10 @@ class CtxchatApp(Handlers):
         self.settings_file = settings_file or user_file(config_dir())
         self._session_id = session_id
         self._notices = tuple(notices)
-        self._opened = ""
-        self._leaving = False
+        self._opened = ""  # the command whose screen lies over the chat, or will
+        self._opener: Worker[Any] | None = None
+        self._left: asyncio.Task[None] | None = None
+        self._write_down, self._faults = write_down, 0
         self.chat = ChatScreen(
             services.workspace.name,
             self.keys,
@@ -118,15 +130,15 @@ class CtxchatApp(Handlers):
 
     def _glance(self) -> None:
         if self.edits:
-            self.run_worker(self.edits.glance(), group="edits", exit_on_error=False)
+            self.run_worker(self.edits.glance, group="edits", exit_on_error=False)
 
     def _start(self) -> None:
-        self.run_worker(self._open_first(), group="start", exit_on_error=False)
+        self.run_worker(self._open_first, group="start", exit_on_error=False)
 
     async def _open_first(self) -> None:
         """After the first paint: the session first, then what is slow."""
         opened = await starting.open_first(self, self._session_id, (*self._notices, *self.services.notices))
-        self.run_worker(starting.list_files(self), group="files", exit_on_error=False)
+        self.run_worker(partial(starting.list_files, self), group="files", exit_on_error=False)
         if opened:
             await starting.get_ready(self)
 
@@ -135,9 +147,12 @@ class CtxchatApp(Handlers):
 
     async def leave(self, code: int = 0) -> None:
         """Stop what runs, give the session free, go. What was written and could not be kept stays readable in the terminal."""
-        if self._leaving:
-            return
-        self._leaving, lost = True, ""
+        if self._left is None:
+            self._left = asyncio.create_task(self._leave(code))
+        await asyncio.shield(self._left)
+
+    async def _leave(self, code: int) -> None:
+        lost = ""
         try:
             lost = await self.work.close()
             await self.services.close()
@@ -163,7 +178,7 @@ class CtxchatApp(Handlers):
         """The session on screen, None before there is one."""
         return self.work.session
 
-    def _start_turn(self, turn: Coroutine[None, None, None]) -> Worker[None]:
+    def _start_turn(self, turn: Callable[[], Coroutine[None, None, None]]) -> Worker[None]:
         return self.run_worker(turn, group="turn", exclusive=True, exit_on_error=False)
 
     def _alert(self, what: str) -> None:
@@ -188,35 +203,88 @@ class CtxchatApp(Handlers):
             if isinstance(error, CtxchatError):
                 await self.chat.failed(error.text, error.hint)
             else:
-                words = f"{type(error).__name__}: {one_line(str(error), 300)}"
-                await self.chat.failed(words, "This is a fault in ctxchat. The session is kept; you can go on.")
+                self._handle_exception(cast(Exception, error))
         if self.work.is_of(event.worker) and event.worker.is_finished:
             self.call_next(self.work.go_on)
+
+    # ── what nobody expected ──
+
+    def _handle_exception(self, error: Exception) -> None:
+        """A fault in a handler, a timer or a worker: written down and said, and the interface goes on where it can; Textual ends
+        it with a traceback. So it does here where nobody writes faults down, which is in tests."""
+        if self._write_down is None:
+            super()._handle_exception(error)
+            return
+        if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
+            error = error.error
+        self._faults += 1
+        said = self._write_down(error)
+        words = Segments([Segment(clean(f"ctxchat: {said}\n"))])
+        self._return_code = 1
+        self._exit_renderables.append(words)  # should this be the end
+        if self._faults > FAULTS:
+            self.run_worker(partial(self.leave, 1))
+        else:
+            pump = active_message_pump.get(self)  # what failed is taken out of the screen in a moment
+            above = pump.ancestors_with_self if isinstance(pump, DOMNode) else []
+            self.call_later(self._after_fault, above, said, words)
+
+    def _after_fault(self, above: Sequence[DOMNode], said: str, words: Segments) -> None:
+        """Textual takes a widget in which something failed out of work. Of a screen over the chat nothing is lost with it; the
+        chat goes on without one, unless it is where one writes or reads."""
+        needed = [*self.chat.composer.prompt.ancestors_with_self, self.chat.transcript, self.chat.questions]
+        if not all(each.is_running for each in needed):
+            self.run_worker(partial(self.leave, 1))
+            return
+        self._return_code = None
+        self._exit_renderables.remove(words)
+        if screen := next((each for each in self.screen_stack[1:] if each in above), None):
+            screen.dismiss(None)
+        self.notify(f"{said} The session is kept; you can go on.", severity="error", timeout=12)
 
     # ── actions ──
 
     def run_command(self, command: commands.Command, argument: str = "") -> None:
-        """Start a command in a worker of its own."""
-        self._opened = command.name if command.screen else ""
-        self.begin(ACTIONS[command.name], argument)
+        """Start a command in a worker of its own. Of those that open a screen the last one counts."""
+        if not command.screen:
+            self.begin(ACTIONS[command.name], argument)
+            return
+        if self._opener and not self._expected.done():
+            self._opener.cancel()
+        self._opened, self._expected = command.name, self.expect_screen()
+        self._opener = self.begin(partial(self._opening, self._expected, ACTIONS[command.name]), argument)
 
-    def begin(self, action: Action, argument: str) -> None:
+    @staticmethod
+    async def _opening(expected: asyncio.Future[None], action: Action, host: Host, argument: str) -> None:
+        try:
+            await action(host, argument)
+        finally:
+            if not expected.done():
+                expected.set_result(None)
+
+    def begin(self, action: Action, argument: str) -> Worker[Any]:
         """Run it in a worker of its own."""
-        self.run_worker(action(self, argument), group="command", exit_on_error=False)
+        return self.run_worker(partial(action, self, argument), group="command", exit_on_error=False)
 
     def action_command(self, name: str) -> None:
-        """A key or the palette. Over the chat a screen's own key closes it (or agrees to it); another one takes its place."""
-        top = self.screen
-        if top is not self.chat and self._opened == name:
-            self._opened = ""
-            if isinstance(top, Panel):
-                top.again()
+        """A key or the palette. A screen's own key closes it (or agrees to it); another one takes its place."""
+        over = self.screen_stack[1:]
+        if not over and self._opened == name and not self._expected.done():
+            return  # it is on its way
+        if over and self._opened == name:
+            if len(over) == 1 and isinstance(over[0], Panel):
+                over[0].again()
             else:
-                top.dismiss(None)
+                self.close_screens()
             return
-        if top is not self.chat:
-            top.dismiss(None)
+        self.close_screens()
         self.run_command(commands.BY_NAME[name])
+
+    def pop_screen(self) -> AwaitComplete:
+        popped = super().pop_screen()
+        if len(self.screen_stack) == 1:
+            self._opened = ""
+        return popped
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Over the chat shift+tab goes back through a screen's fields, and never changes what is permitted. A screen

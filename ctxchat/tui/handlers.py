@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import Action, models
 from ctxchat.tui.actions.compaction import reinsert
+from ctxchat.tui.in_order import InOrder
 from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.screens.chat import ChatScreen
-from ctxchat.tui.style.themed_app import ThemedApp
 from ctxchat.tui.unsent.draft import Draft
 from ctxchat.tui.widgets.banner import AllNotices, BranchOffer
 from ctxchat.tui.widgets.compaction_mark import CompactionMark
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from textual.widgets import Markdown
 
 
-class Handlers(ThemedApp):
+class Handlers(InOrder):
     """Handlers of messages that bubble up to the app."""
 
     chat: ChatScreen
     work: Work
 
-    def begin(self, action: Action, argument: str) -> None:
+    def begin(self, action: Action, argument: str) -> object:
         """Start one that is no command by itself."""
         raise NotImplementedError
 
@@ -62,7 +62,7 @@ class Handlers(ThemedApp):
     def on_composer_rested(self, event: Composer.Rested) -> None:
         """What is unsent is kept, beside the screen."""
         event.stop()
-        self.run_worker(self.work.keep_draft(), group="draft", exit_on_error=False)
+        self.run_worker(self.work.keep_draft, group="draft", exit_on_error=False)
 
     # ── clicks and answers ──
 

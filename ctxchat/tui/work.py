@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ SNOOZE = 3
 
 NOT_MADE = "Stopped. Nothing was compacted: everything is as it was."
 
-Start = Callable[[Coroutine[None, None, None]], Worker[None]]
+Start = Callable[[Callable[[], Coroutine[None, None, None]]], Worker[None]]
 Alert = Callable[[str], None]
 """Told what has come about, for a person who is elsewhere."""
 
@@ -163,7 +164,7 @@ class Work:
         if not self._chat.is_running or not self._chat.is_attached:
             return  # on the way out
         if self._queue and self.session and not self.busy:
-            self._worker = self._start(self._run(self._send(self.session, self._queue.pop(0)), WAITING))
+            self._worker = self._start(partial(self._run, self._send(self.session, self._queue.pop(0)), WAITING))
         self._chat.composer.show_queue(self._queue)
 
     async def _send(self, session: ChatSession, draft: Draft) -> AsyncGenerator[Stamped, None]:
@@ -229,14 +230,14 @@ class Work:
         """Go on where the last turn broke off."""
         if self.session and not self.busy:
             events = self.session.resume(meanwhile=self._next_of(self.session))
-            self._worker = self._start(self._run(self._turn(self.session, events), WAITING))
+            self._worker = self._start(partial(self._run, self._turn(self.session, events), WAITING))
 
     # ── passes ──
 
     def run_pass(self, events: AsyncGenerator[Stamped, None]) -> None:
         """Run a compaction a person asked for."""
         if not self.busy:
-            self._worker = self._start(self._run(events, MAKING_ROOM, NOT_MADE))
+            self._worker = self._start(partial(self._run, events, MAKING_ROOM, NOT_MADE))
 
     def agree(self, reply: Reply, instructions: str = "") -> None:
         """What a person said to the question whether to make room; beside a turn, the turn does it at the right place."""

@@ -10,10 +10,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ctxchat.tui.reading.text import clean
+from ctxchat.tui.screens.panel import Over
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 
 
-class Confirm(ModalScreen[bool]):
+class Confirm(Over[bool], ModalScreen[bool]):
     """A question with yes and no; anything but yes is no."""
 
     BINDINGS = [Binding("y", "say(True)", "yes"), Binding("n,escape", "say(False)", "no", key_display="n")]
@@ -31,7 +32,7 @@ class Confirm(ModalScreen[bool]):
         self.dismiss(yes)
 
 
-class AskText(ModalScreen[str]):
+class AskText(Over[str], ModalScreen[str]):
     """A line of text, or None."""
 
     BINDINGS = [Binding("escape", "leave", "leave")]

@@ -22,7 +22,7 @@ from ctxchat.config.write import set_value, unset_value
 from ctxchat.tui.commands import COMMANDS, shown_key
 from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.screens.panel import MUTED, Heading
+from ctxchat.tui.screens.panel import MUTED, Heading, Over
 from ctxchat.tui.screens.writing import Writing
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
@@ -38,7 +38,7 @@ COLUMNS = (
 SLASH = {c.action: f"/{c.name}" for c in COMMANDS}
 
 
-class AskKey(ModalScreen[str]):
+class AskKey(Over[str], ModalScreen[str]):
     """The next key that is pressed, in Textual's name of it; None for esc, which stays the way out."""
 
     TAKES_EVERY_KEY = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
+from textual.await_complete import AwaitComplete
 from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
@@ -44,7 +45,20 @@ class Heading(Line):
         return spread(self._left, Content(""), width)
 
 
-class Panel(Screen[Result]):
+class Over(Screen[Result]):
+    """Lies over the chat, or over another such screen."""
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        """As Textual's, which closes whatever is on top: this one, and before it what lies over it; once."""
+        stack = self.app.screen_stack
+        if self not in stack:
+            return AwaitComplete.nothing()
+        for above in reversed(stack[stack.index(self) + 1 :]):
+            above.dismiss(None)
+        return super().dismiss(result)
+
+
+class Panel(Over[Result]):
     """A screen over the chat. Esc leaves a field first, then the screen."""
 
     def action_back(self) -> None:

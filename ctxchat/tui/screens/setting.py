@@ -19,6 +19,7 @@ from ctxchat.config.options import Option, bare
 from ctxchat.core.figures import Figures
 from ctxchat.tui.reading.effects import MARKS, with_marks
 from ctxchat.tui.reading.text import clean
+from ctxchat.tui.screens.panel import Over
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.panel_keys import PanelKeys
@@ -34,7 +35,7 @@ def parsed(text: str, option: Option) -> Any:
         return text.strip()
 
 
-class ChangeScreen(ModalScreen[Any]):
+class ChangeScreen(Over[Any], ModalScreen[Any]):
     """Comes back with a plain value, or None. `effect` says what a value means, `refused` why it cannot be, empty where it can;
     `figures` are given for what moves something on the bar."""
 

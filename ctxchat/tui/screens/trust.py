@@ -13,11 +13,12 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ctxchat.tui.reading.text import clean
+from ctxchat.tui.screens.panel import Over
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 
 
-class TrustScreen(ModalScreen[bool]):
+class TrustScreen(Over[bool], ModalScreen[bool]):
     """Yes or no; anything but yes is no. `lines` say what waits for it, `before` what was trusted at an earlier time."""
 
     CSS_PATH = STYLE / "settings.tcss"

@@ -1,0 +1,144 @@
+"""Keys, clicks and pastes, one after another: the next is looked at when all that the one before led to has been done, screens
+that it opened or closed included. So a key reaches the screen that a person means, however quickly keys come.
+
+Knows screens and messages, and nothing of what they are for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from textual import events
+from textual.await_complete import AwaitComplete
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+from textual.widget import Widget
+
+from ctxchat.tui.style.themed_app import ThemedApp
+
+PATIENCE = 1.0
+"""Seconds after which the next key is looked at in any case: something is slow, and nobody waits for it."""
+ROUNDS = 20
+"""How often what a message led to in the same widget is waited for: one that streams never rests."""
+
+
+class InOrder(ThemedApp):
+    """An app that takes input in order and whose screens come and go one at a time."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._inputs: deque[events.Event] = deque()
+        self._taking: asyncio.Task[None] | None = None
+        self._coming: asyncio.Future[None] | None = None
+        self._going: list[Screen[Any]] = []
+
+    @property
+    def taking_input(self) -> bool:
+        """There is a key that has not done all it does."""
+        return self._taking is not None and not self._taking.done()
+
+    async def on_event(self, event: events.Event) -> None:
+        if not isinstance(event, events.InputEvent | events.Paste) or event.is_forwarded:
+            try:
+                await super().on_event(event)
+            except Exception as fault:  # of an action, say: it must not take the app's own messages with it
+                self._handle_exception(fault)
+            return
+        self._inputs.append(event)
+        if not self.taking_input:
+            self._taking = asyncio.create_task(self._take(), name="input")
+
+    async def _take(self) -> None:
+        while self._inputs and self.is_running:
+            event = self._inputs.popleft()
+            try:
+                await self._within_reason(self._still())
+                await super().on_event(event)
+                if not isinstance(event, events.MouseMove):
+                    await self._within_reason(self._done_with(event))
+            except Exception as fault:
+                self._handle_exception(fault)
+
+    @staticmethod
+    async def _within_reason(waiting: Any) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(waiting, PATIENCE)
+
+    async def _done_with(self, event: events.Event) -> None:
+        if event.is_forwarded:
+            target = self._under(event) or self.focused or self.screen
+            await _handled(target.ancestors_with_self)
+        await self._still()
+
+    def _under(self, event: events.Event) -> Widget | None:
+        if isinstance(event, events.MouseEvent):
+            with suppress(Exception):  # nothing is there
+                return self.get_widget_at(*event.screen_offset)[0]
+        return None
+
+    async def _still(self) -> None:
+        """No screen is on its way, in or out."""
+        if self._coming:
+            await asyncio.wait({self._coming})
+        while self._going:
+            screen = self._going.pop()
+            if screen._task:
+                await asyncio.wait({screen._task})
+        if self.screen_stack and not self.screen.is_mounted:
+            await self.screen._mounted_event.wait()
+            await _handled([self.screen])  # where its focus is to be
+
+    # ── screens ──
+
+    def expect_screen(self) -> asyncio.Future[None]:
+        """One will be opened soon: input waits for it. Who said so sets the result where it comes to nothing."""
+        self._came()
+        self._coming = asyncio.get_running_loop().create_future()
+        return self._coming
+
+    def _came(self) -> None:
+        if self._coming and not self._coming.done():
+            self._coming.set_result(None)
+
+    def push_screen(self, *given: Any, **more: Any) -> Any:
+        try:
+            return super().push_screen(*given, **more)
+        finally:
+            self._came()
+
+    def pop_screen(self) -> AwaitComplete:
+        """As Textual's. What a screen had going on ends with it: there is nothing left to show it in."""
+        gone = self.screen
+        popped = super().pop_screen()
+        self._going.append(gone)
+        for worker in list(self.workers):
+            if gone in worker.node.ancestors_with_self:
+                worker.cancel()
+        return popped
+
+    def close_screens(self) -> None:
+        """Whatever lies over the first screen goes, with nothing chosen."""
+        for screen in reversed(self.screen_stack[1:]):
+            screen.dismiss(None)
+
+
+async def _handled(pumps: Iterable[MessagePump]) -> None:
+    """Each of these in turn has handled what had been sent to it, and what that led to. One that is gone handles nothing."""
+    loop = asyncio.get_running_loop()
+    for pump in pumps:
+        for _ in range(ROUNDS):
+            reached = loop.create_future()
+            if not pump.is_running or not pump.call_later(_reach, reached):
+                break
+            await asyncio.wait({reached, pump._task or reached}, return_when=asyncio.FIRST_COMPLETED)
+            if not pump.message_queue_size:
+                break
+
+
+def _reach(reached: asyncio.Future[None]) -> None:
+    if not reached.done():
+        reached.set_result(None)

@@ -1,0 +1,188 @@
+"""Keys that open, close and move in every screen, two and three at a time and in long rows, without a pause between them: each
+reaches the screen it was meant for, and none ends the interface."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import chain, product, repeat
+from pathlib import Path
+
+import pytest
+from textual.events import Key, Paste
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.screens.archive import ArchiveScreen
+from ctxchat.tui.screens.panel import Over
+from ctxchat.tui.screens.search import SearchScreen
+from ctxchat.tui.screens.xray import XrayScreen
+from tests.doubles.scripted import says
+from tests.tui.chatting import chatting, idle, until
+from tests.tui.fakes import FakeSession
+from tests.tui.harbour import state
+from tests.tui.real import LONG, say, talking
+
+SCREENS = ("f1", "f3", "f4", "f9", "f10", "ctrl+f", "alt+l", "ctrl+t", "ctrl+p", "f8")
+KEYS = (
+    *SCREENS,
+    "f2",
+    "f5",
+    "f6",
+    "f7",
+    "shift+f8",
+    "escape",
+    "enter",
+    "tab",
+    "shift+tab",
+    "up",
+    "down",
+    "space",
+    "u",
+    "y",
+    "d",
+    "/",
+)
+SEEDS = 1
+LONG_SEEDS = 40
+
+
+@asynccontextmanager
+async def there(tmp_path: Path) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
+    """A session with compactions, and no model behind it."""
+    session = FakeSession()
+    session.state = state()
+    async with chatting(tmp_path, session) as (app, pilot):
+        yield app, pilot
+
+
+@asynccontextmanager
+async def with_a_model(tmp_path: Path) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
+    """A real session with a compaction, and a model that always answers."""
+    script = chain((says(f"{n}. {LONG}") for n in range(4)), repeat(says("Aye.")))
+    async with talking(tmp_path, script, size=(100, 30)) as (app, pilot, _):
+        for text in ("one", "two", "three", "four"):
+            await say(app, pilot, text)
+        await pilot.press("shift+f8")
+        await idle(app, pilot)
+        yield app, pilot
+
+
+async def burst(app: CtxchatApp, pilot: Pilot[int], keys: Sequence[str]) -> None:
+    """All of them are there before the first is looked at; then wait until the last has done what it does."""
+    for key in keys:
+        app.post_message(Key(key, key if len(key) == 1 else "\r" if key == "enter" else None))
+    await quiet(app, pilot)
+
+
+async def quiet(app: CtxchatApp, pilot: Pilot[int]) -> None:
+    await pilot.pause()
+    await until(pilot, lambda: not app.taking_input)
+    assert app.is_running
+    assert all(screen.is_mounted and screen.is_running for screen in app.screen_stack)
+
+
+async def home(app: CtxchatApp, pilot: Pilot[int]) -> None:
+    app.close_screens()
+    await until(pilot, lambda: app.screen is app.chat and not app.taking_input)
+    app.work.interrupt()
+    app.chat.composer.set_draft("")
+    await idle(app, pilot)
+    app.chat.composer.set_draft("")
+    app.chat.composer.prompt.focus()
+
+
+async def test_the_key_of_a_screen_twice_is_as_if_it_was_never_pressed(tmp_path: Path) -> None:
+    async with there(tmp_path) as (app, pilot):
+        for key in ("f3",):
+            await burst(app, pilot, [key, key])
+            assert app.screen is app.chat
+            await burst(app, pilot, ["ctrl+p", key, key])
+            assert app.screen is app.chat
+            await burst(app, pilot, [key])
+            assert app.screen is not app.chat
+            await home(app, pilot)
+
+
+async def test_each_key_reaches_the_screen_that_is_there_when_its_turn_comes(tmp_path: Path) -> None:
+    async with there(tmp_path) as (app, pilot):
+        await burst(app, pilot, ["ctrl+f", *"pier", "escape", "escape", "x"])
+        assert (app.screen, app.chat.composer.draft) == (app.chat, "x")
+        await burst(app, pilot, ["ctrl+f", *"pier"])
+        assert isinstance(app.screen, SearchScreen) and app.screen.query_one(Input).value == "pier"
+        await burst(app, pilot, ["f3", "f4", "f3"])
+        assert isinstance(app.screen, ArchiveScreen) and len(app.screen_stack) == 2
+        await burst(app, pilot, ["3", "down", "enter", "f4"])
+        assert isinstance(app.screen, XrayScreen) and len(app.screen_stack) == 2
+        await burst(app, pilot, ["escape", "escape", "escape", *" and"])
+        assert app.chat.composer.draft == "x and" and app.screen is app.chat
+
+
+async def test_a_screen_that_is_closed_from_below_takes_with_it_what_lies_over_it(tmp_path: Path) -> None:
+    async with there(tmp_path) as (app, pilot):
+        await burst(app, pilot, ["f3", "3"])
+        assert isinstance(app.screen, ArchiveScreen)
+        await until(pilot, lambda: app.screen.detail.kept)
+        await burst(app, pilot, ["enter", "enter"])
+        assert len(app.screen_stack) == 3
+        below = app.screen_stack[1]
+        assert isinstance(below, Over)
+        below.dismiss(None)
+        below.dismiss(None)
+        await quiet(app, pilot)
+        assert app.screen is app.chat
+
+
+async def test_a_paste_behind_a_key_goes_to_the_screen_that_comes(tmp_path: Path) -> None:
+    async with there(tmp_path) as (app, pilot):
+        app.post_message(Key("ctrl+f", None))
+        app.post_message(Paste("cormorant"))
+        app.post_message(Key("!", "!"))
+        await quiet(app, pilot)
+        assert app.screen.query_one(Input).value == "cormorant!" and not app.chat.composer.draft
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_rows_of_keys(tmp_path: Path, seed: int) -> None:
+    await rows(there(tmp_path), seed, 3, 10)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(SEEDS, SEEDS + LONG_SEEDS))
+async def test_many_rows_of_keys(tmp_path: Path, seed: int) -> None:
+    await rows(with_a_model(tmp_path), seed, 15, 20)
+
+
+async def rows(
+    there: AbstractAsyncContextManager[tuple[CtxchatApp, Pilot[int]]], seed: int, count: int, length: int
+) -> None:
+    chosen = random.Random(seed)
+    async with there as (app, pilot):
+        for _ in range(count):
+            await burst(app, pilot, chosen.choices(KEYS, k=chosen.randrange(2, length)))
+            if chosen.random() < 0.5:
+                await home(app, pilot)
+        await home(app, pilot)
+        await burst(app, pilot, "still here")
+        assert app.chat.composer.draft == "still here"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", KEYS)
+async def test_all_pairs(tmp_path: Path, first: str) -> None:
+    async with there(tmp_path) as (app, pilot):
+        for second in KEYS:
+            await burst(app, pilot, [first, second])
+            await home(app, pilot)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", SCREENS)
+async def test_triples(tmp_path: Path, first: str) -> None:
+    triples = random.Random(first).sample(list(product(KEYS, KEYS)), 120)
+    async with there(tmp_path) as (app, pilot):
+        for second, third in triples:
+            await burst(app, pilot, [first, second, third])
+            await home(app, pilot)
