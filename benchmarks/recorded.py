@@ -43,6 +43,10 @@ _NUMBER = re.compile(
     r"(?:%| ?(?:ms|seconds?|minutes?|hours?|days?|KB|MB|GB|bytes|bits)"
     r"| (?:passed|failed|tests?|lines?|files?|matches|rows|items|warnings?|errors?|attempts?))\b(?!:))"
 )
+_SHOWN = re.compile(r"^```.*?^```|^>[^\n]*", re.MULTILINE | re.DOTALL)
+"""What somebody quotes or shows, and does not say."""
+_LOOKS = re.compile(r"(?:ls|cat|head|tail|grep|rg|find|wc|git (?:log|status|diff|show))\b")
+"""A command that only looks around."""
 _ERROR = re.compile(r"^(?:E +)?(?:[A-Za-z_]+\.)*[A-Z]\w*(?:Error|Exception)\b: .+$", re.MULTILINE)
 _DECISION = re.compile(
     r"[^.!?\n]*\b(?:decided|settled on|will go with|going with|let's use|I'll use|we'll use|chose)\b[^.!?\n]*"
@@ -58,20 +62,21 @@ def facts(message: Message) -> Iterator[Found]:
     """What one message says or does that should be known exactly later."""
     for call in message.calls:
         command = _argument(call.arguments, "command")
-        if command:
+        if command and not _LOOKS.match(command):
             yield "commands", _exact(command)
         yield from (("paths", path) for path in _PATH.findall(_ADDRESS.sub(" ", command)))
         path = _argument(call.arguments, "path") or _argument(call.arguments, "file_path")
         if path:
             yield "paths", path
-    text = _ADDRESS.sub(" ", message.text)
-    kind = "listed" if message.role == "tool" else "paths"
-    yield from ((kind, match.group()) for match in _PATH.finditer(text))
-    yield from (("numbers", plain(match.group())) for match in _NUMBER.finditer(text))
     if message.role == "tool":
+        text = _ADDRESS.sub(" ", message.text)
+        yield from (("listed", match.group()) for match in _PATH.finditer(text))
         yield from (("errors", _exact(match.group())) for match in _ERROR.finditer(text))
-    else:
-        yield from (("decisions", _exact(match.group())) for match in _DECISION.finditer(text))
+        return
+    text = _ADDRESS.sub(" ", _SHOWN.sub(" ", message.text))
+    yield from (("paths", match.group()) for match in _PATH.finditer(text))
+    yield from (("numbers", plain(match.group())) for match in _NUMBER.finditer(text))
+    yield from (("decisions", _exact(match.group())) for match in _DECISION.finditer(text))
 
 
 def _argument(arguments: str, name: str) -> str:

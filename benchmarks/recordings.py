@@ -3,6 +3,7 @@
 benchmarks/recordings/*.jsonl.gz    sessions of ctxchat itself, see the README there
 *.traj                              SWE-agent (its `trajectories/demonstrations`)
 *.json                              tau-bench (its `historical_trajectories`), the longest of its conversations
+*.jsonl                             also pi's own sessions (its `test/fixtures`)
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def _read(path: Path) -> Iterator[Recording]:
     if path.name.endswith((".jsonl", ".jsonl.gz")):
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
-        yield _recording(name, [json.loads(line) for line in text.splitlines() if line.strip()])
+        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        yield _recording(name, list(_of_pi(rows)) if rows and rows[0].get("type") == "session" else rows)
     elif path.suffix == ".traj":
         yield _recording(path.stem, list(_actions(json.loads(path.read_text())["history"])))
     elif path.suffix == ".json":
@@ -77,3 +79,36 @@ def _actions(history: Sequence[Wire]) -> Iterator[Wire]:
             yield {"role": "tool", "content": content, "tool_call_id": (entry.get("tool_call_ids") or [""])[0]}
         else:
             yield {"role": role, "content": content}
+
+
+def _of_pi(rows: Sequence[Wire]) -> Iterator[Wire]:
+    """The messages of one of pi's sessions, its own summaries left out: what they stand for is there."""
+    for row in rows:
+        message = row.get("message") or {}
+        content = message.get("content") or []
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        text = "\n".join(part["text"] for part in parts if part["type"] == "text")
+        calls = [part for part in parts if part["type"] == "toolCall"]
+        match message.get("role"):
+            case "user" if text:
+                yield {"role": "user", "content": text}
+            case "assistant" if text or calls:
+                made = [
+                    {
+                        "id": c["id"],
+                        "type": "function",
+                        "function": {"name": c["name"], "arguments": json.dumps(c["arguments"])},
+                    }
+                    for c in calls
+                ]
+                yield {"role": "assistant", "content": text} | ({"tool_calls": made} if made else {})
+            case "toolResult":
+                failed = "[error]\n" if message.get("isError") else ""
+                yield {
+                    "role": "tool",
+                    "tool_call_id": message["toolCallId"],
+                    "name": message["toolName"],
+                    "content": failed + text,
+                }
+            case _:
+                pass

@@ -18,7 +18,7 @@ from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
 from ctxchat.agent.trial import gains, look_ahead
 from ctxchat.core.budget import Budget
 from ctxchat.core.errors import UsageError
-from ctxchat.core.evidence import Memory
+from ctxchat.core.facts import Memory
 from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import Summariser

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ctxchat.core.applying import apply_plan
-from ctxchat.core.evidence import Memory, collect, line_of, render, survival
+from ctxchat.core.facts import Memory, collect, line_of, render, survival
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.record import Evidence, Fact, FactCount

@@ -13,7 +13,7 @@ from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table, written
 from ctxchat.cli.context import context_json
 from ctxchat.core.errors import UsageError
-from ctxchat.core.evidence import collect
+from ctxchat.core.facts import collect
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Role
 from ctxchat.core.openai import recorded

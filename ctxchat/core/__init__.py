@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         selected_sections,
     )
     from ctxchat.core.errors import CtxchatError, LedgerError, UnpairedCall
-    from ctxchat.core.evidence import collect, render, survival
+    from ctxchat.core.facts import collect, render, survival
     from ctxchat.core.figures import Counting, Figures, Past, Pending, measure
     from ctxchat.core.grouping import close_round, group_messages, seal_round, single
     from ctxchat.core.ledger import Change, Edit, Entry, Ledger
@@ -53,7 +53,7 @@ _HOMES = {
     "calibration": "Anchor Calibration Mix",
     "compilers": "Compiler all_sections current_tool_trace injecting limited redacted selected_sections",
     "errors": "CtxchatError LedgerError UnpairedCall",
-    "evidence": "collect render survival",
+    "facts": "collect render survival",
     "figures": "Counting Figures Past Pending measure",
     "grouping": "close_round group_messages seal_round single",
     "ledger": "Change Edit Entry Ledger",

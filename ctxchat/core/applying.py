@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.evidence import collect
+from ctxchat.core.facts import collect
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.record import CompactionRecord, Digest

@@ -1,48 +1,61 @@
-"""A recap of folded groups made by code: what was asked for, and what was done last. No model, no clock."""
+"""What code says of folded groups: the person's messages word for word, and what was done last. No model, no clock.
+
+Made anew from the record each time, so that a recap of recaps cannot blur.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxchat.core.clip import head
-from ctxchat.core.messages import Group
+from ctxchat.core.attachments import attached, spoken
+from ctxchat.core.clip import clip
+from ctxchat.core.messages import Group, Message
 from ctxchat.core.tokens import Count
-from ctxchat.core.tooluse import exit_code, first_line, use_of
+from ctxchat.core.tooluse import first_line, gist, use_of
 
-REQUESTS = 12
 ACTIVITY = 24
+LENGTHS = (2_000, 800, 400, 200, 120, 60, 30)
+"""Tokens that one message of the person may take, tried in turn until all of them fit."""
+
+_HEAD = "The person's messages, word for word:"
+_LEFT_OUT = "- {} messages are left out here; recall finds them."
+
+
+def person_said(groups: Sequence[Group], max_tokens: int, count: Count) -> str:
+    """Every message of the person among these groups of the record, oldest first, in at most `max_tokens`. Long ones are cut in
+    the middle, the longest first; where even that is too much those behind the first go, the oldest first, and their number is
+    told."""
+    asked = [m for g in groups if g.kind == "user" and not (m := g.first).empty]
+    room = max_tokens - count(_HEAD) - count(_LEFT_OUT) - 8
+    texts = {m.id: _words(m) for m in asked}
+    weights = [count(text) + 6 for text in texts.values()]  # 6: its id, its mark, the line end
+    longest = next((n for n in LENGTHS if sum(min(w, n + 6) for w in weights) <= room), LENGTHS[-1])
+    lines: dict[str, str] = {}
+    for message in [*asked[:1], *asked[:0:-1]]:
+        mark = f" [… {{tokens}} tokens left out: recall {message.id} …] "
+        line = f"- {message.id}: {clip(texts[message.id], longest, count, mark)}"
+        room -= count(line) + 1
+        if room < 0:
+            break
+        lines[message.id] = line
+    shown = [lines[m.id] for m in asked if m.id in lines]
+    if len(shown) < len(asked) and shown:
+        shown.insert(1, _LEFT_OUT.format(len(asked) - len(shown)))
+    return "\n".join([_HEAD, *shown]) if shown else ""
+
+
+def _words(message: Message) -> str:
+    along = [a.name or a.kind for a in attached(message.content)]
+    text = spoken(message).strip().replace("\n", "\n  ")
+    return f"{text} [with {', '.join(along)}]" if along else text
 
 
 def recap(groups: Sequence[Group], max_tokens: int, count: Count) -> str:
-    """Goal, later requests and recent activity of these groups of the record, in at most `max_tokens`.
-
-    Made anew from the record each time, so that recaps of recaps cannot blur. Where room is short the oldest lines go first.
-    """
-    asked = [g for g in groups if g.kind == "user" and not g.first.empty]
-    goal = f"First request ({asked[0].first.id}): {head(asked[0].first.text, max_tokens // 3, count)}" if asked else ""
-    requests = [f"- {g.first.id}: {first_line(g.first.text, 160)}" for g in asked[1:][-REQUESTS:]]
+    """Recent activity of these groups of the record, in at most `max_tokens`. Where room is short the oldest lines go first."""
     done = [line for g in groups[-ACTIVITY:] for line in _activity(g)][-ACTIVITY:]
-    while True:
-        text = _page(goal, requests, done)
-        if count(text) <= max_tokens or not (goal or requests or done):
-            return text
-        if len(done) > max(2, len(requests)):
-            done = done[1:]
-        elif requests:
-            requests = requests[1:]
-        elif done:
-            done = done[1:]
-        else:
-            goal = ""
-
-
-def _page(goal: str, requests: Sequence[str], done: Sequence[str]) -> str:
-    blocks = [goal] if goal else []
-    if requests:
-        blocks.append("\n".join(["Later requests:", *requests]))
-    if done:
-        blocks.append("\n".join(["Done last:", *done]))
-    return "\n\n".join(blocks)
+    while done and count("\n".join(["Done last:", *done])) > max_tokens:
+        done = done[1:]
+    return "\n".join(["Done last:", *done]) if done else ""
 
 
 def _activity(group: Group) -> list[str]:
@@ -51,9 +64,7 @@ def _activity(group: Group) -> list[str]:
             lines: list[str] = []
             for call, result in zip(group.first.calls, group.messages[1:], strict=False):
                 target = first_line(use_of(call).target or call.arguments, 100)
-                code = exit_code(result.text)
-                outcome = f"exit {code}" if code is not None else first_line(result.text, 80)
-                lines.append(f"- {result.id} {call.name} {target} → {outcome}")
+                lines.append(f"- {result.id} {call.name} {target} → {gist(call, result, 120)}")
             return lines
         case "reply":
             return [f"- {group.first.id} answered: {first_line(group.first.text, 200)}"]

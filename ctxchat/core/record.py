@@ -28,19 +28,21 @@ class SideFigures(msgspec.Struct, frozen=True, omit_defaults=True):
     sections: dict[str, int] = {}
 
 
-FactKind = Literal["rule", "decision", "changed", "command", "error", "number", "read", "path", "url", "identifier"]
+FactKind = Literal[
+    "rule", "decision", "changed", "command", "error", "symbol", "number", "read", "path", "url", "identifier"
+]
 
 Speaker = Literal["user", "assistant", "tool", ""]
 """Who said or did something; `tool`: it only stood in a result. Empty where nobody noted it."""
 
 
 class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One exact thing that was said or seen, in a line.
+    """One exact thing that was said or done, in a line.
 
     `key` is what it is about (a path, a command line, the name of a number) and `value` what was last known of it (an exit
-    code, an amount, of an error the command it came from); of two facts with one kind and key the newer stands. `seq` is the
-    message it was last seen in, `turn` that message's turn, and `turns` how many turns it came up in; `by` is whoever of
-    those that brought it up counts for most.
+    code, an amount, of an error the command it came from, of a symbol its file); of two facts with one kind and key the newer
+    stands. `seq` is the message it was last seen in, `turn` that message's turn, and `turns` how many turns it came up in; `by`
+    is whoever of those that brought it up counts for most.
     """
 
     kind: FactKind

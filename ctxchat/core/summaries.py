@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ctxchat.core.clip import clip, head
-from ctxchat.core.evidence import merged, render
+from ctxchat.core.facts import merged, render
 from ctxchat.core.ledger import Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.recap import person_said
 from ctxchat.core.record import Digest
 from ctxchat.core.tokens import Count
 from ctxchat.core.words import percent, short
@@ -23,6 +24,9 @@ PREFACE = (
 )
 RANGES = 12
 """Runs of message ids a summary names; more are told as a number."""
+
+SAID = 0.6
+"""What the person's own messages may take of what is kept by code; the facts have what they leave."""
 
 LEAST_GAIN = 0.05
 """A pass must free this share of the view, or it is refused."""
@@ -57,14 +61,19 @@ def fold_edit(
 def summary_group(
     digest: Digest, covered: Sequence[Group], evidence_tokens: int, count: Count, source: str = ""
 ) -> Group:
-    """One clearly delimited user message: preface, summary, recap, the facts that fit, and the ids to recall the rest by."""
-    facts = render(digest.evidence, evidence_tokens, count, f"{digest.summary}\n{digest.recap}")
+    """One clearly delimited user message: preface, summary, the person's messages and the facts, together within
+    `evidence_tokens`, and the ids to recall the rest by."""
+    said = person_said(covered, int(evidence_tokens * SAID), count)
+    facts = render(
+        digest.evidence, evidence_tokens - count(said), count, "\n".join((digest.summary, said, digest.recap))
+    )
     turns = [g.turn for g in covered]
     where = f"Covers messages {_ranges(m.seq for g in covered for m in g.messages)} (turns {min(turns)}–{max(turns)})."
     parts = [
         OPENING,
         f"{PREFACE} {where} Their full text can be recalled by id.",
         digest.summary.strip(),
+        said,
         digest.recap.strip(),
         f"Facts kept exactly:\n{facts}" if facts else "",
         CLOSING,

@@ -1,4 +1,5 @@
-"""What a tool call is about (a file, a command line, an address), judged by its name and arguments.
+"""What a tool call is about (a file, a command line, an address), judged by its name and arguments, and what its result says in a
+line.
 
 Tools come from anywhere, imported conversations too, so this goes by the words and keys that tools use, not by a list of tools.
 """
@@ -52,6 +53,18 @@ _REFUSED = re.compile(
 )
 
 
+_ERROR_LINE = re.compile(
+    r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed|fail(?:ed|ure))\b"
+    r"|not found\b|No such file|[Dd]enied|Segmentation fault|\A\s*assert\b"
+)
+_DEFINES = re.compile(
+    r"^\s*(?:\d+\s)?\s*(?:export |public |async |pub )*(?:def|class|function|fn|func|struct|interface|type|const)\s+(\w+)"
+)
+_NOTE = re.compile(r"\[(?:exit code|lines? |only |full text|no output|ended by|stopped after|…).*\]\s*")
+"""A line that a tool adds about its own output."""
+_NUMBERED = re.compile(r"^\s*(\d+)\t")
+
+
 class Use(msgspec.Struct, frozen=True):
     """One call: what kind of thing it does, and to what."""
 
@@ -103,6 +116,30 @@ def failed(result: Message) -> bool:
 def refused(result: Message) -> bool:
     """True when a result says that a person, the mode or nobody being there kept the call from running."""
     return bool(_REFUSED.match(result.text))
+
+
+def gist(call: ToolCall | None, result: Message, width: int) -> str:
+    """The line of a result that mattered, at most `width` characters: of a command its error or how it ended, of a file what
+    was read of it, of a search the number of hits; never a banner or a line's number."""
+    use = use_of(call) if call else Use("other", "")
+    lines = [line for raw in result.text.splitlines() if any(map(str.isalnum, line := raw.strip()))]
+    said = [line for line in lines if not _NOTE.fullmatch(line)]
+    match use.kind:
+        case "run":
+            code = exit_code(result.text)
+            wrong = [line for line in said if _ERROR_LINE.search(line)] if code != 0 else []
+            how = f"exit {code}: " if code else ""
+            told = how + (wrong or said or ["no output"])[-1]
+        case "read" if not failed(result) and len(said) > 1:
+            names = [found[1] for line in said if (found := _DEFINES.match(line))]
+            places = [int(found[1]) for line in result.text.splitlines() if (found := _NUMBERED.match(line))]
+            where = f"lines {places[0]}–{places[-1]}" if places else f"{len(said)} lines"
+            told = f"{where} of {use.target.rpartition('/')[2]}" + (f": {', '.join(names)}" if names else "")
+        case "search" if not failed(result) and len(said) > 1:
+            told = f"{len(said)} hits, the first {said[0]}"
+        case _:
+            told = (said or lines or [""])[0]
+    return told if len(told) <= width else told[: width - 1] + "…"
 
 
 def first_line(text: str, width: int) -> str:

@@ -37,13 +37,13 @@ async def worked(turns: int, writer: Summariser | None = None, **options: object
         (
             reply
             for n in range(turns)
-            for reply in (calls(("echo", {"text": f"src/part_{n}.py {LONG}"})), says(f"Done {n}. {LONG}"))
+            for reply in (calls(("read_file", {"path": f"src/part_{n}.py", "text": LONG})), says(f"Done {n}. {LONG}"))
         ),
         window=Window(64_000, "configured"),
     )
     desk = Desk(
         model,
-        tools=[Echo()],
+        tools=[Echo("read_file")],
         options=Options(**({"prepare": False} | options)),
         summariser=writer or OfflineSummariser(),  # type: ignore[arg-type]
     )

@@ -8,19 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.evidence import run, summarised, truncated
-from ctxchat.core.evidence import (
+from ctxchat.core.facts import (
     KINDS,
     Memory,
-    allotted,
     collect,
     facts_of,
     fitting,
     merged,
     render,
     survival,
-    unfolded,
 )
-from ctxchat.core.evidence_order import ranked
+from ctxchat.core.facts.order import ranked
+from ctxchat.core.facts.page import allotted, unfolded
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, Text, ToolCall
@@ -74,8 +73,8 @@ def test_a_changed_file_is_not_listed_as_read_and_a_failed_read_not_at_all() -> 
         ("see https://example.org/a?b=1.", "url", "https://example.org/a?b=1", ""),
         ("commit 3fa91bc broke it", "identifier", "3fa91bc", ""),
         ("ticket PROJ-123 and", "identifier", "PROJ-123", ""),
-        ("set MAX_RETRIES please", "identifier", "MAX_RETRIES", ""),
-        ("use `make_pool` there", "identifier", "make_pool", ""),
+        ("set MAX_RETRIES please", "symbol", "MAX_RETRIES", ""),
+        ("use `make_pool` there", "symbol", "make_pool", ""),
         ("Never push to main. Thanks", "rule", "Never push to main.", ""),
         ("Nunca apague os testes.", "rule", "Nunca apague os testes.", ""),
         ("テストを消さないでください。", "rule", "テストを消さないでください。", ""),
@@ -137,7 +136,8 @@ def test_survival_names_what_is_lost() -> None:
 def test_three_passes_keep_at_least_95_percent() -> None:
     for way in (summarised, truncated):
         shares, _ = run(way, 4_000, (3,))[3]
-        assert all(share >= 0.95 for share in shares.values()), shares
+        kept = {kind: share for kind, share in shares.items() if kind != "errors"}  # solved ones are none
+        assert all(share >= 0.95 for share in kept.values()), shares
 
 
 def test_twenty_passes_stay_capped_and_the_newest_stands() -> None:
@@ -192,9 +192,9 @@ def test_source_code_in_a_listing_is_no_error(line: str) -> None:
     assert list(by_kind(collect([shown]), "error")) == ["ValueError: bad"]
 
 
-def test_the_cut_in_a_long_result_makes_no_half_facts() -> None:
+def test_the_cut_in_a_long_message_makes_no_half_facts() -> None:
     words = " ".join(f"/srv/data/part_{n:04d}/table.csv" for n in range(600))
-    paths = by_kind(collect([ran("bash", '{"command": "ls"}', words)]), "path")
+    paths = by_kind(collect([said(words, "assistant")]), "path")
     assert paths and all(len(path) == len("/srv/data/part_0000/table.csv") for path in paths)
 
 
@@ -216,20 +216,45 @@ def test_what_a_command_says_takes_no_room_again() -> None:
     assert text == "Commands run: `python src/app/db.py --check` ok\nPaths mentioned: db.py"
 
 
-def test_what_a_tool_only_listed_gives_way_to_what_somebody_said() -> None:
+def test_what_a_tool_only_listed_was_said_by_nobody() -> None:
     listing = ran("bash", '{"command": "ls src"}', "\n".join(f"src/part_{n}/table.csv" for n in range(60)), seq=3)
-    evidence = collect(
-        [said("Mind src/billing/rates.csv please."), listing, ran("grep", "{}", "src/billing/rates.csv", 7)]
+    hits = ran("grep", '{"pattern": "rates"}', "src/other.csv:3: it takes 44 ms, see https://example.org", 7)
+    evidence = collect([said("Mind src/billing/rates.csv please."), listing, hits])
+    assert [(f.kind, f.key) for f in evidence.facts] == [("path", "src/billing/rates.csv")]
+
+
+def test_what_came_to_nothing_was_not_done() -> None:
+    failed = ran(
+        "edit_file", '{"path": "a.py", "old": "old_name", "new": "new_name"}', "[error] The text is not there."
     )
-    assert len(by_kind(evidence, "path")) == 61
-    (rates,) = (f for f in evidence.facts if f.key == "src/billing/rates.csv")
-    assert rates.by == "user", "naming it again in a listing takes nothing from it"
-    text = render(evidence, 120, rough_count)
-    assert "src/billing/rates.csv" in text and "part_59" in text and "part_30/" not in text
-    assert (
-        text.splitlines()[-1]
-        == f'{61 - text.count(".csv")} more facts are left out here: recall("words of it") finds them.'
+    denied = ran("shell", '{"command": "make deploy"}', "The user did not allow this.", 3)
+    call = Message(5, "assistant", calls=(ToolCall("a", "shell", '{"command": "make test"}'),))
+    stopped = Group("g5", "round", (call, Message(6, "tool", "[cancelled]", call_id="a", synthetic=True)), 1)
+    assert collect([failed, denied, stopped]).facts == ()
+
+
+def test_symbols_of_what_was_worked_on_are_told_with_their_file() -> None:
+    edit = ran(
+        "edit_file", '{"path": "src/theme.ts", "old": "applyTheme(x)", "new": "applyTheme(x, COLOR_MODE)"}', "ok"
     )
+    look = ran("grep", '{"pattern": "fgAnsi|loadTheme"}', "src/a.ts:1: otherName", 3)
+    read = ran("read_file", '{"path": "src/bar.py"}', "def keep_recent(n):\n    someLocal = n", 5)
+    evidence = collect([edit, look, read, said("Does `UserMessage` use fgAnsi, or WHAT?", turn=7)])
+    assert by_kind(evidence, "symbol") == {
+        "applyTheme": "src/theme.ts",
+        "COLOR_MODE": "src/theme.ts",
+        "loadTheme": "",
+        "keep_recent": "src/bar.py",
+        "UserMessage": "",
+        "fgAnsi": "",
+    }
+    assert "theme.ts: applyTheme, COLOR_MODE" in render(evidence, 1000, rough_count)
+
+
+def test_a_question_and_what_somebody_does_not_know_are_no_rules() -> None:
+    for text in ("I don't understand the border.", "Should we always commit?", "They do not load here."):
+        assert by_kind(collect([said(text)]), "rule") == {}, text
+    assert by_kind(collect([said("ok, don't modify the theme")]), "rule") == {"ok, don't modify the theme": ""}
 
 
 def test_an_old_fact_of_weight_outlasts_a_flood_of_new_ones() -> None:
@@ -254,16 +279,15 @@ def test_what_came_up_in_several_turns_goes_before_what_came_up_once() -> None:
     assert often.turns == 3
 
 
-def test_an_error_that_was_mended_gives_way_to_one_that_stands() -> None:
+def test_an_error_that_was_mended_is_none() -> None:
     groups = [ran("shell", '{"command": "make a"}', "Error: old trouble in a\n[exit code: 2]")]
     groups += [
         ran("shell", '{"command": "make b"}', f"Error: trouble {n}\n[exit code: 2]", 3 + n) for n in range(0, 40, 2)
     ]
     standing = collect(groups)
-    assert "old trouble in a" in render(standing, 150, rough_count)
+    assert list(by_kind(standing, "error")) == ["Error: old trouble in a", "Error: trouble 38"], "each as it last ran"
     mended = collect([*groups, ran("shell", '{"command": "make a"}', "fine\n[exit code: 0]", 99)])
-    assert "old trouble in a" not in render(mended, 150, rough_count)
-    assert any(f.key == "Error: old trouble in a" for f in mended.facts), "it is not forgotten"
+    assert list(by_kind(mended, "error")) == ["Error: trouble 38"]
 
 
 def test_old_values_of_one_quantity_give_way_to_the_newest() -> None:
@@ -277,7 +301,7 @@ def test_a_file_that_came_along_is_not_what_the_user_said() -> None:
     content = (Text("Look at this."), Text("You must never push. See src/deep/inner.py", name="guide.md"))
     evidence = collect([single("user", Message(1, "user", content), 1)])
     assert by_kind(evidence, "rule") == {}
-    assert {f.key: f.by for f in evidence.facts} == {"guide.md": "user", "src/deep/inner.py": "tool"}
+    assert {f.key: f.by for f in evidence.facts} == {"guide.md": "user"}
 
 
 def test_what_is_only_quoted_or_shown_as_code_is_not_said() -> None:
@@ -292,12 +316,7 @@ We decided to keep SQLite."""
     evidence = collect([said(text, "assistant")])
     assert list(by_kind(evidence, "decision")) == ["We decided to keep SQLite."]
     by = {f.key: f.by for f in evidence.facts if f.kind in {"path", "number"}}
-    assert by == {
-        "docs/a.md": "assistant",
-        "src/old.py": "assistant",
-        "src/pool.py": "assistant",
-        "it takes 44 ms": "tool",
-    }
+    assert by == {"docs/a.md": "assistant"}
     assert by_kind(collect([said(text, "user")]), "rule") == {}
 
 
@@ -318,7 +337,7 @@ def test_a_pasted_log_is_shown_not_said() -> None:
         "The limit is 700 ms",
     ]
     assert by_kind(evidence, "rule") == {rule: ""}
-    assert {f.by for f in evidence.facts if f.kind == "path"} == {"user"}
+    assert by_kind(evidence, "path") == {}
 
 
 def test_facts_of_older_sessions_can_be_read() -> None:
@@ -331,28 +350,17 @@ def test_a_quotation_that_was_put_back_makes_no_rules() -> None:
 
 
 def test_words_in_code_marks_are_names_only_where_they_look_like_one() -> None:
-    words = "`may` `10` `take` `make_pool` `RetryLimit` `ctx.run` `--keep` `ms`"
-    assert list(by_kind(collect([said(words, "assistant")]), "identifier")) == [
-        "make_pool",
-        "RetryLimit",
-        "ctx.run",
-        "--keep",
-    ]
-    assert list(by_kind(collect([said("use `render`, not `10`")]), "identifier")) == ["render"]
+    words = "`may` `10` `take` `make_pool` `RetryLimit` `ctx.run()` `--keep` `ms`"
+    assert set(by_kind(collect([said(words, "assistant")]), "symbol")) == {"make_pool", "RetryLimit", "run", "--keep"}
+    assert list(by_kind(collect([said("use `render()`, not `10`")]), "symbol")) == ["render"]
 
 
-def test_the_numbers_of_lines_are_no_amounts() -> None:
-    read = ran("read_file", '{"path": "a.md"}', "   19\trequests wait\n   20\tan image of 3.9 MB\n[lines 19-20 of 400]")
-    hits = ran("grep", '{"pattern": "MB"}', "docs/a.md:20:an image of 3.9 MB\ndocs/b.md:55:results\n", 3)
-    assert list(by_kind(collect([read, hits]), "number")) == ["an image of 3.9 MB"]
-
-
-def test_what_recall_repeats_makes_no_new_numbers() -> None:
+def test_what_recall_repeats_makes_no_new_facts() -> None:
     call = Message(1, "assistant", calls=(ToolCall("a", "recall", '{"query": "rates"}'),))
     result = Message(
         2, "tool", "m4 (turn 2): … the rate is 44 requests, Error: in src/a.py …", call_id="a", name="recall"
     )
-    assert [(f.kind, f.key) for f in facts_of(Group("g1", "round", (call, result), 1))] == [("path", "src/a.py")]
+    assert [(f.kind, f.key) for f in facts_of(Group("g1", "round", (call, result), 1))] == []
 
 
 names = st.text("ab.{},; ", min_size=1, max_size=4)
@@ -383,8 +391,8 @@ def test_what_the_summary_says_is_not_said_again() -> None:
     )
     facts = (Fact("rule", "Never push."), *facts)
     beside = "Goal: Never push. We decided to use SQLite. In src/a.py and src/b.py it\ntakes 12 ms, not takes 1 msec."
-    told = "Rules from the user:\n- Never push.\nFiles changed: src/b.py\nNumbers: takes 1 ms"
-    assert render(Evidence(facts), 1000, rough_count, beside) == told, "a rule is told as one, always"
+    told = "Files changed: src/b.py\nNumbers: takes 1 ms"
+    assert render(Evidence(facts), 1000, rough_count, beside) == told
 
 
 def test_half_a_word_is_not_the_word() -> None:

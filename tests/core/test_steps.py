@@ -52,7 +52,7 @@ def test_old_results_become_a_line_and_a_pointer() -> None:
     _, plan, after = planned(turn(1, LONG) + turn(5, LONG), "shrink_tool_results", keep_recent=4)
     assert plan is not None
     assert [(s.name, s.text) for s in plan.steps[0].spills] == [("tool-results/m3.txt", LONG)]
-    assert texts(after)[2].startswith("first line\n[full text: tool-results/m3.txt, ")
+    assert texts(after)[2].startswith("2 lines of a.py\n[full text: tool-results/m3.txt, ")
     assert texts(after)[2].endswith(" tokens]")
     assert texts(after)[6] == LONG
 
@@ -62,7 +62,7 @@ def test_a_result_clipped_on_arrival_keeps_its_own_file() -> None:
     _, plan, after = planned(turn(1, clipped) + turn(5, "x"), "shrink_tool_results", keep_recent=4)
     assert plan is not None
     assert plan.steps[0].spills == ()
-    assert texts(after)[2] == "first line\n[full text: tool-results/m3.txt, 90000 tokens]"
+    assert texts(after)[2] == "2 lines of a.py\n[full text: tool-results/m3.txt, 90000 tokens]"
 
 
 def test_a_file_read_again_supersedes_the_older_result_only() -> None:

@@ -52,7 +52,7 @@ def test_a_second_summary_takes_the_first_ones_place() -> None:
     text = entry.group.first.text if entry.group else ""
     assert "SECOND" in text
     assert "FIRST" not in text
-    assert text.count("{part0.py, ") == 1, "evidence is carried once, not nested"
+    assert text.count("question 0 about src/part0.py") == 1, "what the person said is there once, not nested"
     assert entry.group and entry.group.source == "p2"
 
 

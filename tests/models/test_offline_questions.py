@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.core.evidence import collect
+from ctxchat.core.facts import collect
 from ctxchat.core.grouping import single
 from ctxchat.core.messages import Message
 from tests.models.offline_talk import Talk, make_repository

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ctxchat.core.budget import Budget
 from ctxchat.core.clip import head
-from ctxchat.core.evidence import collect
+from ctxchat.core.facts import collect
 from ctxchat.core.ledger import Entry
 from ctxchat.core.recap import recap
 from ctxchat.core.record import Digest

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ctxchat.core.evidence import Memory
+from ctxchat.core.facts import Memory
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.strategies.base import Plan, Spill, Step

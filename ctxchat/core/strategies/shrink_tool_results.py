@@ -1,4 +1,4 @@
-"""Old tool results become their first line and a pointer to the saved text; calls stay, with long arguments cut the same way."""
+"""Old tool results become the line that mattered and a pointer to the saved text; calls stay, with long arguments cut."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ctxchat.core.messages import Message
 from ctxchat.core.strategies.base import Plan, Spill
 from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
 from ctxchat.core.strategies.results import shorten, spill_of
-from ctxchat.core.tooluse import first_line
+from ctxchat.core.tooluse import gist
 from ctxchat.core.view import View
 
 
@@ -37,7 +37,9 @@ class ShrinkToolResults:
         if tokens <= self.options.result_tokens:
             return None
         pointer, spills = spill_of(message, tokens)
-        return f"{first_line(message.text, 120)}\n[{pointer}]", spills
+        round_of = entry.group if entry.group and entry.group.kind == "round" else None
+        call = round_of.first.calls[place - 1] if round_of and 0 < place <= len(round_of.first.calls) else None
+        return f"{gist(call, message, 160)}\n[{pointer}]", spills
 
 
 def recent_results(view: View, options: PlanOptions) -> frozenset[int]:

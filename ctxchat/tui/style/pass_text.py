@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from ctxchat.core.evidence import KINDS, TITLES, collect, line_of, survival
+from ctxchat.core.facts import KINDS, TITLES, collect, line_of, survival
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.record import CompactionRecord, Fact
 from ctxchat.core.view import View

@@ -1,7 +1,7 @@
-"""The evidence ledger: exact facts kept by code when messages are folded, since summaries lose paths, numbers and commands.
+"""The evidence ledger: exact facts kept by code when messages are folded, since summaries lose paths, commands and names.
 
-Facts come from the record's groups, never from a summary's text, so nothing nests and nothing drifts from pass to pass. What
-matters most is told by `evidence_order`, how it is written by `evidence_page`.
+Facts come from the record's groups, never from a summary's text, so nothing nests and nothing drifts from pass to pass; the
+newest value stands, and an error that was mended is none.
 """
 
 from __future__ import annotations
@@ -11,30 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from ctxchat.core.evidence_order import KINDS, SPEAKERS, ranked
-from ctxchat.core.evidence_page import TITLES, allotted, fitting, line_of, render, stands, unfolded
-from ctxchat.core.facts import CUT, facts_of, plain, recalled
+from ctxchat.core.facts.find import CUT, facts_of, plain, recalled
+from ctxchat.core.facts.order import KINDS, SPEAKERS, ranked
+from ctxchat.core.facts.page import line_of, stands, unfolded
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Evidence, Fact, FactCount, FactKind
 from ctxchat.core.tooluse import use_of
 from ctxchat.core.view import View
-
-__all__ = [
-    "KINDS",
-    "PER_KIND",
-    "TITLES",
-    "Memory",
-    "allotted",
-    "collect",
-    "facts_of",
-    "fitting",
-    "line_of",
-    "merged",
-    "render",
-    "stands",
-    "survival",
-    "unfolded",
-]
 
 PER_KIND = 300
 """Facts of one kind that are carried on, those that matter most; what is shown is capped in tokens besides."""
@@ -94,9 +77,26 @@ def merged(several: Iterable[Evidence], per_kind: int | None = PER_KIND) -> Evid
         for fact in evidence.facts:
             thing: tuple[FactKind, str] = ("path" if fact.kind in _FILES else fact.kind, fact.key)
             kept[thing] = _one(kept[thing], fact) if thing in kept else fact
-    carried = {fact for some in ranked(kept.values()).values() for fact in some[:per_kind]}
-    facts = sorted((fact for fact in kept.values() if fact in carried), key=lambda f: f.seq)
-    return Evidence(tuple(facts), dropped + len(kept) - len(facts))
+    standing = _unsolved(kept.values())
+    carried = {fact for some in ranked(standing).values() for fact in some[:per_kind]}
+    facts = sorted((fact for fact in standing if fact in carried), key=lambda f: f.seq)
+    return Evidence(tuple(facts), dropped + len(standing) - len(facts))
+
+
+def _unsolved(facts: Iterable[Fact]) -> list[Fact]:
+    """The facts without errors that are solved: what a command, or one that begins like it, no longer said when it last ran."""
+    some = list(facts)
+    last: dict[str, int] = {}
+    for fact in some:
+        if fact.kind == "command":
+            last[_program(fact.key)] = max(fact.seq, last.get(_program(fact.key), 0))
+    return [f for f in some if f.kind != "error" or last.get(_program(f.value), 0) <= f.seq]
+
+
+def _program(command: str) -> str:
+    """What a command line runs: its first words, behind a change of folder."""
+    words = command.rpartition("&&")[2].split()
+    return " ".join(word for word in words[:3] if not word.startswith("-"))
 
 
 def _one(before: Fact, fact: Fact) -> Fact:
@@ -105,7 +105,9 @@ def _one(before: Fact, fact: Fact) -> Fact:
     kind = before.kind if KINDS.index(before.kind) < KINDS.index(fact.kind) else fact.kind
     by = max(before.by, fact.by, key=SPEAKERS.__getitem__)
     turns = before.turns + fact.turns if fact.turn > before.turn else max(before.turns, fact.turns)
-    return Fact(kind, new.key, new.value, new.seq, by, max(before.turn, fact.turn), turns)
+    old = before if new is fact else fact
+    value = new.value or old.value if kind == "symbol" else new.value  # where it stands is told by some calls only
+    return Fact(kind, new.key, value, new.seq, by, max(before.turn, fact.turn), turns)
 
 
 def survival(evidence: Evidence, view: View) -> tuple[FactCount, tuple[Fact, ...]]:

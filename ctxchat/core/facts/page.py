@@ -12,22 +12,23 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from ctxchat.core.evidence_order import KINDS, ranked
-from ctxchat.core.facts import plain
+from ctxchat.core.facts.find import plain
+from ctxchat.core.facts.order import KINDS, ranked
 from ctxchat.core.record import Evidence, Fact, FactKind
 from ctxchat.core.tokens import Count
 
 SHARES: dict[FactKind, float] = {
-    "rule": 0.14,
-    "decision": 0.18,
-    "changed": 0.11,
-    "command": 0.16,
-    "error": 0.07,
-    "number": 0.14,
-    "read": 0.05,
-    "path": 0.09,
-    "url": 0.03,
-    "identifier": 0.03,
+    "rule": 0.08,
+    "decision": 0.12,
+    "changed": 0.14,
+    "command": 0.11,
+    "error": 0.06,
+    "symbol": 0.32,
+    "number": 0.04,
+    "read": 0.07,
+    "path": 0.03,
+    "url": 0.02,
+    "identifier": 0.01,
 }
 """What each kind may take of the cap. What one does not need goes to the others by the same measure."""
 
@@ -39,7 +40,8 @@ TITLES: dict[FactKind, str] = {
     "decision": "Decisions",
     "changed": "Files changed",
     "command": "Commands run",
-    "error": "Errors seen",
+    "error": "Errors still open",
+    "symbol": "Symbols worked with, by file",
     "number": "Numbers",
     "read": "Files read",
     "path": "Paths mentioned",
@@ -48,8 +50,8 @@ TITLES: dict[FactKind, str] = {
 }
 
 _FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
-_WITHIN: frozenset[FactKind] = frozenset({"read", "path", "identifier"})
-_QUOTED: frozenset[FactKind] = frozenset({"decision", "error", "number", "url"})
+_WITHIN: frozenset[FactKind] = frozenset({"read", "path", "identifier", "symbol"})
+_QUOTED: frozenset[FactKind] = frozenset({"rule", "decision", "error", "number", "url"})
 _SENTENCES: frozenset[FactKind] = frozenset({"rule", "decision", "error"})
 _PLACE = re.compile(r"[\w./~@+:-]+")
 _FOLDED = re.compile(r"(?<=/)\{([^{}\n]+)\}")
@@ -203,7 +205,10 @@ class _Writing:
 
 
 def _split(fact: Fact) -> tuple[str, str]:
-    """The folder of a file and its name; no folder where the two have to be written in one."""
+    """What a fact can share with others and what is its own: the folder of a file and its name, the file of a symbol and the
+    symbol; nothing to share where the two have to be written in one."""
+    if fact.kind == "symbol":
+        return fact.value, fact.key
     if fact.kind not in _FILES or _ODD.search(fact.key):
         return "", fact.key
     folder, slash, name = fact.key.rpartition("/")
@@ -213,7 +218,7 @@ def _split(fact: Fact) -> tuple[str, str]:
 def _block(kind: FactKind, facts: Sequence[Fact]) -> str:
     if not facts:
         return ""
-    lines = list(_folded(facts)) if kind in _FILES else map(_line, facts)
+    lines = list(_folded(facts)) if kind in _FILES else _by_file(facts) if kind == "symbol" else map(_line, facts)
     if kind in _SENTENCES:
         return f"{TITLES[kind]}:\n" + "\n".join(f"- {line}" for line in lines)
     return f"{TITLES[kind]}: " + "; ".join(lines)
@@ -235,6 +240,13 @@ def _folded(facts: Iterable[Fact]) -> Iterator[str]:
             yield f"{folder}{{{', '.join(names)}}}" if len(names) > 1 else folder + names[0]
         else:
             yield from names
+
+
+def _by_file(facts: Iterable[Fact]) -> Iterator[str]:
+    files: defaultdict[str, list[str]] = defaultdict(list)
+    for fact in facts:
+        files[fact.value].append(fact.key)
+    yield from (f"{file.rpartition('/')[2] or 'elsewhere'}: {', '.join(names)}" for file, names in files.items())
 
 
 def _places_in(fact: Fact) -> Iterator[str]:

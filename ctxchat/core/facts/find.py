@@ -1,14 +1,17 @@
-"""Finding exact facts in messages: paths, commands, numbers, errors, rules.
+"""Finding exact facts in messages: rules and decisions that somebody said, files and commands with what came of them, symbols.
 
-Patterns and nothing else; what is kept of the facts is decided in `evidence`.
+Only what happened counts: a call that failed, was refused or was stopped did nothing, and what a listing, a log or a quotation
+shows was said by nobody. Patterns and nothing else; what is kept of the facts is decided in `collect`.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
-from ctxchat.core.messages import Group, Message, Text
+from ctxchat.core.call_arguments import fields_of
+from ctxchat.core.messages import Group, Message, Text, ToolCall
 from ctxchat.core.record import Fact, Speaker
 from ctxchat.core.sanitize import clean
 from ctxchat.core.tooluse import Use, exit_code, failed, refused, use_of
@@ -22,8 +25,8 @@ CUT = "…"
 At = tuple[int, Speaker, int]
 """Where a fact was met: the message's place, who brought it up, the turn."""
 
-PATHS = 100
-"""Paths that are taken from one result at most."""
+SYMBOLS = 120
+"""Symbols that are taken from one call or one message at most, those that stand there most often."""
 
 _LOOKED_UP = 3
 """Messages of one answer of recall that count as looked up."""
@@ -31,6 +34,8 @@ _LOOKED_UP = 3
 _SCANNED = 8_000
 """Characters at the head of a message that are looked through; half as many at its tail."""
 
+_WRITTEN = 60_000
+"""Characters of what a call writes that are looked through for symbols."""
 
 _ENDINGS = frozenset(
     re.findall(
@@ -54,21 +59,31 @@ _UNIT = (
 )
 _AMOUNT = r"[+-]?\d(?:[\d_,.]*\d)?"
 _NUMBER = re.compile(rf"(?<![\w.,])(?:[$€£]\s?{_AMOUNT}[kKM]?\b|{_AMOUNT}\s?(?:{_UNIT}))")
-_TALLY = re.compile(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b")
-_EXIT_LINE = re.compile(r"^.*\bexit(?:ed)?\b.*\d+\W*$", re.MULTILINE | re.IGNORECASE)
 _NAMED = re.compile(
     rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})[ \t]*[:=][ \t]*({_AMOUNT}(?:\s?(?:{_UNIT}))?)(?![\w:/.-]\d|\w)"
 )
-_PLACING = frozenset({"start_line", "end_line", "line", "lineno"})
+_TALLY = re.compile(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b")
+_SYMBOL = re.compile(
+    r"(?<![\w$])(?:[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
+    r"|_?[A-Za-z]\w*_\w+|[A-Z]{2}[A-Z0-9]{2,})(?![\w$])"
+)
+"""`applyTheme`, `ThemeBg`, `keep_recent`, `ANSI`: what programs name, and words do not look like."""
+_SHOUT = re.compile(r"[A-Z]+")
+_LOOKS = re.compile(
+    r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk|git (?:status|log|diff|show))\b"
+)
+"""A command that only looks around: nothing was done, and its troubles are no errors of the work."""
+_DEFINED = re.compile(
+    r"(?:\b(?:def|class|function|fn|func|interface|struct|enum|trait|type|const|let|var|module)\s+|^\s*#define\s+)"
+    r"([A-Za-z_$][\w$]{2,60})",
+    re.MULTILINE,
+)
 _SHOWN = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[ \t]*$|\Z)|^ {0,3}>[^\n]*", re.MULTILINE | re.DOTALL)
 _PASTED = 15
 """So many lines without an empty one between are a log or a listing, not somebody's words; a rule in them is one all the same."""
 
 _EMPTY_LINE = re.compile(r"\n[ \t]*\n")
-_PLACED = re.compile(r"^\s*\d+\t|^[^\s:]+:\d+[:-]")
 _BREAK = re.compile(r"[\n,;|]|[.!?:] ")
-_DIGIT = re.compile(r"\d")
-_ODD = re.compile(r"\d|[A-Z]_|_[A-Z]")
 _WHOLE_HEAD = re.compile(r"(?:\n[^\n]{0,200}|\S{0,200})\Z")
 _WHOLE_TAIL = re.compile(r"\A(?:[^\n]{0,200}\n|\S{0,200})")
 _LAST_WORD = re.compile(r"\S{0,120}\Z")
@@ -78,11 +93,16 @@ _ERROR = re.compile(
     r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed)\b"
     r"|command not found|No such file|Permission denied|Segmentation fault"
 )
+_BARE = re.compile(
+    r"\W*(?:error|failed)\W*|npm err\w*!? (?:command|location|path|code|errno|lifecycle)\b.*", re.IGNORECASE
+)
+"""A line that only says that there was an error, or where its log is."""
 _LISTED = re.compile(r"\s*\d+\s?[:|│\t]|\s*\d+\s{2,}|\s*(?:raise|except|throw|catch|import|from|#|//|/?\*)\b|\s*#")
 _RATE = re.compile(r"\d[\d.,]*[A-Za-z]*/\w+$")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
 _RULE = re.compile(
-    r"\b(?:always|never|must(?:n't)?|do not|don't|from now on|make sure|only ever|please keep|prefer|avoid"
+    r"(?:\A|[,;:(–—-] ?|\b(?:please|and|but|also|so|ok|okay|then) )(?:do not|don't|dont|avoid|prefer|use only|only use)\b"
+    r"|\b(?:always|never|must(?:n't)?|from now on|make sure|only ever|please keep"
     r"|under no circumstances|sempre|nunca|jamais|siempre|no (?:uses|toques|borres)"
     r"|não (?:use|faça|mexa|altere|apague|toque|remova|mude|crie|escreva)"
     r"|immer|nie(?:mals)?|toujours|ne (?:\w+ )?(?:pas|jamais))\b"
@@ -99,24 +119,22 @@ _DECISION = re.compile(
 )
 _IDENTIFIER = re.compile(
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
-    r"|\b[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{1,7}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
+    r"|\b[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{1,7}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b"
 )
 _HEADING = re.compile(r"^m(\d{1,12}) \((call of )?", re.MULTILINE)
-_NAME = re.compile(r"[^\W\d]{3}")
-_ODD_NAME = re.compile(r"\A--?\w|[A-Z]\w\w|[^\W\d].*[\d_.:()/-]")
-_QUOTED = re.compile(r"`([^`\s]{2,60})`")
+_CALLED = re.compile(r"`(?:[\w$]+\.)*([A-Za-z_$][\w$]{2,60})\(\)`|`(--?[a-z][\w-]+)`")
+"""A function or an option, in code marks."""
 
 
 def facts_of(group: Group) -> tuple[Fact, ...]:
     """The facts in one group of the record, oldest first."""
-    uses = [use_of(call) for call in group.first.calls]
     facts: list[Fact] = []
-    for place, message in enumerate(group.messages):
-        if message.role == "tool":
-            use = uses[place - 1] if group.kind == "round" and 0 < place <= len(uses) else None
-            facts += _result_facts(message, use, group.turn)
-        elif group.kind not in {"system", "summary"}:
-            facts += _said_facts(message, group)
+    results = {m.call_id: m for m in group.messages if m.role == "tool"} if group.kind == "round" else {}
+    if group.kind not in {"system", "summary", "stray"} and group.first.role != "tool":
+        facts += _said_facts(group.first, group)
+    for call in group.first.calls if group.kind == "round" else ():
+        if (result := results.get(call.id)) is not None:
+            facts += _done_facts(call, result, group)
     return tuple(facts)
 
 
@@ -130,72 +148,101 @@ def recalled(group: Group) -> tuple[int, ...]:
     return tuple(found)
 
 
+def plain(text: str) -> str:
+    """Text in one line, single spaces."""
+    return " ".join(text.split())
+
+
+# ── what somebody said ──
+
+
 def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
-    said, shown, files = _words(message)
     at: At = (message.seq, "user" if message.role == "user" else "assistant", group.turn)
-    less: At = (message.seq, "tool", group.turn)
-    text = _scanned(said)
+    text = _scanned(_words(message))
     for match in _SENTENCE.finditer(text):
         sentence = plain(match.group()).lstrip("-*# ")
         if len(sentence) < 8:
             continue
-        if group.kind == "user" and _RULE.search(sentence):
+        if group.kind == "user" and _RULE.search(sentence) and not sentence.endswith(("?", "？")):
             yield Fact("rule", _clip(sentence), "", *at)
         elif _DECISION.search(sentence):
             yield Fact("decision", _clip(sentence), "", *at)
     if message.role == "user":
-        blocks = _EMPTY_LINE.split(text)
-        shown += [block for block in blocks if block.count("\n") + 1 >= _PASTED]
-        text = "\n".join(block for block in blocks if block.count("\n") + 1 < _PASTED)
-    yield from _mentions(text, at, most=60)
-    for match in _QUOTED.finditer(text):
-        if not _is_path(match[1]) and (_NAME if message.role == "user" else _ODD_NAME).search(match[1]):
-            yield Fact("identifier", match[1], "", *at)
-    for piece in shown:  # somebody chose to show it: the files in it count as named, its figures do not count as stated
-        yield from (
-            f if f.kind != "path" else Fact("path", f.key, "", *at) for f in _mentions(_scanned(piece), less, 60)
-        )
-    for piece in files:
-        yield from _mentions(_scanned(piece), less, most=24)
+        text = "\n".join(block for block in _EMPTY_LINE.split(text) if block.count("\n") + 1 < _PASTED)
+    for match in _some(_URL, text, 20):
+        yield Fact("url", match.group().rstrip(".,;:"), "", *at)
+    text = _URL.sub(" ", text)
+    for match in _some(_PATH, text, 60):
+        if _is_path(path := match.group().rstrip(".")):
+            yield Fact("path", path, "", *at)
+    yield from _numbers(text, at)
+    for match in _some(_IDENTIFIER, text, 20):
+        yield Fact("identifier", match.group(), "", *at)
+    quoted = (match[1] or match[2] for match in _CALLED.finditer(text))
+    named = (symbol for symbol in _symbols(_PATH.sub(" ", text)) if not _SHOUT.fullmatch(symbol))
+    for symbol in dict.fromkeys([*quoted, *named]):
+        yield Fact("symbol", symbol, "", *at)
 
 
-def _words(message: Message) -> tuple[str, list[str], list[str]]:
-    """What somebody said, the code blocks and quoted lines in it, and the texts of files that came along."""
+def _words(message: Message) -> str:
+    """What somebody said: without code blocks, quoted lines and the texts of files that came along."""
     content = (Text(message.content),) if isinstance(message.content, str) else message.content
-    parts = [part for part in content if isinstance(part, Text)]
-    said = "\n".join(part.name if part.name else part.text for part in parts)
-    shown = ["\n".join(match.group() for match in _SHOWN.finditer(said))]
-    return _SHOWN.sub("\n", said), [piece for piece in shown if piece], [part.text for part in parts if part.name]
+    parts = (part for part in content if isinstance(part, Text))
+    return _SHOWN.sub("\n", "\n".join(part.name if part.name else part.text for part in parts))
 
 
-def _result_facts(message: Message, use: Use | None, turn: int) -> Iterator[Fact]:
-    if refused(message):
-        return  # it never happened
-    text = _scanned(message.text)
-    did: At = (message.seq, "assistant", turn)
-    at: At = (message.seq, "tool", turn)
-    if use and use.target and not failed(message):
-        if use.kind in {"read", "change"}:
-            yield Fact("changed" if use.kind == "change" else "read", use.target, "", *did)
-        elif use.kind == "fetch":
-            yield Fact("url", use.target, "", *did)
-    command = ""
-    if use and use.kind == "run":
-        command = _clip(plain(use.target))
-        yield Fact("command", command, _outcome(message), *did)
-        text = _TALLY.sub(" ", _EXIT_LINE.sub(" ", text))  # told with the command
-    small = "" if use and use.kind in {"read", "search"} else text.lower()  # what a file says of errors is none
-    errors = [line for line in text.splitlines() if _is_error(line)] if any(w in small for w in _TROUBLE) else []
-    for line in [*errors[:3], *errors[3:][-3:]]:
-        yield Fact("error", _clip(plain(line)), command, *did)
-    source = use.target.rsplit("/", 1)[-1] if use and use.kind == "read" else ""
-    echo = message.name == "recall"  # what the record says of itself was found where it was said
-    yield from (f for f in _mentions(text, at, most=24, source=source) if not (echo and f.kind == "number"))
+def _numbers(text: str, at: At) -> Iterator[Fact]:
+    named: set[int] = set()
+    for match in _some(_NAMED, text, 30):
+        named.add(match.start(2))
+        if match[1].rsplit(".", 1)[-1] not in _ENDINGS:  # there it is a place in a file, not an amount
+            yield Fact("number", match[1], plain(match[2]), *at)
+    for match in _some(_NUMBER, text, 30):
+        if match.start() not in named:
+            yield Fact("number", _in_context(text, match), "", *at)
 
 
-def _is_error(line: str) -> bool:
-    """True for what a program says of its trouble; lines of source code that a listing shows are none."""
-    return bool(_ERROR.search(line)) and not _LISTED.match(line)
+# ── what was done ──
+
+
+def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]:
+    use = use_of(call)
+    at: At = (result.seq, "assistant", group.turn)
+    if refused(result) or result.synthetic or (use.kind != "run" and failed(result)):
+        return  # it never happened, or changed nothing
+    match use:
+        case Use("change" | "read" as kind, path):
+            yield Fact("changed" if kind == "change" else "read", path, "", *at)
+        case Use("run", command):
+            yield from _command_facts(_clip(plain(command)), result, at)
+        case Use("fetch", address):
+            yield Fact("url", address, "", *at)
+        case _:
+            pass
+    where = use.target if use.kind in {"change", "read"} else ""
+    for symbol in _symbols(_wanted(call, use)):
+        yield Fact("symbol", symbol, where, *at)
+    if use.kind == "read":  # what stands there is not what somebody worked with, but its definitions may be asked for
+        seen: At = (result.seq, "tool", group.turn)
+        for match in _some(_DEFINED, _scanned(result.text), SYMBOLS):
+            yield Fact("symbol", match[1], where, *seen)
+
+
+def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
+    if _LOOKS.match(command.rpartition("&& ")[2]):
+        return
+    outcome = _outcome(result)
+    yield Fact("command", command, outcome, *at)
+    text = _scanned(result.text)
+    if outcome.startswith("exit 0") or not any(word in text.lower() for word in _TROUBLE):
+        return  # a program that came to a good end says of errors what it likes
+    errors = [plain(line) for line in text.splitlines() if _tells(line)]
+    for line in [*errors[:2], *errors[2:][-1:]]:
+        yield Fact("error", _clip(line), command, *at)
+
+
+def _tells(line: str) -> bool:
+    return bool(_ERROR.search(line)) and not _LISTED.match(line) and not _BARE.fullmatch(line)
 
 
 def _outcome(result: Message) -> str:
@@ -208,38 +255,23 @@ def _outcome(result: Message) -> str:
     return ", ".join([*words, *tally[-4:]])
 
 
-def _mentions(text: str, at: At, most: int, source: str = "") -> Iterator[Fact]:
-    """Addresses, paths, numbers and identifiers. Only words and lines that may hold one are looked at closely."""
-    if "://" in text:
-        for match in _some(_URL, text, most):
-            yield Fact("url", match.group().rstrip(".,;:"), "", *at)
-        text = _URL.sub(" ", text)
-    words = dict.fromkeys(text.split())
-    for match in _some(_PATH, " ".join(w for w in words if "/" in w or "." in w), PATHS if at[1] == "tool" else most):
-        path = match.group().rstrip(".")
-        if _is_path(path):
-            yield Fact("path", path, "", *at)
-    lines = [_PLACED.sub("", line) for line in text.splitlines()] if at[1] == "tool" else text.splitlines()
-    yield from _numbers("\n".join(line for line in lines if _DIGIT.search(line)), at, most, source)
-    for match in _some(_IDENTIFIER, " ".join(w for w in words if _ODD.search(w)), most):
-        yield Fact("identifier", match.group(), "", *at)
+def _wanted(call: ToolCall, use: Use) -> str:
+    """What a call puts into a file or looks for: the texts of its arguments, its command or path aside."""
+    if use.kind == "search":
+        return use.target[:_WRITTEN]
+    fields = fields_of(call.arguments) or {} if use.kind == "change" else {}
+    return "\n".join(v for v in fields.values() if isinstance(v, str) and v.strip() != use.target)[:_WRITTEN]
 
 
-def _numbers(text: str, at: At, most: int, source: str) -> Iterator[Fact]:
-    named: set[int] = set()
-    for match in _some(_NAMED, text, most):
-        named.add(match.start(2))
-        if match[1].rsplit(".", 1)[-1] in _ENDINGS or match[1] in _PLACING:
-            continue  # a place in a file, not an amount
-        label = f"{match[1]} ({source})" if source else match[1]
-        yield Fact("number", label, plain(match[2]), *at)
-    for match in _some(_NUMBER, text, most):
-        if match.start() not in named:
-            yield Fact("number", _in_context(text, match), "", *at)
+def _symbols(text: str) -> list[str]:
+    """What programs name, each once, in their order; those that stand there most often where there are too many."""
+    counts = Counter(match.group() for match in _SYMBOL.finditer(text))
+    kept = {symbol for symbol, _ in counts.most_common(SYMBOLS)}
+    return [symbol for symbol in counts if symbol in kept]
 
 
 def _some(pattern: re.Pattern[str], text: str, most: int) -> list[re.Match[str]]:
-    """The first and the last matches: what stands in the middle of a long output matters least."""
+    """The first and the last matches: what stands in the middle of a long text matters least."""
     found = list(pattern.finditer(text))
     return found if len(found) <= most else [*found[: most // 2], *found[-(most - most // 2) :]]
 
@@ -272,8 +304,3 @@ def _scanned(text: str) -> str:
 
 def _clip(text: str) -> str:
     return text if len(text) <= _LONG else text[: _LONG - 1] + CUT
-
-
-def plain(text: str) -> str:
-    """Text in one line, single spaces."""
-    return " ".join(text.split())

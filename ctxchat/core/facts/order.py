@@ -1,4 +1,4 @@
-"""Which of the exact facts matter most, so that old and important ones stay under a cap and noise leaves.
+"""Which of the exact facts matter most, so that old and important ones stay under a cap.
 
 Goes by who brought a fact up, in how many turns, how lately, and what has come after it; by no model's judgement.
 """
@@ -21,15 +21,12 @@ SPEAKERS: dict[Speaker, float] = {"user": 3.0, "assistant": 2.0, "": 2.0, "tool"
 """What it is worth who said or did it. One step more is worth as much as coming up in twice as many turns."""
 
 _LESS = 3.0
-"""What an error loses once its command has come to a good end, a number in a listing that has no unit, and one without a word
-that says what it is about."""
+"""What a number loses that has no word with it that says what it is about."""
 
 _MOST_LATER = 2.0
 """The most that a fact loses by later ones of its family."""
 
-_SUCCESS = re.compile(r"exit 0\b(?!.*\b(?:failed|errors?)\b)")
 _PLACES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
-_BARE = re.compile(r"[\d.,+-]+")
 _ALONE = re.compile(r"[+-]?[$€£]?[\d.,_]+\s?[^\s\d]*")
 _COUNTED = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{4,}\b|\d[\d.,:]*")
 
@@ -43,23 +40,15 @@ def ranked(facts: Iterable[Fact]) -> dict[FactKind, list[Fact]]:
     by_kind: dict[FactKind, list[Fact]] = {kind: [] for kind in KINDS}
     for fact in facts:
         by_kind[fact.kind].append(fact)
-    ends = {f.key: f.seq for f in by_kind["command"] if _SUCCESS.match(f.value)}
-    return {kind: _by_turns(some, ends) for kind, some in by_kind.items()}
+    return {kind: _by_turns(some) for kind, some in by_kind.items()}
 
 
-def _by_turns(facts: Sequence[Fact], ends: dict[str, int]) -> list[Fact]:
-    past = {f for f in facts if f.kind == "error" and ends.get(f.value, -1) > f.seq}
-    less = past | {f for f in facts if f.kind == "number" and _says_little(f)}
+def _by_turns(facts: Sequence[Fact]) -> list[Fact]:
+    less = {f for f in facts if f.kind == "number" and _ALONE.fullmatch(f.key)}
     worth = {f: SPEAKERS[f.by] + log2(f.turns) - later - _LESS * (f in less) for f, later in _later(facts)}
     worthy = sorted(facts, key=lambda f: (-worth[f], f.seq))
-    newest = sorted(facts, key=lambda f: (f not in less, f.by != "tool", f.seq))[
-        ::-1
-    ]  # of one result the last lines too
+    newest = sorted(facts, key=lambda f: (f not in less, f.by != "tool", f.seq), reverse=True)
     return list(dict.fromkeys(f for f in chain(*zip_longest(worthy, newest)) if f))
-
-
-def _says_little(number: Fact) -> bool:
-    return bool(number.by == "tool" and _BARE.fullmatch(number.value)) or bool(_ALONE.fullmatch(number.key))
 
 
 def _later(facts: Sequence[Fact]) -> Iterable[tuple[Fact, float]]:
@@ -74,8 +63,8 @@ def _later(facts: Sequence[Fact]) -> Iterable[tuple[Fact, float]]:
 
 
 def _family(fact: Fact) -> str:
-    """What facts of one sort have in common; a rule and a decision are each one of a kind."""
-    if fact.kind in {"rule", "decision"}:
+    """What facts of one sort have in common; a rule, a decision and a symbol are each one of a kind."""
+    if fact.kind in {"rule", "decision", "symbol"}:
         return fact.key
     if fact.kind in _PLACES:
         return fact.key.rstrip("/").rpartition("/")[0]

@@ -1,0 +1,22 @@
+"""Exact facts that code keeps when messages are folded: `find` looks for them in the record, `collect` carries them from pass to
+pass, `order` says which matter most, `page` writes what fits. No model is asked, and no summary is read.
+"""
+
+from ctxchat.core.facts.collect import Memory, collect, merged, survival
+from ctxchat.core.facts.find import facts_of, plain
+from ctxchat.core.facts.order import KINDS
+from ctxchat.core.facts.page import TITLES, fitting, line_of, render
+
+__all__ = [
+    "KINDS",
+    "TITLES",
+    "Memory",
+    "collect",
+    "facts_of",
+    "fitting",
+    "line_of",
+    "merged",
+    "plain",
+    "render",
+    "survival",
+]

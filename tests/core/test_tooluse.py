@@ -1,0 +1,34 @@
+"""What a call is about, and the line that a long result leaves behind."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.tooluse import gist
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result", "line"),
+    [
+        ("shell", {"command": "make"}, "Build…\n\na.c:3: error: missing ;\n[exit code 2]", "exit 2: a.c:3: error: missing ;"),
+        ("shell", {"command": "pytest"}, "....\n=====\n41 passed in 2.0s\n", "41 passed in 2.0s"),
+        ("shell", {"command": "true"}, "[no output]", "no output"),
+        ("read_file", {"path": "src/themes.py"}, "    1\timport a\n    2\t\n    3\tclass Theme:\n    4\t    x\n[lines 1-4 of 9]",
+         "lines 1–4 of themes.py: Theme"),
+        ("grep", {"pattern": "x"}, "a.py:1: x\nb.py:2: x\n[only the first 2 hits are shown]", "2 hits, the first a.py:1: x"),
+        ("edit_file", {"path": "a.py"}, "Changed a.py: +1 −1, now 3 lines.", "Changed a.py: +1 −1, now 3 lines."),
+        ("read_file", {"path": "a.py"}, "[error] a.py does not exist.", "[error] a.py does not exist."),
+    ],
+)  # fmt: skip
+def test_what_stands_for_a_result_is_the_line_that_mattered(
+    tool: str, arguments: dict[str, str], result: str, line: str
+) -> None:
+    assert gist(ToolCall("1", tool, json.dumps(arguments)), Message(2, "tool", result, call_id="1"), 160) == line
+
+
+def test_a_result_of_nobody_knows_what_keeps_its_first_words_and_its_width() -> None:
+    assert gist(None, Message(2, "tool", "---\n" + "word " * 100), 40) == ("word " * 8)[:39] + "…"
+    assert gist(None, Message(2, "tool", ""), 40) == ""
