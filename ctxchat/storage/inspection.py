@@ -235,7 +235,7 @@ def _tried_search(database: Database) -> Iterator[Fault]:
     try:
         rows = database.read(newest)
         for session, seq, text in rows:
-            word = _WORD.search(text)
+            word = _WORD.search(text) if isinstance(text, str) else None
             if word is None:
                 continue
             hits = search(database, f'"{word[0]}"', session, limit=50)
