@@ -244,6 +244,9 @@ class FakeSession(OfOnePiece):
         self.answers.append((call_id, answer))
         self.gate(f"answer:{call_id}").set()
 
+    def objection(self, call_id: str, rule: str) -> str:
+        return "" if "make" in rule and ":" in rule else "This does not cover the call that waits."
+
     def reply(self, call_id: str, text: str) -> None:
         self.replies.append((call_id, text))
         self.gate(f"answer:{call_id}").set()

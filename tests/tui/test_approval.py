@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.core.events import ApprovalResolved, ToolFinished, ToolStarted
-from ctxchat.core.permissions import Answer
+from ctxchat.core.events import ApprovalRequested, ApprovalResolved, ToolFinished, ToolStarted
+from ctxchat.core.permissions import Allowance, Answer
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from tests.tui.chatting import ASK, chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
@@ -17,8 +17,8 @@ from tests.tui.fakes import FakeSession, Pause, reply
     ("keys", "answer"),
     [
         (["y"], ("c1", Answer("once"))),
-        (["s"], ("c1", Answer("session"))),
-        (["a"], ("c1", Answer("always"))),
+        (["s"], ("c1", Answer("session", rule="shell: rm *"))),
+        (["a"], ("c1", Answer("always", rule="shell: rm *"))),
         (["n"], ("c1", Answer("deny"))),
         (["escape"], ("c1", Answer("deny"))),
         (["r", *"use ls", "enter"], ("c1", Answer("deny", "use ls"))),
@@ -85,3 +85,82 @@ async def test_a_question_goes_with_the_turn_it_belongs_to(tmp_path: Path) -> No
         app.work.interrupt()
         await until(pilot, lambda: not app.has_class("-busy"))
         assert not app.query(ApprovalPanel) and session.answers == []
+
+
+BROAD = ApprovalRequested(
+    "c1",
+    "shell",
+    "run make deploy",
+    "run",
+    "make deploy",
+    ("shell: make deploy", "shell: make deploy **", "shell: make **"),
+    Allowance(network=True, folders=("/home/me/.cache/uv",), outside=True),
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        (["right", "s"], Answer("session", rule="shell: make deploy **")),
+        (["right", "right", "right", "left", "a"], Answer("always", rule="shell: make deploy **")),
+        (["e", *" x", "enter", "s"], Answer("session", rule="shell: make deploy x")),
+        (["e", *" x", "escape", "s"], Answer("session", rule="shell: make deploy")),
+        (["3", "y"], Answer("once", allowance=Allowance(outside=True))),
+        (["1", "1", "y"], Answer("once")),
+        (
+            ["1", "2", "a"],
+            Answer(
+                "always",
+                rule="shell+network: make deploy\nshell-folder: /home/me/.cache/uv",
+                allowance=Allowance(True, ("/home/me/.cache/uv",)),
+            ),
+        ),
+    ],
+)
+async def test_what_is_shown_is_what_is_stored(tmp_path: Path, keys: list[str], answer: Answer) -> None:
+    session = FakeSession(lambda _: [BROAD, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
+        assert words(app).count("make deploy") == 2, "the command once, its rule once"
+        *before, last = keys
+        for key in before:
+            await pilot.press(key)
+        await pilot.pause()
+        assert all(line in words(app) for line in answer.rule.splitlines())
+        await pilot.press(last)
+        await until(pilot, lambda: session.answers == [("c1", answer)])
+
+
+async def test_a_rule_that_does_not_cover_the_call_is_refused_with_the_reason(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [BROAD, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
+        await pilot.press("e", "ctrl+u", *"ls", "enter")
+        await until(pilot, lambda: "does not cover the call" in words(app))
+        await pilot.press("escape", "s")
+        await until(pilot, lambda: session.answers == [("c1", Answer("session", rule="shell: make deploy"))])
+
+
+async def test_a_rule_there_is_no_room_for_is_not_given_unseen(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [BROAD, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session, (20, 7)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
+        await pilot.press("a")
+        assert not session.answers
+        await pilot.press("y")
+        await until(pilot, lambda: session.answers == [("c1", Answer("once"))])
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 20)])
+async def test_rule_answers_and_composer_are_in_sight(tmp_path: Path, size: tuple[int, int]) -> None:
+    session = FakeSession(lambda _: [BROAD, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session, size) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
+        await pilot.pause()
+        composer = app.chat.composer.region
+        assert app.query_one(ApprovalPanel).region.bottom <= composer.y and composer.bottom <= size[1]
+        assert app.query_one(".rule").region.height and "y once" in words(app) and "outside" in words(app)

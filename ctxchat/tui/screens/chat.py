@@ -13,7 +13,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.events import Key, Paste
 from textual.screen import Screen
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -108,6 +108,8 @@ class ChatScreen(Screen[None]):
 
     async def on_paste(self, event: Paste) -> None:
         """A paste is for the composer wherever the focus is, unless there is a line to write in."""
+        if isinstance(self.focused, Input | TextArea):
+            return
         event.stop()
         self.screen.set_focus(self.composer.prompt)
         await self.composer.prompt._on_paste(event)

@@ -20,13 +20,17 @@ class Answer(Static, can_focus=True):
             super().__init__()
             self.what = what
 
-    def __init__(self, what: str, key: str, words: str, *, more: bool = False) -> None:
-        label = Content.assemble((f" {key} ", "bold $text-accent"), (f"{words} ", "$text"))
-        super().__init__(label, markup=False, classes="answer -more" if more else "answer")
-        self._what = what
+    def __init__(self, what: str, key: str, words: str, *, more: bool = False, classes: str = "") -> None:
+        super().__init__("", markup=False, classes=f"answer {classes} {'-more' * more}".strip())
+        self.what, self._key = what, key
+        self.reword(words)
+
+    def reword(self, words: str) -> None:
+        """Say it in other words."""
+        self.update(Content.assemble((f" {self._key} ", "bold $text-accent"), (f"{words} ", "$text")))
 
     def action_press(self) -> None:
-        self.post_message(self.Pressed(self._what))
+        self.post_message(self.Pressed(self.what))
 
     def on_click(self, event: Click) -> None:
         event.stop()

@@ -5,27 +5,54 @@ A panel over the composer, not a window over everything: the draft stays where i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import get_args
 
+import msgspec
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Static, TextArea
 
 from ctxchat.core.events import ApprovalRequested
-from ctxchat.core.permissions import Answer, Verdict
-from ctxchat.tui.reading.text import visible
+from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
+from ctxchat.tui.reading.text import clean, one_line, visible
+from ctxchat.tui.widgets.answer import Answer as Choose
 from ctxchat.tui.widgets.asked import Offer, Offered
 
 SHOWN_LINES = 2_000
+SHELL = "shell"
+"""The tool whose rules may let it reach the network."""
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
+class RuleEditor(TextArea):
+    """A rule being edited, or several, one a line: enter takes it, escape leaves it as it was."""
+
+    BINDINGS = [
+        Binding("enter", "done(True)", show=False, priority=True),
+        Binding("escape", "done(False)", show=False, priority=True),
+    ]
+
+    class Done(Message):
+        """It is as it shall be, or to be left alone."""
+
+        def __init__(self, taken: bool) -> None:
+            super().__init__()
+            self.taken = taken
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, soft_wrap=True, compact=True, highlight_cursor_line=False, classes="edited")
+        self.move_cursor(self.document.end)
+
+    def action_done(self, taken: bool) -> None:
+        self.post_message(self.Done(taken))
+
+
 class ApprovalPanel(Offered):
-    """One call that waits for an answer."""
+    """One call that waits for an answer. `objection` says why a rule that was edited cannot be given to it."""
 
     BINDINGS = [
         Binding("y", "answer('once')", "Once", show=False),
@@ -33,6 +60,10 @@ class ApprovalPanel(Offered):
         Binding("a", "answer('always')", "Always", show=False),
         Binding("n,escape", "answer('deny')", "Deny", show=False),
         Binding("r", "answer('reason')", "Deny with a reason", show=False),
+        Binding("left", "answer('less')", "A narrower rule", show=False),
+        Binding("right", "answer('more')", "A wider rule", show=False),
+        Binding("e", "answer('edit')", "Edit the rule", show=False),
+        *(Binding(str(n), f"answer('tick {n}')", "Allow it, too", show=False) for n in range(1, 10)),
         Binding("up", "scroll_text(-1)", show=False),
         Binding("down", "scroll_text(1)", show=False),
         Binding("pageup", "scroll_text(-8)", show=False),
@@ -49,39 +80,185 @@ class ApprovalPanel(Offered):
             self.request = request
             self.answer = answer
 
-    def __init__(self, request: ApprovalRequested) -> None:
+    def __init__(self, request: ApprovalRequested, objection: Callable[[str], str] = lambda rule: "") -> None:
         super().__init__(id="approval")
         self.request = request
+        self._objection = objection
+        self._rules = list(request.rules)
+        self._place = 0
+        self._edited = False
+        self._extras = extras(request.allowance)
+        self._ticked: set[int] = set()
+
+    @property
+    def rule(self) -> str:
+        """What `session` and `always` store: the breadth that is chosen with what is ticked, or what was made of it; empty for
+        none."""
+        text = self._rules[self._place] if self._rules else ""
+        rules = parse_rules(text)
+        if self._edited or rules is None:
+            return text
+        allowed = self._allowance()
+        mine = [msgspec.structs.replace(r, network=r.network or (allowed.network and r.tool == SHELL)) for r in rules]
+        also = [Rule(SHELL_FOLDER, folder) for folder in allowed.folders]
+        return "\n".join(dict.fromkeys(rule.text for rule in (*mine, *also)))
 
     @property
     def offers(self) -> Sequence[Offer]:
-        rule = (("session", "s", "session", True), ("always", "a", "always", True)) if self.request.rules else ()
+        rule = (("session", "s", "session", True), ("always", "a", "always", True)) if self._rules else ()
         return (("once", "y", "once", False), *rule, ("deny", "n", "deny", False), ("reason", "r", "say why", True))
 
     def body(self) -> Iterable[Widget]:
         request = self.request
-        head = Content.assemble(
-            ("? ", "bold $text-warning"), (_shown(request.name, 1), "bold"), "  ", _shown(request.summary, 2)
-        )
-        yield Static(head, markup=False, classes="question")
+        sign, name = ("? ", "bold $text-warning"), (_shown(request.name, 1), "bold")
+        above = "question above" if request.preview.strip() else "question"
+        yield Static(Content.assemble(sign, name, "  ", _shown(beside(request), 2)), markup=False, classes=above)
         if request.preview.strip():
+            brief = Content.assemble(sign, name, "  ", _shown(request.summary, 1))
+            yield Static(brief, markup=False, classes="question brief")
             preview = Static(_preview(request.preview, request.access), markup=False)
             yield VerticalScroll(preview, classes="preview", can_focus=False)
-        if request.rules:
-            rule = Content.assemble(("s and a allow  ", "$text-muted"), _shown(request.rules[0], 1))
-            yield Static(rule, markup=False, classes="rule")
+        if self._rules:
+            with Widget(classes="breadth"):
+                yield Static(self._breadth(), markup=False, classes="which")
+                if len(self._rules) > 1:
+                    yield Choose("less", "←", "less")
+                    yield Choose("more", "→", "more")
+                yield Choose("edit", "e", "edit")
+            yield VerticalScroll(Static(Content(visible(self.rule)), markup=False), classes="rule", can_focus=False)
+        for place, (words, _) in enumerate(self._extras, 1):
+            yield Choose(f"tick {place}", str(place), _ticked(words, False), classes="tick")
 
     def answer(self, what: str) -> None:
         """A verdict."""
-        self.say(self.Answered(self.request, Answer(VERDICTS[VERDICTS.index(what)] if what in VERDICTS else "deny")))
+        verdict = VERDICTS[VERDICTS.index(what)] if what in VERDICTS else "deny"
+        if verdict == "deny":
+            self.say(self.Answered(self.request, Answer("deny")))
+            return
+        if verdict != "once" and not self._rule_is_seen():
+            return
+        rule = self.rule if verdict in {"session", "always"} else ""
+        self.say(self.Answered(self.request, Answer(verdict, rule=rule, allowance=self._allowance())))
 
     def worded(self, text: str) -> None:
         self.say(self.Answered(self.request, Answer("deny", text)))
 
+    def action_answer(self, what: str) -> None:
+        tick = what.removeprefix("tick ")
+        if what != tick:
+            self._tick(int(tick))
+        elif what in {"less", "more"}:
+            self._walk(-1 if what == "less" else 1)
+        elif what == "edit":
+            self._edit()
+        else:
+            super().action_answer(what)
+
+    def _rule_is_seen(self) -> bool:
+        """Only what is on screen is stored: no rule that is being edited, none that the window has no room for."""
+        if self.query(RuleEditor):
+            self._take()
+        elif self.query_one(".rule").size.height:
+            return True
+        else:
+            self.app.notify("The window has no room to show the rule. y allows this call.", markup=False)
+        return False
+
+    # ── the rule ──
+
+    def _walk(self, by: int) -> None:
+        place = self._place + by
+        if self._rules and 0 <= place < len(self._rules) and not self.query(RuleEditor):
+            self._place, self._edited = place, False
+            self._show_rule()
+        elif self._rules:
+            self.app.notify("There is no narrower rule." if by < 0 else "There is no wider rule.", markup=False)
+
+    def _edit(self) -> None:
+        if self._rules and not self.query(RuleEditor):
+            box = self.query_one(".rule")
+            box.display = False
+            editor = RuleEditor(self.rule)
+            self.mount(editor, after=box)
+            editor.focus()
+
+    def on_rule_editor_done(self, event: RuleEditor.Done) -> None:
+        event.stop()
+        if event.taken:
+            self._take()
+        else:
+            self._close_editor()
+
+    def _take(self) -> None:
+        """What was written is the rule from now on; what cannot be one stays in the editor, with the reason."""
+        written = "\n".join(line.strip() for line in self.query_one(RuleEditor).text.splitlines() if line.strip())
+        self.query(".objection").remove()
+        if why := self._objection(written):
+            line = Static(Content.styled(clean(why), "$text-warning"), markup=False, classes="objection")
+            self.mount(line, after=self.query_one(RuleEditor))
+            return
+        self._edited = self._edited or written != self.rule
+        self._rules[self._place] = written
+        self._close_editor()
+
+    def _close_editor(self) -> None:
+        self.query(RuleEditor).remove()
+        self.query(".objection").remove()
+        self.query_one(".rule").display = True
+        self._show_rule()
+        self.focus()
+
+    def _show_rule(self) -> None:
+        self.query_one(".which", Static).update(self._breadth())
+        self.query_one(".rule", VerticalScroll).query_one(Static).update(Content(visible(self.rule)))
+
+    def _breadth(self) -> Content:
+        count = len(self._rules)
+        which = "as you wrote it" if self._edited else f"{self._place + 1} of {count}" if count > 1 else ""
+        return Content.assemble(("s and a allow from now on  ", "$text-muted"), (which, "$text-muted"))
+
+    # ── what is allowed besides ──
+
+    def _tick(self, place: int) -> None:
+        if place <= len(self._extras):
+            self._ticked ^= {place}
+            words = _ticked(self._extras[place - 1][0], place in self._ticked)
+            next(each for each in self.query(Choose) if each.what == f"tick {place}").reword(words)
+            if self._rules:
+                self._show_rule()
+
+    def _allowance(self) -> Allowance:
+        allowed = Allowance()
+        for place in self._ticked:
+            allowed |= self._extras[place - 1][1]
+        return allowed
+
     def action_scroll_text(self, lines: int) -> None:
-        """Move in a long preview; at once, or keys that come faster than frames count once."""
+        """Move in a long preview, else in a long rule; at once, or keys that come faster than frames count once."""
         for box in self.query(VerticalScroll):
-            box.scroll_relative(y=lines, animate=False, immediate=True)
+            if box.scroll_y < box.max_scroll_y if lines > 0 else box.scroll_y > 0:
+                box.scroll_relative(y=lines, animate=False, immediate=True)
+                return
+
+
+def extras(allowance: Allowance) -> tuple[tuple[str, Allowance], ...]:
+    """What can be allowed a command besides, each in words."""
+    network = (("the network", Allowance(network=True)),) if allowance.network else ()
+    folders = tuple((f"writing in {one_line(name, 400)}", Allowance(folders=(name,))) for name in allowance.folders)
+    outside = (("outside the sandbox, this once", Allowance(outside=True)),) if allowance.outside else ()
+    return (*network, *folders, *outside)[:9]
+
+
+def beside(request: ApprovalRequested) -> str:
+    """What the summary says that the command below it does not say again."""
+    first = request.preview.split("\n", 1)[0]
+    if request.access != "run" or not first or not request.summary.startswith(f"run {first}"):
+        return request.summary
+    return request.summary[len(f"run {first}") :].removeprefix(" …").strip() or "wants to run"
+
+
+def _ticked(words: str, ticked: bool) -> str:
+    return f"[{'x' if ticked else ' '}] {words}"
 
 
 def _shown(text: str, lines: int) -> str:

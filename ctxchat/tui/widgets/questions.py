@@ -188,7 +188,7 @@ class Questions(Vertical):
     async def _show(self) -> None:
         async with self._changing:  # the turn and the answer to its last question both come here
             await self._clear_panels()
-            panel = _panel(self._calls[0]) if self._calls else None
+            panel = self._panel(self._calls[0]) if self._calls else None
             if panel:
                 await self._put(panel)
         self.post_message(self.Changed(panel))
@@ -199,6 +199,8 @@ class Questions(Vertical):
         await self.query(ApprovalPanel).remove()
         await self.query(QuestionPanel).remove()
 
-
-def _panel(request: ApprovalRequested | QuestionAsked) -> Asking:
-    return QuestionPanel(request) if isinstance(request, QuestionAsked) else ApprovalPanel(request)
+    def _panel(self, request: ApprovalRequested | QuestionAsked) -> Asking:
+        if isinstance(request, QuestionAsked):
+            return QuestionPanel(request)
+        session = self._session
+        return ApprovalPanel(request, lambda rule: session.objection(request.call_id, rule) if session else "")
