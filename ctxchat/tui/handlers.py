@@ -52,6 +52,8 @@ class Handlers(InOrder):
             self._not_sent(session.read_only, "/branch goes on in a copy.")
         elif self.work.trouble:
             self._not_sent(self.work.trouble, starting.AGAIN)
+        elif not draft.along and self.chat.questions.reply(draft.text):
+            self.chat.composer.sent()
         else:
             self.chat.composer.sent()
             self.work.say(draft)

@@ -114,3 +114,14 @@ async def test_a_long_question_is_read_to_its_end(tmp_path: Path) -> None:
         await pilot.press("enter")
         await idle(app, pilot)
         assert session.replies == [("c1", "yes")]
+
+
+async def test_a_draft_that_is_sent_answers_the_question(tmp_path: Path) -> None:
+    session = asks(CHOICE)
+    async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
+        await pilot.press("x", "enter", *"half")
+        await until(pilot, lambda: app.query(QuestionPanel))
+        await pilot.press(*" a thought", "enter")
+        await idle(app, pilot)
+        assert session.replies == [("c1", "half a thought")] and session.sent == ["x"]
+        assert app.chat.composer.draft == ""

@@ -42,6 +42,7 @@ class Asked(Widget):
         super().__init__(id=id, classes="asked")
         self._done = False
         self.held = False
+        self.seen = False  # there was a pause since it is here
         self._until = 0.0
 
     @property
@@ -58,6 +59,7 @@ class Asked(Widget):
         """Whether it may be answered from now on, and could not before."""
         free = self.held and now >= self._until
         if free:
+            self.seen = True
             self._set_held(False)
         return free
 

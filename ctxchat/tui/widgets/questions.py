@@ -124,6 +124,13 @@ class Questions(Vertical):
             return True
         return False
 
+    def reply(self, text: str) -> bool:
+        """What was written below is the answer to the agent's question; False where none waits that a person can have seen."""
+        panel = next((panel for panel in self.query(QuestionPanel) if panel.seen), None)
+        if panel and text:
+            panel.action_say(text)
+        return bool(panel and text)
+
     # ── no accident ──
 
     def typed(self, key: str = "") -> None:
