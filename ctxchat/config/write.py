@@ -46,6 +46,12 @@ def set_value(path: Path, key: str, value: object, *, known: KnownNames | None =
     _write(path, text, wanted, _proposals(text, layout(text), parts, literal(right)), key)
 
 
+def own_value(path: Path, key: str) -> object:
+    """What the file itself says of an option, a plain value; None where it says nothing. Raises UsageError for a file that cannot
+    be read."""
+    return get(_read(path)[1], _parts(key))
+
+
 def refused(key: str, value: object, *, known: KnownNames | None = None) -> str:
     """Why one option cannot have this plain value, with what is allowed: `is 99, must be a whole number from 1 to 9`; empty
     where it can. Whether the rest of the file agrees with it is seen when it is written. Raises UsageError for what is no key."""

@@ -172,6 +172,12 @@ def marks_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_WITH_ID.findall(text))) if "[masked " in text else ()
 
 
+def read_mark(mark: str) -> tuple[str, str]:
+    """The kind and the id of a mark as `marks_in` gives it."""
+    kind, _, id = mark.removeprefix("[masked ").removesuffix("]").rpartition(" #")
+    return kind, id
+
+
 _WITH_ID = re.compile(r"\[masked [\w ]{1,60} #[0-9a-f]{8}\]")
 
 
@@ -300,6 +306,14 @@ class Seen(msgspec.Struct, frozen=True):
     value: str
 
 
+def allowed_by(entries: Collection[str], id: str, value: str) -> str:
+    """The entry of `secrets.allow` by which a secret is a false alarm, empty where there is none: its id, or a pattern that the
+    whole value fits. Without a value only ids count."""
+    if id in entries:
+        return id
+    return next((pattern for pattern in entries if fnmatchcase(value, pattern)), "") if value else ""
+
+
 class Masking:
     """Masks with ids, so that a model can tell one secret from another: the same one has the same id, on this machine for ever.
 
@@ -321,7 +335,7 @@ class Masking:
 
     def _named(self, kind: str, value: str) -> str | None:
         id = blake2b(value.encode("utf-8", "surrogatepass"), key=self._key, digest_size=4).hexdigest()
-        if id in self.allowed or any(fnmatchcase(value, pattern) for pattern in self.allowed):
+        if allowed_by(self.allowed, id, value):
             return None
         self.seen.setdefault(id, Seen(id, kind, value))
         return f"[masked {kind} #{id}]"

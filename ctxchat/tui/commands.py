@@ -57,6 +57,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("agent", "Agents: go on as another one", "agents", argument="[name]", screen=True),
     Command("mcp", "MCP servers: their tools and what they cost", "servers", screen=True),
     Command("notices", "Notices: what is amiss, all of it", "notices", screen=True),
+    Command("secrets", "Secrets: what was masked, to look at or to allow", "secrets", screen=True),
     Command("mode", "Permission mode: ask, read-only, plan, auto-edit, all", "mode", argument="[mode]"),
     Command("settings", "Settings", "settings", screen=True),
     Command("trust", "Trust the settings of this folder", "trust", screen=True),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from ctxchat.core.messages import Group, Image, Part, Text
     from ctxchat.core.permissions import Answer, Mode
     from ctxchat.core.search import Hit, Scope
+    from ctxchat.core.secrets import Masking
     from ctxchat.core.undo import Undoing
     from ctxchat.core.view import View
     from ctxchat.models.discovery import FirstLook, FoundModel
@@ -277,6 +278,11 @@ class Services(Protocol):
     @property
     def sandboxed(self) -> bool:
         """Shell commands run in a sandbox."""
+        ...
+
+    @property
+    def masking(self) -> Masking:
+        """What secrets are masked with, and what was masked since the start."""
         ...
 
     def adopt(self, loaded: Loaded) -> None:

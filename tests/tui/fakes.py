@@ -26,6 +26,7 @@ from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.permissions import Answer, Mode
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
 from ctxchat.core.search import Hit, Scope
+from ctxchat.core.secrets import Masking
 from ctxchat.core.tokens import Meter, rough_count
 from ctxchat.core.undo import Undoing, found, look
 from ctxchat.core.view import Frame, View, compile
@@ -308,6 +309,7 @@ class FakeServices:
         self.offered: tuple[Offer, ...] = ()
         self.note = ""
         self.adopted: list[Loaded] = []
+        self.masking = Masking(bytes(32))
         self.mcp: Sequence[ServerRow] = ()
 
     def adopt(self, loaded: Loaded) -> None:

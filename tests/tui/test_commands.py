@@ -19,7 +19,7 @@ from ctxchat.tui.commands import (
 )
 from ctxchat.tui.palette import bindings
 
-ELSEWHERE = {"send", "newline", "interrupt", "palette", "scroll_up", "scroll_down"}
+ELSEWHERE = {"send", "send_later", "newline", "interrupt", "palette", "scroll_up", "scroll_down"}
 """Actions of the editor and the screen that are no commands."""
 
 

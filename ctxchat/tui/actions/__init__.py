@@ -36,6 +36,7 @@ ACTIONS: Mapping[str, Action] = {
     "agent": sessions.agents,
     "mcp": views.servers,
     "notices": program.notices,
+    "secrets": program.secrets,
     "mode": sessions.mode,
     "settings": program.settings,
     "keys": program.keys,

@@ -32,6 +32,15 @@ async def notices(host: Host, argument: str = "") -> None:
     await host.ask(NoticesScreen(host.chat.banner.told))
 
 
+async def secrets(host: Host, argument: str = "") -> None:
+    """What was masked in this session."""
+    from ctxchat.tui.screens.secrets import SecretsScreen
+
+    session = host.work.open_session()
+    if await host.ask(SecretsScreen(host.load_settings, host.settings_file, session, host.services.masking)):
+        await _reread(host)
+
+
 async def trust(host: Host, argument: str = "") -> None:
     """From now on this folder's own settings, as they are shown, may start programs and change permissions."""
     from ctxchat.config import paths, trust
