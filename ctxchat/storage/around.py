@@ -1,4 +1,7 @@
-"""Rows of a table, read around pages that are damaged: what lies on such a page is left out, all else is found."""
+"""Rows of a table, read around pages that are damaged: what lies on such a page is left out, all else is found.
+
+So are rows whose values are not of their columns' types: they are another table's, on a page out of place.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from ctxchat.core.errors import StorageError
 
 _STRIDE = 512  # row ids asked for at once
 _BARREN = 20  # strides in a row that give nothing, where the end of the table cannot be told
+_TYPES = {"TEXT": str, "INTEGER": int, "BLOB": bytes, "REAL": float}
 
 Read = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
 """Runs a query. Raises StorageError or sqlite3.DatabaseError where it comes upon damage."""
@@ -17,7 +21,7 @@ Read = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
 
 def rows(read: Read, columns: str, table: str) -> Iterator[tuple[Any, ...]]:
     """These columns of every row that can be read, in the order of their row ids."""
-    where, barren = f"FROM {table} NOT INDEXED WHERE rowid", 0
+    types, where, barren = _types(read, columns, table), f"FROM {table} NOT INDEXED WHERE rowid", 0
     last = _last(read, table)
     first: int | None = _next(read, where, 0)
     while first is not None and barren < (_BARREN if last is None or first <= last else 1):
@@ -26,7 +30,8 @@ def rows(read: Read, columns: str, table: str) -> Iterator[tuple[Any, ...]]:
             read, f"SELECT {columns} {where} BETWEEN ? AND ? ORDER BY rowid", first, first + _STRIDE - 1
         ):
             found = True
-            yield row
+            if tuple(map(type, row)) == types:
+                yield row
         barren = 0 if found else barren + 1
         first = _next(read, where, first + _STRIDE)
 
@@ -34,16 +39,22 @@ def rows(read: Read, columns: str, table: str) -> Iterator[tuple[Any, ...]]:
 def keyed(read: Read, columns: str, table: str, session: str) -> list[tuple[Any, ...]]:
     """The same of one session's rows in a table that is kept by session and `place`, from its first place on."""
     found: list[tuple[Any, ...]] = []
-    barren, first = 0, 0
+    types, barren, first = _types(read, columns, table), 0, 0
     where = f"FROM {table} WHERE session = '{session}' AND place"
     while barren < _BARREN:
         part = list(
             _between(read, f"SELECT {columns} {where} BETWEEN ? AND ? ORDER BY place", first, first + _STRIDE - 1)
         )
-        found += part
+        found += (row for row in part if tuple(map(type, row)) == types)
         barren = 0 if part else barren + 1
         first += _STRIDE
     return found
+
+
+def _types(read: Read, columns: str, table: str) -> tuple[type, ...]:
+    """What the table is said to hold in these columns."""
+    declared = {name: _TYPES[kind] for _, name, kind, *_ in read(f"PRAGMA table_info({table})", ())}
+    return tuple(declared.get(name, int) for name in columns.split(", "))  # `rowid` is declared nowhere
 
 
 def _last(read: Read, table: str) -> int | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import quote
 
-from ctxchat.core.errors import StorageError
+from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.tokens import Count, rough_count
 from ctxchat.storage import files, index, schema
 from ctxchat.storage.faults import NotWritable, faults
@@ -33,7 +33,6 @@ RESERVE = ".room"
 
 _RESERVED = 512_000  # bytes: what a deletion writes before it gives room
 BACKUPS_KEPT = 5
-_SESSION_TABLES = ("covers", "compactions", "messages", "groups", "journal", "partials")
 INDEX_MENDED = "the search index was damaged; it has been made anew from the messages"
 _ROOM = 2_000_000  # bytes, for a few long replies
 _LOG = 4_000_000  # bytes that the write-ahead log may keep once it is written back
@@ -227,7 +226,7 @@ class Database:
         except StorageError:  # on a damaged page
             return
         for (session,) in doomed:
-            with contextlib.suppress(StorageError):
+            with contextlib.suppress(StorageError, UsageError):  # UsageError: what stands there is no session's id
                 self._forget_rows(session)
                 files.remove_folder(files.session_folder(self.folder, session))
                 with self.transaction() as connection:
@@ -237,7 +236,7 @@ class Database:
         """What a full disk or a kill left of a deleted session."""
         if self.read("SELECT 1 FROM journal WHERE session = ? LIMIT 1", (session,)):
             with self.transaction(linked=False) as connection:
-                for table in _SESSION_TABLES:
+                for table in schema.OF_A_SESSION:
                     connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
                 index.stale(connection)
 

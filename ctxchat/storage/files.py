@@ -24,9 +24,14 @@ _ID = re.compile(f"[{ALPHABET}]{{12}}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
+def is_id(session: str) -> bool:
+    """It has the form of a session's id."""
+    return bool(_ID.fullmatch(session))
+
+
 def check_id(session: str) -> str:
     """The id, if it is one. Raises UsageError: no path is ever made of anything else."""
-    if not _ID.fullmatch(session):
+    if not is_id(session):
         raise UsageError(f"{session!r} is no session id.", "`ctxchat sessions list` shows them.")
     return session
 

@@ -116,8 +116,7 @@ def make_anew(connection: sqlite3.Connection) -> bool:
         )
         connection.execute("CREATE TABLE fts.state (value TEXT NOT NULL)")
         connection.execute("INSERT INTO fts.state VALUES ('')")
-        told = rows(connection.execute, "id, text", "messages")
-        words = ((row, apart(text)) for row, text in told if isinstance(text, str))  # else it is a row of another table
+        words = ((row, apart(text)) for row, text in rows(connection.execute, "id, text", "messages"))
         connection.executemany("INSERT INTO fts.search (rowid, words) VALUES (?, ?)", words)
         _mark(connection, f"{_VERSION} {number} 0")
         connection.execute("COMMIT")

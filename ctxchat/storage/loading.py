@@ -131,29 +131,29 @@ def group_ids(database: Database, session: str) -> list[str]:
 def _bodies(database: Database, session: str) -> list[tuple[int, bytes | None]]:
     """Every entry from the first on: at one stroke, or around damage. None for one that cannot be read, or is not there."""
     last = _last(database, session) or 0
-    try:
-        rows = database.read("SELECT seq, body FROM journal WHERE session = ? ORDER BY seq", (session,))
-        if len(rows) == max(last, rows[-1][0] if rows else 0):
-            return [(seq, body) for seq, body in rows]
-        bodies: dict[int, bytes | None] = dict(rows)
-    except StorageError:
-        bodies = {}
-        with suppress(StorageError):  # the covering index has the numbers even where a row's own page is gone
-            numbers = database.read("SELECT seq FROM journal WHERE session = ?", (session,))
-            bodies = {seq: None for (seq,) in numbers}
-    for row, owner, seq in around.rows(database.read, "rowid, session, seq", "journal"):
-        if owner == session and isinstance(seq, int) and bodies.get(seq) is None:
-            body = _body(database, row)
-            if body is None or isinstance(body, bytes):  # else it is a row of another table, on a page out of place
-                bodies[seq] = body
+    with suppress(StorageError):
+        rows = database.read("SELECT id, seq, body FROM journal WHERE session = ? ORDER BY seq", (session,))
+        ids, numbers = [id for id, *_ in rows], [seq for _, seq, _ in rows]
+        if numbers == list(range(1, max(last, len(rows)) + 1)) and ids == sorted(ids):
+            return [(seq, body) for _, seq, body in rows]
+    bodies: dict[int, bytes | None] = {}
+    with suppress(StorageError):  # the covering index has the numbers even where a row's own page is gone
+        found = database.read("SELECT seq FROM journal WHERE session = ?", (session,))
+        bodies = {seq: None for (seq,) in found if isinstance(seq, int)}
+    for id, owner, seq, _ in around.rows(database.read, "id, session, seq, at", "journal"):
+        if owner == session:
+            bodies[seq] = _body(database, id, session, seq) or bodies.get(seq)
     return [(seq, bodies.get(seq)) for seq in range(1, max([last, *bodies]) + 1)]
 
 
-def _body(database: Database, row: int) -> bytes | None:
+def _body(database: Database, id: int, session: str, seq: int) -> bytes | None:
+    """Of this very entry: by its id alone the body of another could be found, where pages are out of place."""
+    sql = "SELECT body FROM journal NOT INDEXED WHERE id = ? AND session = ? AND seq = ?"
     try:
-        return database.read("SELECT body FROM journal NOT INDEXED WHERE rowid = ?", (row,))[0][0]
-    except (StorageError, IndexError):
+        found = database.read(sql, (id, session, seq))
+    except StorageError:
         return None
+    return found[0][0] if found and isinstance(found[0][0], bytes) else None
 
 
 def _last(database: Database, session: str) -> int | None:
@@ -162,7 +162,9 @@ def _last(database: Database, session: str) -> int | None:
         found = database.read("SELECT entry FROM groups WHERE session = ? ORDER BY place DESC LIMIT 1", (session,))
     except StorageError:
         return None
-    return found[0][0] if found else 0
+    if not found:
+        return 0
+    return found[0][0] if isinstance(found[0][0], int) else None
 
 
 def _pruned(records: Sequence[Record]) -> list[Record]:

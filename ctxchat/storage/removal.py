@@ -13,18 +13,9 @@ from ctxchat.core.errors import StorageError
 from ctxchat.storage import index
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import NoRoom
+from ctxchat.storage.schema import OF_A_SESSION
 
 _AT_ONCE = 200  # rows of a transaction where there is little room
-
-_KEYS = {
-    "covers": "rowid",
-    "compactions": "id",
-    "messages": "id",
-    "groups": "place",
-    "journal": "id",
-    "partials": "session",
-}
-"""The tables that hold a session's rows, and what tells them apart."""
 
 
 def remove(database: Database, session: str) -> None:
@@ -45,7 +36,7 @@ def _without_room(database: Database, session: str) -> None:
     database.give_room()
     with database.transaction(linked=False) as connection:
         _forget(connection, session)
-    for table, key in _KEYS.items():
+    for table, key in OF_A_SESSION.items():
         with suppress(StorageError):
             rows = database.read(f"SELECT session, {key} FROM {table} WHERE session = ?", (session,))
             for first in range(0, len(rows), _AT_ONCE):
@@ -62,7 +53,7 @@ def _around_damage(database: Database, session: str) -> None:
     """The session first, so that it is gone whatever is met after it."""
     with database.transaction(linked=False) as connection:
         _forget(connection, session)
-    for table, key in _KEYS.items():
+    for table, key in OF_A_SESSION.items():
         with suppress(StorageError):  # which rows there are is on a damaged page
             rows = database.read(f"SELECT session, {key} FROM {table} WHERE session = ?", (session,))
             _take_out(database, table, key, rows)

@@ -15,7 +15,7 @@ import msgspec
 
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.journal import fold
-from ctxchat.storage import around, entries, files, inspection, loading, replacing, sessions
+from ctxchat.storage import around, entries, files, inspection, loading, replacing, schema, sessions
 from ctxchat.storage.database import FILE, Database
 from ctxchat.storage.faults import NotOurs
 from ctxchat.storage.inspection import Fault, Inspected, Progress
@@ -112,8 +112,11 @@ def _write_files(database: Database) -> None:
 
 def _made_anew(old: Database, place: Path, progress: Progress) -> None:
     """A database in `place` with everything that can be read of the old one."""
-    rows = sessions.around_damage(old)
-    times = {(s, n): at for s, n, at in around.rows(old.read, "session, seq, at", "journal")}
+    times: dict[tuple[str, int], str] = {}
+    used: dict[str, int] = {}
+    for number, session, seq, at in around.rows(old.read, "rowid, session, seq, at", "journal"):
+        times[session, seq], used[session] = at, number
+    rows = sorted(sessions.around_damage(old), key=lambda row: used.get(row.id, 0))  # the one used last is written last
     with Database(place, now=old.now, count=old.count, full_text=False) as new:
         for number, row in enumerate(rows):
             progress(number, len(rows))
@@ -126,12 +129,10 @@ def _made_anew(old: Database, place: Path, progress: Progress) -> None:
                     entries.append(connection, row.id, [record], at, new.count, fts=False)
                 _as_it_was(connection, row, fold(record for _, record in records).used)
         with new.transaction(linked=False) as connection:
-            _copied(old, connection, "partials", "session, at, body")
-            _copied(old, connection, "doomed", "session")
-            connection.execute(
-                "DELETE FROM doomed WHERE typeof(session) <> 'text' OR session IN (SELECT id FROM sessions)"
-            )
-            _copied(old, connection, "meta", "key, value")
+            for table, about in schema.TABLES.items():
+                if about.copied:
+                    _copied(old, connection, table, about.copied)
+            connection.execute("DELETE FROM doomed WHERE session IN (SELECT id FROM sessions)")
             connection.execute("DELETE FROM meta WHERE key = 'index'")
         new.read("PRAGMA wal_checkpoint(TRUNCATE)")
     replacing.checked(place / FILE, old.version)

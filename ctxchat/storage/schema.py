@@ -10,12 +10,39 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from ctxchat.core.errors import StorageError
 from ctxchat.storage import index
 from ctxchat.storage.faults import unreadable
 
 APPLICATION = 0x43745874
 """SQLite's application id: tells our databases from anyone's."""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """`key` tells the rows of one session apart, empty where the table belongs to no session; `copied` are the columns that a
+    repair takes over, empty where it makes the rows anew from the journal."""
+
+    key: str = ""
+    copied: str = ""
+
+
+TABLES = {
+    "covers": Table("rowid"),
+    "compactions": Table("id"),
+    "messages": Table("id"),
+    "groups": Table("place"),
+    "journal": Table("id"),
+    "partials": Table("session", copied="session, at, body"),
+    "sessions": Table(),
+    "doomed": Table(copied="session"),
+    "meta": Table(copied="key, value"),
+}
+"""Every table, those first whose rows point to others'. What is deleted with a session and what a repair keeps goes by this."""
+
+OF_A_SESSION = {name: table.key for name, table in TABLES.items() if table.key}
+"""The tables that hold rows of sessions under `session`, and what tells those apart."""
 
 Migration = Sequence[str | Callable[[sqlite3.Connection], None]]
 

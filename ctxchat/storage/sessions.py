@@ -113,10 +113,11 @@ def rows(database: Database) -> list[SessionRow]:
 
 
 def _read(database: Database, rest: str, values: Sequence[object], simpler: str) -> list[SessionRow]:
-    """Without what other tables say (what was never counted, the order) where pages of those are damaged."""
+    """Without what other tables say (what was never counted, the order) where pages of those are damaged; around the damage where
+    it is in the sessions' own."""
     plain = ", ".join(SessionRow.__struct_fields__)
     for columns, order in ((_COLUMNS, rest), (plain, simpler)):
-        with suppress(StorageError):
+        with suppress(StorageError, msgspec.ValidationError):  # it is a row of another table, on a page out of place
             return [_row(one) for one in database.read(f"SELECT {columns} FROM sessions {order}", values)]
     return around_damage(database)
 
@@ -125,12 +126,13 @@ def around_damage(database: Database) -> list[SessionRow]:
     """All sessions, the newest first, where pages of their table are damaged: those of the journal among them, as they say
     themselves. Raises StorageError where there is nothing to go by."""
     columns = ", ".join(SessionRow.__struct_fields__)
-    known = {row[0]: _row(row) for row in around.rows(database.read, columns, "sessions")}
+    known = {row[0]: _row(row) for row in around.rows(database.read, columns, "sessions") if files.is_id(row[0])}
     try:
         written = {session for (session,) in database.read("SELECT DISTINCT session FROM journal")}
     except StorageError:
         written = {session for (session,) in around.rows(database.read, "session", "journal")}
-    rows = [*known.values(), *(_from_journal(database, session) for session in sorted(written - set(known)))]
+    nameless = sorted(session for session in written - set(known) if isinstance(session, str) and files.is_id(session))
+    rows = [*known.values(), *(_from_journal(database, session) for session in nameless)]
     return sorted(rows, key=lambda row: (row.updated, row.id), reverse=True)
 
 
@@ -154,8 +156,9 @@ def _from_journal(database: Database, session: str) -> SessionRow:
 
 
 def _row(found: Sequence[Any]) -> SessionRow:
-    row = SessionRow(*found)
-    return msgspec.structs.replace(row, estimated=bool(row.estimated), delegated=bool(row.delegated))
+    """Raises msgspec.ValidationError where the values are none of a session's."""
+    values = dict(zip(SessionRow.__struct_fields__, found, strict=True))
+    return msgspec.convert(values | {name: bool(values[name]) for name in ("estimated", "delegated")}, SessionRow)
 
 
 def row(database: Database, session: str) -> SessionRow:

@@ -128,6 +128,22 @@ def test_a_page_costs_what_lies_on_it_and_is_named(store: Store, table: str, kin
     look(store, store.damaged(pages[len(pages) // 2], fill, store.pages["messages", "leaf"][1]), (table, kind, fill))
 
 
+SWAPS = [
+    ("messages", "journal"),  # their rows are alike: a session, a number
+    ("sqlite_autoindex_journal_1", "groups"),  # an index with the rows of another leads to the wrong entries
+    ("sqlite_autoindex_journal_1", "groups_by_id"),
+    ("sessions_by_time", "sqlite_autoindex_journal_1"),
+    ("meta", "doomed"),
+    ("sessions", "compactions"),
+]
+
+
+@pytest.mark.parametrize(("table", "other"), SWAPS)
+def test_rows_of_another_table_are_taken_for_nothing(store: Store, table: str, other: str) -> None:
+    page, place = store.pages[table, "leaf"][-1], store.pages[other, "leaf"][-1]
+    look(store, store.damaged(page, "swapped", place), (table, other))
+
+
 def test_sessions_in_place_of_the_deleted_ones_are_not_deleted(store: Store) -> None:
     content = store.damaged(store.pages["doomed", "leaf"][0], "swapped", store.pages["sessions", "leaf"][0])
     folders = [store.folder / "sessions" / session for session in store.sessions]
