@@ -61,6 +61,6 @@ def test_each_mcp_server_is_started_once_to_see(cli: Cli, home: Home) -> None:
     )
     found = checks(cli)
     assert found["mcp harbour"]["ok"]
-    assert str(found["mcp harbour"]["detail"]).startswith("5 tools, ~")
+    assert str(found["mcp harbour"]["detail"]).startswith("7 tools, ~")
     assert (found["mcp off"]["ok"], found["mcp off"]["detail"]) == (True, "off")
     assert not found["mcp gone"]["ok"] and "[mcp.gone]" in str(found["mcp gone"]["remedy"])

@@ -1,6 +1,7 @@
 """An MCP server that speaks the protocol by hand, to be as wrong as its argument says: `deaf` to every plea to end, `silent`,
-`babbling` without an end, `beside` the protocol, `twins` (tools of one name once cleaned), `shapeless` (schemas no provider takes), `broken` (entries that
-are no tools), `crowd` (results of very many parts), `long` (results of very many characters)."""
+`babbling` without an end, `endless` (a line without one), `beside` the protocol, `twins` (tools of one name once cleaned),
+`shapeless` (schemas no provider takes), `broken` (entries that are no tools), `crowd` (results of very many parts), `long`
+(results of very many characters)."""
 
 from __future__ import annotations
 
@@ -58,6 +59,8 @@ def main(mode: str) -> None:
         time.sleep(1)
     while mode == "babbling":
         print("Listening \x1b[2J on port 7", flush=True)
+    while mode == "endless":
+        sys.stdout.write("x" * 1_000_000)
     if mode == "beside":
         print("\n".join(f"Listening \x1b[2J {n}" for n in range(50)), flush=True)
     for line in sys.stdin:

@@ -98,7 +98,8 @@ async def test_its_tools_are_called_and_named_for_every_provider(way: Callable, 
     async with way() as address, up(address, tmp_path) as server:
         assert (server.state, server.trouble) == ("ready", "")
         tools = {tool.spec.name: tool for tool in server.tools}
-        assert list(tools) == ["harbour__add", "harbour__say_b_it_b_", "harbour__fail", "harbour__slow", "harbour__die"]
+        named = ["add", "say_b_it_b_", "fail", "read", "fail_over", "slow", "die"]
+        assert list(tools) == [f"harbour__{name}" for name in named]
         add = tools["harbour__add"]
         assert add.spec.description == "Add two numbers." and set(add.spec.parameters["properties"]) == {"a", "b"}
         assert (await call(add, a=2, b=3)).text == "5"
@@ -208,6 +209,13 @@ async def test_what_it_writes_beside_the_protocol_is_passed_over_and_never_shown
         (echo,) = server.tools
         assert (await call(echo)).text == "echo"
     assert not caplog.records
+
+
+async def test_a_line_without_an_end_is_not_kept(tmp_path: Path) -> None:
+    async with up(wrong("endless"), tmp_path) as server:
+        pid = await pid_of(server, tmp_path)
+        assert server.state == "failed" and server.trouble
+    assert await gone(pid)
 
 
 async def test_tools_whose_names_would_be_the_same_are_all_there(tmp_path: Path, call: Callable) -> None:

@@ -22,6 +22,9 @@ MOST_TOOLS = 500
 MOST_NOISE = 1_000
 """Lines beside the protocol on standard output, after which a server is left."""
 
+MOST_LINE = 32_000_000
+"""Characters of a line on standard output: one message, with the longest result."""
+
 LEAVE = 0.5
 """Seconds a process has to end by itself, and as many to end when it is told to, before it is killed: nobody waits to quit."""
 
@@ -87,6 +90,7 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
             )
             pipes: Any = import_module("mcp.client.stdio")
             pipes.PROCESS_TERMINATION_TIMEOUT = pipes.FORCE_KILL_TIMEOUT = LEAVE
+            pipes.TextReceiveStream = _ended(import_module("anyio.streams.text").TextReceiveStream)
             transport = pipes.stdio_client(parameters, errlog=errors)
         left_out: list[str] = []
         client = await stack.enter_async_context(sdk.Client(_sieved(transport, left_out)))
@@ -138,6 +142,30 @@ class Sieve:
             message.result, left_out = usable(result)
             self._left_out += left_out
         return item
+
+
+def _ended(text: Any) -> Any:
+    """The class that the SDK reads standard output with, which would keep a line until it ends, and copy it with each piece that
+    comes: this one hands over whole lines, and noise in place of one that is too long."""
+
+    class Ended(text):
+        def __post_init__(self, *more: Any) -> None:
+            super().__post_init__(*more)
+            self._pieces, self._length = list[str](), 0
+
+        async def receive(self) -> str:
+            whole = ""
+            while not whole:
+                whole, found, rest = (await super().receive()).rpartition("\n")
+                if found:
+                    whole, self._pieces, self._length = "".join((*self._pieces, whole, found)), [], 0
+                self._pieces.append(rest)
+                self._length += len(rest)
+                if self._length > MOST_LINE:
+                    whole, self._pieces, self._length = "\n" * (MOST_NOISE + 2), [], 0
+            return whole
+
+    return Ended
 
 
 def _opened(log: Path) -> Any:
