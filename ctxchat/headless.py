@@ -15,6 +15,7 @@ from typing import TextIO
 
 from ctxchat.agent.session import Session
 from ctxchat.core.events import (
+    ApprovalRequested,
     ApprovalResolved,
     CompactionFinished,
     Event,
@@ -58,7 +59,8 @@ async def run(
     session: Session, text: str, attachments: Sequence[Part] = (), *, as_json: bool, out: TextIO, err: TextIO
 ) -> int:
     """Send one message and report until its turn ends; the exit code. Being cancelled ends the turn first."""
-    reader = _JsonLines(out) if as_json else _Words(out, err)
+    mask = session.attachments.mask
+    reader = _JsonLines(out, mask) if as_json else _Words(out, err, mask)
     code = EXIT["error"]
     heard = _SoFar()
     try:
@@ -105,22 +107,26 @@ class _SoFar:
 
 
 class _JsonLines:
-    """Events as they are, one a line."""
+    """Events as they are, one a line; secrets masked in what a model wants done and in what a person would judge it by."""
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
+    def __init__(self, out: TextIO, mask: Callable[[str], str]) -> None:
+        self._out, self._mask = out, mask
 
     def take(self, stamped: Stamped) -> None:
-        self._out.write(stamped.json().decode() + "\n")
+        line = stamped.json().decode()
+        if isinstance(
+            stamped.event, ToolStarted | ApprovalRequested
+        ):  # all else was masked on its way into the session
+            line = self._mask(line)
+        self._out.write(line + "\n")
         self._out.flush()
 
 
 class _Words:
     """The answer for a person or a pipe; a line for each thing that happened beside it."""
 
-    def __init__(self, out: TextIO, err: TextIO) -> None:
-        self._out = out
-        self._err = err
+    def __init__(self, out: TextIO, err: TextIO, mask: Callable[[str], str]) -> None:
+        self._out, self._err, self._mask = out, err, mask
         self._names: dict[str, str] = {}
         self._open_line = False
 
@@ -149,7 +155,7 @@ class _Words:
                 arguments = event.arguments
                 texts = [arguments] if isinstance(arguments, str) else arguments.values()
                 words = " ".join(text for text in texts if isinstance(text, str))
-                self._names[event.call_id] = " ".join(f"{event.name} {words}".split())[:100]
+                self._names[event.call_id] = " ".join(self._mask(f"{event.name} {words}").split())[:100]
                 return ""
             case ToolFinished():
                 name = self._names.pop(event.call_id, event.name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ctxchat.core.overflow import is_context_overflow, overflow_code
+from ctxchat.core.secrets import masked
 from ctxchat.models import said
 from ctxchat.models.protocol import Failure
 from ctxchat.models.retry_after import retry_after
@@ -75,7 +76,7 @@ def failure(id: int, error: BaseException, began: bool) -> Failure:
     kind = _kind(chain, status, code, body, began)
     return Failure(
         id=id,
-        text=said.unreached(chain) if kind == "connection" else said.words(kind, error, body),
+        text=masked(said.unreached(chain) if kind == "connection" else said.words(kind, error, body)),
         hint=_HINTS.get(kind, ""),
         kind=kind,
         status=0 if kind == "connection" else status,

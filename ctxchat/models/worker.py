@@ -16,6 +16,7 @@ import traceback
 from typing import Any, BinaryIO
 
 from ctxchat.core.ports import ReplyEnd
+from ctxchat.core.secrets import masked
 from ctxchat.core.usage import dollars, tokens
 from ctxchat.models import failures, protocol
 from ctxchat.models.gemini import is_gemini
@@ -34,6 +35,13 @@ _FIXED: dict[str, Any] = {
     "max_retries": 0,
     "_skip_mcp_handler": True,  # some versions import `mcp` for every call with tools
 }
+
+
+class MaskedLog(logging.Formatter):
+    """What libraries log, without the secrets in it: they quote requests, headers and answers."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return masked(super().format(record))
 
 
 class Worker:
@@ -165,6 +173,7 @@ def _import_litellm() -> Any:
     finally:
         gc.enable()
     handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(MaskedLog())
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]

@@ -39,8 +39,10 @@ def read(path: str) -> str:
 
 @server.tool()
 def fail_over(path: str) -> str:
-    """Fails, and says over what."""
-    raise ToolError(Path(path).read_text())
+    """Fails, and says over what, on standard error as well."""
+    words = Path(path).read_text()
+    print(words, file=sys.stderr, flush=True)
+    raise ToolError(words)
 
 
 @server.tool()

@@ -10,6 +10,7 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.overflow import is_context_overflow
 from ctxchat.models.process import Worker
 from tests.doubles.http_model import ModelDouble
+from tests.doubles.planted import planted
 from tests.doubles.replies import OVERFLOWS, Reply, breaks, refuses, says
 from tests.doubles.requests import Heard, asks, listen
 from tests.models.served import model_at
@@ -55,6 +56,12 @@ async def test_statuses(worker: Worker, reply: Reply, kind: str, transient: bool
     said = reply.error if isinstance(reply.error, str) else (reply.error or {})["error"]["message"]
     assert said in error.body and said in error.text
     assert "litellm" not in error.text
+
+
+async def test_a_key_that_the_provider_quotes_is_masked(worker: Worker) -> None:
+    key = next(each.secret for each in planted(3) if each.kind == "OpenAI, project")
+    error, _ = await failure_of(worker, refuses(401, f"Incorrect API key provided: {key}. Look at your keys."))
+    assert error.kind == "auth" and key[:20] not in error.text and "Look at your keys." in error.text
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic", "ollama"])

@@ -158,7 +158,7 @@ async def test_what_a_process_says_beside_the_protocol_goes_to_a_file(tmp_path: 
     async with up(LOCAL, tmp_path) as server:
         with pytest.raises(ToolError):
             await call({tool.spec.name: tool for tool in server.tools}["harbour__die"])
-        assert "goodbye from the server" in (tmp_path / "logs" / "harbour.log").read_text()
+    assert "goodbye from the server" in (tmp_path / "logs" / "harbour.log").read_text()
 
 
 def impatient(how: str, folder: Path, host: Host) -> McpServer:

@@ -4,15 +4,18 @@ the SDK; it runs in the worker process, for the SDK is slow to import and reads 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from ctxchat.core.errors import ToolError
+from ctxchat.core.secrets import MaskedLines, masked
 from ctxchat.tools.mcp.listing import usable
 from ctxchat.tools.mcp.protocol import Address, Offered
 
@@ -63,7 +66,8 @@ class Connection:
 
 @asynccontextmanager
 async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerator[Connection, None]:
-    """A connection for as long as the block lasts; what a server's process says beside the protocol goes to the file `log`.
+    """A connection for as long as the block lasts; what a server's process says beside the protocol goes to the file `log`,
+    secrets masked.
 
     Raises ToolError where the SDK is missing or a header's variable is not set; else what the SDK raises.
     """
@@ -80,7 +84,7 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
             http: Any = import_module("mcp.client.streamable_http")
             transport = http.streamable_http_client(address.url, http_client=client)
         else:
-            errors = stack.enter_context(_opened(log))
+            errors = await stack.enter_async_context(_logged(log))
             parameters = sdk.StdioServerParameters(
                 command=address.command,
                 args=list(address.args),
@@ -168,7 +172,30 @@ def _ended(text: Any) -> Any:
     return Ended
 
 
-def _opened(log: Path) -> Any:
+@asynccontextmanager
+async def _logged(log: Path) -> AsyncGenerator[TextIO, None]:
+    """What is written here goes to the file, line by line, secrets masked."""
+    file = _opened(log)
+    reading, writing = os.pipe()
+    copying = threading.Thread(target=_copy, args=(reading, file), name=f"log of {log.stem}", daemon=True)
+    copying.start()
+    try:
+        with os.fdopen(writing, "w", encoding="utf-8") as errors:
+            yield errors
+    finally:  # what the process said last; one of its children may hold the pipe for longer
+        await asyncio.to_thread(copying.join, LEAVE)
+
+
+def _copy(reading: int, file: TextIO) -> None:
+    lines = MaskedLines(masked)
+    with file, os.fdopen(reading, encoding="utf-8", errors="replace") as said:
+        while piece := said.readline(MaskedLines.LONGEST):
+            file.write(lines.feed(piece))
+            file.flush()
+        file.write(lines.rest())
+
+
+def _opened(log: Path) -> TextIO:
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
 

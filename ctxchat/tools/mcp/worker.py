@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxchat.core.errors import CtxchatError
+from ctxchat.core.secrets import masked
 from ctxchat.tools.mcp.connection import Connection, connected
 from ctxchat.tools.mcp.protocol import (
     Address,
@@ -136,7 +137,7 @@ def reason(problem: BaseException) -> str:
         case OSError():
             return f"{problem.strerror or problem}."
         case _:
-            words = " ".join(str(problem).split())
+            words = masked(" ".join(str(problem).split()))
             return words[:300] if words else type(problem).__name__
 
 
