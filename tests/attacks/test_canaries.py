@@ -32,6 +32,7 @@ class Canaries:
             "Slack, bot",
             "JWT",
             "npm",
+            "Google",
         ]
         keys = {each.kind: each for each in planted(77)}
         self._left = [keys[kind] for kind in kinds]
@@ -52,7 +53,7 @@ def _pieces(secret: str) -> list[bytes]:
     return [body[at : at + 14].encode() for at in range(8, len(body) - 14)]
 
 
-def calls(home: Home) -> Reply:
+def calls(home: Home, site: str) -> Reply:
     work = home.work
     return Reply(
         calls=(
@@ -60,6 +61,7 @@ def calls(home: Home) -> Reply:
             Call("shell", '{"command": "printenv HARBOUR_NOTE; cat output.txt; cat failing.txt >&2; exit 3"}'),
             Call("shell", '{"command": "cat large.txt"}'),
             Call("harbour__read", f'{{"path": "{work}/served.txt"}}'),
+            Call("web_fetch", f'{{"url": "{site}/page"}}'),
             Call("harbour__fail_over", f'{{"path": "{work}/wrong.txt"}}'),
         )
     )
@@ -79,7 +81,9 @@ async def test_no_key_that_a_tool_came_upon_is_sent_written_printed_or_exported(
     home: Home, canaries: Canaries, cli: Cli
 ) -> None:
     environment = canaries.text("environment").replace("\n", " ")
-    async with ModelDouble([calls(home), says("Done."), says("Done.")]) as double:
+    page = canaries.text("page").splitlines()
+    async with ModelDouble(lambda body: next(replies), {"/page": page}) as double:
+        replies = iter([calls(home, double.root), *[says("Done.")] * 3])
         home.settings.joinpath("config.toml").write_text(
             'model = "openai/double"\n[permissions]\nmode = "all"\nsandbox = false\n'
             f'[models."openai/double"]\napi_base = "{double.base_url}"\nwindow = 60000\n'
@@ -97,7 +101,18 @@ async def test_no_key_that_a_tool_came_upon_is_sent_written_printed_or_exported(
         assert done.code == 0 and "output before" in done.out, done.err
         printed.append(done.out + done.err)
     sent = "\n".join(str(seen.body) for seen in double.requests)
-    for place in ("settings", "output", "failing", "served", "wrong", "hooked", "named", "memory", "environment"):
+    for place in (
+        "settings",
+        "output",
+        "failing",
+        "served",
+        "wrong",
+        "hooked",
+        "named",
+        "memory",
+        "environment",
+        "page",
+    ):
         assert f"{place} before" in sent and f"{place} after" in sent, f"{place} was not brought back"
     assert canaries.found(sent.encode()) == [] and sent.count("[masked ") >= len(canaries.placed) - 1
     assert canaries.found("\n".join(printed).encode()) == []

@@ -117,6 +117,17 @@ async def test_a_file_that_cannot_be_edited_is_said_and_left_alone(stage: Stage)
     assert stage.file.read_text() == "[secrets\n"
 
 
+async def test_an_export_is_masked_and_for_its_owner_only(tmp_path: Path) -> None:
+    session = FakeSession(messages=[Message(1, "user", f"use {KEYS['Anthropic'].secret} and tell nobody")])
+    async with chatting(tmp_path, session) as (_, pilot):
+        await pilot.press(*"/export out.md", "enter")
+        await until(pilot, (tmp_path / "out.md").exists)
+        await until(pilot, lambda: "nobody" in (tmp_path / "out.md").read_text())
+    text = (tmp_path / "out.md").read_text()
+    assert "use [masked " in text and KEYS["Anthropic"].secret[:24] not in text
+    assert (tmp_path / "out.md").stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("size", [(80, 24), (40, 20)])
 async def test_where_nothing_was_masked_it_says_so(stage: Stage, size: tuple[int, int]) -> None:
     async with stage.opened(size) as (app, pilot):
