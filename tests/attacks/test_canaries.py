@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ctxchat.storage import loading
+from ctxchat.storage.database import Database
+from ctxchat.storage.markdown import flight_recorder
+from ctxchat.tui.reading.export import as_markdown
 from tests.cli.conftest import Cli, Home
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.planted import Planted, planted
@@ -100,6 +104,10 @@ async def test_no_key_that_a_tool_came_upon_is_sent_written_printed_or_exported(
         done = await asyncio.to_thread(cli, "sessions", "export", session, "--view", view, "--format", form)
         assert done.code == 0 and "output before" in done.out, done.err
         printed.append(done.out + done.err)
+    database = Database(home.data)
+    state = (await database.run(loading.load, database, session)).state
+    database.close()
+    printed += [flight_recorder(state), as_markdown(state)]
     sent = "\n".join(str(seen.body) for seen in double.requests)
     for place in (
         "settings",
