@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 from textual.pilot import Pilot
@@ -85,7 +86,7 @@ async def talking(
         workspace=tmp_path,
         files=files,
     )
-    app = CtxchatApp(Doors(tmp_path, desk.session), Settings(), load_themes(tmp_path).themes)
+    app = CtxchatApp(Doors(tmp_path, desk.session), Settings(), load_themes(tmp_path).themes, now=count().__next__)
     async with app.run_test(size=size, notifications=True) as pilot:
         await until(pilot, lambda: app.session is not None)
         yield app, pilot, desk

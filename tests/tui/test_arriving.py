@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from itertools import count
 from pathlib import Path
 
 from ctxchat.agent.options import Options
@@ -35,7 +36,13 @@ async def stored() -> list[Record]:
 def opened(folder: Path, records: list[Record], window: int, **how: object) -> tuple[CtxchatApp, Desk, ScriptedModel]:
     model = ScriptedModel([says("done")], window=Window(window, "configured"))
     desk = Desk(model, options=OPTIONS, summariser=Writer(), records=records, **how)  # type: ignore[arg-type]
-    return CtxchatApp(Doors(folder, desk.session), Settings(), load_themes(folder).themes, session_id="s1"), desk, model
+    return (
+        CtxchatApp(
+            Doors(folder, desk.session), Settings(), load_themes(folder).themes, session_id="s1", now=count().__next__
+        ),
+        desk,
+        model,
+    )
 
 
 async def test_one_larger_than_the_window_offers_room_and_n_makes_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -373,7 +374,7 @@ async def test_retries_count_down_and_are_marked_when_over(tmp_path: Path) -> No
 async def test_leaving_stops_the_turn_and_gives_the_session_free(tmp_path: Path) -> None:
     session = FakeSession(lambda _: [TextDelta("half"), Pause()])
     services = FakeServices(tmp_path, session)
-    app = CtxchatApp(services, Settings(), {})
+    app = CtxchatApp(services, Settings(), {}, now=count().__next__)
     async with app.run_test() as pilot:
         await until(pilot, lambda: app.session is not None)
         await pilot.press("x", "enter")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ class Home:
             load_settings=self.load,
             settings_file=self.file,
             settings_folder=self.config,
+            now=count().__next__,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,9 @@ async def opened(home: Home, *titles: str) -> AsyncIterator[tuple[CtxchatApp, Pi
     file = Path(home.put("talk.json", conversation()))
     async with Program.started(Flags(cwd=str(home.work), model="offline/assistant")) as program:
         ids = [importing.import_file(program.database, file, title) for title in titles]
-        app = CtxchatApp(program, program.settings, load_themes(home.settings).themes, session_id=ids[0])
+        app = CtxchatApp(
+            program, program.settings, load_themes(home.settings).themes, session_id=ids[0], now=count().__next__
+        )
         async with app.run_test(size=(100, 30)) as pilot:
             await until(pilot, lambda: app.session is not None and app.session.figures.tokens("user") > 0)
             yield app, pilot, ids

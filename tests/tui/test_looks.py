@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,9 @@ def app_with(folder: Path, steps: list[Step], theme: str = "dark") -> CtxchatApp
     workspace.mkdir()
     (workspace / "README.md").write_text("")
     session = FakeSession(lambda _: steps, title="harbour-logger")
-    return CtxchatApp(FakeServices(workspace, session), Settings(theme=theme), load_themes(folder).themes)
+    return CtxchatApp(
+        FakeServices(workspace, session), Settings(theme=theme), load_themes(folder).themes, now=count().__next__
+    )
 
 
 async def still(pilot: Pilot[int]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -63,7 +64,9 @@ class Full(FakeServices):
 async def started(
     tmp_path: Path, services: FakeServices, size: tuple[int, int] = (80, 24)
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
-    app = CtxchatApp(services, Settings(), load_themes(tmp_path).themes, settings_file=tmp_path / "config.toml")
+    app = CtxchatApp(
+        services, Settings(), load_themes(tmp_path).themes, settings_file=tmp_path / "config.toml", now=count().__next__
+    )
     async with app.run_test(size=size, notifications=True) as pilot:
         yield app, pilot
         await idle(app, pilot)
@@ -207,7 +210,13 @@ async def test_without_a_session_help_settings_and_the_stored_ones_are_in_reach(
 async def test_a_draft_without_a_session_is_in_the_history_else_in_the_terminal(tmp_path: Path) -> None:
     for file in (tmp_path / "history.jsonl", tmp_path / "no folder" / "history.jsonl"):
         (tmp_path / "no folder").write_text("")
-        app = CtxchatApp(Full(tmp_path, FakeSession()), Settings(), load_themes(tmp_path).themes, history_file=file)
+        app = CtxchatApp(
+            Full(tmp_path, FakeSession()),
+            Settings(),
+            load_themes(tmp_path).themes,
+            history_file=file,
+            now=count().__next__,
+        )
         async with app.run_test() as pilot:
             await until(pilot, lambda app=app: app.work.trouble)
             await pilot.press(*"my draft")
