@@ -97,6 +97,7 @@ class Opening:
         gate = self._above or Gate(
             mode, folder=str(shared.workspace), interactive=self._interactive, store=self._keep_rules
         )
+        missed = await shared.database.run(shared.database.missed)
         toolbox, checkpoints = await asyncio.to_thread(self._toolbox, session, gate, state.ledger)
         arranged = await asyncio.to_thread(self._arranging, agent, model.name)
         gate.rules = arranged.rules
@@ -136,7 +137,7 @@ class Opening:
             hooks=Hooks(arranged.hooks, conversation, compactor, run),
             files=None if self._above or stored.read_only else checkpoints,
             read_only=stored.read_only,
-            notices=(*stored.problems, *gone, *self._notices, *arranged.notices),
+            notices=(*missed, *stored.problems, *gone, *self._notices, *arranged.notices),
         )
         if opened.files and state.ledger.groups and (told := await opened.files.recover()):
             opened.notices = (*opened.notices, told)

@@ -111,6 +111,8 @@ def restore(folder: Path, name: str) -> tuple[Path, list[str]]:
         with faults(fresh):
             files.private_file(fresh)
             shutil.copyfile(chosen, fresh)
+            with contextlib.closing(sqlite3.connect(fresh)) as file, file:
+                file.execute("DELETE FROM meta WHERE key = 'index'")  # the one at hand knows what came later
         stamp = utc_now().replace(":", "").replace("-", "")
         return replacing.replace(folder, fresh, f"replaced-{stamp}.db"), missing
     finally:

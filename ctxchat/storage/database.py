@@ -175,6 +175,19 @@ class Database:
         finally:
             self._connection.execute("PRAGMA foreign_keys = ON")
 
+    def missed(self) -> list[str]:
+        """That writes are missing which were there once, in a sentence; empty where nothing speaks for it."""
+        try:
+            found = self.read("SELECT value FROM meta WHERE key = ?", (index.MISSED,))
+        except StorageError:
+            return []
+        why = f"{FILE}-wal was removed or cut short, or an older copy was put in place"
+        return [
+            f"The store is older than its search index: what was written last is missing ({many} writes or more). {why}; "
+            "`ctxchat doctor --backups` lists copies."
+            for (many,) in found
+        ]
+
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in the storage thread, after all that was asked for before. Once asked for it is done, even where
         the one who waits is cancelled."""

@@ -34,6 +34,10 @@ _TABLES = ("search", *(f"search_{part}" for part in ("data", "idx", "docsize", "
 
 _TERMS = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('fts', 'search', 'row')"
 
+MISSED = "missed"
+"""Where the journal's database keeps how many changes it had lost when an index was found to know of more: its log was gone, or
+cut short, and all that is left is well and older."""
+
 _VERSION = "2"
 """Goes up when `apart` changes, so that an older index is made anew."""
 
@@ -104,6 +108,7 @@ def make_anew(connection: sqlite3.Connection) -> bool:
     detach(connection)
     folder = _folder(connection)
     made = folder / "index.db"
+    missed = _missed(connection, folder)
     try:
         numbers = [_number(path.stem.replace("-", " ")) for path in folder.glob(_FILES)]
         number = max([*numbers, _number(_named(connection))]) + 1
@@ -119,6 +124,8 @@ def make_anew(connection: sqlite3.Connection) -> bool:
         words = ((row, apart(text)) for row, text in rows(connection.execute, "id, text", "messages"))
         connection.executemany("INSERT INTO fts.search (rowid, words) VALUES (?, ?)", words)
         _mark(connection, f"{_VERSION} {number} 0")
+        if missed:
+            connection.execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (MISSED, str(missed)))
         connection.execute("COMMIT")
         connection.execute(_TERMS)
     except (sqlite3.Error, StorageError, OSError):
@@ -214,6 +221,26 @@ def _changed(connection: sqlite3.Connection, *, fts: bool) -> bool:
     version, number, changes = now.split()
     _mark(connection, f"{version} {number} {int(changes) + 1}")
     return True
+
+
+def _missed(connection: sqlite3.Connection, folder: Path) -> int:
+    """Changes that the index in force knows of and the journal's database does not. Each is written there first."""
+    try:
+        path = folder / f"index-{_number(_named(connection))}.db"
+        if not path.is_file():
+            return 0
+        connection.execute("ATTACH ? AS old", (f"file:{quote(str(path.resolve()))}?mode=rw",))
+        connection.execute("BEGIN IMMEDIATE")  # nobody writes between the two looks
+        told = _named(connection).split()
+        seen = str(connection.execute("SELECT value FROM old.state").fetchone()[0]).split()
+        return max(0, int(seen[2]) - int(told[2])) if told[:2] == seen[:2] and told[0] == _VERSION else 0
+    except (sqlite3.Error, TypeError, ValueError, IndexError):  # it is damaged
+        return 0
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        with suppress(sqlite3.Error):
+            connection.execute("DETACH old")
 
 
 def _has_fts5(connection: sqlite3.Connection) -> bool:

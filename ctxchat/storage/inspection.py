@@ -55,6 +55,7 @@ class Inspected(msgspec.Struct, frozen=True):
 def inspect(database: Database, progress: Progress = lambda done, of: None) -> Inspected:
     """Look at all of it, with as many reads as there are entries. Raises StorageError only where there is nothing to go by."""
     faults = [Fault(what, mendable=what == INDEX_MENDED) for what in database.check()]
+    faults += map(Fault, database.missed())
     rows = sessions.around_damage(database)
     total = Inspected((), len(rows), bytes=database.path.stat().st_size)
     listed = {row[0]: row[1] for row in around.rows(database.read, "id, messages", "sessions")}

@@ -15,7 +15,7 @@ import msgspec
 
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.journal import fold
-from ctxchat.storage import around, entries, files, inspection, loading, replacing, schema, sessions
+from ctxchat.storage import around, entries, files, index, inspection, loading, replacing, schema, sessions
 from ctxchat.storage.database import FILE, Database
 from ctxchat.storage.faults import NotOurs
 from ctxchat.storage.inspection import Fault, Inspected, Progress
@@ -133,7 +133,7 @@ def _made_anew(old: Database, place: Path, progress: Progress) -> None:
                 if about.copied:
                     _copied(old, connection, table, about.copied)
             connection.execute("DELETE FROM doomed WHERE session IN (SELECT id FROM sessions)")
-            connection.execute("DELETE FROM meta WHERE key = 'index'")
+            connection.execute("DELETE FROM meta WHERE key IN ('index', ?)", (index.MISSED,))
         new.read("PRAGMA wal_checkpoint(TRUNCATE)")
     replacing.checked(place / FILE, old.version)
 

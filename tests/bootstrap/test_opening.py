@@ -13,6 +13,7 @@ from ctxchat.config.files import load
 from ctxchat.core.errors import UsageError
 from ctxchat.models.litellm_client import LitellmModel
 from ctxchat.storage.database import Database
+from ctxchat.storage.index import MISSED
 
 
 def program(tmp_path: Path, toml: str, flags: Flags | None = None) -> Program:
@@ -59,6 +60,16 @@ async def test_the_window_is_known_before_the_first_look(tmp_path: Path, window:
     made = program(tmp_path, "", Flags(model="openai/gpt-4o", window=window))
     session = await made.open()
     assert (session.figures.window, session.figures.window_source) == (window or 128_000, source)
+    await session.close()
+    await made.close()
+
+
+async def test_what_is_missing_of_the_store_is_said_when_a_session_opens(tmp_path: Path) -> None:
+    made = program(tmp_path, "")
+    with made.database.transaction() as connection:
+        connection.execute("INSERT INTO meta VALUES (?, '3')", (MISSED,))
+    session = await made.open()
+    assert any("what was written last is missing" in text for text in session.notices)
     await session.close()
     await made.close()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
 
 from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Named, Sealed
-from ctxchat.storage import loading, schema, sessions
+from ctxchat.storage import inspection, loading, repair, schema, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
 from ctxchat.storage.search import search
@@ -206,3 +207,30 @@ def _pages(database: Database, table: str) -> list[tuple[int, str]]:
         return [(p, k) for p, k in database.read("SELECT pageno, pagetype FROM dbstat WHERE name = ?", (table,))]
     except StorageError:
         pytest.skip("this SQLite has no dbstat")
+
+
+@pytest.mark.parametrize("left", ["nothing", "half", "zeros"])
+def test_writes_that_went_with_the_log_are_told(tmp_path: Path, left: str) -> None:
+    """The log of the database gone or cut short: what is left is well, and older than the index."""
+    data = tmp_path / "cut"
+    with Database(tmp_path / "whole") as database:
+        session = sessions.create(database, records=turns(2))
+        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        log = database.path.with_name(f"{database.path.name}-wal")
+        for seq in (9, 10, 11):
+            sessions.append(database, session, Sealed((user(seq, "more of the harbour"),)))
+        shutil.copytree(tmp_path / "whole", data, ignore=shutil.ignore_patterns("*-shm"))
+        content = log.read_bytes()
+        cut = {"nothing": b"", "half": content[: len(content) // 2], "zeros": bytes(len(content))}[left]
+        (data / log.name).write_bytes(cut)
+    with Database(tmp_path / "whole") as database:
+        assert not database.missed()
+    for _ in range(2):
+        with Database(data) as database:
+            assert len(loading.load(database, session).state.ledger.messages()) < 11
+            (told,) = database.missed()
+            assert "what was written last is missing" in told and "writes or more" in told
+            assert told in [fault.what for fault in inspection.inspect(database).faults]
+    repair.repair(data)
+    with Database(data) as database:
+        assert not database.missed() and not inspection.inspect(database).faults, "who repaired it was told"
