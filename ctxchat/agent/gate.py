@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from weakref import WeakSet
 
 import msgspec
 
@@ -36,6 +37,7 @@ class Gate:
         self._given: list[Rule] = []
         self._folder = folder
         self._above: Gate | None = None
+        self._below: WeakSet[Gate] = WeakSet()
         self._interactive = interactive
         self._store = store
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
@@ -44,7 +46,7 @@ class Gate:
 
     def judge(self, tool: str, demand: Demand, more: Sequence[Rule] = ()) -> Judgement:
         """What mode and rules say, and what they would say with some `more`; `ask` only where somebody can be asked."""
-        judgement = judge(tool, demand, self._in_force, (*self.rules, *self._given, *more), self._folder)
+        judgement = judge(tool, demand, self._in_force, (*self.held, *more), self._folder)
         if judgement.verdict == "ask" and not self._interactive:
             reason = f"Nobody can be asked here and no rule allows it: {tool} was not run. {judgement.reason}".rstrip()
             return Judgement("deny", "nobody to ask", reason)
@@ -52,7 +54,12 @@ class Gate:
 
     def offers(self, tool: str, demand: Demand) -> tuple[str, ...]:
         """The rules that can be offered to the person who is asked, each as it would be stored."""
-        return offers(tool, demand, self._in_force, (*self.rules, *self._given), self._folder)
+        return offers(tool, demand, self._in_force, self.held, self._folder)
+
+    @property
+    def held(self) -> tuple[Rule, ...]:
+        """The rules in force here: those a person gave since the session was opened, then those in writing; each once."""
+        return tuple(r for r in dict.fromkeys((*self._given, *self.rules)) if r.folder in {"", self._folder})
 
     @property
     def _in_force(self) -> Mode:
@@ -106,6 +113,7 @@ class Gate:
         """The gate of a sub-agent: never lets more through than this one does at that moment; its questions are its own."""
         gate = Gate(mode, self.rules, folder=self._folder, interactive=self._interactive, store=self._store)
         gate._above, gate._given = self, self._given
+        self._below.add(gate)
         return gate
 
     def reply(self, call_id: str, text: str) -> None:
@@ -119,3 +127,11 @@ class Gate:
         self._given += here
         if verdict == "always" and self._store is not None:
             await self._store(here)
+
+    def withdraw(self, rule: Rule) -> None:
+        """No longer in force from the next call on, for sub-agents at work neither; where it is in writing is not its matter."""
+        self.rules = tuple(each for each in self.rules if each != rule)
+        if rule in self._given:
+            self._given.remove(rule)
+        for gate in self._below:
+            gate.withdraw(rule)

@@ -50,7 +50,7 @@ class Session:
     ) -> None:
         self._talk = conversation
         self._toolbox = toolbox
-        self._gate = toolbox.gate
+        self.permissions = toolbox.gate
         self._compactor = compactor
         self._hooks = hooks
         self._lock = SessionLock(conversation, hooks, read_only)
@@ -93,11 +93,11 @@ class Session:
     @property
     def mode(self) -> Mode:
         """Which calls run without asking."""
-        return self._gate.mode
+        return self.permissions.mode
 
     @mode.setter
     def mode(self, mode: Mode) -> None:
-        self._gate.mode = mode
+        self.permissions.mode = mode
 
     # ── verbs ──
 
@@ -126,15 +126,15 @@ class Session:
 
     def answer(self, call_id: str, answer: Answer) -> None:
         """What the person said to an ApprovalRequested."""
-        self._gate.answer(call_id, answer)
+        self.permissions.answer(call_id, answer)
 
     def objection(self, call_id: str, rule: str) -> str:
         """Why a rule, as a person wrote it, cannot be the answer to an ApprovalRequested; empty where it can."""
-        return self._gate.objection(call_id, rule)
+        return self.permissions.objection(call_id, rule)
 
     def reply(self, call_id: str, text: str) -> None:
         """What the person said to a QuestionAsked; empty for nothing."""
-        self._gate.reply(call_id, text)
+        self.permissions.reply(call_id, text)
 
     async def measure(self) -> Figures:
         """Compile and measure now; while a turn is under way, the gauge as it stands."""

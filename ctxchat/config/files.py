@@ -27,6 +27,8 @@ from ctxchat.config.trust import Content, Trusted, content, trust_problem, trust
 
 DEFAULT = Origin("default")
 
+RULES = ("permissions", "rules")
+
 MOST_TOLD = 4
 """Problems that are told at the start, one by one; there may be hundreds in a file that is something else."""
 
@@ -38,6 +40,7 @@ class Loaded(msgspec.Struct, frozen=True):
     force. `project` is what of the project's file needs trust, `trust` what was trusted of the folder; where these are not the
     same, `untrusted` are the keys that do not count. `files` are the ones to watch for edits, whether they exist or not. `broken`
     are the problems that a file cannot be used as it is for: the person's own then does not count, and a project's only in part.
+    `rules` says of each of `permissions.rules` who set it.
     """
 
     settings: Settings
@@ -49,6 +52,7 @@ class Loaded(msgspec.Struct, frozen=True):
     project: Content = Content()
     trust: Trusted | None = None
     broken: tuple[Problem, ...] = ()
+    rules: tuple[Origin, ...] = ()
 
     def origin(self, key: str) -> Origin:
         """Who set this dotted key."""
@@ -117,7 +121,10 @@ def load(
     problems.sort(key=lambda p: (files.index(p.file), p.line))  # as one reads them, whoever found what
     watched = (user,) if workspace is None else (user, paths.project_file(workspace), *wants.files)
     broken = (*layers[0].problems, *layers[1].problems)
-    return Loaded(settings, origins, tuple(problems), keymap, untrusted, watched, wants, given, broken)
+    rules = tuple(
+        layer.where((*RULES, place)) for layer in layers for place, _ in enumerate(get(layer.tree, RULES) or ())
+    )
+    return Loaded(settings, origins, tuple(problems), keymap, untrusted, watched, wants, given, broken, rules)
 
 
 def changes(before: Settings, after: Settings) -> tuple[tuple[str, object, object], ...]:

@@ -52,6 +52,14 @@ def remove_rule(config: Path, rule: Rule) -> bool:
     return True
 
 
+def replace_rule(config: Path, rule: Rule, by: Rule) -> bool:
+    """Put a rule in the place of another; False where that one is not there. Raises OSError."""
+    if rule not in read_rules(config)[0]:
+        return False
+    _change(config, lambda there: (by if each == rule else each for each in there))
+    return True
+
+
 def remove_old(config: Path) -> bool:
     """Take out the rules of an earlier version; False where there are none. Raises OSError."""
     if "rules" not in (read(rules_file(config)).tree or {}):

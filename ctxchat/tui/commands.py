@@ -58,6 +58,13 @@ COMMANDS: tuple[Command, ...] = (
     Command("mcp", "MCP servers: their tools and what they cost", "servers", screen=True),
     Command("notices", "Notices: what is amiss, all of it", "notices", screen=True),
     Command("secrets", "Secrets: what was masked, to look at or to allow", "secrets", screen=True),
+    Command(
+        "permissions",
+        "Permissions: the rules in force, to edit, add or remove",
+        "permissions",
+        aliases=("rules",),
+        screen=True,
+    ),
     Command("mode", "Permission mode: ask, read-only, plan, auto-edit, all", "mode", argument="[mode]"),
     Command("settings", "Settings", "settings", screen=True),
     Command("trust", "Trust the settings of this folder", "trust", screen=True),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
 
     from ctxchat.agent.consent import When
     from ctxchat.agent.files import Files
+    from ctxchat.agent.gate import Gate
     from ctxchat.agent.preview import Preview
     from ctxchat.agent.turn import Meanwhile
     from ctxchat.config.files import Loaded
@@ -219,6 +220,11 @@ class ChatSession(Protocol):
     @property
     def notices(self) -> Sequence[str]:
         """What was damaged or cut off when it was opened, a sentence each."""
+        ...
+
+    @property
+    def permissions(self) -> Gate:
+        """What is allowed without asking, and what waits for an answer."""
         ...
 
     @property

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 from ctxchat.core.figures import Figures
+
+if TYPE_CHECKING:
+    from ctxchat.agent.gate import Gate
 
 
 class OfOnePiece:
@@ -13,6 +17,12 @@ class OfOnePiece:
     agent = ""
     adapted = 0
     figures: Figures
+
+    @cached_property
+    def permissions(self) -> Gate:
+        from ctxchat.agent.gate import Gate
+
+        return Gate(folder="/harbour")
 
     @property
     def setup(self) -> Self:

@@ -37,6 +37,7 @@ ACTIONS: Mapping[str, Action] = {
     "mcp": views.servers,
     "notices": program.notices,
     "secrets": program.secrets,
+    "permissions": sessions.permissions,
     "mode": sessions.mode,
     "settings": program.settings,
     "keys": program.keys,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncio import to_thread
 from typing import get_args
 
+from ctxchat.config import paths
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.permissions import Mode
 from ctxchat.tui.host import Host
@@ -72,6 +73,14 @@ async def agents(host: Host, argument: str = "") -> None:
     host.chat.changed(figures, f"{who} goes on from here, with {figures.model}, {session.mode}.")
     for notice in session.setup.notices:
         host.chat.notice("warning", notice)
+
+
+async def permissions(host: Host, argument: str = "") -> None:
+    """The rules in force in this session."""
+    from ctxchat.tui.screens.permissions import PermissionsScreen
+
+    gate = host.work.open_session().permissions
+    await host.ask(PermissionsScreen(gate, host.load_settings, paths.config_dir()))
 
 
 async def mode(host: Host, argument: str = "") -> None:
