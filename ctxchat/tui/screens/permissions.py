@@ -206,26 +206,27 @@ class PermissionsScreen(Listing[None]):
 
     def action_edit(self) -> None:
         """Another rule in the place of this one."""
-        if self._mine("edit"):
-            self.run_worker(self._edit(self.rows.current), group="write", exit_on_error=False)
+        if each := self._mine("edit"):
+            self.run_worker(self._edit(each), group="write", exit_on_error=False)
 
     def action_remove(self) -> None:
         """No longer in force; of one that forbids it is asked first."""
-        if self._mine("remove"):
-            self.run_worker(self._remove(self.rows.current), group="write", exit_on_error=False)
+        if each := self._mine("remove"):
+            self.run_worker(self._remove(each), group="write", exit_on_error=False)
 
     def action_add(self, verdict: Literal["session", "always"]) -> None:
         """One more, for this folder."""
         self.run_worker(self._add(verdict), group="write", exit_on_error=False)
 
-    def _mine(self, what: str) -> bool:
-        """The rule under the cursor can be changed from here; else it is said why not."""
+    def _mine(self, what: str) -> Listed | None:
+        """The rule under the cursor where it can be changed from here; else it is said why not."""
         each: Listed | None = self.rows.current
         if each is None:
             self._say(f"There is no rule to {what}. a adds one.")
         elif each.origin == "settings":
             self._say(f"This rule is written in {each.place}: {what} it there. It counts as soon as you save.")
-        return each is not None and each.origin != "settings"
+            return None
+        return each
 
     async def _edit(self, each: Listed) -> None:
         for_how_long = "in this session" if each.origin == "session" else "always"
