@@ -85,6 +85,9 @@ class Desk(OfOnePiece):
     def attachments(self) -> Desk:
         return self
 
+    def mask(self, text: str) -> str:
+        return text
+
     seen = True
 
     def weigh(self, part: Part) -> int:
