@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ctxchat.config.files import Loaded
     from ctxchat.core.messages import Group
     from ctxchat.core.search import Hit, Scope
+    from ctxchat.core.secrets import Masking
     from ctxchat.models.discovery import FirstLook, FoundModel
     from ctxchat.storage.glance import Said
     from ctxchat.storage.sessions import SessionRow
@@ -78,6 +79,12 @@ class LazyProgram:
     def sandboxed(self) -> bool:
         """Shell commands run in a sandbox."""
         return bool(self._sandbox.result().kind)
+
+    @property
+    def masking(self) -> Masking:
+        """What secrets are masked with, and what was masked since the start. For who has a session open: there is none before."""
+        assert self._running
+        return self._running.masking
 
     async def open(self, session_id: str = "") -> Session:
         """A new session, or a stored one by a unique beginning of its id. Raises UsageError and StorageError."""

@@ -59,6 +59,7 @@ async def test_it_opens_for_reading_and_says_so(home: Home) -> None:
             async with app.run_test(size=(100, 30)) as pilot:
                 await until(pilot, lambda: "You can read here" in said(app))
                 assert "Where is the harbour?" in said(app) and "cannot be opened for writing" in said(app)
+                assert lazy.masking.seen == {}, "screens that show it open here too"
                 await pilot.press(*"hello", "enter")
                 await until(pilot, lambda: app.session is not None and not app.session.busy)
                 assert app.chat.composer.draft == "hello", "what cannot be sent stays where it was typed"
