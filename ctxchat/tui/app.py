@@ -304,6 +304,12 @@ class CtxchatApp(Handlers):
         if not self.chat.side.close() and not self.chat.questions.put_off():
             self.work.interrupt()
 
+    def action_help_quit(self) -> None:
+        """ctrl+c where there is nothing to copy: it says which keys stop and leave."""
+        ways = [("interrupt", "stops"), ("quit", "leaves")] if self.work.busy else [("quit", "leaves")]
+        told = [f"{commands.shown_key(self.keys[key][0])} {does}" for key, does in ways if self.keys.get(key)]
+        self.say_briefly(", ".join(told) or "/quit leaves")
+
     def editor_command(self) -> str:
         """The editor of the settings; empty for the environment's."""
         return self.settings.interface.editor

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from ctxchat.core.errors import StorageError
-from ctxchat.core.events import ToolFinished, ToolStarted
+from ctxchat.core.events import TextDelta, ToolFinished, ToolStarted
 from ctxchat.core.messages import Image
 from ctxchat.tui.unsent.draft import Draft, Picture
+from ctxchat.tui.widgets.approval import ApprovalPanel
 from tests.doubles.images import png
-from tests.tui.chatting import chatting, idle, until, words
+from tests.tui.chatting import ASK, chatting, idle, until, words
 from tests.tui.fakes import Boundary, FakeSession, Pause, reply
 
 CALL = ToolStarted("c1", "shell", {"command": "ls"})
@@ -95,3 +96,30 @@ async def test_what_cannot_be_kept_comes_back_and_the_turn_goes_on(tmp_path: Pat
         await idle(app, pilot)
         assert session.sent == ["x"] and app.chat.composer.draft == "look" and app.chat.composer.whole.along
         assert "it is back in the editor" in words(app) and "done" in words(app)
+
+
+async def test_page_up_scrolls_the_conversation_under_a_question(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [TextDelta("line\n\n" * 60), ASK, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel) and app.query_one(ApprovalPanel).has_focus)
+        await until(pilot, lambda: app.chat.transcript.scroll_y > 0)
+        before = app.chat.transcript.scroll_y
+        await pilot.press("pageup")
+        await until(pilot, lambda: app.chat.transcript.scroll_y < before)
+        await pilot.press("pagedown")
+        await until(pilot, lambda: app.chat.transcript.scroll_y == before)
+        assert app.query_one(ApprovalPanel).has_focus and not session.answers
+        await pilot.press("n")
+
+
+async def test_ctrl_c_says_how_to_stop_and_how_to_leave(tmp_path: Path) -> None:
+    session = working()
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("escape", "ctrl+c")
+        await until(pilot, lambda: [n.message for n in app._notifications] == ["ctrl+q leaves"])
+        app.clear_notifications()
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: "esc stops" in words(app))
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: [n.message for n in app._notifications] == ["esc stops, ctrl+q leaves"])

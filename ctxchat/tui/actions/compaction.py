@@ -47,8 +47,7 @@ async def _previewed(host: Host, instructions: str) -> Preview | None:
     preview = await host.work.idle_session().compaction.preview(instructions)
     if preview.plan is not None:
         return preview
-    host.chat.notice("info", preview.reason or "Nothing to free.")
-    host.notify(preview.reason or "Nothing to free.")  # seen also where the chat is scrolled up
+    host.notify(preview.reason or "Nothing to free.")
     return None
 
 

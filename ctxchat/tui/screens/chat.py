@@ -94,7 +94,11 @@ class ChatScreen(Screen[None]):
         self.key_line.show(IDLE_KEYS)
 
     def on_key(self, event: Key) -> None:
-        """Letters go to the composer wherever the focus is, unless they mean something there; typed early, so do all keys."""
+        """Letters go to the composer wherever the focus is, unless they mean something there; typed early, so do all keys. What
+        nobody else scrolls by scrolls the conversation."""
+        if self.composer.prompt.scroll(event.key):  # a question has the focus
+            event.stop()
+            return
         early = self.focused in (None, self.composer.prompt)  # it was sent here while nothing had the focus
         if early and self.composer.prompt.write(event):
             event.stop()

@@ -66,8 +66,6 @@ class ApprovalPanel(Offered):
         *(Binding(str(n), f"answer('tick {n}')", "Allow it, too", show=False) for n in range(1, 10)),
         Binding("up", "scroll_text(-1)", show=False),
         Binding("down", "scroll_text(1)", show=False),
-        Binding("pageup", "scroll_text(-8)", show=False),
-        Binding("pagedown", "scroll_text(8)", show=False),
     ]
     IN_WORDS = "reason"
     PLACEHOLDER = "why not, for the model; enter denies, esc goes back"

@@ -114,6 +114,12 @@ class Prompt(TextArea):
             return False
         return True
 
+    def scroll(self, key: str) -> bool:
+        """Move the conversation, where that is what this key does."""
+        if key in self._scroll_keys:
+            self.post_message(self.Scrolled(self._scroll_keys[key]))
+        return key in self._scroll_keys
+
     def _completing(self, key: str) -> bool:
         if self._completion.is_open and self._word() != self._wanted:
             self.look()  # keys came faster than news of the text
@@ -140,8 +146,8 @@ class Prompt(TextArea):
             self._send(False)
         elif key in self._later_keys:
             self._send(True)
-        elif key in self._scroll_keys:
-            self.post_message(self.Scrolled(self._scroll_keys[key]))
+        elif self.scroll(key):
+            pass
         elif key in self._line_keys:
             self.insert("\n")
         elif key == "up" and self._at_top and (not self.text or self.text == self._recalled):
