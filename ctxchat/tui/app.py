@@ -295,6 +295,11 @@ class CtxchatApp(Handlers):
             return self.screen is self.chat
         return super().check_action(action, parameters)
 
+    def notify(self, message: str, **more: Any) -> None:
+        """As above, but for what can be read above the conversation already."""
+        if self.screen is not self.chat or not self.chat.banner.says(message):
+            super().notify(message, **more)
+
     async def ask(self, screen: Screen[Result]) -> Result | None:
         """Open a screen over the chat; what it comes back with."""
         return await self.push_screen_wait(screen)

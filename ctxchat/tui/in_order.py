@@ -17,6 +17,7 @@ from textual.await_complete import AwaitComplete
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Input, TextArea
 
 from ctxchat.tui.style.themed_app import ThemedApp
 
@@ -58,10 +59,17 @@ class InOrder(ThemedApp):
             try:
                 await self._within_reason(self._still())
                 await super().on_event(event)
-                if not isinstance(event, events.MouseMove):
+                if not isinstance(event, events.MouseMove) and not self._amid_writing(event):
                     await self._within_reason(self._done_with(event))
             except Exception as fault:
                 self._handle_exception(fault)
+
+    def _amid_writing(self, event: events.Event) -> bool:
+        """A letter, and the next one goes into the same field: they stay in order by themselves, and long runs of them come from
+        terminals that do not mark a paste."""
+        both = (event, self._inputs[0]) if self._inputs else ()
+        letters = bool(both) and all(isinstance(each, events.Key) and each.is_printable for each in both)
+        return letters and isinstance(self.focused, Input | TextArea)
 
     @staticmethod
     async def _within_reason(waiting: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import termios
@@ -132,9 +133,13 @@ class Terminal:
         while self.read(quiet) and time.monotonic() < end:
             pass
 
-    def type(self, text: str) -> None:
-        """Type text as it stands."""
-        self._process.send(text)
+    def type(self, text: str | bytes) -> None:
+        """Type text, or bytes that are none, as they stand; what is written meanwhile is taken, so that neither waits."""
+        left = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        while left:
+            left = left[os.write(self._process.child_fd, left[:1024]) :]
+            if left:
+                self.read(0.0)
 
     def press(self, *keys: str) -> None:
         """Press keys by name, or by their character."""

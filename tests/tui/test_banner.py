@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from textual.selection import SELECT_ALL
+from textual.widgets._toast import Toast
 
 from ctxchat.bootstrap.first_look import NOTHING_FOUND
 from ctxchat.config import trust
@@ -125,3 +126,18 @@ async def test_without_a_model_is_said_until_there_is_one(tmp_path: Path) -> Non
         await pilot.press(*"/model x/y", "enter")
         await until(pilot, lambda: "From here on x/y answers" in above(app))
         assert "No key" not in above(app)
+
+
+@pytest.mark.parametrize("size", [(40, 20), (20, 7), (100, 30)])
+async def test_what_goes_by_itself_takes_little_room_and_says_nothing_twice(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    async with chatting(tmp_path, FakeSession(), size) as (app, pilot):
+        app.chat.announce("The settings are broken.")
+        app.notify("The settings are broken.")
+        assert not app._notifications
+        app.notify("Not written: " + "the disk is full, and all that comes after it is a long story " * 9)
+        await until(pilot, lambda: app.screen.query(Toast) and app.screen.query_one(Toast).size.height)
+        shown = app.screen.query_one(Toast)
+        assert shown.outer_size.height <= 3 or size[0] >= 60
+        assert "Not written" in words(app) and ("…" in words(app) or size[0] >= 60)

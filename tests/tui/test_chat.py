@@ -216,6 +216,7 @@ async def test_nothing_to_free_is_said_calmly(tmp_path: Path) -> None:
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("shift+f8")
         await until(pilot, lambda: "Nothing to free" in words(app))
+        assert words(app).count("Nothing to free") == 1
         assert session.sent == [] and not app.query(ErrorBlock)
 
 

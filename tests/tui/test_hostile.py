@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from inspect import isclass
 from itertools import chain, repeat
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
+from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.widgets._toast import Toast
 
 from ctxchat.core.errors import ModelError
+from ctxchat.core.sanitize import CONTROL
+from ctxchat.tui import screens
+from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.screens.panel import Over
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.reply import ReplyBlock
 from tests.agent.desk import Echo
 from tests.doubles.scripted import calls, fails, says
-from tests.tui.chatting import HOSTILE, idle, until, words
+from tests.tui import hostile
+from tests.tui.chatting import HOSTILE, chatting, idle, until, words
+from tests.tui.fakes import FakeSession
+from tests.tui.hostile import LONG, NASTY, SIGHT, Hostile
 from tests.tui.real import say, talking
 
 MEGABYTE = "x" * 1_000_000
@@ -21,7 +33,7 @@ TABLE = f"{HOSTILE}\n\n| {HOSTILE} |\n|---|\n\n![x](javascript:boo) [l](file:///
 SCREENS = ("f1", "f2", "f3", "f4", "f8", "f9", "f10", "ctrl+f", "alt+l", "ctrl+p")
 BESIDE = ("f2", "f8")
 """Keys that open a panel in the chat, or say that there is nothing to free."""
-EVIL = set("\x1b\x07\x9b\u202e")
+EVIL = {c for c in map(chr, range(0x10000)) if CONTROL.match(c)} - {"\n"}
 
 
 @pytest.mark.parametrize("size", [(120, 36), (40, 20), (20, 5)])
@@ -73,3 +85,70 @@ async def test_shrinking_to_almost_nothing_and_back_while_the_real_agent_answers
         await idle(app, pilot)
         assert "the end" in words(app) and app.chat.composer.draft == "draft"
         assert desk.state.ledger.groups[-1].first.text.endswith("the end")
+
+
+def harmless(app: CtxchatApp) -> str:
+    """What is on screen: nothing that a terminal obeys, and nothing to click but what is ours."""
+    strips = app.screen._compositor.render_strips()
+    shown = "\n".join("".join(s.text for s in strip) for strip in strips)
+    assert not set(shown) & EVIL, sorted(set(shown) & EVIL)
+    assert not any("app.quit" in str(s.style.meta) for strip in strips for s in strip if s.style)
+    assert app.is_running and app.title == "ctxchat" and len(app.screen_stack) > 1
+    return shown
+
+
+def test_every_screen_is_in_the_list() -> None:
+    names = [name for _, name, _ in walk_packages(screens.__path__, f"{screens.__name__}.")]
+    made = [c for name in names for c in vars(import_module(name)).values() if isclass(c) and issubclass(c, Screen)]
+    ours = {c.__name__ for c in made if c.__module__.startswith(screens.__name__) and issubclass(c, Over)}
+    listed = {name for make, _ in hostile.SCREENS.values() for name in names_in(make)}
+    assert ours - {"Over", "Panel", "Listing", "Writing"} <= listed
+
+
+def names_in(make: object) -> set[str]:
+    codes = [make.__code__]
+    codes += [c.cell_contents.__code__ for c in make.__closure__ or ()]
+    return {name for code in codes for name in code.co_names}
+
+
+@pytest.mark.parametrize("size", [(140, 40), *(pytest.param(s, marks=pytest.mark.long) for s in ((40, 20), (20, 5)))])
+async def test_hostile_names_are_text_on_every_screen(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with chatting(tmp_path, FakeSession(), size) as (app, pilot):
+        for name in hostile.SCREENS:
+            await visit(app, pilot, name, Hostile(tmp_path, NASTY))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", hostile.SCREENS)
+async def test_a_megabyte_without_a_break_is_text_on_every_screen(tmp_path: Path, name: str) -> None:
+    async with chatting(tmp_path, FakeSession(), (140, 40)) as (app, pilot):
+        await visit(app, pilot, name, Hostile(tmp_path, LONG))
+
+
+async def visit(app: CtxchatApp, pilot: Pilot[int], name: str, of: Hostile) -> None:
+    """What the screen says, with each of its keys, and out of it again."""
+    make, keys = hostile.SCREENS[name]
+    screen = await make(of)
+    if name == "themes":
+        app.learn_themes([*app.available_themes.values(), of.theme()])
+    app.push_screen(screen)
+    await until(pilot, lambda: screen.is_mounted)
+    if app.size.width > 100 and name not in hostile.OURS_ONLY:
+        await until(pilot, lambda: SIGHT in harmless(app))
+    for key in keys:
+        await pilot.press(key)
+        await until(pilot, lambda: not app.taking_input)
+        harmless(app)
+    app.close_screens()
+    app.clear_notifications()
+    await until(pilot, lambda: app.screen is app.chat)
+
+
+@pytest.mark.long
+async def test_a_window_dragged_about_shows_no_more_of_them(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(), (140, 40)) as (app, pilot):
+        app.push_screen(await hostile.SCREENS["archive"][0](Hostile(tmp_path, NASTY)))
+        for size in ((40, 20), (20, 5), (2, 2), (140, 40)):
+            await pilot.resize_terminal(*size)
+            await until(pilot, lambda size=size: app.screen.size == size)
+            harmless(app)

@@ -19,7 +19,7 @@ from ctxchat.core.attachments import spoken
 from ctxchat.core.files import Checkpoint, FileChange, Keep, Restoring, files_words, pairs
 from ctxchat.core.messages import Group
 from ctxchat.tui.reading.text import clean, clock, one_line
-from ctxchat.tui.screens.panel import Heading, Panel
+from ctxchat.tui.screens.panel import Heading, Over, Panel
 from ctxchat.tui.services import ChatSession
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.widgets.panel_keys import PanelKeys
@@ -95,7 +95,7 @@ class RewindScreen(Panel[Back]):
             self.dismiss(Back(group, talk, with_files))
 
 
-class MineScreen(ModalScreen[Keep]):
+class MineScreen(Over[Keep], ModalScreen[Keep]):
     """Files the person changed since would be taken back: comes back with what is to become of them, or None."""
 
     BINDINGS = [

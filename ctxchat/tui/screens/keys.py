@@ -90,8 +90,6 @@ class KeysScreen(Writing):
 
     def take(self, loaded: Loaded) -> None:
         self._loaded = loaded
-        for problem in loaded.keys.problems if self._touched else ():
-            self.notify(clean(problem.text), severity="warning", markup=False, timeout=10)
         self.narrowed()
 
     def narrowed(self) -> None:

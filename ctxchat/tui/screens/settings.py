@@ -109,9 +109,6 @@ class SettingsScreen(Writing):
 
     def take(self, loaded: Loaded) -> None:
         self._rows = rows(loaded)
-        problems = "  ".join(clean(text) for text in loaded.notices)
-        if problems:
-            self.notify(problems, severity="warning", markup=False, timeout=12)
         self._advise(loaded)
         self._show(self.chosen.key if self.chosen else "")
 

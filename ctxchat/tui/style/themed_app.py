@@ -4,6 +4,7 @@ text. Knows no settings and no session."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from textwrap import wrap
 from typing import Any
 
 from textual.app import App
@@ -15,6 +16,9 @@ from ctxchat.tui.style import STYLE
 from ctxchat.tui.style.no_colour import NoColour
 from ctxchat.tui.style.theming import DEFAULTS
 
+NARROW, MOST, BESIDE = 60, 1_000, 5
+"""Columns below which a window is narrow, characters of what goes by itself, columns of a toast that hold no text."""
+
 USUAL = "dark"
 """The theme worn where one is asked for that nobody has."""
 
@@ -24,7 +28,7 @@ class ThemedApp(App[int]):
 
     CSS_PATH = [STYLE / name for name in ("ctxchat.tcss", "panels.tcss")]
     PAUSE_GC_ON_SCROLL = True
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-normal"), (110, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-normal"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (9, "-short"), (18, "-tall"), (36, "-high")]
 
     def __init__(self, themes: Iterable[Theme], theme: str = USUAL, driver: Any = None) -> None:
@@ -70,8 +74,11 @@ class ThemedApp(App[int]):
         self.theme = self._known(theme)
 
     def notify(self, message: str, *, title: str = "", markup: bool = False, **more: Any) -> None:
-        """As Textual's, but text is text."""
-        super().notify(clean(message), title=clean(title), markup=markup, **more)
+        """As Textual's, but text is text, and leaves room for what it is about: three lines in a narrow window."""
+        words = clean(message[:MOST])
+        if self.size.width < NARROW:
+            words = "\n".join(wrap(words, max(8, self.size.width - BESIDE), max_lines=3, placeholder=" …"))
+        super().notify(words, title=clean(title[:MOST]), markup=markup, **more)
 
     def say_briefly(self, text: str) -> None:
         """A sentence that goes by itself."""

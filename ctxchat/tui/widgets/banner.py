@@ -98,6 +98,10 @@ class Banner(Vertical):
             self._show(told, NoticeBlock(level, text))
         return True
 
+    def says(self, text: str) -> bool:
+        """It is on screen."""
+        return any(told and told.text == text for told, _ in self._blocks)
+
     def offer(self, text: str) -> None:
         """One more, with a way out: a copy of the session."""
         self._show(None, BranchOffer(text))

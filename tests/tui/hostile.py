@@ -1,0 +1,282 @@
+"""A session, its doors and its settings in which every name and text wants to be more than text."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from textual.screen import Screen
+from textual.theme import Theme
+
+from ctxchat.agent.gate import Gate
+from ctxchat.agent.preview import Preview
+from ctxchat.config.files import Loaded, load
+from ctxchat.config.keys import ACTIONS
+from ctxchat.config.schema import AgentSettings, Settings
+from ctxchat.config.themes import one_theme
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.files import Checkpoint, FileChange, FileState, Mine, Restoring
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.journal import SessionState
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.messages import Group, Message, Reasoning, ToolCall
+from ctxchat.core.permissions import Rule
+from ctxchat.core.search import Hit, Scope
+from ctxchat.core.secrets import Masking
+from ctxchat.core.view import Frame, Insert, ToolSpec
+from ctxchat.models.discovery import FoundModel
+from ctxchat.storage.glance import Said
+from ctxchat.storage.sessions import SessionRow
+from ctxchat.tools.mcp.server import ServerRow
+from ctxchat.tui.commands import default_keys
+from ctxchat.tui.screens.agents import AgentsScreen
+from ctxchat.tui.screens.archive import ArchiveScreen
+from ctxchat.tui.screens.dialogs import AskText, Confirm
+from ctxchat.tui.screens.files import DiffScreen, MineScreen, RewindScreen
+from ctxchat.tui.screens.flight import FlightScreen
+from ctxchat.tui.screens.help import HelpScreen
+from ctxchat.tui.screens.keys import AskKey, KeysScreen
+from ctxchat.tui.screens.models import ModelsScreen
+from ctxchat.tui.screens.notices import NoticesScreen
+from ctxchat.tui.screens.permissions import PermissionsScreen, RuleScreen
+from ctxchat.tui.screens.preview import PreviewScreen
+from ctxchat.tui.screens.reader import ReaderScreen
+from ctxchat.tui.screens.search import SearchScreen
+from ctxchat.tui.screens.secrets import OriginalScreen, SecretsScreen
+from ctxchat.tui.screens.servers import ServersScreen
+from ctxchat.tui.screens.sessions import SessionsScreen
+from ctxchat.tui.screens.settings import SettingsScreen
+from ctxchat.tui.screens.summary import SummaryScreen
+from ctxchat.tui.screens.themes import ThemesScreen
+from ctxchat.tui.screens.trust import TrustScreen
+from ctxchat.tui.screens.undoing import UndoScreen
+from ctxchat.tui.screens.xray import XrayScreen
+from ctxchat.tui.style.theming import textual_theme
+from ctxchat.tui.widgets.banner import Told
+from tests.tui.chatting import HOSTILE
+from tests.tui.desk import Desk
+from tests.tui.doors import ROW, Doors
+from tests.tui.harbour import at, digest, finished
+
+SIGHT = "[/tmp/x]"
+"""What is to be seen of it wherever it is shown."""
+NASTY = f"gone\r{SIGHT} {HOSTILE}\u200b\u2066\u202e\ud800\x00\x1b"
+LONG = NASTY + "x" * 1_000_000
+WHOLE = NASTY.replace("\ud800", "")
+"""In what a session holds there are no halves of characters: they are left out where it comes in."""
+
+
+def encoded(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def groups(text: str) -> tuple[Group, ...]:
+    """Six turns with a call each."""
+    text = text.replace("\ud800", "")
+    made: list[Message] = []
+    for turn in range(6):
+        seq, call = 4 * turn + 1, ToolCall(f"c{turn}", WHOLE, encoded({"path": WHOLE}))
+        made += [
+            Message(seq, "user", text, at=at(turn)),
+            Message(seq + 1, "assistant", text, calls=(call,), reasoning=Reasoning(text), at=at(turn)),
+            Message(seq + 2, "tool", text + "word " * 900, call_id=call.id, name=call.name, at=at(turn)),
+            Message(seq + 3, "assistant", text, at=at(turn)),
+        ]
+    return group_messages(made)
+
+
+def checkpoints() -> tuple[Checkpoint, ...]:
+    before, after = FileState("file", 0o644, "a", 3), FileState("file", 0o644, "b", 5)
+    changes = (FileChange(NASTY, before, after, 3, 2), FileChange(f"new {NASTY}", None, before, 3))
+    return (Checkpoint("f1", 2, changes, "c1", seq=6, at=at(2)),)
+
+
+def state(text: str) -> SessionState:
+    """Its session, with a compaction and one that failed."""
+    ledger = Ledger(groups=groups(text))
+    text = text.replace("\ud800", "")
+    words: dict[str, Any] = {"evidence": text, "model": WHOLE, "strategy": WHOLE, "detail": text, "lost": (text, WHOLE)}
+    change = digest(ledger, "k1", [g.id for g in ledger.groups[:6]], text, minute=30, **words)
+    failed = msgspec.structs.replace(finished(change), id="k2", outcome="failed", detail=text)
+    return SessionState(
+        ledger=ledger.apply(change),
+        title=text,
+        model=NASTY,
+        fills=(4_000, 9_000, 12_000),
+        passes=(finished(change), failed),
+        checkpoints=checkpoints(),
+    )
+
+
+class Files:
+    """Of the session: every difference is one line after another of it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    async def diff(self, change: FileChange) -> str:
+        return f"--- {NASTY}\n+++ {NASTY}\n@@ {NASTY}\n-{self._text}\n+{self._text}\n"
+
+
+class HostileDesk(Desk):
+    """The session."""
+
+    def __init__(self, text: str) -> None:
+        whole = text.replace("\ud800", "")
+        tool = ToolSpec(WHOLE, whole, {"type": "object", "properties": {WHOLE: {"type": "string"}}})
+        insert = (Insert(WHOLE, whole),)
+        super().__init__(
+            state(text), window=40_000, frame=Frame(system=whole, tools=(tool,), memory=insert, injected=insert)
+        )
+        self.text, self.notices, self.agent = text, (text,), NASTY
+        self.files = Files(text)  # type: ignore[assignment]
+
+    async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
+        made = await super().preview(instructions, keep_recent)
+        steps = tuple(msgspec.structs.replace(s, label=NASTY) for s in made.steps)
+        return msgspec.structs.replace(made, steps=steps, model=NASTY, instructions=self.text[:2_000])
+
+
+class HostileDoors(Doors):
+    """What stands beside the session."""
+
+    def __init__(self, workspace: Path, text: str) -> None:
+        row: SessionRow = msgspec.structs.replace(ROW, title=text, model=NASTY, folder=f"/tmp/{NASTY}")
+        models = (
+            FoundModel(NASTY, NASTY, True, 200_000, "catalogue", 3, 15, text, NASTY),
+            FoundModel(f"a/{NASTY}", NASTY, False, 0, "assumed", note=text),
+        )
+        super().__init__(workspace, [row, msgspec.structs.replace(row, id="s2", parent="s1")], models)
+        self.text, self.notices = text, (text,)
+        self.rows_of_servers = (
+            ServerRow(NASTY, "failed", (), text, NASTY),
+            ServerRow(NASTY, "ready", (NASTY,), "", text, (text,)),
+        )
+
+    async def glance(self, session_id: str) -> Sequence[Said]:
+        return [Said("user", self.text, at(0)), Said("assistant", self.text, at(1))]
+
+    async def servers(self) -> Sequence[ServerRow]:
+        return self.rows_of_servers
+
+    async def switch_server(self, name: str) -> ServerRow:
+        raise CtxchatError(self.text, self.text)
+
+    async def search(
+        self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
+    ) -> Sequence[Hit]:
+        hit = Hit("s1", "m1", "tool", self.text, 9, "k1", 1, at(1), "g1", self.text, NASTY, self.text)
+        return [hit, msgspec.structs.replace(hit, session="s2", role="user", compaction="")]
+
+    async def group(self, session_id: str, message_id: str) -> Group:
+        return groups(self.text)[0]
+
+
+def settings_of(folder: Path) -> Callable[[], Loaded]:
+    """A person's settings with such names and values; TOML cannot hold half a character."""
+    value = NASTY.replace("\ud800", "").encode("unicode_escape").decode().replace("\\x", "\\u00")
+    value = value.replace('"', "")
+    file = folder / "config.toml"
+    file.write_text(
+        f'theme = "{value}"\nunknown = "{value}"\n"{value}" = 1\n[context]\nkeep_recent = "{value}"\n'
+        f'[mcp."{value}"]\ncommand = "{value}"\n[agents."{value}"]\ndescription = "{value}"\nmodel = "{value}"\n'
+        f'[[hooks]]\nevent = "error"\naction = "notify"\nname = "{value}"\ntext = "{value}"\n'
+        f'[keys]\nhelp = "{value}"\n[tools]\nshell_environment = ["{value}"]\n'
+    )
+    return partial(load, config=file, environ={}, known=lambda _: ())
+
+
+async def pieces(text: str) -> AsyncGenerator[str, None]:
+    yield text
+    raise CtxchatError(text, text)
+
+
+class Hostile:
+    """All of it, around one text."""
+
+    def __init__(self, folder: Path, text: str) -> None:
+        self.text, self.folder = text, folder
+        self.desk, self.doors = HostileDesk(text), HostileDoors(folder, text)
+        self.load = settings_of(folder)
+        self.file = folder / "config.toml"
+        agent = AgentSettings(description=text, model=NASTY, prompt=text, tools=(NASTY,), context={"strategy": NASTY})
+        self.settings = Settings(agents={NASTY: agent})
+
+    def theme(self) -> Theme:
+        """One that is called so."""
+        return textual_theme(msgspec.structs.replace(one_theme("dark")[0], name=NASTY))
+
+    def gate(self) -> Gate:
+        """With rules about such tools, commands and folders."""
+        rule = Rule(NASTY, self.text, str(self.folder))
+        return Gate(rules=[rule, Rule("shell", self.text, denies=True)], folder=str(self.folder))
+
+    def restoring(self) -> Restoring:
+        now = FileState("file", 0o644, "c", 3)
+        return Restoring(("f1",), 1, 2, checkpoints()[0].changes, (Mine(NASTY, now), Mine(NASTY, None)), (NASTY,))
+
+
+async def _undo(of: Hostile) -> Screen[Any]:
+    return UndoScreen(await of.desk.undoing("k1"))
+
+
+async def _preview(of: Hostile) -> Screen[Any]:
+    return PreviewScreen(of.desk, await of.desk.preview())
+
+
+async def _summary(of: Hostile) -> Screen[Any]:
+    return SummaryScreen(pieces(of.text), await of.desk.preview())
+
+
+async def _setting(of: Hostile) -> Screen[Any]:
+    from ctxchat.config.explain import rows
+    from ctxchat.tui.screens.setting import ChangeScreen
+
+    row = msgspec.structs.replace(next(r for r in rows(of.load()) if r.key == "model"), value=of.text)
+    return ChangeScreen(row, lambda _: of.text, lambda value: of.text if "no" in str(value) else "")
+
+
+def _at_once(make: Callable[[Hostile], Screen[Any]]) -> Callable[[Hostile], Any]:
+    async def made(of: Hostile) -> Screen[Any]:
+        return make(of)
+
+    return made
+
+
+SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
+    "agents": (_at_once(lambda of: AgentsScreen(of.settings, NASTY)), ["down"]),
+    "archive": (_at_once(lambda of: ArchiveScreen(of.desk, of.doors)), ["down", "2", "3", "enter", "down", "4", "5"]),
+    "change a setting": (_setting, ["n", "o"]),
+    "confirm": (_at_once(lambda of: Confirm(of.text)), []),
+    "ask for text": (_at_once(lambda of: AskText(of.text, of.text)), ["end"]),
+    "diff": (_at_once(lambda of: DiffScreen(of.desk)), ["t", "down", "enter"]),
+    "files of mine": (_at_once(lambda of: MineScreen(of.restoring())), []),
+    "flight": (_at_once(lambda of: FlightScreen(of.desk, of.doors)), ["down"]),
+    "help": (_at_once(lambda of: HelpScreen(default_keys())), []),
+    "keys": (_at_once(lambda of: KeysScreen(of.load, of.file, "keys")), ["slash", "h", "e", "l", "p"]),
+    "ask for a key": (_at_once(lambda of: AskKey(ACTIONS[0])), ["a"]),
+    "models": (_at_once(lambda of: ModelsScreen(of.doors, of.desk, of.file, NASTY)), ["down", "enter"]),
+    "notices": (_at_once(lambda of: NoticesScreen([Told(of.text), Told(NASTY, "error")])), []),
+    "free up": (_preview, ["down"]),
+    "permissions": (_at_once(lambda of: PermissionsScreen(of.gate(), of.load, of.folder)), ["down"]),
+    "a rule": (_at_once(lambda of: RuleScreen(of.text, NASTY)), ["end", "x"]),
+    "reader": (_at_once(lambda of: ReaderScreen(of.desk.state.ledger.groups[1].messages[1])), ["down"]),
+    "rewind": (_at_once(lambda of: RewindScreen(of.desk)), ["up"]),
+    "search": (_at_once(lambda of: SearchScreen(of.doors, of.desk, "x")), ["enter", "down"]),
+    "secrets": (_at_once(lambda of: SecretsScreen(of.load, of.file, of.desk, Masking(b"k" * 32))), ["down"]),
+    "a secret": (_at_once(lambda of: OriginalScreen(NASTY, of.text)), []),
+    "servers": (_at_once(lambda of: ServersScreen(of.doors, of.desk, lambda: None)), ["down", "space"]),
+    "sessions": (_at_once(lambda of: SessionsScreen(of.doors, of.desk)), ["down"]),
+    "settings": (_at_once(lambda of: SettingsScreen(of.load, of.file, of.desk)), ["c", "down"]),
+    "summary": (_summary, []),
+    "themes": (_at_once(lambda of: ThemesScreen([NASTY, "dark"], of.desk.figures)), ["down"]),
+    "trust": (_at_once(lambda of: TrustScreen(Path("/tmp") / NASTY, [of.text], [NASTY])), []),
+    "undo": (_undo, []),
+    "x-ray": (_at_once(lambda of: XrayScreen(of.desk)), ["down", "p"]),
+}
+"""Every screen there is over the chat, and what is pressed there."""
+OURS_ONLY = {"help", "secrets", "ask for a key", "undo", "keys"}
+"""Screens that show no foreign text at all."""
