@@ -243,7 +243,7 @@ def extras(allowance: Allowance) -> tuple[tuple[str, Allowance], ...]:
     """What can be allowed a command besides, each in words."""
     network = (("the network", Allowance(network=True)),) if allowance.network else ()
     folders = tuple((f"writing in {one_line(name, 400)}", Allowance(folders=(name,))) for name in allowance.folders)
-    outside = (("outside the sandbox, this once", Allowance(outside=True)),) if allowance.outside else ()
+    outside = (("outside the sandbox, once", Allowance(outside=True)),) if allowance.outside else ()
     return (*network, *folders, *outside)[:9]
 
 
