@@ -144,6 +144,7 @@ async def test_a_paste_behind_a_key_goes_to_the_screen_that_comes(tmp_path: Path
         assert app.screen.query_one(Input).value == "cormorant!" and not app.chat.composer.draft
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_rows_of_keys(tmp_path: Path, seed: int) -> None:
     await rows(there(tmp_path), seed, 3, 10)
