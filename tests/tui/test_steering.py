@@ -9,6 +9,7 @@ from ctxchat.core.events import TextDelta, ToolFinished, ToolStarted
 from ctxchat.core.messages import Image
 from ctxchat.tui.unsent.draft import Draft, Picture
 from ctxchat.tui.widgets.approval import ApprovalPanel
+from ctxchat.tui.widgets.blocks import ErrorBlock
 from tests.doubles.images import png
 from tests.tui.chatting import ASK, chatting, idle, until, words
 from tests.tui.fakes import Boundary, FakeSession, Pause, reply
@@ -123,3 +124,10 @@ async def test_ctrl_c_says_how_to_stop_and_how_to_leave(tmp_path: Path) -> None:
         await until(pilot, lambda: "esc stops" in words(app))
         await pilot.press("ctrl+c")
         await until(pilot, lambda: [n.message for n in app._notifications] == ["esc stops, ctrl+q leaves"])
+
+
+async def test_undo_with_nothing_to_undo_is_a_short_notice(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        await pilot.press("alt+u")
+        await until(pilot, lambda: [n.message for n in app._notifications] == ["There is nothing to undo."])
+        assert not app.query(ErrorBlock)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxchat.agent.preview import Preview
+from ctxchat.core.errors import LedgerError
 from ctxchat.core.manual_changes import put_back
 from ctxchat.core.words import count
 from ctxchat.tui.host import Host
@@ -69,7 +70,11 @@ async def undo(host: Host, argument: str = "") -> None:
     far, or concerns files the person changed since, they are asked."""
     from ctxchat.tui.screens.undoing import undo
 
-    done = await undo(host.work.idle_session(), host.ask, argument)
+    try:
+        done = await undo(host.work.idle_session(), host.ask, argument)
+    except LedgerError as nothing:  # not a failure: there is nothing to do
+        host.notify(nothing.text)
+        return
     if done is not None:
         host.chat.changed(done.figures, done.words)
 
@@ -78,6 +83,10 @@ async def redo(host: Host, argument: str = "") -> None:
     """Make again what was undone, what was undone last without an id."""
     from ctxchat.tui.screens.undoing import redo
 
-    done = await redo(host.work.idle_session(), host.ask, argument)
+    try:
+        done = await redo(host.work.idle_session(), host.ask, argument)
+    except LedgerError as nothing:  # not a failure: there is nothing to do
+        host.notify(nothing.text)
+        return
     if done is not None:
         host.chat.changed(done.figures, done.words)
