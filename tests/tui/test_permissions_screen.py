@@ -82,7 +82,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 async def said(pilot: Any, text: str) -> None:
-    await until(pilot, lambda: any(text in n.message for n in pilot.app._notifications))
+    await until(pilot, lambda: any(text in " ".join(n.message.split()) for n in pilot.app._notifications))
 
 
 async def write(pilot: Any, app: Any, text: str) -> None:
