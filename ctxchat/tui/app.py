@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from rich.segment import Segment, Segments
 from rich.text import Text
@@ -203,7 +203,10 @@ class CtxchatApp(Handlers):
             if isinstance(error, CtxchatError):
                 await self.chat.failed(error.text, error.hint)
             else:
-                self._handle_exception(cast(Exception, error))
+                written = self._write_down and isinstance(error, Exception) and self._write_down(error)
+                said = written or "This is a fault in ctxchat."
+                words = f"{type(error).__name__}: {one_line(str(error), 300)}"
+                await self.chat.failed(words, f"{said} The session is kept; you can go on.")
         if self.work.is_of(event.worker) and event.worker.is_finished:
             self.call_next(self.work.go_on)
 

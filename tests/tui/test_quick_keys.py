@@ -122,7 +122,7 @@ async def test_each_key_reaches_the_screen_that_is_there_when_its_turn_comes(tmp
 
 async def test_a_screen_that_is_closed_from_below_takes_with_it_what_lies_over_it(tmp_path: Path) -> None:
     async with there(tmp_path) as (app, pilot):
-        await burst(app, pilot, ["f3", "3"])
+        await burst(app, pilot, ["f3", "down", "3"])
         assert isinstance(app.screen, ArchiveScreen)
         await until(pilot, lambda: app.screen.detail.kept)
         await burst(app, pilot, ["enter", "enter"])
