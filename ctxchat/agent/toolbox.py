@@ -45,6 +45,9 @@ from ctxchat.core.ports import (
 from ctxchat.core.secrets import MaskedLines, marks_in
 from ctxchat.core.view import ToolSpec
 
+PAUSE = 0.3
+"""Seconds that a line without an end waits for the rest of it, so that no half of a secret is shown."""
+
 PATIENCE = 1.0
 """Seconds that cancelled calls have to clean up."""
 
@@ -247,6 +250,12 @@ class Toolbox:
         start = self._clock.seconds()
         shown = MaskedLines(self.mask)
         self.begun[job.call.id] = ""
+
+        def waited() -> None:
+            if event := self._heard(job.call.id, ToolText(shown.waited())):
+                news.put_nowait(event)
+
+        pause: asyncio.TimerHandle | None = None
         watched = await self._watch(job, news)
         output = ToolOutput(f"{job.call.name} ended without a result.", status="error")
         try:
@@ -257,12 +266,17 @@ class Toolbox:
                         output = piece
                         continue
                     if isinstance(piece, ToolText):
+                        if pause:
+                            pause.cancel()
                         piece = ToolText(await asyncio.to_thread(shown.feed, piece.text))
+                        pause = asyncio.get_running_loop().call_later(PAUSE, waited)
                     if event := self._heard(job.call.id, piece):
                         news.put_nowait(event)
         except Exception as problem:  # as above
             output = ToolOutput(_fault(job.call, problem), status="error")
         finally:
+            if pause:
+                pause.cancel()
             self.begun[job.call.id] += shown.rest()
             self.gate.close(job.call.id)
         if watched:

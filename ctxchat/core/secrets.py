@@ -366,6 +366,10 @@ class MaskedLines:
         ready, self._held = self._held[:cut], self._held[cut:]
         return self._mask(ready) if ready else ""
 
+    def waited(self) -> str:
+        """What can be shown when nothing more has come for a while: a line without an end, but no beginning of a private key."""
+        return "" if "-----BEGIN " in self._held else self.rest()
+
     def rest(self) -> str:
         """What is left at the end."""
         ready, self._held = self._held, ""
