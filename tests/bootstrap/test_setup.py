@@ -204,7 +204,7 @@ async def test_trust_brings_the_projects_own_settings_into_the_open_session(home
     async with started(home) as program:
         session = await program.open()
         assert session.mode == "ask"
-        trust.trust(paths.config_dir(), home / "work")
+        trust.trust(paths.config_dir(), home / "work", program.loaded.project)
         reread(program)
         await session.setup.adapt()
         assert session.mode == "auto-edit"

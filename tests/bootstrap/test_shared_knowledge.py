@@ -15,6 +15,7 @@ from ctxchat.bootstrap.model_choice import price
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.files import load
 from ctxchat.core.calibration import level
+from ctxchat.core.guarded import guarded
 from ctxchat.core.journal import WindowLearned
 from ctxchat.core.permissions import Demand
 from ctxchat.models.offline import OfflineAssistant, OfflineSummariser
@@ -61,7 +62,7 @@ async def test_summaries_are_written_by_the_model_one_talks_to(tmp_path: Path):
 
 @pytest.mark.parametrize("path", ["/w/.ctxchat/config.toml", "/w/.git/config", "/w/sub/.git/hooks/pre-commit"])
 def test_writing_what_decides_about_permissions_always_asks(path: str):
-    assert judge("write_file", Demand("write", path), "auto-edit", ()).verdict == "ask"
+    assert judge("write_file", Demand("write", path, guarded=guarded(path)), "auto-edit", ()).verdict == "ask"
     assert judge("write_file", Demand("write", "/w/src/main.py"), "auto-edit", ()).verdict == "allow"
 
 

@@ -71,5 +71,5 @@ async def _fails() -> None:
 async def test_where_nobody_writes_faults_down_they_are_raised(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         async with chatting(tmp_path, FakeSession()) as (app, _):
-            app.run_worker(_fails, exit_on_error=False)
+            app.call_later(fail)
             await soon(lambda: not app.is_running)
