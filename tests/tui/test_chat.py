@@ -260,7 +260,7 @@ async def test_every_screen_opens_with_its_key_and_closes_with_it_or_escape(tmp_
 
 
 async def test_help_opens_and_closes_with_its_key(tmp_path: Path) -> None:
-    async with chatting(tmp_path, FakeSession(), (100, 40)) as (app, pilot):
+    async with chatting(tmp_path, FakeSession(), (100, 90)) as (app, pilot):
         await pilot.press(*"dra", "f1")
         await until(pilot, lambda: "While you write" in words(app))
         await pilot.press("f1")
