@@ -321,8 +321,8 @@ def _commands() -> str:
 
 
 def test_the_seatbelt_profile_quotes_paths() -> None:
-    profile = seatbelt_profile(Sandbox("seatbelt", hidden=("/secret",)), '/work/a"b\\c')
-    assert '(allow file-write* (subpath "/work/a\\"b\\\\c"))' in profile
+    profile = seatbelt_profile(Sandbox("seatbelt", hidden=("/secret",)), '/place/a"b\\c')
+    assert '(allow file-write* (subpath "/place/a\\"b\\\\c"))' in profile
     assert profile.endswith("(deny network*)")
 
 
