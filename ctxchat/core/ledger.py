@@ -109,8 +109,8 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
     def apply(self, change: Change) -> Ledger:
         """The ledger with this change in force.
 
-        Raises LedgerError when it names groups that are not in the record or not its to touch: pinned ones, one twice, or
-        those of the current turn's user messages, which may be shortened but never be gone.
+        Raises LedgerError when it names groups that are not in the record or not its to touch: pinned ones, one twice, what a
+        rewind took back, or those of the current turn's user messages, which may be shortened but never be gone.
         """
         if any(c.id == change.id for c in self.changes):
             raise LedgerError(f"change {change.id} is in force already")
@@ -135,6 +135,10 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
             raise LedgerError(f"group {unknown} is not in the record")
         if not rewind and (pinned := self.pinned and self.pinned.intersection(covers)):
             raise LedgerError(f"group {min(pinned)} is pinned", "Unpin it first.")
+        if not rewind and (
+            gone := self.rewound and self.rewound.intersection(covers)
+        ):  # or it would stay gone once undone
+            raise LedgerError(f"group {min(gone)} was taken back by a rewind", "Undo that first.")
         if twice := seen and seen.intersection(covers):
             raise LedgerError(f"group {min(twice)} is covered twice by one change")
         if not all(map(lt, places, places[1:])):

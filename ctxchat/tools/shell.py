@@ -48,12 +48,10 @@ LONGEST = 600.0
 
 class ShellArguments(Arguments, frozen=True):
     command: str
-    timeout: Annotated[
-        int | None, msgspec.Meta(description="Seconds until it is stopped, at most 600; usually left out")
-    ] = None
+    timeout: Annotated[int | None, msgspec.Meta(description="Seconds, at most 600; usually left out")] = None
     network: Annotated[bool, msgspec.Meta(description="It needs the network")] = False
-    folders: Annotated[tuple[str, ...], msgspec.Meta(description="Folders outside the workspace it must write in")] = ()
-    why: Annotated[str, msgspec.Meta(description="What it needs that for, for the user who is asked")] = ""
+    folders: Annotated[tuple[str, ...], msgspec.Meta(description="Other folders it must write in")] = ()
+    why: Annotated[str, msgspec.Meta(description="Why it needs them, for the user")] = ""
 
 
 class Shell(Tool[ShellArguments]):
@@ -61,10 +59,9 @@ class Shell(Tool[ShellArguments]):
 
     name = "shell"
     about = (
-        "Run a command line with bash in the workspace: build, test, git, anything there is no other tool for. There is no "
-        "input; what it leaves in the background ends with the call. Long output keeps its beginning and its end. Files for "
-        "other tools belong into the workspace: /tmp is private to commands. There is no network and nothing outside the "
-        "workspace can be written, unless you ask for it."
+        "Run a command line with bash in the workspace: build, test, git, what no other tool does. No input; what it leaves "
+        "in the background ends with the call. Long output keeps its beginning and its end. /tmp is private to commands. No "
+        "network, and no writing outside the workspace, unless you ask for it."
     )
     arguments = ShellArguments
     reads_only = False

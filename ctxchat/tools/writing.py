@@ -35,7 +35,7 @@ class EditArguments(Arguments, frozen=True):
     old: Annotated[
         str, msgspec.Meta(description="Exact text to replace, without line numbers, long enough to be unique")
     ]
-    new: Annotated[str, msgspec.Meta(description="What stands there afterwards")]
+    new: Annotated[str, msgspec.Meta(description="The new text")]
     replace_all: Annotated[bool, msgspec.Meta(description="Replace every occurrence")] = False
 
 

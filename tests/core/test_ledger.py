@@ -43,7 +43,7 @@ def changed(draw: st.DrawFn) -> tuple[Ledger, list[Ledger]]:
             case "pin" if ids:
                 ledger = ledger.apply(Change(f"c{number}", "pin", pins=(draw(st.sampled_from(ids)),)))
             case "digest" | "drop" | "shrink" as kind:
-                free = [i for i in ids if i not in ledger.pinned and i not in ledger.current]
+                free = [i for i in ids if i not in ledger.pinned | ledger.current | ledger.rewound]
                 covers = tuple(i for i in free if draw(st.booleans()))
                 if covers:
                     edit = Edit(kind, covers, None if kind == "drop" else summary())
