@@ -95,15 +95,15 @@ def daily(database: Database, kept: int, most: int, stop: threading.Event | None
 
 
 def restore(folder: Path, name: str) -> tuple[Path, list[str]]:
-    """Put a copy in the place of the present database, which is kept: where, and the titles of sessions that only it has. Raises
-    UsageError for a name that is none, StorageError where the copy is damaged or another ctxchat has the store open; nothing is
-    changed then."""
-    wanted = [row.name for row in listed(folder) if row.name.startswith(name)]
-    chosen = folder / FOLDER / wanted[0] if name and len(wanted) == 1 else Path(name)
-    if not name or (not wanted and not chosen.is_file()):
+    """Put a copy in the place of the present database, which is kept: where, and the titles of sessions that only it has. `name`
+    is that of one copy in the folder, or how it begins, never a path. Raises UsageError for one that is none, StorageError where
+    the copy is damaged or another ctxchat has the store open; nothing is changed then."""
+    wanted = [row.name for row in listed(folder) if name and row.name.startswith(name)]
+    if not wanted:
         raise UsageError(f"There is no backup {name!r}.", "`ctxchat doctor --backups` lists them.")
     if len(wanted) > 1 and name not in wanted:
         raise UsageError(f"{name!r} begins several backups: {', '.join(wanted[:3])}.", "Give more of the name.")
+    chosen = folder / FOLDER / (name if name in wanted else wanted[0])
     replacing.checked(chosen, len(schema.MIGRATIONS))
     missing = _only_now(folder, chosen)
     fresh = folder / f".restored.{os.getpid()}"

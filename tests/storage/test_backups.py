@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -80,8 +81,10 @@ def test_the_way_back_keeps_what_is_there(tmp_path: Path) -> None:
         assert copy
         with pytest.raises(StorageError, match="in use"):
             backups.restore(tmp_path, copy.name)
-    with pytest.raises(UsageError, match="no backup"):
-        backups.restore(tmp_path, "../../etc/passwd")
+    shutil.copyfile(copy, tmp_path / "aside.db")
+    for crafted in ("", "../aside.db", str(tmp_path / "aside.db"), f"../backups/{copy.name}", "/etc/passwd"):
+        with pytest.raises(UsageError, match="no backup"):
+            backups.restore(tmp_path, crafted)
     kept, missing = backups.restore(tmp_path, copy.name)
     assert missing == ["new"]
     with Database(tmp_path) as database:
@@ -104,8 +107,9 @@ def test_a_damaged_or_foreign_copy_is_refused_and_nothing_changes(tmp_path: Path
     copy.write_bytes(copy.read_bytes()[:8192] + b"\xa5" * 4096 + copy.read_bytes()[12288:])
     with pytest.raises(StorageError):
         backups.restore(tmp_path, copy.name)
-    with sqlite3.connect(tmp_path / "other.db") as other:
-        other.execute("CREATE TABLE bookmarks (url)")
+    other = copy.with_name("daily-other.db")
+    with sqlite3.connect(other) as file:
+        file.execute("CREATE TABLE bookmarks (url)")
     with pytest.raises(StorageError, match="another program"):
-        backups.restore(tmp_path, str(tmp_path / "other.db"))
+        backups.restore(tmp_path, other.name)
     assert (tmp_path / FILE).read_bytes() == before
