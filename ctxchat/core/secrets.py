@@ -358,9 +358,7 @@ class MaskedLines:
         """What can be shown now."""
         self._held += piece
         cut = max(self._held.rfind("\n"), self._held.rfind("\r")) + 1
-        opened = self._held.rfind("-----BEGIN ")
-        if opened >= 0 and not _KEY_END.search(self._held, opened):
-            cut = min(cut, opened)
+        cut = min(cut, self._open_key(cut))
         if not cut and len(self._held) > self.LONGEST:
             cut = len(self._held)
         ready, self._held = self._held[:cut], self._held[cut:]
@@ -368,7 +366,12 @@ class MaskedLines:
 
     def waited(self) -> str:
         """What can be shown when nothing more has come for a while: a line without an end, but no beginning of a private key."""
-        return "" if "-----BEGIN " in self._held else self.rest()
+        return "" if self._open_key(len(self._held)) < len(self._held) else self.rest()
+
+    def _open_key(self, end: int) -> int:
+        """Where a private key begins that has not ended before `end`; `end` where there is none."""
+        opened = self._held.rfind("-----BEGIN ", 0, end)
+        return end if opened < 0 or _KEY_END.search(self._held, opened, end) else opened
 
     def rest(self) -> str:
         """What is left at the end."""

@@ -197,6 +197,13 @@ def test_pieces_of_a_text_show_no_more_than_the_whole(parts: list[Planted | str]
             assert _gone(msgspec.structs.replace(part, after=""), shown), part.kind
 
 
+def test_a_private_key_whose_last_line_is_on_its_way_is_held_back_whole() -> None:
+    key = next(each for each in planted() if each.kind == "PEM, PKCS 8")
+    lines = MaskedLines(masked)
+    shown = lines.feed(key.text.removesuffix(key.after)) + lines.feed("\n") + lines.rest()
+    assert "masked" in shown and "END" not in shown
+
+
 def test_a_line_without_end_is_not_held_back_for_ever() -> None:
     lines = MaskedLines(masked)
     assert lines.feed("x" * (MaskedLines.LONGEST + 1)) and lines.rest() == ""
