@@ -29,8 +29,8 @@ import tiktoken
 
 from benchmarks.texts import KINDS, Texts
 from benchmarks.vocabularies import counter as counter_of
-from ctxchat.agent.options import Options
 from ctxchat.core.messages import Image
+from ctxchat.core.options import Options
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd, ToolContext, ToolOutput
 from ctxchat.core.view import ToolSpec

@@ -77,7 +77,7 @@ def run(way: Way, evidence_tokens: int, at: Sequence[int]) -> dict[int, tuple[di
     """Shares kept by kind after these passes, and the tokens of the summary section then."""
     work, options = (
         Work(seed=7),
-        PlanOptions(meter=Meter(), evidence_tokens=evidence_tokens, keep_recent=8, keep_turns=2),
+        PlanOptions(meter=Meter(), recent_results=0, evidence_tokens=evidence_tokens, keep_recent=8, keep_turns=2),
     )
     budget = Budget(Window(128_000, "configured"), 0, 96_000, 20_000)
     ledger = Ledger()

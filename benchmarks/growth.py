@@ -11,10 +11,10 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Group
+from ctxchat.core.options import Options
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import begin_journal
 

@@ -81,7 +81,7 @@ def seen_after(view: View) -> str:
 
 
 def measure(folder: Path, cap: int) -> None:
-    options = PlanOptions(meter=Meter(), keep_recent=KEEP, evidence_tokens=cap)
+    options = PlanOptions(meter=Meter(), recent_results=0, keep_recent=KEEP, evidence_tokens=cap)
     budget = Budget(Window(1_000_000, "configured"), 0, 500_000, 10)
     print(f"{'recording':<24}{'cuts':>5}{'paths':>14}{'symbols':>14}{'files again':>14}{'summary':>9}{'tail':>9}")
     for recording in recordings(folder):

@@ -162,7 +162,7 @@ class Told(msgspec.Struct, frozen=True):
 
 async def run(folder: Path, way: Way, at: Sequence[int], seed: int = 5) -> tuple[list[Needle], list[Told]]:
     """A session in a real store, compacted by `way`; what can be had of it after these passes."""
-    work, options = Haystack(seed), PlanOptions(meter=Meter(), keep_recent=8, keep_turns=2)
+    work, options = Haystack(seed), PlanOptions(meter=Meter(), recent_results=0, keep_recent=8, keep_turns=2)
     budget = Budget(Window(128_000, "configured"), 0, 96_000, 20_000)
     told: list[Told] = []
     with Database(folder) as database:

@@ -111,7 +111,7 @@ def run(
     groups: tuple[Group, ...], way: Way, evidence_tokens: int, at: Iterable[int]
 ) -> dict[int, tuple[Counter[str], Counter[str], int]]:
     """After these passes: facts that left the view by kind, how many of them it holds, and the tokens of the summary."""
-    options = PlanOptions(meter=Meter(), evidence_tokens=evidence_tokens, keep_recent=2, keep_turns=1)
+    options = PlanOptions(meter=Meter(), recent_results=0, evidence_tokens=evidence_tokens, keep_recent=2, keep_turns=1)
     budget = Budget(Window(WINDOW * (1 if evidence_tokens <= USUAL else 8), "configured"), 0, WINDOW // 2, 0)
     ledger, told = Ledger(), {}
     for number, part in enumerate(stretches(groups), 1):

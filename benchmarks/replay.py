@@ -13,12 +13,12 @@ from functools import cache
 
 import msgspec
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Event, Failed, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.options import Options
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ModelRequest, TextPiece, ToolContext, ToolOutput, ToolText
 from ctxchat.core.view import Insert, ToolSpec, View

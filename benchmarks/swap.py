@@ -22,7 +22,6 @@ from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
-from ctxchat.agent.options import Options
 from ctxchat.agent.session import Session
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.bootstrap.clock import SystemClock
@@ -31,6 +30,7 @@ from ctxchat.core.events import CompactionFinished, Usage
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Group
+from ctxchat.core.options import Options
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import Insert
 from ctxchat.storage import sessions

@@ -9,9 +9,9 @@ from typing import Protocol
 
 import msgspec
 
-from ctxchat.agent.options import Options
 from ctxchat.core.compilers import Compiler, all_sections
 from ctxchat.core.hooks import Hook
+from ctxchat.core.options import Options
 from ctxchat.core.permissions import Mode, Rule
 from ctxchat.core.ports import ModelPort, Summariser, ToolLimits
 from ctxchat.core.view import Insert, Transform

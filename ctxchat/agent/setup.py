@@ -13,7 +13,6 @@ from ctxchat.agent.arrangement import Arrange, Arrangement, next_model
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
-from ctxchat.agent.options import Options
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import UsageError
@@ -21,6 +20,7 @@ from ctxchat.core.events import Event
 from ctxchat.core.figures import Figures
 from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import AgentChosen, ModelChosen
+from ctxchat.core.options import Options
 from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import ModelPort
 

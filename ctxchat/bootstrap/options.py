@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ctxchat.agent.options import Options
 from ctxchat.config.schema import Settings
 from ctxchat.core.compilers import Compiler, all_sections, current_tool_trace, selected_sections
+from ctxchat.core.options import Options
 
 
 def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead: bool = True) -> Options:

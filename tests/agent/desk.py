@@ -12,12 +12,12 @@ from ctxchat.agent.assumptions import Assumptions
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
-from ctxchat.agent.options import Options
 from ctxchat.agent.session import Session
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
 from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
+from ctxchat.core.options import Options
 from ctxchat.core.permissions import Answer, Demand, Mode, Rule
 from ctxchat.core.ports import ModelPort, Summariser, ToolContext, ToolOutput, ToolPort, ToolText, WorkspaceFiles
 from ctxchat.core.view import Insert, ToolSpec

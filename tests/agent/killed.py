@@ -17,11 +17,11 @@ from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
-from ctxchat.agent.options import Options
 from ctxchat.agent.session import Session
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.budget import Window
 from ctxchat.core.journal import Partial, Record
+from ctxchat.core.options import Options
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import Journal, open_journal

@@ -9,7 +9,6 @@ from contextlib import aclosing
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, Event, Failed, TurnFinished, Usage
@@ -18,6 +17,7 @@ from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Changed, Sealed
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.options import Options
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier

@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError, ModelError, StorageError
 from ctxchat.core.events import Failed, TurnFinished, TurnStarted, Usage
 from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions

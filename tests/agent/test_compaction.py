@@ -7,12 +7,12 @@ from contextlib import aclosing
 
 import pytest
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, CompactionStarted, Failed, Notice, TextDelta, TurnFinished, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Group
+from ctxchat.core.options import Options
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk
 from tests.agent.test_turn import adds_up, of

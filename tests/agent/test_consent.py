@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
@@ -13,6 +12,7 @@ from ctxchat.core.events import (
     TextDelta,
     TurnFinished,
 )
+from ctxchat.core.options import Options
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import of

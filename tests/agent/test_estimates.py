@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, Sequence
 import pytest
 
 from ctxchat.agent.estimate import expected_summary
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Usage
 from ctxchat.core.messages import Group
+from ctxchat.core.options import Options
 from ctxchat.core.ports import Summariser
 from ctxchat.models.offline import OfflineSummariser
 from tests.agent.desk import Desk, Echo

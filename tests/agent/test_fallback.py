@@ -7,12 +7,12 @@ from contextlib import aclosing
 import msgspec
 import pytest
 
-from ctxchat.agent.options import Options
 from ctxchat.agent.session import Session
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError, UsageError
 from ctxchat.core.events import CompactionFinished, Event, Failed, Notice, Retry, TurnFinished
 from ctxchat.core.figures import Figures
+from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelPort, Summariser
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ctxchat.agent.options import Options
 from ctxchat.core.errors import StorageError
 from ctxchat.core.events import Failed, Notice, ToolFinished, TurnFinished
 from ctxchat.core.journal import Partial
+from ctxchat.core.options import Options
 from tests.agent.desk import Desk, Echo, MemoryJournal
 from tests.agent.test_turn import of
 from tests.doubles.scripted import ScriptedModel, calls, says

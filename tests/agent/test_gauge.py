@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import pytest
 
-from ctxchat.agent.options import Options
 from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Mix
 from ctxchat.core.events import CompactionFinished, Failed, Notice, TextDelta, TurnFinished, Usage
 from ctxchat.core.figures import Figures
+from ctxchat.core.options import Options
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.triggers import fixed
 from ctxchat.core.view import Insert

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import ctxchat
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.events import TurnFinished, Usage
 from ctxchat.core.grouping import seal_round, single
 from ctxchat.core.journal import Changed, Measured, Record, Sealed
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Group, Message, ToolCall
+from ctxchat.core.options import Options
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import begin_journal
 from tests.agent.desk import Desk, Echo

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
@@ -20,6 +19,7 @@ from ctxchat.core.hooks import (
     When,
 )
 from ctxchat.core.messages import Group
+from ctxchat.core.options import Options
 from tests.agent.desk import Echo
 from tests.agent.hooked import LONG, Hooked, sound, told
 from tests.agent.test_turn import of

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxchat.agent.hooks import Ran
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
@@ -31,6 +30,7 @@ from ctxchat.core.hooks import (
     RunCommand,
     When,
 )
+from ctxchat.core.options import Options
 from tests.agent.desk import Echo
 from tests.agent.hooked import EVENTS, LONG, Hooked, Recorded, sent, sound, told
 from tests.agent.test_hook_commands import command

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Failed, TurnFinished
+from ctxchat.core.options import Options
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import of

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Failed, Retry, TurnFinished
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Message
+from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest, ToolContext, ToolOutput, ToolText
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from ctxchat.agent.options import Options
 from ctxchat.core.events import CompactionFinished, Failed, Notice, Retry, TextDelta, TurnFinished
+from ctxchat.core.options import Options
 from ctxchat.core.words import brief
 from ctxchat.models.litellm_client import LitellmModel
 from ctxchat.models.process import Worker

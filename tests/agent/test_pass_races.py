@@ -7,12 +7,12 @@ from contextlib import aclosing, suppress
 
 import pytest
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.events import (
     CompactionFinished,
     CompactionStarted,
 )
+from ctxchat.core.options import Options
 from tests.agent.desk import Desk
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_races import cancelling, goes_on, listen

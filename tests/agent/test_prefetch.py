@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, Sequence
 
 import pytest
 
-from ctxchat.agent.options import Options
 from ctxchat.agent.prepared import Prepared, PreparedSlot
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Notice, TurnFinished, Usage
 from ctxchat.core.messages import Group
+from ctxchat.core.options import Options
 from ctxchat.core.summaries import earlier
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo

@@ -8,7 +8,6 @@ from contextlib import aclosing, suppress
 
 import pytest
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
@@ -20,6 +19,7 @@ from ctxchat.core.events import (
     TurnFinished,
 )
 from ctxchat.core.figures import Figures
+from ctxchat.core.options import Options
 from ctxchat.core.ports import ToolText
 from ctxchat.core.view import Insert, problems
 from tests.agent.desk import Around, Desk, Echo

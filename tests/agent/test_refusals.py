@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, Event, Failed, Notice, Retry, TurnFinished
+from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.words import short
 from tests.agent.desk import Desk

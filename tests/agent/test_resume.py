@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.agent.continuation import LEAST, Continuation
-from ctxchat.agent.options import Options
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import Event, Failed, TextDelta, TurnFinished, TurnStarted
+from ctxchat.core.options import Options
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import of

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Event, Failed, Steered, TurnFinished
 from ctxchat.core.messages import Part, Text
 from ctxchat.core.openai import wire
+from ctxchat.core.options import Options
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
 from tests.doubles.scripted import ScriptedModel, calls, says

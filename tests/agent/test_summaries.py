@@ -8,13 +8,13 @@ from contextlib import aclosing
 
 import pytest
 
-from ctxchat.agent.options import Options
 from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, CompactionStarted, Notice, SummaryDelta, Usage
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
+from ctxchat.core.options import Options
 from ctxchat.core.tokens import rough_count
 from tests.agent.desk import Desk, StillClock
 from tests.agent.test_compaction import LONG

@@ -172,7 +172,7 @@ async def test_an_empty_reply_is_an_error_not_an_answer():
 
 
 async def test_rounds_have_an_end_and_the_history_stays_valid():
-    from ctxchat.agent.options import Options
+    from ctxchat.core.options import Options
 
     model = ScriptedModel([calls(("echo", {"text": "x"})) for _ in range(9)])
     desk = Desk(model, tools=[Echo()], options=Options(max_rounds=3))

@@ -10,11 +10,11 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ctxchat.agent.options import Options
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.grouping import single
 from ctxchat.core.messages import Message
+from ctxchat.core.options import Options
 from ctxchat.core.view import Item, problems
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import Writer

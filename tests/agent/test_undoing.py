@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxchat.agent.options import Options
 from ctxchat.agent.passes import survived
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import Usage
+from ctxchat.core.options import Options
 from ctxchat.core.record import FactCount, PutBack
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk

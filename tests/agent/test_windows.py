@@ -9,13 +9,13 @@ from contextlib import aclosing
 import pytest
 
 from ctxchat.agent.assumptions import Known
-from ctxchat.agent.options import Options
 from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, Failed, Notice, Retry, TurnFinished, Usage
 from ctxchat.core.journal import WindowLearned
 from ctxchat.core.messages import Image
+from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import problems

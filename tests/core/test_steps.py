@@ -35,7 +35,7 @@ def turn(start: int, *results: str, path: str = "a.py", thought: str = "") -> li
 
 def planned(history: list[Message], name: str, **told: object) -> tuple[Ledger, Plan | None, Ledger]:
     ledger = Ledger(groups=group_messages(history))
-    options = PlanOptions(meter=Meter(), **told)  # type: ignore[arg-type]
+    options = PlanOptions(**({"meter": Meter(), "recent_results": 0} | told))  # type: ignore[arg-type]
     plan = builtin_strategies(options)[name].plan(see(ledger, options), ledger, BUDGET)
     after = ledger.apply(apply_plan(ledger, plan, "p", options, summary="summary")) if plan else ledger
     return ledger, plan, after
@@ -160,7 +160,7 @@ def test_images_have_their_own_way_out() -> None:
 def test_the_pipeline_stops_as_soon_as_the_target_is_met() -> None:
     history = turn(1, LONG, LONG) + turn(7, LONG, path="b.py") + turn(11, "x", path="c.py")
     ledger = Ledger(groups=group_messages(history))
-    options = PlanOptions(keep_recent=2, summary_tokens=50, evidence_tokens=50)
+    options = PlanOptions(keep_recent=2, summary_tokens=50, evidence_tokens=50, recent_results=0)
     view = see(ledger, options)
     steps = {}
     for target in (view.raw, view.raw - 300, view.raw - 1200, 10):
@@ -173,7 +173,7 @@ def test_the_pipeline_stops_as_soon_as_the_target_is_met() -> None:
 def test_steps_can_be_left_out_by_planning_without_them() -> None:
     history = turn(1, LONG, LONG) + turn(7, "x")
     ledger = Ledger(groups=group_messages(history))
-    options = PlanOptions(keep_recent=2)
+    options = PlanOptions(keep_recent=2, recent_results=0)
     pipeline = builtin_strategies(options)["pipeline"]
     assert isinstance(pipeline, Pipeline)
     plan = pipeline.without("drop_superseded", "summarize").plan(see(ledger, options), ledger, BUDGET)

@@ -40,6 +40,7 @@ def cases(draw: st.DrawFn) -> tuple[Ledger, PlanOptions, Budget]:
         micro_batch_groups=draw(st.integers(1, 4)),
         preserve_recent_rounds=draw(st.integers(0, 3)),
         result_tokens=draw(st.sampled_from([0, 20, 80])),
+        recent_results=draw(st.sampled_from([0, 4])),
         clip_current=draw(st.booleans()),
     )
     limit = draw(st.sampled_from([200, 1000, 4000, 32_000]))

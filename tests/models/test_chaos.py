@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.agent.options import Options
 from ctxchat.core.events import Failed, TurnFinished
+from ctxchat.core.options import Options
 from ctxchat.core.view import problems
 from ctxchat.models.process import Worker
 from ctxchat.storage import loading

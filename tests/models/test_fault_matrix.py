@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
-from ctxchat.agent.options import Options
 from ctxchat.core.events import Failed, Retry, TurnFinished
+from ctxchat.core.options import Options
 from ctxchat.core.view import problems
 from ctxchat.models.process import Worker
 from tests.agent.desk import Desk

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from ctxchat.agent.options import Options
 from ctxchat.agent.session import Session
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Notice, Usage
 from ctxchat.core.messages import Group
+from ctxchat.core.options import Options
 from ctxchat.core.permissions import Mode
 from ctxchat.core.ports import ModelPort, ToolPort, WorkspaceFiles
 from ctxchat.tui.app import CtxchatApp

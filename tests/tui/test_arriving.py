@@ -6,12 +6,12 @@ from contextlib import aclosing
 from itertools import count
 from pathlib import Path
 
-from ctxchat.agent.options import Options
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window
 from ctxchat.core.journal import Record
 from ctxchat.core.messages import Text
+from ctxchat.core.options import Options
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.widgets.banner import Banner
 from ctxchat.tui.widgets.blocks import AttachedLine

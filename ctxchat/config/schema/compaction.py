@@ -5,6 +5,7 @@
 from typing import Annotated
 
 from ctxchat.config.schema.option import Table, opt
+from ctxchat.core.options import USUAL
 
 
 class SummaryModel(Table, frozen=True):
@@ -29,7 +30,7 @@ class Reactive(Table, frozen=True):
             ge=0.05,
             le=0.99,
         ),
-    ] = 0.85
+    ] = USUAL.micro_trigger
     full_trigger: Annotated[
         float,
         opt(
@@ -39,12 +40,16 @@ class Reactive(Table, frozen=True):
             ge=0.1,
             le=0.99,
         ),
-    ] = 0.92
-    preserve_recent_rounds: Annotated[int, opt("Newest rounds that are never folded.", unit="rounds", ge=1, le=100)] = 2
-    micro_batch_groups: Annotated[int, opt("Rounds folded in one small step.", unit="groups", ge=1, le=100)] = 4
+    ] = USUAL.full_trigger
+    preserve_recent_rounds: Annotated[int, opt("Newest rounds that are never folded.", unit="rounds", ge=1, le=100)] = (
+        USUAL.preserve_recent_rounds
+    )
+    micro_batch_groups: Annotated[int, opt("Rounds folded in one small step.", unit="groups", ge=1, le=100)] = (
+        USUAL.micro_batch_groups
+    )
     max_per_turn: Annotated[
         int, opt("At most this many passes in one turn; 0 for none.", unit="calls", ge=0, le=20)
-    ] = 3
+    ] = USUAL.reactive_per_turn
 
 
 class ToolResults(Table, frozen=True):
@@ -59,20 +64,24 @@ class ToolResults(Table, frozen=True):
             ge=200,
             le=1_000_000,
         ),
-    ] = 8000
+    ] = USUAL.tool_result_tokens
     keep_recent: Annotated[
         int, opt("Newest results that stay whole when older ones are shrunk.", unit="results", ge=0, le=1000)
-    ] = 4
+    ] = USUAL.recent_results
     max_recent_tokens: Annotated[
         int, opt("What those newest results may hold together; 0 for no cap.", unit="tokens", ge=0, le=10_000_000)
-    ] = 0
+    ] = USUAL.recent_result_tokens
 
 
 class Emergency(Table, frozen=True):
     """When a server refuses a request as too long."""
 
-    keep_floor: Annotated[int, opt("`keep_recent` is never halved below this.", unit="messages", ge=1, le=1000)] = 4
-    max_calls: Annotated[int, opt("At most this many calls before the error is shown.", unit="calls", ge=1, le=10)] = 3
+    keep_floor: Annotated[int, opt("`keep_recent` is never halved below this.", unit="messages", ge=1, le=1000)] = (
+        USUAL.emergency_floor
+    )
+    max_calls: Annotated[int, opt("At most this many calls before the error is shown.", unit="calls", ge=1, le=10)] = (
+        USUAL.emergency_calls
+    )
 
 
 class Prepare(Table, frozen=True):
@@ -88,4 +97,4 @@ class Prepare(Table, frozen=True):
             ge=0.05,
             le=0.99,
         ),
-    ] = 0.60
+    ] = USUAL.soft_mark

@@ -9,6 +9,7 @@ from msgspec import Meta
 from ctxchat.config.schema.compaction import Emergency, Prepare, Reactive, SummaryModel, ToolResults
 from ctxchat.config.schema.option import OWN_NAMES, Table, opt
 from ctxchat.core.compilers import ConversationSection
+from ctxchat.core.options import USUAL
 
 
 class SectionSettings(Table, frozen=True):
@@ -46,8 +47,8 @@ class ContextSettings(Table, frozen=True):
             ge=0,
             le=10_000_000,
         ),
-    ] = 4096
-    strategy: Annotated[str, opt("How room is made.", names="strategies")] = "pipeline"
+    ] = USUAL.output_reserved
+    strategy: Annotated[str, opt("How room is made.", names="strategies")] = USUAL.strategy
     keep_recent: Annotated[
         int,
         opt(
@@ -57,7 +58,7 @@ class ContextSettings(Table, frozen=True):
             ge=1,
             le=10_000,
         ),
-    ] = 12
+    ] = USUAL.keep_recent
     compression_trigger: Annotated[
         float,
         opt(
@@ -67,7 +68,7 @@ class ContextSettings(Table, frozen=True):
             ge=0.1,
             le=0.98,
         ),
-    ] = 0.75
+    ] = USUAL.compression_trigger
     target: Annotated[
         float,
         opt(
@@ -77,18 +78,20 @@ class ContextSettings(Table, frozen=True):
             ge=0.05,
             le=0.95,
         ),
-    ] = 0.50
+    ] = USUAL.target
     summary_max_tokens: Annotated[
         int,
         opt("Longest summary.", unit="tokens", effect="More: more is remembered, less is freed.", ge=200, le=100_000),
-    ] = 2000
+    ] = USUAL.summary_max_tokens
     auto_compact: Annotated[
         Literal["auto", "ask", "off"],
         opt(
             "Compact by itself, ask first, or never. A request the server refuses as too long is mended in every mode."
         ),
-    ] = "auto"
-    min_messages: Annotated[int, opt("No compaction by itself below this.", unit="messages", ge=1, le=10_000)] = 4
+    ] = USUAL.consent
+    min_messages: Annotated[int, opt("No compaction by itself below this.", unit="messages", ge=1, le=10_000)] = (
+        USUAL.min_messages
+    )
     compiler: Annotated[
         Literal["all_sections", "current_tool_trace"] | Annotated[tuple[ConversationSection, ...], Meta(min_length=1)],
         opt("What of the conversation the model sees: all, tool calls of the current turn only, or chosen sections."),

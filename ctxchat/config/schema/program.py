@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from ctxchat.config.keys import Preset
 from ctxchat.config.schema.option import Table, opt
+from ctxchat.core.options import USUAL
 from ctxchat.core.permissions import Mode
 
 
@@ -25,7 +26,7 @@ class ModelSettings(Table, frozen=True):
     ] = 300.0
     retries: Annotated[
         int, opt("How often a call is tried again after a passing failure.", unit="calls", ge=0, le=20)
-    ] = 4
+    ] = USUAL.retries
     fallback: Annotated[str, opt("Model to go on with when this one cannot be reached.")] = ""
     keep_reasoning: Annotated[
         bool | None, opt("Send reasoning back with the calls it led to; left out, the provider's habit decides.")
@@ -127,7 +128,7 @@ class ToolSettings(Table, frozen=True):
         int,
         opt("Most characters taken from one tool call; the rest is cut off at the source.", ge=1000, le=100_000_000),
     ] = 400_000
-    max_rounds: Annotated[int, opt("Most model calls in one turn.", unit="rounds", ge=1, le=10_000)] = 60
+    max_rounds: Annotated[int, opt("Most model calls in one turn.", unit="rounds", ge=1, le=10_000)] = USUAL.max_rounds
     web: Annotated[bool, opt("Offer the tool that fetches web pages.")] = True
 
 

@@ -9,6 +9,7 @@ import msgspec
 from ctxchat.core.facts import Memory
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.options import USUAL
 from ctxchat.core.strategies.base import Plan, Spill, Step
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Item, View, items_of
@@ -28,19 +29,19 @@ class PlanOptions(msgspec.Struct, frozen=True):
 
     meter: Meter = msgspec.field(default_factory=Meter)
     memory: Memory = msgspec.field(default_factory=Memory)
-    keep_recent: int = 10
+    keep_recent: int = USUAL.keep_recent
     keep_turns: int = 4
-    summary_tokens: int = 2_000
+    summary_tokens: int = USUAL.summary_max_tokens
     recap_tokens: int = 800
     evidence_tokens: int = 4_000
     result_tokens: int = 80
     argument_tokens: int = 300
-    recent_results: int = 0
-    recent_result_tokens: int = 0
+    recent_results: int = USUAL.recent_results
+    recent_result_tokens: int = USUAL.recent_result_tokens
     oversize_tokens: int = 0
     clip_current: bool = False
-    micro_batch_groups: int = 4
-    preserve_recent_rounds: int = 3
+    micro_batch_groups: int = USUAL.micro_batch_groups
+    preserve_recent_rounds: int = USUAL.preserve_recent_rounds
 
 
 class Basis:

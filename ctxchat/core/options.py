@@ -1,4 +1,4 @@
-"""How an agent behaves, as one frozen value; whoever composes the program makes it from the settings."""
+"""How an agent behaves, as one frozen value with its defaults: settings, agent and strategies take theirs from here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Options(msgspec.Struct, frozen=True):
     min_messages: int = 4
     summary_max_tokens: int = 2000
     tool_result_tokens: int = 8000
-    recent_results: int = 0
+    recent_results: int = 4
     recent_result_tokens: int = 0
     soft_mark: float = 0.60
     prepare: bool = True
@@ -42,3 +42,7 @@ class Options(msgspec.Struct, frozen=True):
     retries: int = 4
     stream_figures_every: float = 0.25
     section_budgets: dict[str, int] = {}
+
+
+USUAL = Options()
+"""Every option where nobody set another."""
