@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ctxchat.bootstrap.first_look import NO_MODEL, NOTHING_FOUND, first_look
+from ctxchat.bootstrap.first_look import NOTHING_FOUND, first_look
 from ctxchat.models.discovery import FoundModel, LocalServer, discover, offers, usual_base
 from ctxchat.storage.database import Database
 from tests.doubles.http_model import ModelDouble
@@ -43,7 +43,7 @@ async def test_every_place_is_offered_once_with_its_window_and_price(tmp_path: P
     assert (models[1].window, models[1].window_source) == (16_384, "loaded")
     assert models[2].provider == "Anthropic" and models[2].note == "key in ANTHROPIC_API_KEY" and models[2].input_cost
     assert [o.others for o in look.offers] == [1, 0, 2]
-    assert not again.offers and again.note == NO_MODEL, "whoever did not answer is not asked again"
+    assert not again.offers and not again.note, "whoever did not answer is not asked again"
 
 
 async def test_a_model_that_is_set_ends_the_matter_before_anybody_is_asked(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ async def test_a_model_that_is_set_ends_the_matter_before_anybody_is_asked(tmp_p
     assert not look.offers and not look.note
 
 
-async def test_nothing_found_is_said_and_looked_for_again_at_the_next_start(tmp_path: Path) -> None:
+async def test_nothing_found_is_said_once_and_looked_for_again_at_the_next_start(tmp_path: Path) -> None:
     asked = 0
 
     async def nothing() -> tuple[FoundModel, ...]:
@@ -65,7 +65,7 @@ async def test_nothing_found_is_said_and_looked_for_again_at_the_next_start(tmp_
 
     with Database(tmp_path) as database:
         looks = [await first_look("", database, nothing) for _ in range(2)]
-    assert [look.note for look in looks] == [NOTHING_FOUND] * 2 and asked == 2
+    assert [look.note for look in looks] == [NOTHING_FOUND, ""] and asked == 2
 
 
 def test_a_server_that_only_embeds_is_not_offered() -> None:

@@ -22,6 +22,7 @@ from ctxchat.tui.unsent.workspace_files import examples, files_of
 from ctxchat.tui.widgets.chips import Chip
 from ctxchat.tui.widgets.completion import Wanted, command_choices, file_choices, wanted
 from ctxchat.tui.widgets.draft_line import draft_line
+from ctxchat.tui.widgets.empty_chat import Example
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession
 
@@ -116,6 +117,24 @@ async def test_slash_and_at_complete(tmp_path: Path) -> None:
         assert app.chat.composer.prompt.text == "see @src/gauge.py "
         await pilot.press("@", "down", "up", "escape")
         assert not app.has_class("-busy") and session.sent == []
+        app.chat.composer.prompt.clear()
+        await pilot.press(*"see @README.md")
+        await until(pilot, lambda: app.chat.composer.prompt._completion.is_open)
+        await pilot.press("enter")
+        await until(pilot, lambda: session.sent == ["see @README.md"])
+
+
+async def test_an_example_is_reached_by_tab_and_sent_by_two_enters(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("")
+    session = FakeSession()
+    async with chatting(tmp_path, session) as (app, pilot):
+        await until(pilot, lambda: len(app.chat.empty.query(Example)) == 3)
+        await pilot.press("tab")
+        assert app.focused is app.chat.empty.query(Example).first()
+        await pilot.press("down", "up", "enter")
+        await until(pilot, lambda: app.chat.composer.draft == "What is this folder about? @README.md")
+        await pilot.press("enter")
+        await until(pilot, lambda: session.sent == ["What is this folder about? @README.md"])
 
 
 @pytest.mark.parametrize(
@@ -181,6 +200,9 @@ def test_examples_are_made_from_the_folder() -> None:
     assert len(examples(())) == 3
     assert "say?" not in " ".join(examples(("README.md", "a.py", "shot.png", "x.db", ".env.txt", "photo.JPG")))
     assert "What does @notes.txt say?" in examples(("README.md", "shot.png", "notes.txt"))
+    assert "Explain @src/app.py" in examples(
+        ("docs/demo.py", "src/__init__.py", "src/app.py", "src/deep/er.py", "test_a.py")
+    )
 
 
 async def test_a_huge_paste_is_attached_and_sent_whole(tmp_path: Path) -> None:

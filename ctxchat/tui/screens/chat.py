@@ -283,8 +283,10 @@ class ChatScreen(Screen[None]):
         self.key_line.show(self.questions.keys or (BUSY_KEYS if self.feed.running else IDLE_KEYS))
 
     def action_tab(self) -> None:
-        """To the question that waits, else to what goes along with the message, else to the next thing."""
-        if not self.questions.focus_next_question() and not self.composer.focus_attached():
+        """To the question that waits, else to what goes along with the message or could be asked, else to the next thing."""
+        if self.questions.focus_next_question() or self.composer.focus_attached():
+            return
+        if not (self.composer.prompt.has_focus and self.empty.focus_example()):
             self.focus_next()
 
     # ── the draft ──

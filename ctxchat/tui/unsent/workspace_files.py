@@ -72,7 +72,7 @@ def examples(files: tuple[str, ...]) -> list[str]:
     """Three things to ask about these files."""
     by_name = {f.rsplit("/", 1)[-1].lower(): f for f in reversed(files)}
     readme = next((by_name[n] for n in ("readme.md", "readme.rst", "readme.txt", "readme") if n in by_name), "")
-    code = next((f for f in files if f.endswith(_CODE)), "")
+    code = min((f for f in files if f.endswith(_CODE)), key=_far_from_the_heart, default="")
     other = next((f for f in files if f not in {readme, code} and _says_something(f)), "")
     asked = [f"What is this folder about? {mention(readme)}" if readme else "What is in this folder?"]
     if code:
@@ -80,6 +80,13 @@ def examples(files: tuple[str, ...]) -> list[str]:
     if other:
         asked.append(f"What does {mention(other)} say?")
     return [*asked, "Which files changed last?", "Find every TODO"][:3]
+
+
+def _far_from_the_heart(file: str) -> tuple[bool, bool, int]:
+    """Greater for what is beside the matter (tests, examples, files that only mark a package), and for what lies deep."""
+    *folders, name = file.lower().split("/")
+    aside = any(each.startswith(("test", "doc", "example", "script", "bench", ".")) for each in (*folders, name))
+    return name in {"__init__.py", "conftest.py", "setup.py"}, aside, len(folders)
 
 
 def _says_something(file: str) -> bool:

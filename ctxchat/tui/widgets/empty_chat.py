@@ -18,7 +18,11 @@ from ctxchat.tui.reading.text import one_line
 class Example(Static, can_focus=True):
     """A question to begin with."""
 
-    BINDINGS = [("enter,space", "press", "Take")]
+    BINDINGS = [
+        ("enter,space", "press", "Take"),
+        ("up", "app.focus_previous", "Before"),
+        ("down", "app.focus_next", "Next"),
+    ]
 
     class Pressed(Message):
         """Take it into the composer."""
@@ -57,6 +61,13 @@ class EmptyChat(Widget):
             "The bar below is the context window: letters are what fills it, ╎ and ╷ where compaction ends and starts."
         )
         yield Static(Content.styled(gauge, "$text-muted"), markup=False, classes="explain")
+
+    def focus_example(self) -> bool:
+        """From the empty editor to the first of them; False where none is to be seen."""
+        seen = [each for each in self.screen.focus_chain if isinstance(each, Example)]
+        if seen:
+            seen[0].focus()
+        return bool(seen)
 
     def offer(self, questions: Sequence[str]) -> None:
         """Examples made from the folder."""

@@ -136,9 +136,11 @@ class Prompt(TextArea):
         return True
 
     def _complete_already(self) -> bool:
-        """Enter on a command that is typed whole sends it."""
-        choice = self._completion.current
-        return choice is None or self.text.strip() == choice.insert.strip()
+        """Enter behind a command or a name that is typed whole sends the message."""
+        choice, wanted = self._completion.current, self._wanted
+        row, column = self.cursor_location
+        typed = self.document.get_line(row)[column - wanted.length : column] if wanted else ""
+        return choice is None or typed == choice.insert.strip()
 
     def _own(self, key: str) -> bool:
         if key in self._send_keys:
