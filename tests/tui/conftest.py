@@ -4,10 +4,14 @@ second. That is sooner on a fast machine, and on a busy one it is not taken in b
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import textual.app
 import textual.pilot
 from textual._context import active_app
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
+from textual.css.types import CSSLocation
 
 FRAMES = 3
 """How often a screen is drawn before it counts as still: what waits for a frame may ask for the next."""
@@ -30,4 +34,20 @@ async def nothing_left(*_: float) -> None:
         app.screen._on_timer_update()
 
 
-textual.app.wait_for_idle = textual.pilot.wait_for_idle = nothing_left  # the one thing of textual that is exchanged
+textual.app.wait_for_idle = textual.pilot.wait_for_idle = nothing_left  # one of two things of textual that are exchanged
+
+
+def parsed_once(parse: Callable[..., list[RuleSet]]) -> Callable[..., list[RuleSet]]:
+    """What the rules of a stylesheet are does not change from one app to the next, and reading them takes a quarter of a test."""
+    known: dict[object, list[RuleSet]] = {}
+
+    def look_up(sheet: Stylesheet, css: str, read_from: CSSLocation, *given: object, **more: object) -> list[RuleSet]:
+        key = (css, read_from, given, *more.items(), *sheet._variables.items())
+        if key not in known:
+            known[key] = parse(sheet, css, read_from, *given, **more)
+        return known[key]
+
+    return look_up
+
+
+Stylesheet._parse_rules = parsed_once(Stylesheet._parse_rules)  # type: ignore[method-assign]
