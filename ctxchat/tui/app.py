@@ -171,6 +171,9 @@ class CtxchatApp(Handlers):
             self.chat.questions.typed(event.key if isinstance(event, Key) else "")
         await super().on_event(event)
 
+    def leaves(self, event: Event) -> bool:
+        return isinstance(event, Key) and event.key in self.keys.get("quit", ())
+
     # ── messages and work ──
 
     @property
@@ -248,8 +251,9 @@ class CtxchatApp(Handlers):
     # ── actions ──
 
     def run_command(self, command: commands.Command, argument: str = "") -> None:
-        """Start a command in a worker of its own. Of those that open a screen the last one counts."""
-        if not command.screen:
+        """Start a command in a worker of its own. Of those that open a screen the last one counts; one that is told
+        a name opens none."""
+        if not command.screen or (argument and command.argument == "[name]"):
             self.begin(ACTIONS[command.name], argument)
             return
         if self._opener and not self._expected.done():

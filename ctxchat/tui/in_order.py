@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
+from itertools import islice, takewhile
 from typing import Any
 
 from textual import events
@@ -21,8 +22,15 @@ from textual.widgets import Input, TextArea
 
 from ctxchat.tui.style.themed_app import ThemedApp
 
-PATIENCE = 1.0
-"""Seconds after which the next key is looked at in any case: something is slow, and nobody waits for it."""
+PATIENCE = 10.0
+"""Seconds after which the next key is looked at in any case: something hangs. Less would send it to the wrong screen where the
+machine is only slow."""
+LEAVING = 2.0
+"""Seconds that the key to leave waits for what was pressed before it."""
+LONG_RUN = 32
+"""Letters waiting in a row from which they are a paste that the terminal did not mark."""
+REPEATED = 3
+"""How many of the same turn of the wheel, or page key, may wait: what piles up while a key is held would go on without it."""
 ROUNDS = 20
 """How often what a message led to in the same widget is waited for: one that streams never rests."""
 
@@ -34,6 +42,7 @@ class InOrder(ThemedApp):
         super().__init__(*given)
         self._inputs: deque[events.Event] = deque()
         self._taking: asyncio.Task[None] | None = None
+        self._ahead: asyncio.Event = asyncio.Event()
         self._coming: asyncio.Future[None] | None = None
         self._going: list[Screen[Any]] = []
 
@@ -49,13 +58,31 @@ class InOrder(ThemedApp):
             except Exception as fault:  # of an action, say: it must not take the app's own messages with it
                 self._handle_exception(fault)
             return
+        if self._piles_up(event):
+            return
         self._inputs.append(event)
+        if self.leaves(event):
+            self.set_timer(LEAVING, self._go_ahead)
         if not self.taking_input:
             self._taking = asyncio.create_task(self._take(), name="input")
 
+    def leaves(self, event: events.Event) -> bool:
+        """This key ends the program, so it waits for others only so long."""
+        return False
+
+    def _go_ahead(self) -> None:
+        if any(self.leaves(each) for each in self._inputs):
+            self._ahead.set()
+
+    def _piles_up(self, event: events.Event) -> bool:
+        """The same as the last few that still wait, and one more of it would do nothing that is missed."""
+        kind = _repeatable(event)
+        waiting = list(islice(reversed(self._inputs), REPEATED))
+        return kind is not None and len(waiting) == REPEATED and all(_repeatable(each) == kind for each in waiting)
+
     async def _take(self) -> None:
         while self._inputs and self.is_running:
-            event = self._inputs.popleft()
+            event = self._next()
             try:
                 await self._within_reason(self._still())
                 await super().on_event(event)
@@ -63,18 +90,36 @@ class InOrder(ThemedApp):
                     await self._within_reason(self._done_with(event))
             except Exception as fault:
                 self._handle_exception(fault)
+            if self.leaves(event):
+                self._ahead.clear()
+
+    def _next(self) -> events.Event:
+        """The next of what waits: a long run of letters in one, the key to leave where that waited long enough."""
+        if self._ahead.is_set():
+            while not self.leaves(self._inputs[0]):
+                self._inputs.popleft()
+        elif isinstance(self.focused, Input | TextArea):
+            run = [each.character for each in takewhile(_is_letter, self._inputs) if isinstance(each, events.Key)]
+            if len(run) >= LONG_RUN:
+                for _ in run:
+                    self._inputs.popleft()
+                return events.Paste("".join(sign or "" for sign in run))
+        return self._inputs.popleft()
 
     def _amid_writing(self, event: events.Event) -> bool:
-        """A letter, and the next one goes into the same field: they stay in order by themselves, and long runs of them come from
-        terminals that do not mark a paste."""
-        both = (event, self._inputs[0]) if self._inputs else ()
-        letters = bool(both) and all(isinstance(each, events.Key) and each.is_printable for each in both)
-        return letters and isinstance(self.focused, Input | TextArea)
+        """A letter, and the next one goes into the same field: they stay in order by themselves."""
+        writing = bool(self._inputs) and _is_letter(event) and _is_letter(self._inputs[0])
+        return writing and isinstance(self.focused, Input | TextArea)
 
-    @staticmethod
-    async def _within_reason(waiting: Any) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(waiting, PATIENCE)
+    async def _within_reason(self, waiting: Coroutine[Any, Any, None]) -> None:
+        done, ahead = asyncio.ensure_future(waiting), asyncio.ensure_future(self._ahead.wait())
+        try:
+            await asyncio.wait({done, ahead}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+            if done.done():
+                done.result()
+        finally:
+            done.cancel()
+            ahead.cancel()
 
     async def _done_with(self, event: events.Event) -> None:
         if event.is_forwarded:
@@ -132,6 +177,17 @@ class InOrder(ThemedApp):
         """Whatever lies over the first screen goes, with nothing chosen."""
         for screen in reversed(self.screen_stack[1:]):
             screen.dismiss(None)
+
+
+def _is_letter(event: events.Event) -> bool:
+    return isinstance(event, events.Key) and event.is_printable
+
+
+def _repeatable(event: events.Event) -> object:
+    """What the wheel and the page keys do, in a value to compare; None for what counts each time."""
+    if isinstance(event, events.MouseScrollUp | events.MouseScrollDown):
+        return type(event), event.screen_offset
+    return event.key if isinstance(event, events.Key) and event.key in ("pageup", "pagedown") else None
 
 
 async def _handled(pumps: Iterable[MessagePump]) -> None:

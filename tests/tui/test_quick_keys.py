@@ -3,6 +3,7 @@ reaches the screen it was meant for, and none ends the interface."""
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -10,13 +11,14 @@ from itertools import chain, product, repeat
 from pathlib import Path
 
 import pytest
+from textual.binding import Binding
 from textual.events import Key, Paste
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.screens.archive import ArchiveScreen
-from ctxchat.tui.screens.panel import Over
+from ctxchat.tui.screens.panel import Over, Panel
 from ctxchat.tui.screens.search import SearchScreen
 from ctxchat.tui.screens.xray import XrayScreen
 from tests.doubles.scripted import says
@@ -124,8 +126,9 @@ async def test_a_screen_that_is_closed_from_below_takes_with_it_what_lies_over_i
     async with there(tmp_path) as (app, pilot):
         await burst(app, pilot, ["f3", "down", "3"])
         assert isinstance(app.screen, ArchiveScreen)
-        await until(pilot, lambda: app.screen.detail.kept)
-        await burst(app, pilot, ["enter", "enter"])
+        detail = app.screen.detail
+        await until(pilot, lambda: detail.kept)
+        await burst(app, pilot, ["enter", "down", "enter"])  # the first line stands for an earlier compaction
         assert len(app.screen_stack) == 3
         below = app.screen_stack[1]
         assert isinstance(below, Over)
@@ -142,6 +145,40 @@ async def test_a_paste_behind_a_key_goes_to_the_screen_that_comes(tmp_path: Path
         app.post_message(Key("!", "!"))
         await quiet(app, pilot)
         assert app.screen.query_one(Input).value == "cormorant!" and not app.chat.composer.draft
+
+
+async def test_a_screen_that_is_slow_to_come_gets_the_keys_that_are_meant_for_it(tmp_path: Path) -> None:
+    class Slow(Panel[str]):
+        BINDINGS = [Binding("y", "back", "close")]
+
+        async def on_mount(self) -> None:
+            await asyncio.sleep(1.2)
+
+    async with there(tmp_path) as (app, pilot):
+        app.push_screen(Slow())
+        await burst(app, pilot, ["y", "x"])
+        assert (app.screen, app.chat.composer.draft) == (app.chat, "x")
+
+
+async def test_the_key_to_leave_does_not_wait_for_long_for_what_hangs(tmp_path: Path) -> None:
+    async with there(tmp_path) as (app, pilot):
+        app.expect_screen()
+        for key in ("x", "f3", "f4", "ctrl+q"):
+            app.post_message(Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: not app.is_running)
+        assert app.return_code == 0
+
+
+async def test_what_piles_up_of_itself_is_not_worked_off_one_by_one(tmp_path: Path) -> None:
+    async with there(tmp_path) as (app, pilot):
+        letters = "gauge " * 30
+        for sign in letters:
+            app.post_message(Key(sign, sign))
+        for _ in range(200):
+            app.post_message(Key("pagedown", None))
+        app.post_message(Key("!", "!"))
+        await quiet(app, pilot)
+        assert app.chat.composer.prompt.text == letters + "!"
 
 
 @pytest.mark.long
