@@ -29,8 +29,7 @@ Events = AsyncGenerator[Event, None]
 
 
 class Compactor:
-    """Makes room for one conversation, one pass at a time. `by_hooks`: hooks say when, so no pass starts by itself at the
-    beginning of a turn; those within a long turn and after an overflow remain. `prices` is for previews."""
+    """Makes room for one conversation, one pass at a time. `prices` is for previews."""
 
     def __init__(
         self,
@@ -38,7 +37,6 @@ class Compactor:
         *,
         summariser: Summariser | None = None,
         registry: Registry = builtin_strategies,
-        by_hooks: bool = False,
         prices: Prices | None = None,
     ) -> None:
         self._talk = conversation
@@ -46,7 +44,7 @@ class Compactor:
         self._planner = Planner(conversation, registry, summariser, prices)
         self._prefetch = Prefetch(conversation, self._planner, summariser)
         self.consent = Consent(conversation)
-        self.scheduler = Scheduler(conversation, self._planner, self.consent, by_hooks=by_hooks)
+        self.scheduler = Scheduler(conversation, self._planner, self.consent)
 
     # ── before a request ──
 
@@ -86,7 +84,7 @@ class Compactor:
         elif standing != "no":
             if not rounds:  # between rounds a recap by code goes in, which would make what is prepared worthless
                 self._prefetch.prepare()
-            for event in (asked,) if asked else self.scheduler.about_trigger(figures):
+            for event in (asked,) if asked else self.scheduler.about_trigger(figures, rounds):
                 yield event
 
     async def _automatic(self, order: Order, *, inside: bool = False) -> Events:

@@ -11,7 +11,10 @@ from typing import Literal
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.guard import Guard
+from ctxchat.agent.guard import BREAKER, Guard
+from ctxchat.agent.planner import nothing_to_free
+from ctxchat.core.automatic import AGAIN
+from ctxchat.core.budget import make_budget
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionFinished, Notice
 from ctxchat.core.figures import Figures
@@ -34,7 +37,6 @@ class Consent:
 
     def __init__(self, conversation: Conversation) -> None:
         self._talk = conversation
-        self._guard = Guard()
         self._agreed: Agreed | None = None
         self._told = 0  # the turn in which something was last said that is said once a turn
 
@@ -55,18 +57,26 @@ class Consent:
     def rest(self, turns: int) -> None:
         """Nothing by itself and no question for the rest of this turn and `turns` more, unless the window cannot hold it."""
         self._agreed = None
-        self._guard = self._guard.rested(self._talk.ledger.turn, turns)
+        self._use(self._talk.guard.rested(self._talk.ledger.turn, turns))
 
     def stopped(self) -> None:
         """A person stopped a pass, or took one back: it is not to come back at once."""
-        self._guard = self._guard.rested(self._talk.ledger.turn)
+        self._use(self._talk.guard.rested(self._talk.ledger.turn))
+
+    def start_over(self) -> None:
+        """What passes were stopped by may be another now: a model was chosen, or a setting edited."""
+        self._use(self._talk.guard.again())
+
+    def _use(self, guard: Guard) -> None:
+        self._talk.guard = guard
+        self._talk.remeasured()
 
     # ── what may be done ──
 
     @property
     def standing(self) -> str:
         """As the guard sees it."""
-        return self._guard.standing(self._talk.clock.seconds(), self._talk.ledger.turn)
+        return self._talk.guard.standing(self._talk.clock.seconds(), self._talk.ledger.turn)
 
     def may_start(self, figures: Figures, *, inside: bool) -> bool:
         """True where a pass may start by itself; `inside` a turn, where it asks no model.
@@ -76,20 +86,20 @@ class Consent:
         if self._talk.options.consent != "auto":
             return False
         standing = self.standing
-        rests = standing == "resting" and not self._guard.waits(self._talk.clock.seconds())
+        rests = standing == "resting" and not self._talk.guard.waits(self._talk.clock.seconds())
         return standing == "free" or (figures.over > 0 and (inside or rests))
 
     def may_ask(self) -> bool:
         """True where a person wants to be asked, and was not in this turn."""
         if self._talk.options.consent != "ask" or self._agreed or self.standing == "resting":
             return False
-        return self.once_a_turn()
+        return self._told != self._talk.ledger.turn
 
     # ── what came of it ──
 
     def helped(self) -> None:
         """A pass that somebody asked for made room: everything may run again."""
-        self._guard = self._guard.closed()
+        self._use(self._talk.guard.closed())
 
     def learn(self, result: CompactionFinished, *, inside: bool) -> Sequence[Notice]:
         """What is made of a pass that started by itself, and what the user is told of it. `inside` a turn it is no refill."""
@@ -97,17 +107,24 @@ class Consent:
             if inside:
                 return ()
             if result.reason == "auto":
-                self._guard = self._guard.helped(self._talk.ledger.turn)
-            if self.standing == "thrashing":
-                advice = "Raise context.compression_trigger, use a larger window, or free up by hand (F8)."
-                return (Notice("warning", f"The window fills again right after each compaction. {advice}"),)
-            return ()
-        self._guard = self._guard.failed(self._talk.clock.seconds())
+                self._use(self._talk.guard.helped(self._talk.ledger.turn))
+            return self._refilled() if self.standing == "thrashing" else ()
+        self._use(self._talk.guard.failed(self._talk.clock.seconds()))
         if self.standing == "broken":
-            return (Notice("warning", f"{result.detail} Three passes failed: the next one is yours (F8)."),)
-        seconds = round(Guard.wait(self._guard.failures))
+            return (Notice("warning", f"{result.detail} {BREAKER} passes failed: automatic compaction stops. {AGAIN}"),)
+        seconds = round(Guard.wait(self._talk.guard.failures))
         wait = f"{seconds} s" if seconds < 60 else f"{seconds // 60} min"
         return (Notice("warning", f"{result.detail} Next try in {wait}, or F8."),)
+
+    def _refilled(self) -> Sequence[Notice]:
+        """Advises what would change something: a higher trigger only where the window lets it be higher."""
+        options, budget = self._talk.options, self._talk.budget
+        higher = make_budget(
+            budget.window, options.output_reserved, min(0.95, options.compression_trigger + 0.1), options.target
+        )
+        ways = "A higher context.compression_trigger or a" if higher.trigger > budget.trigger else "A"
+        text = "The window fills again right after each compaction, so automatic compaction stops."
+        return (Notice("warning", f"{text} {ways} larger window would give room. {AGAIN}"),)
 
     # ── what is said instead of a pass ──
 
@@ -137,9 +154,15 @@ class Consent:
         text = str(problem) if isinstance(problem, CtxchatError) else f"{type(problem).__name__}: {problem}."
         return (Notice("warning", f"No compaction could be planned. {text}"),)
 
-    def about_trigger(self, figures: Figures) -> Sequence[Notice]:
-        """The trigger is reached, and nothing is done by itself."""
-        if self._talk.options.consent != "off" or not self.once_a_turn():
+    def about_trigger(self, figures: Figures, *, inside: bool) -> Sequence[Notice]:
+        """The trigger is reached, and nothing is done by itself: it may not be, or there is nothing that could go."""
+        automatic = self._talk.automatic
+        if automatic.standing == "off":
+            ways = "F8 frees up context; nothing is done by itself."
+        elif automatic.at_trigger and not (automatic.few or inside or self._agreed):
+            ways = nothing_to_free(figures)
+        else:
             return ()
-        text = f"The window is {percent(figures.pressure)} full. F8 frees up context; nothing is done by itself."
-        return (Notice("info", text),)
+        return (
+            (Notice("info", f"The window is {percent(figures.pressure)} full. {ways}"),) if self.once_a_turn() else ()
+        )

@@ -13,9 +13,12 @@ import msgspec
 from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.assumptions import Assumptions, NothingKnown
 from ctxchat.agent.books import Books
+from ctxchat.agent.guard import Guard
 from ctxchat.agent.learned import Learned
+from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.figures import Counted, Counting, Figures, Past, Pending, TokenPrice, measure
+from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import Clock, JournalPort, ModelPort
@@ -41,6 +44,9 @@ class Conversation(Books):
         super().__init__(journal, state)
         self.options = arranged.options
         self.clock = clock
+        self.guard = Guard()
+        self.under_way = False
+        """A turn is under way."""
         self._arranged = arranged
         self._tools = tuple(tools)
         self._assumptions: Assumptions = assumptions or NothingKnown()
@@ -85,6 +91,23 @@ class Conversation(Books):
         """The token budget with the window as known now."""
         o = self.options
         return make_budget(self.window, o.output_reserved, o.compression_trigger, o.target, o.section_budgets)
+
+    @property
+    def by_hook(self) -> bool:
+        """Hooks say when room is made, so no pass starts by itself before a request."""
+        return replaces_automatic(self._arranged.hooks)
+
+    @property
+    def automatic(self) -> Automatic:
+        """Whether compaction starts by itself in the turn under way, else in the next."""
+        said = sum(1 for item in self.view.items if item.group)
+        return self.guard.automatic(
+            self.options,
+            self.clock.seconds() if self.guard.failures else 0.0,
+            self.ledger.turn + (not self.under_way),
+            by_hook=self.by_hook,
+            few=said + (not self.under_way) < self.options.min_messages,
+        )
 
     async def refresh(self) -> Figures:
         """Ask what stands around, compile and measure what the next request would hold. Whoever is asked may take long, so
@@ -148,7 +171,7 @@ class Conversation(Books):
     def expected(self, view: View, passes: int) -> Figures:
         """The gauge such a view would show: an estimate, since no server has counted it."""
         counting = msgspec.structs.replace(self._counting, anchor=None)
-        return measure(view, self.budget, counting, past=Past(compactions=passes))
+        return measure(view, self.budget, counting, past=Past(compactions=passes), automatic=self.automatic)
 
     @property
     def scale(self) -> float:
@@ -169,13 +192,16 @@ class Conversation(Books):
 
     def measured(self, *, draft: Counted = 0) -> Figures:
         """The gauge with our count of what is being typed, on top of the last view and of what is arriving."""
-        state = self.state
+        state, automatic = self.state, self.automatic
+        if self.under_way and draft:
+            automatic = msgspec.structs.replace(automatic, joins=True)
         return measure(
             self.view,
             self.budget,
             self._counting,
             pending=Pending(draft, self._streamed),
             past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, state.cached, state.cut),
+            automatic=automatic,
         )
 
     @property

@@ -10,6 +10,10 @@ from typing import Literal
 
 import msgspec
 
+from ctxchat.agent.options import Consent, Options
+from ctxchat.core.automatic import Automatic
+from ctxchat.core.automatic import Standing as Shown
+
 BREAKER = 3
 """Failures in a row after which only a pass by hand closes the breaker."""
 
@@ -59,9 +63,43 @@ class Guard(msgspec.Struct, frozen=True):
         """After a pass by hand that made room: everything may run again."""
         return Guard()
 
+    def again(self) -> Guard:
+        """What stopped passes may be mended: they may run again, but for the rest that a person wanted."""
+        return Guard(rest_until=self.rest_until)
+
     def rested(self, turn: int, turns: int = REST) -> Guard:
         """A person wants to be left alone for the rest of this turn and `turns` more."""
         return msgspec.structs.replace(self, rest_until=turn + 1 + turns)
+
+    def automatic(self, options: Options, now: float, turn: int, *, by_hook: bool, few: bool) -> Automatic:
+        """What compaction does by itself in a turn. `by_hook`: hooks say when; the rest as in `Automatic`."""
+        standing = self._shown(options.consent, self.standing(now, turn), by_hook=by_hook)
+        reactive = standing in {"auto", "by_hook"} and options.consent == "auto" and options.reactive_per_turn > 0
+        return Automatic(
+            standing,
+            turns=self.rest_until - turn if standing == "snoozed" else 0,
+            inside=options.micro_trigger if reactive else 0.0,
+            few=few,
+        )
+
+    def _shown(self, consent: Consent, standing: Standing, *, by_hook: bool) -> Shown:
+        match consent, standing:
+            case "off", _:
+                return "by_hook" if by_hook else "off"
+            case "ask", _:
+                return "snoozed" if standing == "resting" else "asks"
+            case _, "broken":
+                return "failed"
+            case _, "waiting":
+                return "waiting"
+            case _ if by_hook:
+                return "by_hook"
+            case _, "thrashing":
+                return "refilled"
+            case _, "resting":
+                return "snoozed"
+            case _:
+                return "auto"
 
     @staticmethod
     def wait(failures: int) -> float:

@@ -17,16 +17,12 @@ from ctxchat.core.triggers import Due, due, overhead
 
 
 class Scheduler:
-    """Passes that start by themselves, for one conversation. `by_hooks`: hooks say when, so none starts at the beginning of a
-    turn."""
+    """Passes that start by themselves, for one conversation."""
 
-    def __init__(
-        self, conversation: Conversation, planner: Planner, consent: Consent, *, by_hooks: bool = False
-    ) -> None:
+    def __init__(self, conversation: Conversation, planner: Planner, consent: Consent) -> None:
         self._talk = conversation
         self._planner = planner
         self._consent = consent
-        self.by_hooks = by_hooks
         self._inside = (0, 0)  # the turn, and how many passes there were inside it
         self._window_before = 0  # of the last request, once another model is to have the next one
 
@@ -55,12 +51,9 @@ class Scheduler:
     async def order(self, figures: Figures, rounds: int) -> Order | None:
         """The pass that is due now, None where nothing may or can be done."""
         options = self._talk.options
-        if (
-            not self._consent.may_start(figures, inside=bool(rounds))
-            or len(self._talk.view.items) < options.min_messages
-        ):
+        if self._talk.automatic.few or not self._consent.may_start(figures, inside=bool(rounds)):
             return None
-        if self.by_hooks and not rounds:
+        if self._talk.by_hook and not rounds:
             return None
         name, reason = self._inside_turn(figures) if rounds else (options.strategy, "auto")
         plan = await (self._worth_it(name, "oversize") if rounds else self._planner.usual(name)) if name else None
@@ -76,27 +69,28 @@ class Scheduler:
         return None
 
     def _inside_turn(self, figures: Figures) -> tuple[str, Reason]:
-        """Strategy and reason between two rounds; no strategy where there were enough passes."""
+        """Strategy and reason between two rounds; no strategy where there were enough passes, or none are wanted."""
         options, turn = self._talk.options, self._talk.ledger.turn
         passes = self._inside[1] if self._inside[0] == turn else 0
         full = figures.pressure >= options.full_trigger
-        if passes >= options.reactive_per_turn:  # past the cap, but a request that cannot fit must not go out
-            return ("reactive_full", "auto") if full else ("", "auto")
+        if passes >= options.reactive_per_turn:  # but a request that cannot fit must not go out
+            perhaps_over = figures.used * (1 + figures.band) > figures.limit
+            return ("reactive_full" if perhaps_over else "", "context_overflow")
         self._inside = (turn, passes + 1)
         return ("reactive_full", "reactive_full") if full else ("reactive_micro", "reactive_micro")
 
     async def suggestion(self, figures: Figures) -> CompactionSuggested | None:
         """A question to the person, where they want to be asked and a pass would help."""
-        if due(figures) != "compact" or not self._consent.may_ask():
+        if due(figures) != "compact" or self._talk.automatic.few or not self._consent.may_ask():
             return None
         plan = await self._planner.usual()
-        if plan is None:
+        if plan is None or not self._consent.once_a_turn():
             return None
         return CompactionSuggested(figures.used, figures.limit, figures.pressure, self._planner.after_used(plan))
 
-    def about_trigger(self, figures: Figures) -> Sequence[Notice]:
+    def about_trigger(self, figures: Figures, rounds: int) -> Sequence[Notice]:
         """What is said where the trigger is reached and nothing is done by itself."""
-        return self._consent.about_trigger(figures) if due(figures) == "compact" else ()
+        return self._consent.about_trigger(figures, inside=bool(rounds)) if due(figures) == "compact" else ()
 
     def too_long(self) -> bool:
         """The conversation is longer than the whole window of a model whose window is known: in every mode it must be cut."""

@@ -18,7 +18,6 @@ from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import UsageError
 from ctxchat.core.events import Event
 from ctxchat.core.figures import Figures
-from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import AgentChosen, ModelChosen
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Rule
@@ -85,6 +84,7 @@ class Setup:
             await self._talk.write(ModelChosen(model.name, model.address))
             await self._talk.learned.remember()
             self.use(model)
+            self._compactor.consent.start_over()
             return await self._taken(after)
 
     async def switch_agent(self, name: str) -> Figures:
@@ -165,10 +165,11 @@ class Setup:
         gate.rules = after.rules
         if self._hooks is not None:
             self._hooks.use(after.hooks)
-            self._compactor.scheduler.by_hooks = replaces_automatic(after.hooks)
         if after.serving != before.serving:
             talk.use(after.open_model(talk.model.name))
             self._write_for(talk.model)
+        if after.options != before.options or after.serving != before.serving:
+            self._compactor.consent.start_over()
         self._toolbox.offer(after.tools)
         self._toolbox.limits = after.limits
         await talk.arrange(after, self._toolbox.specs)

@@ -121,6 +121,7 @@ class Turn:
     async def _to_its_end(self, began: float, before: str = "") -> Steps:
         """Rounds, whatever is open sealed, and what follows a turn. `before` is the half reply that goes on."""
         status: TurnStatus = "done"
+        self._talk.under_way = True
         try:
             async with aclosing(self._until_done(before)) as events:
                 async for event in events:
@@ -130,6 +131,7 @@ class Turn:
                 await self._open.seal(ENOUGH)
                 yield Notice("warning", f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»).")
         except (asyncio.CancelledError, GeneratorExit):
+            self._talk.under_way = False
             await to_the_end(self._stop())
             self._fallback.step_back()
             raise
@@ -140,6 +142,7 @@ class Turn:
             partial = self._open.draft.begun
             await to_the_end(self._open.seal(FAILED))
             yield failure(problem, partial)
+        self._talk.under_way = False
         async with aclosing(self._after(agreed=status == "done")) as events:
             async for event in events:
                 yield event
@@ -170,7 +173,7 @@ class Turn:
 
     async def _after(self, *, agreed: bool) -> Steps:
         """The gauge, what was put off until now, the chosen model in force again."""
-        yield self._talk.figures
+        yield self._talk.remeasured()
         async with aclosing(self._compactor.after_turn(agreed=agreed)) as events:
             async for event in events:
                 yield event

@@ -29,7 +29,6 @@ from ctxchat.bootstrap.tools import tools_for
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rules
 from ctxchat.core.errors import CtxchatError, StorageError
-from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.permissions import Rule
@@ -124,7 +123,6 @@ class Opening:
             conversation,
             summariser=arranged.summariser_of(model) if arranged.summariser_of else None,
             registry=with_plugins(),
-            by_hooks=replaces_automatic(arranged.hooks),
             prices=price,
         )
         run = HookCommands(shared.workspace, os.environ, lambda: shared.loaded, shared.masking)

@@ -10,7 +10,7 @@ from ctxchat.cli.common import common_options, emit, flags, run_async, table, te
 from ctxchat.core.figures import Figures
 from ctxchat.core.triggers import fixed, overhead
 from ctxchat.core.words import short
-from ctxchat.tui.reading.figures_text import PARTS, gauge_words, known, share, window_words
+from ctxchat.tui.reading.figures_text import PARTS, gauge_words, known, share, starts_words, window_words
 
 
 @click.command("context")
@@ -39,7 +39,7 @@ def command(session: str, draft: str) -> None:
         emit(context_json(found, figures))
         return
     click.echo(f"{gauge_words(figures)[0]} tokens")
-    click.echo(f"{window_words(figures)}; compaction from {short(figures.trigger_tokens)}")
+    click.echo(f"{window_words(figures)}; {starts_words(figures)}")
     rows = [
         (
             PARTS[s.name].label,

@@ -7,6 +7,7 @@ from itertools import islice, pairwise
 
 import msgspec
 
+from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Budget, WindowSource
 from ctxchat.core.calibration import Anchor, Calibration, Mix
 from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
@@ -60,7 +61,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     Sections sum to `window` when nothing overflows, and all but `reserved` and `free` sum to `used`. `band` is the share by
     which `used` may be off, 0 for a server's own figure. `forecast_turns` is None while there is no trend. `claimed_window`
     is what the window was believed to be before a refusal taught better, else 0; `cut` what the server seems to have left out
-    of the last prompt without saying so.
+    of the last prompt without saying so. `automatic` is whether compaction starts by itself.
     """
 
     model: str
@@ -82,6 +83,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     claimed_window: int = 0
     cut: int = 0
     price: TokenPrice = TokenPrice()
+    automatic: Automatic = Automatic()
 
     @property
     def over(self) -> int:
@@ -103,7 +105,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
         return next((s.tokens for s in self.sections if s.name == name), 0)
 
 
-NOTHING, BEGINNING = Pending(), Past()
+NOTHING, BEGINNING, BY_ITSELF = Pending(), Past(), Automatic()
 
 
 def used_tokens(mix: Mix, passes: int, calibration: Calibration, anchor: Anchor | None) -> tuple[int, float]:
@@ -123,7 +125,13 @@ def _parts(used: int, weights: Mapping[SectionName, int]) -> dict[SectionName, i
 
 
 def measure(
-    view: View, budget: Budget, counting: Counting, *, pending: Pending = NOTHING, past: Past = BEGINNING
+    view: View,
+    budget: Budget,
+    counting: Counting,
+    *,
+    pending: Pending = NOTHING,
+    past: Past = BEGINNING,
+    automatic: Automatic = BY_ITSELF,
 ) -> Figures:
     """The gauge for a view, with what is pending on top of it."""
     draft, streamed = by_kind(pending.draft), by_kind(pending.streamed)
@@ -147,7 +155,7 @@ def measure(
         pressure=round(budget.pressure(used), 4),
         trigger_tokens=budget.trigger,
         target_tokens=budget.target,
-        forecast_turns=forecast(past.fills, used, budget.trigger),
+        forecast_turns=forecast(past.fills, used, budget.trigger if automatic.at_trigger else budget.limit),
         compactions=past.compactions,
         cost_usd=past.cost_usd,
         sections=_sections(parts, budget, estimated=error > 0),
@@ -156,6 +164,7 @@ def measure(
         claimed_window=budget.window.claimed,
         cut=past.cut,
         price=counting.price,
+        automatic=automatic,
     )
 
 
@@ -170,11 +179,12 @@ def by_kind(counted: Counted) -> Mix:
     return counted if isinstance(counted, Mix) else Mix(counted)
 
 
-def forecast(fills: Sequence[int], used: int, trigger: int) -> int | None:
-    """Turns left before `trigger` at the pace of the last dozen turns that grew (their mean); None without one.
+def forecast(fills: Sequence[int], used: int, end: int) -> int | None:
+    """Turns left before `end` (the trigger, or the limit where nothing happens there) at the pace of the last dozen turns that
+    grew (their mean); None without one.
 
     The mean, since a rare long result fills a window as surely as many short ones: the median was twice as far off
     (`benchmarks/forecast.py`).
     """
     growth = list(islice((after - before for after, before in pairwise(reversed(fills)) if after > before), PACE))
-    return max(0, (trigger - used) * len(growth) // sum(growth)) if growth else None
+    return max(0, (end - used) * len(growth) // sum(growth)) if growth else None

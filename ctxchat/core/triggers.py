@@ -24,6 +24,20 @@ def fixed(figures: Figures) -> int:
     return sum(figures.tokens(name) for name in FIXED)
 
 
+def starts_at(figures: Figures) -> int:
+    """Tokens in use from which the next message makes a pass start, or a question come; 0 where neither does."""
+    automatic = figures.automatic
+    if fixed(figures) >= figures.trigger_tokens or automatic.few or automatic.joins:
+        return 0
+    match automatic.standing:
+        case "auto" | "asks":
+            return figures.trigger_tokens
+        case "snoozed":
+            return max(figures.trigger_tokens, figures.limit + 1)
+        case _:
+            return 0
+
+
 def due(figures: Figures, soft_mark: float = 0.60) -> Due:
     """Whether a pass should run before the next request.
 

@@ -16,6 +16,7 @@ from ctxchat.agent.session import Session
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
+from ctxchat.core.hooks import Hook
 from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Answer, Demand, Mode, Rule
@@ -187,6 +188,7 @@ class Desk:
         journal: MemoryJournal | None = None,
         workspace: Path = Path("/"),
         files: WorkspaceFiles | None = None,
+        hooks: Sequence[Hook] = (),
     ) -> None:
         self.journal = journal or MemoryJournal(records)
         self.clock = StillClock()
@@ -200,6 +202,7 @@ class Desk:
             summariser_of=summariser_of,
             fallback_of=fallback_of,
             options=options or Options(),
+            hooks=tuple(hooks),
         )
         self.conversation = Conversation(
             self.journal,

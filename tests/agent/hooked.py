@@ -14,7 +14,6 @@ from ctxchat.core.events import (
 from ctxchat.core.hooks import (
     Hook,
     HookEvent,
-    replaces_automatic,
 )
 from ctxchat.core.messages import Group
 from ctxchat.core.ports import ModelPort, Summariser
@@ -56,8 +55,8 @@ class Hooked(Desk):
         summariser: Summariser | None = None,
         **given: object,
     ) -> None:
-        super().__init__(model, summariser=summariser, **given)  # type: ignore[arg-type]
-        self.compactor = Compactor(self.conversation, summariser=summariser, by_hooks=replaces_automatic(hooks))
+        super().__init__(model, summariser=summariser, hooks=hooks, **given)  # type: ignore[arg-type]
+        self.compactor = Compactor(self.conversation, summariser=summariser)
         watching = Hooks(hooks, self.conversation, self.compactor, run or Recorded())
         self.session = Session(self.conversation, self.toolbox, self.compactor, self.arranged, hooks=watching)
 

@@ -85,7 +85,7 @@ def test_the_draft_is_told_with_what_it_leads_to() -> None:
     assert words.draft_words(desk.figures) == ""
     assert words.draft_words(desk.with_draft("a few words")).endswith(" %")
     assert words.draft_words(desk.with_draft("word " * 10_000)).endswith("compaction would start")
-    assert words.draft_words(desk.with_draft("word " * 40_000)).endswith("over the limit by 49.4k")
+    assert "over the limit by 49.4k, compaction would start" in words.draft_words(desk.with_draft("word " * 40_000))
 
 
 def test_time_passes_in_words() -> None:

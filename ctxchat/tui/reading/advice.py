@@ -56,6 +56,10 @@ def _overflows(figures: Figures, state: SessionState, context: ContextSettings) 
         return Advice(f"{times} {remedy}, and room is made in time in every session.", "context.max_tokens")
     lower = max(0.1, round(context.compression_trigger - 0.1, 2))
     at = with_marks(figures, compression_trigger=lower).trigger_tokens
+    if (
+        not figures.automatic.at_trigger or at >= figures.trigger_tokens
+    ):  # a mark at which nothing happens, or one held lower
+        return Advice(f"{times} Set context.max_tokens to what it really holds.", "context.max_tokens")
     remedy = f"Lower context.compression_trigger ({context.compression_trigger:g} → {lower:g}, at {short(at)})"
     return Advice(
         f"{times} {remedy}, or set context.max_tokens to what it really holds.", "context.compression_trigger"
@@ -77,6 +81,8 @@ def _heavy(figures: Figures) -> Advice | None:
 
 
 def _often(figures: Figures, state: SessionState, context: ContextSettings) -> Advice | None:
+    if not (figures.automatic.at_trigger or figures.automatic.stopped):
+        return None  # no more of them come
     now = len(state.fills)
     turns = [end.fills for end, p in zip(state.endings, state.passes, strict=False) if _by_itself(p)]
     lately = [turn for turn in turns if now - turn <= LATELY]

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ctxchat.core.automatic import AGAIN, standing_words
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.triggers import FIXED, OVERHEAD, fixed, overhead
 from ctxchat.core.view import View
 from ctxchat.core.words import server_cut
-from ctxchat.tui.reading.figures_text import budget_words, known, money
+from ctxchat.tui.reading.figures_text import budget_words, known, money, starts_words
 from ctxchat.tui.reading.inventory import Row, offenders
 from ctxchat.tui.reading.text import short
 
@@ -22,10 +23,14 @@ NAMED = 3
 
 
 def alarms(figures: Figures, view: View) -> dict[str, str]:
-    """A sentence or two for each thing that is amiss, the weightiest first; by `cut`, `fixed`, or the name of a part."""
+    """A sentence or two for each thing that is amiss, the weightiest first; by `cut`, `fixed`, `stopped`, or the name of a
+    part."""
     budgets = zip(figures.over_budget, budget_words(figures), strict=True)
     cut = {"cut": server_cut(figures.cut)} if figures.cut else {}
-    return cut | _in_vain(figures, view) | {section.name: words for section, words in budgets}
+    stopped = (
+        {"stopped": f"{_capital(standing_words(figures.automatic))}. {AGAIN}"} if figures.automatic.stopped else {}
+    )
+    return cut | _in_vain(figures, view) | stopped | {section.name: words for section, words in budgets}
 
 
 def _in_vain(figures: Figures, view: View) -> dict[str, str]:
@@ -66,11 +71,25 @@ def cached_words(figures: Figures) -> str:
     return f"{share}, {money(figures.saved)} saved a request" if figures.saved > 0 else share
 
 
+def _marks(figures: Figures) -> list[str]:
+    """Where compaction starts and ends, or why it does not start by itself."""
+    automatic, words = figures.automatic, starts_words(figures)
+    if automatic.stopped:
+        return []  # an alarm says so
+    if not automatic.at_trigger:
+        return [words]
+    return [f"╷ {words}", f"╎ down to {short(figures.target_tokens)}"]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def legend(figures: Figures) -> Sequence[str]:
     """What the marks on the bar stand for, one a line: those that are on it now."""
     if not known(figures):
         return ()
-    lines = [f"╷ compaction from {short(figures.trigger_tokens)}", f"╎ down to {short(figures.target_tokens)}"]
+    lines = _marks(figures)
     if figures.claimed_window > figures.window:
         lines.append(f"┃ learned limit {short(figures.window)}, not {short(figures.claimed_window)}")
     if figures.band:

@@ -130,8 +130,9 @@ def _reserved_columns(figures: Figures, width: int) -> int:
 
 
 def _ticks(figures: Figures, room: int) -> tuple[Tick, ...]:
-    """Trigger and target, the trigger alone where both fall in one column; none where there is no room."""
-    if room < 4:
+    """Trigger and target, the trigger alone where both fall in one column; none where there is no room, or where compaction does
+    not start by itself."""
+    if room < 4 or not figures.automatic.at_trigger:
         return ()
 
     def at(tokens: int) -> int:

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from ctxchat.core.automatic import standing_words
 from ctxchat.core.budget import WindowSource
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import SECTIONS, SectionName
-from ctxchat.core.triggers import fixed, overhead
+from ctxchat.core.triggers import fixed, overhead, starts_at
 from ctxchat.core.words import brief as brief  # handed on: figures and their nouns go together
 from ctxchat.core.words import count as count
 from ctxchat.core.words import percent as percent
@@ -163,6 +164,8 @@ def remarks(figures: Figures) -> tuple[str, ...]:
         if overhead(figures) >= figures.trigger_tokens:
             return ("too much overhead", "too much overhead", "overhead!", "!")
         return ("too many pins", "too many pins", "pins!", "!")
+    if figures.automatic.stopped:
+        return ("compaction stopped", "compaction stopped", "stopped", "!")
     if over := figures.over_budget:
         name, letter = PARTS[over[0].name].label, PARTS[over[0].name].letter
         if len(over) == 1:
@@ -203,7 +206,6 @@ def sentence(figures: Figures) -> str:
     inside = [s for s in figures.sections if s.tokens > 0 and s.name not in ("reserved", "free")]
     inside.sort(key=lambda s: -s.tokens)
     largest = ", ".join(f"{PARTS[s.name].label} {short(s.tokens)}" for s in inside[:3])
-    left = figures.trigger_tokens - figures.used
     sure = f", give or take {off} percent" if (off := off_by(figures)) else ""
     believed = f" instead of {short(figures.claimed_window)}" if figures.claimed_window else ""
     turns = forecast_words(figures)
@@ -216,10 +218,23 @@ def sentence(figures: Figures) -> str:
             *([f"Largest: {largest}."] if largest else []),
             *([server_cut(figures.cut)] if figures.cut else []),
             *budget_words(figures),
-            f"Compaction starts in {short(left)}." if left > 0 else "Compaction is due.",
+            *_what_starts(figures),
             *([f"{turns[0].upper()}{turns[1:]}.".replace("~", "About ")] if turns else []),
         ]
     )
+
+
+def _what_starts(figures: Figures) -> tuple[str, ...]:
+    """What compaction does by itself, as a sentence."""
+    if not figures.automatic.at_trigger:
+        words = starts_words(figures)
+        return (f"{words[0].upper()}{words[1:]}.",)
+    if fixed(figures) >= figures.trigger_tokens:
+        return ("Compaction cannot help.",)
+    left, asks = figures.trigger_tokens - figures.used, figures.automatic.standing == "asks"
+    if left > 0:
+        return (f"Compaction {'asks' if asks else 'starts'} in {short(left)}.",)
+    return ("Compaction is due, and asks first." if asks else "Compaction is due.",)
 
 
 def budget_words(figures: Figures) -> tuple[str, ...]:
@@ -257,9 +272,23 @@ def draft_words(figures: Figures) -> str:
         return f"this message +{short(draft)}"
     ends = f"this message +{short(draft)} → {percent(figures.pressure)}"
     if figures.used > figures.limit:
-        return f"{ends}, over the limit by {short(figures.over)}"
-    crosses = figures.used - draft < figures.trigger_tokens <= figures.used
-    return f"{ends}, compaction would start" if crosses else ends
+        ends += f", over the limit by {short(figures.over)}"
+    if not starts_with_draft(figures):
+        return ends
+    return f"{ends}, {'you would be asked' if figures.automatic.standing == 'asks' else 'compaction would start'}"
+
+
+def starts_words(figures: Figures) -> str:
+    """Where compaction starts: `compaction from 21.5k`, `compaction asks from 21.5k`; why it does not start by itself."""
+    if not figures.automatic.at_trigger:
+        return standing_words(figures.automatic)
+    asks = " asks" if figures.automatic.standing == "asks" else ""
+    return f"compaction{asks} from {short(figures.trigger_tokens)}"
+
+
+def starts_with_draft(figures: Figures) -> bool:
+    """Sending the unsent message makes compaction start, or ask."""
+    return 0 < starts_at(figures) <= figures.used
 
 
 def forecast_words(figures: Figures) -> str:

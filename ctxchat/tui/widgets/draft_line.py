@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ctxchat.core.figures import Figures
-from ctxchat.tui.reading.figures_text import draft_words
+from ctxchat.tui.reading.figures_text import draft_words, starts_with_draft
 from ctxchat.tui.unsent.draft import Along, Paste
 
 WORTH_SAYING = 0.02
@@ -36,5 +36,5 @@ class DraftLine(Static):
 def draft_line(figures: Figures) -> str:
     """`this message +18k → 92 %, compaction would start`; empty where it hardly matters."""
     draft = figures.tokens("draft")
-    crosses = figures.used - draft < figures.trigger_tokens <= figures.used
-    return draft_words(figures) if crosses or figures.over or draft >= figures.limit * WORTH_SAYING else ""
+    worth = figures.over or draft >= figures.limit * WORTH_SAYING or starts_with_draft(figures)
+    return draft_words(figures) if worth else ""

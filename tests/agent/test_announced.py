@@ -1,0 +1,161 @@
+"""What gauge, draft line and panel announce is what then happens: whatever the settings, the state and the history."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ctxchat.agent.guard import BREAKER, REFILLS, Guard
+from ctxchat.agent.options import Options
+from ctxchat.core.automatic import standing_words
+from ctxchat.core.budget import Window
+from ctxchat.core.events import CompactionFinished, CompactionStarted, CompactionSuggested, Event, Failed, Notice
+from ctxchat.core.figures import Figures
+from ctxchat.core.hooks import CompactContext, Hook, When
+from ctxchat.core.triggers import starts_at
+from ctxchat.tui.reading.alarms import alarms, legend
+from ctxchat.tui.reading.bar import layout_bar
+from ctxchat.tui.reading.figures_text import draft_words, gauge_words, sentence
+from tests.agent.desk import Desk, Echo
+from tests.agent.hooked import Hooked
+from tests.agent.test_turn import of
+from tests.doubles.scripted import ScriptedModel, calls, says
+
+HOOK = Hook("mine", "turn_started", CompactContext(), When(turn_count=10_000))
+
+options = st.builds(
+    Options,
+    consent=st.sampled_from(["auto", "auto", "ask", "off"]),
+    compression_trigger=st.sampled_from([0.3, 0.5, 0.75, 0.95]),
+    target=st.sampled_from([0.1, 0.5]),
+    keep_recent=st.sampled_from([1, 4, 12]),
+    min_messages=st.sampled_from([1, 4, 9]),
+    strategy=st.sampled_from(["pipeline", "truncate", "drop_tool_calls"]),
+    output_reserved=st.sampled_from([0, 1_000]),
+    reactive_per_turn=st.sampled_from([0, 3]),
+    prepare=st.booleans(),
+)
+guards = st.sampled_from(["fresh", "snoozed", "waiting", "failed", "refilled"])
+sizes = st.lists(st.sampled_from([5, 100, 400, 1_500]), max_size=8)
+drafts = st.sampled_from([1, 50, 600, 2_000, 9_000])
+
+
+def guard_of(kind: str, desk: Desk) -> Guard:
+    turn = desk.state.ledger.turn
+    return {
+        "fresh": Guard(),
+        "snoozed": Guard().rested(turn, 2),
+        "waiting": Guard().failed(desk.clock.seconds() + 10_000),
+        "failed": Guard(failures=BREAKER),
+        "refilled": Guard(refills=REFILLS, last_turn=turn),
+    }[kind]
+
+
+async def lived(chosen: Options, guard: str, turns: list[int], *, hook: bool) -> Desk:
+    """A session in a window of 6,000 tokens with such turns behind it."""
+    script = [says("word " * size) for size in turns] + [says("done")] * 3
+    model = ScriptedModel(script, window=Window(6_000, "loaded"))
+    desk = Hooked(model, *([HOOK] if hook else []), options=Options(consent="off"))
+    for size in turns:
+        await desk.say("tell me " * (size // 3 + 1))
+    desk.conversation.options = chosen
+    desk.conversation.guard = guard_of(guard, desk)
+    await desk.session.measure()
+    return desk
+
+
+def drawn(figures: Figures) -> str:
+    return "".join(cell.tick for cell in layout_bar(figures, 60))
+
+
+async def kept(chosen: Options, guard: str, turns: list[int], draft: int, *, hook: bool) -> None:
+    desk = await lived(chosen, guard, turns, hook=hook)
+    message = "and then " * draft
+    before, figures = desk.session.figures, desk.session.attachments.with_draft(message)
+    said = draft_words(figures)
+    events = await desk.say(message)
+    first = opening(events)
+    assert not of(first, Failed)
+    passes, asked = of(first, CompactionStarted), of(first, CompactionSuggested)
+    vain = [n for n in of(first, Notice) if "Nothing to free" in n.text]
+    by_itself = [p for p in passes if p.reason == "auto"]
+    assert all(p.reason in {"auto", "context_overflow"} for p in passes)
+    if not any(p.reason == "context_overflow" for p in passes):
+        assert ("compaction would start" in said) == bool(by_itself or (vain and chosen.consent == "auto")), said
+    else:
+        assert figures.over, "what nobody announced is an emergency"
+    assert ("you would be asked" in said) == bool(asked or (vain and chosen.consent == "ask"))
+    for shown in (before, figures):
+        at_trigger = shown.automatic.at_trigger
+        assert ("trigger" in drawn(shown)) == at_trigger
+        assert any(line.startswith("╷") for line in legend(shown)) == at_trigger
+        words = " ".join([*legend(shown), *alarms(shown, desk.session.view).values(), sentence(shown)]).lower()
+        assert at_trigger or standing_words(shown.automatic).lower() in words
+    if by_itself and of(first, CompactionFinished)[0].outcome == "compacted":
+        assert of(first, CompactionFinished)[0].before.used >= starts_at(figures) - 40  # a message's own few tokens
+
+
+def opening(events: list[Event]) -> list[Event]:
+    """What happened before the model was heard."""
+    end = next((i for i, e in enumerate(events) if type(e).__name__ == "TextDelta"), len(events))
+    return events[:end]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(options, guards, sizes, drafts, st.booleans())
+async def test_what_is_announced_is_what_happens(
+    chosen: Options, guard: str, turns: list[int], draft: int, hook: bool
+) -> None:
+    await kept(chosen, guard, turns, draft, hook=hook)
+
+
+@pytest.mark.long
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(options, guards, sizes, drafts, st.booleans())
+async def test_what_is_announced_is_what_happens_in_any_session(
+    chosen: Options, guard: str, turns: list[int], draft: int, hook: bool
+) -> None:
+    await kept(chosen, guard, turns, draft, hook=hook)
+
+
+class Blank:
+    """Writes summaries that nobody can use."""
+
+    model = "blank"
+
+    async def summarise(self, *_: object, **__: object) -> AsyncIterator[str]:
+        yield ""
+
+
+async def test_what_stopped_stays_on_screen_until_it_is_turned_on_again() -> None:
+    """A value for the whole way: failures in a row, said by gauge and panel, ended by whatever may have mended it."""
+    model = ScriptedModel([says("word " * 400)] * 20, window=Window(6_000, "loaded"))
+    desk = Desk(model, options=Options(strategy="summarize", keep_recent=2, prepare=False), summariser=Blank())
+    for _ in range(12):
+        await desk.say("tell me " * 100)
+        desk.clock.time += 10_000
+    figures = desk.session.figures
+    assert figures.automatic.standing == "failed"
+    assert gauge_words(figures)[0].startswith("compaction stopped")
+    assert "turns it on again" in alarms(figures, desk.session.view)["stopped"]
+    assert drawn(figures) == "" and legend(figures)[:1] != ["╷"]
+    desk.compactor.consent.start_over()
+    assert desk.session.figures.automatic.standing == "auto" and "trigger" in drawn(desk.session.figures)
+
+
+@pytest.mark.parametrize("per_turn", [0, 3])
+async def test_no_pass_inside_a_turn_where_none_is_wanted(per_turn: int) -> None:
+    """Only a request that would not fit is made to, and its record says why."""
+    rounds = [calls(("echo", {"text": f"{n} " * 200, "times": 1})) for n in range(24)]
+    model = ScriptedModel([*rounds, says("done")], window=Window(8_000, "loaded"))
+    chosen = Options(reactive_per_turn=per_turn, output_reserved=1_000, min_messages=1)
+    desk = Desk(model, tools=[Echo()], options=chosen)
+    events = await desk.say("go on for long")
+    done = of(events, CompactionFinished)
+    assert done and not of(events, Failed)
+    assert {p.reason for p in done} <= {"reactive_micro", "reactive_full", "context_overflow"}
+    if not per_turn:
+        assert all(p.reason == "context_overflow" and p.before.used > 0.9 * 7_000 for p in done)
