@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 from ctxchat.config.schema import Settings
-from ctxchat.core.compilers import Compiler, all_sections, current_tool_trace, selected_sections
+from ctxchat.core.compilers import (
+    Compiler,
+    all_sections,
+    current_tool_trace,
+    injecting,
+    limited,
+    redacted,
+    selected_sections,
+)
+from ctxchat.core.grouping import single
+from ctxchat.core.messages import Message
 from ctxchat.core.options import Options
+from ctxchat.core.tokens import Meter
 
 
 def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead: bool = True) -> Options:
@@ -40,9 +53,17 @@ def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead:
 
 def compiler_of(settings: Settings) -> Compiler:
     """What of the conversation the model is shown."""
-    chosen = settings.context.compiler
-    if chosen == "all_sections":
-        return all_sections
-    if chosen == "current_tool_trace":
-        return current_tool_trace
-    return selected_sections(*chosen)
+    context = settings.context
+    match context.compiler:
+        case "all_sections":
+            compiler = all_sections
+        case "current_tool_trace":
+            compiler = current_tool_trace
+        case sections:
+            compiler = selected_sections(*sections)
+    if context.inject:
+        notes = [Message(-n, "user", text) for n, text in enumerate(context.inject, 1)]
+        compiler = injecting(compiler, [single("note", note, 0, source="buffer:settings") for note in notes])
+    for pattern in context.redact:
+        compiler = redacted(compiler, re.compile(pattern))
+    return limited(compiler, context.shown_tokens, Meter()) if context.shown_tokens else compiler

@@ -9,7 +9,8 @@ import msgspec
 
 from ctxchat.config.options import Shape, allowed, facts, members, shape
 from ctxchat.config.problems import Fault, KeyPath, nearest, shown
-from ctxchat.config.schema import OWN_NAMES, HookSettings, Settings, Table
+from ctxchat.config.schema import HookSettings, Settings, Table, own_names
+from ctxchat.config.schema.option import Names
 
 KnownNames = Callable[[str], Collection[str]]
 """The words of an open list (`strategies`, `providers`, `transforms`, `tools`) besides our own; asked only when needed."""
@@ -144,8 +145,8 @@ def _words(tp: Any) -> list[Any]:
     return [w for a in args for w in (_words(a) if get_args(a) else [a])]
 
 
-def _check_names(words: Collection[str], names: str, at: KeyPath, faults: list[Fault], known: KnownNames) -> None:
-    own = OWN_NAMES.get(names, ())
+def _check_names(words: Collection[str], names: Names, at: KeyPath, faults: list[Fault], known: KnownNames) -> None:
+    own = own_names(names)
     foreign = [w for w in words if w and w not in own]
     if not foreign:
         return

@@ -88,6 +88,11 @@ def _context(c: ContextSettings, at: KeyPath) -> Iterator[Fault]:
         if get(full, low) >= get(full, high):
             what = f"{get(full, low)} is not below {key_text(high)} ({get(full, high)})"
             yield Fault((*at, *low), what, against=(*at, *high))
+    for pattern in c.redact:
+        try:
+            re.compile(pattern)
+        except re.error as wrong:
+            yield Fault((*at, "redact"), f"{shown(pattern)} is no regular expression ({wrong})")
     for name, size in (("output_reserved", c.output_reserved), ("summary_max_tokens", c.summary_max_tokens)):
         if size >= c.max_tokens > 0 and size != getattr(DEFAULTS.context, name):
             yield Fault(

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ctxchat.config.options import facts, members
-from ctxchat.config.schema import OWN_NAMES, Settings
+from ctxchat.config.schema import Settings, own_names
 
 
 def json_schema() -> dict[str, Any]:
@@ -16,7 +16,7 @@ def json_schema() -> dict[str, Any]:
     tables: dict[str, Any] = schema["$defs"]
     tables["AgentSettings"]["properties"]["context"] = {"$ref": "#/$defs/ContextSettings"}
     for name, field in members(type(Settings().context)).items():
-        words = OWN_NAMES.get(facts(field.type).names or "")
+        words = own_names(facts(field.type).names)
         if words:
             part = tables["ContextSettings"]["properties"][name]
             part.get("items", part)["examples"] = list(words)

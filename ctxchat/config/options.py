@@ -11,7 +11,8 @@ import msgspec
 from msgspec import NODEFAULT, Meta
 from msgspec.structs import FieldInfo, fields
 
-from ctxchat.config.schema import OWN_NAMES, Settings, Table
+from ctxchat.config.schema import Settings, Table, own_names
+from ctxchat.config.schema.option import Names
 
 NOW = "at once"
 """The usual time at which an edit comes into force."""
@@ -25,7 +26,7 @@ class Facts(msgspec.Struct, frozen=True):
     effect: str = ""
     trust: bool = False
     append: bool = False
-    names: str | None = None
+    names: Names | None = None
     partial: type[Table] | None = None
     counts: str = NOW
 
@@ -57,7 +58,7 @@ class Option(msgspec.Struct, frozen=True):
     @property
     def allowed(self) -> str:
         """What may stand there, in words: `a whole number from 1 to 10000`."""
-        own = OWN_NAMES.get(self.facts.names or "", ())
+        own = own_names(self.facts.names)
         if not own:
             return allowed(self.type)
         words = _either([*(f'"{word}"' for word in own), "one of a plug-in"])

@@ -79,6 +79,12 @@ EFFECTS: dict[str, tuple[str, Look]] = {
     "context.auto_compact": ('"ask"', option("consent")),
     "context.min_messages": ("400", option("min_messages")),
     "context.compiler": ('"current_tool_trace"', shown),
+    "context.shown_tokens": ("900", shown),
+    "context.redact": ('["question [0-9]"]', lambda s: sum("[redacted]" in i.message.text for i in s.view.items)),
+    "context.inject": (
+        '["Speak Latin."]',
+        lambda s: [i.message.text for i in s.view.items if i.message.text == "Speak Latin."],
+    ),
     "context.providers": ('["identity"]', sources),
     "context.transforms": ("[]", lambda s: s._talk._transforms),
     "context.summary_model.name": ('"openai/small"', lambda s: s._compactor._summariser.model),

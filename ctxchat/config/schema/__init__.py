@@ -11,12 +11,11 @@ from typing import Annotated
 from ctxchat.config.keys import ActionId
 from ctxchat.config.schema.context import ContextSettings
 from ctxchat.config.schema.named import AgentSettings, Condition, HookSettings, McpSettings
-from ctxchat.config.schema.option import OWN_NAMES, Table, opt
+from ctxchat.config.schema.option import Table, opt, own_names
 from ctxchat.config.schema.program import Interface, ModelSettings, Permissions, SecretSettings, Storage, ToolSettings
 
 __all__ = [
     "DEFAULTS",
-    "OWN_NAMES",
     "AgentSettings",
     "Condition",
     "ContextSettings",
@@ -25,6 +24,7 @@ __all__ = [
     "ModelSettings",
     "Settings",
     "Table",
+    "own_names",
 ]
 
 

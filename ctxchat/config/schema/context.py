@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from ctxchat.config.schema.compaction import Emergency, Prepare, Reactive, SummaryModel, ToolResults
-from ctxchat.config.schema.option import OWN_NAMES, Table, opt
+from ctxchat.config.schema.option import PROVIDERS, Table, opt
 from ctxchat.core.compilers import ConversationSection
 from ctxchat.core.options import USUAL
 
@@ -96,6 +96,19 @@ class ContextSettings(Table, frozen=True):
         Literal["all_sections", "current_tool_trace"] | Annotated[tuple[ConversationSection, ...], Meta(min_length=1)],
         opt("What of the conversation the model sees: all, tool calls of the current turn only, or chosen sections."),
     ] = "all_sections"
+    shown_tokens: Annotated[
+        int,
+        opt(
+            "At most so much of the conversation is shown, the newest; 0 for all.", unit="tokens", ge=0, le=100_000_000
+        ),
+    ] = 0
+    redact: Annotated[
+        tuple[str, ...],
+        opt("Regular expressions: what they match in the conversation is `[redacted]` to the model.", trust=True),
+    ] = ()
+    inject: Annotated[
+        tuple[str, ...], opt("Notes that stand before the messages in each request, after the summary.", trust=True)
+    ] = ()
     providers: Annotated[
         tuple[str, ...],
         opt(
@@ -103,7 +116,7 @@ class ContextSettings(Table, frozen=True):
             names="providers",
             trust=True,
         ),
-    ] = OWN_NAMES["providers"]
+    ] = PROVIDERS
     transforms: Annotated[
         tuple[str, ...],
         opt("What edits each request before it is sent, left to right.", names="transforms", trust=True),

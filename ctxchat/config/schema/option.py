@@ -23,22 +23,18 @@ Names = Literal["strategies", "providers", "transforms", "tools"]
 Counts = Literal["at once", "from the next session on", "from the next start on"]
 """When a saved edit comes into force in a program that runs."""
 
-OWN_NAMES: dict[str, tuple[str, ...]] = {
-    "strategies": (
-        "truncate",
-        "summarize",
-        "sliding_window",
-        "drop_tool_calls",
-        "shrink_tool_results",
-        "drop_superseded",
-        "strip_reasoning",
-        "token_budget",
-        "pipeline",
-    ),
-    "providers": ("skills", "workspace", "identity"),
-    "transforms": (),
-}
-"""The open lists as they come with the program; plug-ins add to them. Tools are known to the agent only."""
+PROVIDERS = ("skills", "workspace", "identity")
+"""The context providers that come with the program, in their order."""
+
+
+def own_names(names: Names | None) -> tuple[str, ...]:
+    """The words of an open list that come with the program; plug-ins add to them. Tools are known to the agent only."""
+    if names == "strategies":
+        from ctxchat.core.strategies.builtin import builtin_strategies  # only where a setting names one
+        from ctxchat.core.strategies.planning import PlanOptions
+
+        return tuple(builtin_strategies(PlanOptions()))
+    return PROVIDERS if names == "providers" else ()
 
 
 def opt(

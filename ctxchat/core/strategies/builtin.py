@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ctxchat.core.strategies.base import Strategy
 from ctxchat.core.strategies.drop_superseded import DropSuperseded
 from ctxchat.core.strategies.drop_tool_calls import DropToolCalls
@@ -16,25 +18,25 @@ from ctxchat.core.strategies.summarize import Summarize
 from ctxchat.core.strategies.token_budget import TokenBudget
 from ctxchat.core.strategies.truncate import Truncate
 
+_SINGLE: tuple[Callable[[PlanOptions], Strategy], ...] = (
+    DropSuperseded,
+    StripReasoning,
+    ShrinkToolResults,
+    Oversize,
+    Summarize,
+    Truncate,
+    SlidingWindow,
+    DropToolCalls,
+    TokenBudget,
+    ReactiveMicro,
+    ReactiveFull,
+)
+
 LOSSLESS = ("drop_superseded", "strip_reasoning", "shrink_tool_results", "oversize")
 """Steps whose full text stays a pointer away, in the order the pipeline takes them."""
 
 
 def builtin_strategies(options: PlanOptions) -> dict[str, Strategy]:
     """Every built-in strategy by its name, the pipeline included (lossless steps, then a summary)."""
-    single: list[Strategy] = [
-        Truncate(options),
-        Summarize(options),
-        SlidingWindow(options),
-        DropToolCalls(options),
-        ShrinkToolResults(options),
-        DropSuperseded(options),
-        StripReasoning(options),
-        TokenBudget(options),
-        Oversize(options),
-        ReactiveMicro(options),
-        ReactiveFull(options),
-    ]
-    found = {strategy.name: strategy for strategy in single}
-    found["pipeline"] = Pipeline([found[name] for name in (*LOSSLESS, "summarize")], options.meter)
-    return found
+    found = {strategy.name: strategy for strategy in (made(options) for made in _SINGLE)}
+    return found | {"pipeline": Pipeline([found[name] for name in (*LOSSLESS, "summarize")], options.meter)}
