@@ -10,9 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from ctxchat.agent.options import Consent, Options
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.automatic import Standing as Shown
+from ctxchat.core.options import Consent, Options
 
 BREAKER = 3
 """Failures in a row after which only a pass by hand closes the breaker."""

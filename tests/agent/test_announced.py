@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxchat.agent.guard import BREAKER, REFILLS, Guard
-from ctxchat.agent.options import Options
 from ctxchat.core.automatic import standing_words
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, CompactionStarted, CompactionSuggested, Event, Failed, Notice
 from ctxchat.core.figures import Figures
 from ctxchat.core.hooks import CompactContext, Hook, When
+from ctxchat.core.options import Options
 from ctxchat.core.triggers import starts_at
 from ctxchat.tui.reading.alarms import alarms, legend
 from ctxchat.tui.reading.bar import layout_bar
@@ -104,7 +104,7 @@ def opening(events: list[Event]) -> list[Event]:
     return events[:end]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(options, guards, sizes, drafts, st.booleans())
 async def test_what_is_announced_is_what_happens(
     chosen: Options, guard: str, turns: list[int], draft: int, hook: bool
@@ -113,7 +113,7 @@ async def test_what_is_announced_is_what_happens(
 
 
 @pytest.mark.long
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(options, guards, sizes, drafts, st.booleans())
 async def test_what_is_announced_is_what_happens_in_any_session(
     chosen: Options, guard: str, turns: list[int], draft: int, hook: bool

@@ -34,7 +34,9 @@ async def nothing_left(*_: float) -> None:
         app.screen._on_timer_update()
 
 
-textual.app.wait_for_idle = textual.pilot.wait_for_idle = nothing_left  # one of two things of textual that are exchanged
+textual.app.wait_for_idle = textual.pilot.wait_for_idle = (
+    nothing_left  # one of two things of textual that are exchanged
+)
 
 
 def parsed_once(parse: Callable[..., list[RuleSet]]) -> Callable[..., list[RuleSet]]:
