@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.segment import Segment, Segments
 from rich.text import Text
@@ -37,11 +37,14 @@ from ctxchat.tui.palette import CommandSource, bindings
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.screens.panel import Panel
-from ctxchat.tui.services import ChatSession, Services
+from ctxchat.tui.services import Services
 from ctxchat.tui.style.theming import textual_theme
 from ctxchat.tui.unsent.drafts import Drafts
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.work import Work
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 Result = TypeVar("Result")
 
@@ -177,7 +180,7 @@ class CtxchatApp(Handlers):
     # ── messages and work ──
 
     @property
-    def session(self) -> ChatSession | None:
+    def session(self) -> Session | None:
         """The session on screen, None before there is one."""
         return self.work.session
 

@@ -4,13 +4,17 @@ anything is sent.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.tui.screens.chat import ChatScreen
-from ctxchat.tui.services import ChatSession
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 
-async def arrive(chat: ChatScreen, session: ChatSession) -> None:
+async def arrive(chat: ChatScreen, session: Session) -> None:
     """Measure and show it."""
     figures = await session.measure()
     chat.show_figures(figures)
@@ -19,7 +23,7 @@ async def arrive(chat: ChatScreen, session: ChatSession) -> None:
     await offer_room(chat, session)
 
 
-async def offer_room(chat: ChatScreen, session: ChatSession) -> None:
+async def offer_room(chat: ChatScreen, session: Session) -> None:
     """The question whether to make room, where the session does not fit as it stands; why not, where that cannot help."""
     figures = session.figures
     if not figures.over or session.busy or session.read_only:

@@ -5,15 +5,19 @@ Knows nothing of what lies around the transcript; what stands outside of a turn 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ctxchat.core.events import CompactionFinished
 from ctxchat.core.open_end import open_end
 from ctxchat.tui.live_turn import Growing, LiveTurn
 from ctxchat.tui.reading.history import items, last_answer
-from ctxchat.tui.services import ChatSession
 from ctxchat.tui.widgets.blocks import ErrorBlock, Level, NoticeBlock
 from ctxchat.tui.widgets.compaction_mark import PassLine
 from ctxchat.tui.widgets.reply import Interrupted
 from ctxchat.tui.widgets.transcript import Transcript
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 WAITING = "waiting for the model"
 
@@ -23,7 +27,7 @@ class Feed:
 
     def __init__(self, transcript: Transcript, *, show_reasoning: bool) -> None:
         self._transcript, self.show_reasoning = transcript, show_reasoning
-        self._session: ChatSession | None = None
+        self._session: Session | None = None
         self._live: LiveTurn | None = None
         self._groups = 0
         self._told = False  # a word of ours stands there
@@ -41,7 +45,7 @@ class Feed:
 
     # ── the record ──
 
-    async def show(self, session: ChatSession) -> None:
+    async def show(self, session: Session) -> None:
         """Another session, from its record."""
         self._session, self._live, self._told = session, None, False
         shown = items(session.state.ledger, session.state.checkpoints)
@@ -141,7 +145,7 @@ class Feed:
         await self._transcript.add(ErrorBlock(text, hint))
 
 
-def _tokens(session: ChatSession) -> dict[int | tuple[int, int], int]:
+def _tokens(session: Session) -> dict[int | tuple[int, int], int]:
     shown = [item for item in session.view.items if item.group]
     tokens: dict[int | tuple[int, int], int] = {item.message.seq: item.tokens for item in shown}
     for item in shown:

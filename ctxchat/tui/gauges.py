@@ -6,12 +6,16 @@ Knows one session at a time, and nothing of turns.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ctxchat.core.figures import Figures
 from ctxchat.tui.commands import parse
-from ctxchat.tui.services import ChatSession
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.side_panel import Side
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 
 class Gauges:
@@ -19,9 +23,9 @@ class Gauges:
 
     def __init__(self, gauge: Gauge, composer: Composer, side: Side) -> None:
         self._gauge, self._composer, self._side = gauge, composer, side
-        self._session: ChatSession | None = None
+        self._session: Session | None = None
 
-    def belong_to(self, session: ChatSession) -> None:
+    def belong_to(self, session: Session) -> None:
         """From now on it is this one's draft and panel."""
         self._session = session
 

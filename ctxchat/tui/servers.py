@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 from ctxchat.core.figures import Figures
 from ctxchat.tui.host import Host
 from ctxchat.tui.reading.text import one_line
-from ctxchat.tui.services import ChatSession, Services
+from ctxchat.tui.services import Services
 
 if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
     from ctxchat.tools.mcp.server import ServerRow
 
 GLANCE = 0.2
 """Seconds between two looks at servers on their way."""
 
 
-async def join(session: ChatSession) -> Figures:
+async def join(session: Session) -> Figures:
     """The tools there are now, for the session; under a turn, with its next message."""
     return await session.setup.adapt()
 

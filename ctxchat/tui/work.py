@@ -20,13 +20,14 @@ from ctxchat.tui.arriving import arrive
 from ctxchat.tui.feed import WAITING
 from ctxchat.tui.live_turn import MAKING_ROOM
 from ctxchat.tui.screens.chat import ChatScreen
-from ctxchat.tui.services import ChatSession, Services
+from ctxchat.tui.services import Services
 from ctxchat.tui.unsent.draft import Draft, joined
 from ctxchat.tui.unsent.drafts import Drafts
 from ctxchat.tui.unsent.outgoing import prepared
 from ctxchat.tui.widgets.suggestion import Reply
 
 if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
     from ctxchat.agent.turn import Meanwhile
     from ctxchat.core.messages import Part
 
@@ -52,7 +53,7 @@ class Work:
     def __init__(
         self, chat: ChatScreen, services: Services, start: Start, alert: Alert, drafts: Drafts | None = None
     ) -> None:
-        self.session: ChatSession | None = None
+        self.session: Session | None = None
         self._chat, self._services = chat, services
         self._start, self._alert = start, alert
         self._drafts = drafts or Drafts()
@@ -69,7 +70,7 @@ class Work:
         """A turn or a pass runs."""
         return self._worker is not None and not self._worker.is_finished
 
-    def open_session(self) -> ChatSession:
+    def open_session(self) -> Session:
         """The session on screen. Raises CtxchatError before there is one."""
         if self.trouble:
             raise CtxchatError(self.trouble)
@@ -77,7 +78,7 @@ class Work:
             raise CtxchatError("The session is still being opened.", "Try again in a moment.")
         return self.session
 
-    def idle_session(self) -> ChatSession:
+    def idle_session(self) -> Session:
         """The session, for what cannot be done beside a turn."""
         if self.busy:
             raise CtxchatError("This has to wait for the end of the turn.", "Esc stops it.")
@@ -167,7 +168,7 @@ class Work:
             self._worker = self._start(partial(self._run, self._send(self.session, self._queue.pop(0)), WAITING))
         self._chat.composer.show_queue(self._queue)
 
-    async def _send(self, session: ChatSession, draft: Draft) -> AsyncGenerator[Stamped, None]:
+    async def _send(self, session: Session, draft: Draft) -> AsyncGenerator[Stamped, None]:
         """The turn of a message."""
         try:
             parts = await self._leave(session, draft)
@@ -179,7 +180,7 @@ class Work:
         finally:
             self._bring_back()
 
-    async def _turn(self, session: ChatSession, events: AsyncGenerator[Stamped, None]) -> AsyncGenerator[Stamped, None]:
+    async def _turn(self, session: Session, events: AsyncGenerator[Stamped, None]) -> AsyncGenerator[Stamped, None]:
         """A turn, with an eye on the message that is leaving: in the record it has left; one that could not be written down
         goes back to where it was written."""
         try:
@@ -194,7 +195,7 @@ class Work:
                 self._leaving = None
             self._bring_back()
 
-    def _next_of(self, session: ChatSession) -> Meanwhile:
+    def _next_of(self, session: Session) -> Meanwhile:
         """The messages that are not to wait for the end of the turn, one at a time."""
 
         async def meanwhile() -> tuple[str, Sequence[Part]] | None:
@@ -212,12 +213,12 @@ class Work:
 
         return meanwhile
 
-    async def _leave(self, session: ChatSession, draft: Draft) -> Sequence[Part]:
+    async def _leave(self, session: Session, draft: Draft) -> Sequence[Part]:
         """On its way from now on; what goes along with it. Raises StorageError."""
         self._leaving, self._place = draft, session.state.ledger.next_seq
         return await prepared(draft, session, self._services.workspace)
 
-    def _arrived(self, session: ChatSession) -> bool:
+    def _arrived(self, session: Session) -> bool:
         new = takewhile(lambda group: group.first.seq >= self._place, reversed(session.state.ledger.groups))
         return any(group.kind == "user" for group in new)
 

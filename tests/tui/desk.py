@@ -28,7 +28,7 @@ from tests.tui.parts import OfOnePiece
 
 
 class Desk(OfOnePiece):
-    """A ChatSession on the core alone: every verb changes the ledger as the real one does; there is no model behind it."""
+    """A session on the core alone: every verb changes the ledger as the real one does; there is no model behind it."""
 
     id = "s1"
     busy = False

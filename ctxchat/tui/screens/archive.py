@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 from textual import work
 from textual.app import ComposeResult
@@ -19,12 +20,15 @@ from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.panel import Heading, Panel
 from ctxchat.tui.screens.reader import ReaderScreen
 from ctxchat.tui.screens.undoing import Done, redo, restore, undo
-from ctxchat.tui.services import ChatSession, Services
+from ctxchat.tui.services import Services
 from ctxchat.tui.style import pass_text
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.pass_detail import TABS, PassDetail
 from ctxchat.tui.widgets.rows import Rows
 from ctxchat.tui.widgets.sparkline import FillLine
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 
 class ArchiveScreen(Panel[str]):
@@ -43,7 +47,7 @@ class ArchiveScreen(Panel[str]):
         Binding("escape", "back", "back"),
     ]
 
-    def __init__(self, session: ChatSession, services: Services, change_id: str = "") -> None:
+    def __init__(self, session: Session, services: Services, change_id: str = "") -> None:
         super().__init__(name="archive", classes="panel")
         self._session, self._services, self._wanted = session, services, change_id
         self._passes: tuple[Pass, ...] = ()

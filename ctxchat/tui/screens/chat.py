@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -33,7 +34,6 @@ from ctxchat.tui.commands import Keys
 from ctxchat.tui.feed import Feed
 from ctxchat.tui.gauges import Gauges
 from ctxchat.tui.prefetch_watch import PrefetchWatch
-from ctxchat.tui.services import ChatSession
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.banner import Banner
 from ctxchat.tui.widgets.blocks import Level
@@ -46,6 +46,9 @@ from ctxchat.tui.widgets.prompt import Prompt
 from ctxchat.tui.widgets.questions import Questions
 from ctxchat.tui.widgets.side_panel import Side
 from ctxchat.tui.widgets.transcript import Transcript
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 
 class ChatScreen(Screen[None]):
@@ -73,7 +76,7 @@ class ChatScreen(Screen[None]):
         self.gauges = Gauges(self.gauge, self.composer, self.side)
         self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
         self.feed = Feed(self.transcript, show_reasoning=show_reasoning)
-        self._session: ChatSession | None = None
+        self._session: Session | None = None
         self._begun = False
 
     def compose(self) -> ComposeResult:
@@ -129,7 +132,7 @@ class ChatScreen(Screen[None]):
 
     # ── the session ──
 
-    async def show_session(self, session: ChatSession) -> None:
+    async def show_session(self, session: Session) -> None:
         """Another conversation, or this one after a change. The draft stays."""
         if self._session:
             await self.banner.clear()
@@ -151,7 +154,7 @@ class ChatScreen(Screen[None]):
             await self.feed.settle()
             self._show_all(self._session)
 
-    def _show_all(self, session: ChatSession) -> None:
+    def _show_all(self, session: Session) -> None:
         self._show_empty()
         self.show_header()
         self.show_figures(session.figures)

@@ -4,6 +4,7 @@ changed since."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from textual.app import ComposeResult
@@ -20,11 +21,13 @@ from ctxchat.core.files import Checkpoint, FileChange, Keep, Restoring, files_wo
 from ctxchat.core.messages import Group
 from ctxchat.tui.reading.text import clean, clock, one_line
 from ctxchat.tui.screens.panel import Heading, Over, Panel
-from ctxchat.tui.services import ChatSession
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 from ctxchat.tui.widgets.tool_block import coloured_diff
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 NAMED = 8
 """Files that are named one by one."""
@@ -55,7 +58,7 @@ class RewindScreen(Panel[Back]):
         Column("files since then", least=16, rank=2),
     )
 
-    def __init__(self, session: ChatSession) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__(name="rewind", classes="panel")
         self._session = session
         self._checkpoints = files.standing(session.state.checkpoints)
@@ -141,7 +144,7 @@ class DiffScreen(Panel[None]):
         Column("−", 6, right=True, rank=2),
     )
 
-    def __init__(self, session: ChatSession) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__(name="diff", classes="panel")
         self._session = session
         self._all = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -20,12 +21,15 @@ from ctxchat.tui.reading.flight import DONE, REFUSED, UNDONE, moments
 from ctxchat.tui.reading.passes import REASONS, Pass, passes, tally
 from ctxchat.tui.reading.text import clean, clock, elapsed, one_line, short
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
-from ctxchat.tui.services import ChatSession, Services
+from ctxchat.tui.services import Services
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.style.pass_text import back_words
 from ctxchat.tui.widgets.chart import FillChart
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 COLUMNS = (
     Column("when", 6),
@@ -54,7 +58,7 @@ class FlightScreen(Panel[str]):
         Binding("escape", "back", "back", key_display="esc"),
     ]
 
-    def __init__(self, session: ChatSession, services: Services) -> None:
+    def __init__(self, session: Session, services: Services) -> None:
         super().__init__(name="flight", classes="panel")
         self._session, self._services = session, services
 

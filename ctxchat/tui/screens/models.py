@@ -22,11 +22,12 @@ from ctxchat.tui.reading.figures_text import SOURCES, brief, count, fit_words, p
 from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.listing import Listing
 from ctxchat.tui.screens.panel import Heading
-from ctxchat.tui.services import ChatSession, Services
+from ctxchat.tui.services import Services
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
     from ctxchat.models.discovery import FoundModel
 
 COLUMNS = (
@@ -88,7 +89,7 @@ class ModelsScreen(Listing[str]):
     ]
 
     def __init__(
-        self, services: Services, session: ChatSession, settings_file: Path | None = None, default: str = ""
+        self, services: Services, session: Session, settings_file: Path | None = None, default: str = ""
     ) -> None:
         """`default` is the model sessions begin with; another one is written to `settings_file`."""
         super().__init__(name="models", classes="panel")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 from textual import events
@@ -20,11 +21,13 @@ from ctxchat.tui.reading.figures_text import count, gain, money, tilde
 from ctxchat.tui.reading.outcome import after
 from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
-from ctxchat.tui.services import ChatSession
 from ctxchat.tui.widgets.blocks import Line
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 
 class Agreed(msgspec.Struct, frozen=True):
@@ -109,7 +112,7 @@ class PreviewScreen(Panel[Agreed]):
         Binding("escape", "back", "leave it"),
     ]
 
-    def __init__(self, session: ChatSession, preview: Preview) -> None:
+    def __init__(self, session: Session, preview: Preview) -> None:
         super().__init__(name="free", classes="panel")
         self._session = session
         self._preview = self._seen = preview  # all steps, and what is known of the ticked ones

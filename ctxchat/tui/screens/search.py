@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
@@ -18,13 +19,16 @@ from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.screens.panel import Heading, Panel
 from ctxchat.tui.screens.reader import ReaderScreen
-from ctxchat.tui.services import ChatSession, Services
+from ctxchat.tui.services import Services
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.style.hit_text import CLOSE, OPEN, put_back_words
 from ctxchat.tui.widgets.choice import Choice
 from ctxchat.tui.widgets.filters import Filters
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.search_results import Found
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 PAUSE = 0.12
 """Seconds of rest after a key before a search begins."""
@@ -51,7 +55,7 @@ class SearchScreen(Panel[tuple[str, str]]):
         Binding("escape", "back", "back", key_display="esc"),
     ]
 
-    def __init__(self, services: Services, session: ChatSession, words: str = "") -> None:
+    def __init__(self, services: Services, session: Session, words: str = "") -> None:
         super().__init__(name="search", classes="panel")
         self._services, self._session, self._words = services, session, words
 
@@ -153,7 +157,7 @@ class SearchScreen(Panel[tuple[str, str]]):
             self.notify(put_back_words(figures), severity=severity, markup=False)
 
 
-async def put_back(services: Services, session: ChatSession, hit: Hit) -> Figures:
+async def put_back(services: Services, session: Session, hit: Hit) -> Figures:
     """What was found at the end of this session, as a quotation: its own as restored, another session's with its title."""
     if hit.session == session.id:
         return await session.changes.restore(hit.group)

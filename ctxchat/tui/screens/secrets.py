@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -22,10 +23,12 @@ from ctxchat.tui.reading.masked import Masked, masked_in
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.panel import MUTED, Heading, Over
 from ctxchat.tui.screens.writing import Writing
-from ctxchat.tui.services import ChatSession
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 KEY = "secrets.allow"
 
@@ -73,7 +76,7 @@ class SecretsScreen(Writing):
         Binding("escape", "back", "back"),
     ]
 
-    def __init__(self, load: Callable[[], Loaded], file: Path, session: ChatSession, masking: Masking) -> None:
+    def __init__(self, load: Callable[[], Loaded], file: Path, session: Session, masking: Masking) -> None:
         super().__init__(load, file, "secrets")
         self._session, self._masking = session, masking
         self._masked: Sequence[Masked] = ()

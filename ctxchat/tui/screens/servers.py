@@ -17,12 +17,13 @@ from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.listing import Listing
 from ctxchat.tui.screens.panel import MUTED, Heading
 from ctxchat.tui.servers import coming_up, join
-from ctxchat.tui.services import ChatSession, Services
+from ctxchat.tui.services import Services
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
     from ctxchat.tools.mcp.server import ServerRow
 
 COLUMNS = (
@@ -42,7 +43,7 @@ HOW = (
 )
 
 
-def prices(session: ChatSession) -> dict[str, int]:
+def prices(session: Session) -> dict[str, int]:
     """What each tool in the window costs, in the gauge's tokens."""
     view = session.view
     costs = apportion(session.figures.tokens("tools"), list(view.tool_tokens))
@@ -59,7 +60,7 @@ class ServersScreen(Listing[None]):
         Binding("escape", "back", "back"),
     ]
 
-    def __init__(self, services: Services, session: ChatSession, changed: Callable[[], None]) -> None:
+    def __init__(self, services: Services, session: Session, changed: Callable[[], None]) -> None:
         super().__init__(name="servers", classes="panel")
         self._services, self._session, self._changed = services, session, changed
         self._servers: Sequence[ServerRow] = ()

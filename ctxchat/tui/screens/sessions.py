@@ -19,11 +19,12 @@ from ctxchat.tui.reading.text import one_line, short
 from ctxchat.tui.screens.dialogs import AskText, Confirm
 from ctxchat.tui.screens.listing import Listing
 from ctxchat.tui.screens.panel import Heading
-from ctxchat.tui.services import ChatSession, Services
+from ctxchat.tui.services import Services
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
     from ctxchat.storage.sessions import SessionRow
 
 NEW = ""
@@ -104,7 +105,7 @@ class SessionsScreen(Listing[str]):
         Binding("escape", "back", "back"),
     ]
 
-    def __init__(self, services: Services, session: ChatSession | None = None, now: datetime | None = None) -> None:
+    def __init__(self, services: Services, session: Session | None = None, now: datetime | None = None) -> None:
         super().__init__(name="sessions", classes="panel")
         self._services, self._session = services, session
         self._now = now or datetime.now(UTC)

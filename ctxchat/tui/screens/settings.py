@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -29,10 +29,12 @@ from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.panel import MUTED, Heading
 from ctxchat.tui.screens.setting import ChangeScreen
 from ctxchat.tui.screens.writing import Writing
-from ctxchat.tui.services import ChatSession
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 COLUMNS = (
     Column("option", least=34, path=True, share=2),
@@ -80,7 +82,7 @@ class SettingsScreen(Writing):
         Binding("escape", "back", "back"),
     ]
 
-    def __init__(self, load: Callable[[], Loaded], file: Path, session: ChatSession | None = None) -> None:
+    def __init__(self, load: Callable[[], Loaded], file: Path, session: Session | None = None) -> None:
         super().__init__(load, file, "settings")
         self._session = session
         self._rows: tuple[Row, ...] = ()

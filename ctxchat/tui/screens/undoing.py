@@ -4,7 +4,7 @@ would be, by how much it is too much, and the part that fits."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 from textual.app import ComposeResult
@@ -25,10 +25,12 @@ from ctxchat.tui.reading.passes import REASONS
 from ctxchat.tui.reading.text import one_line, short
 from ctxchat.tui.screens.files import MineScreen
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
-from ctxchat.tui.services import ChatSession
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.panel_keys import PanelKeys
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 Answer = TypeVar("Answer")
 
@@ -64,7 +66,7 @@ class Ask(Protocol):
     async def __call__(self, screen: Screen[Answer], /) -> Answer | None: ...
 
 
-async def undo(session: ChatSession, ask: Ask, change_id: str = "") -> Done | None:
+async def undo(session: Session, ask: Ask, change_id: str = "") -> Done | None:
     """Take back what came last: what a turn did to files, or a change of the view; or the change with that id, or `files`. Where
     that would fill the window too far, or concerns files the person changed since, what is asked for, or nothing (None). Raises
     CtxchatError."""
@@ -87,7 +89,7 @@ async def undo(session: ChatSession, ask: Ask, change_id: str = "") -> Done | No
     return Done(figures, _done(looked, wish, figures))
 
 
-async def redo(session: ChatSession, ask: Ask, change_id: str = "") -> Done | None:
+async def redo(session: Session, ask: Ask, change_id: str = "") -> Done | None:
     """Make again what was undone, what was undone last without an id. Raises CtxchatError."""
     undone, taken = session.state.undone, redoable(session.state.checkpoints)
     files_last = taken and not change_id and (not undone or taken.at > undone[-1].at)
@@ -102,7 +104,7 @@ async def agreed(ask: Ask, wanted: Restoring) -> Keep | None:
     return await ask(MineScreen(wanted)) if wanted.mine else "mine"
 
 
-async def _back(session: ChatSession, files: Files, ask: Ask, wanted: Restoring, word: str, again: str) -> Done | None:
+async def _back(session: Session, files: Files, ask: Ask, wanted: Restoring, word: str, again: str) -> Done | None:
     """Files brought back to what was looked at."""
     if not wanted.undoes:
         raise LedgerError(
@@ -137,7 +139,7 @@ def _names(names: Sequence[str]) -> str:
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
 
 
-async def restore(session: ChatSession, group_id: str) -> Done:
+async def restore(session: Session, group_id: str) -> Done:
     """Put a group back at the end. Raises CtxchatError."""
     figures = await session.changes.restore(group_id)
     return Done(figures, f"Put back at the end, as a quotation.{_over(figures)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -19,10 +20,12 @@ from ctxchat.tui.reading.text import short
 from ctxchat.tui.screens.listing import Listing
 from ctxchat.tui.screens.panel import Heading
 from ctxchat.tui.screens.undoing import undo
-from ctxchat.tui.services import ChatSession
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 COLUMNS = (
     Column("#", 5, right=True, rank=5),
@@ -84,7 +87,7 @@ class XrayScreen(Listing[str]):
         Binding("escape", "back", "back"),
     ]
 
-    def __init__(self, session: ChatSession, section: SectionName | None = None) -> None:
+    def __init__(self, session: Session, section: SectionName | None = None) -> None:
         super().__init__(name="xray", classes="panel")
         self._session = session
         self._section: SectionName | None = section

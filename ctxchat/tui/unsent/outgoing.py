@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from asyncio import to_thread
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ctxchat.core.messages import Part, Text
 from ctxchat.tools.mentions import LONGEST_TEXT, look_all, part_of
-from ctxchat.tui.services import Attachments, ChatSession
 from ctxchat.tui.unsent.draft import Along, Draft, Paste
 
+if TYPE_CHECKING:
+    from ctxchat.agent.attachments import Attachments
+    from ctxchat.agent.session import Session
 
-async def prepared(draft: Draft, session: ChatSession, workspace: Path) -> tuple[Part, ...]:
+
+async def prepared(draft: Draft, session: Session, workspace: Path) -> tuple[Part, ...]:
     """What goes along with the words of a draft. Raises StorageError where something cannot be saved; nothing is sent then."""
     named = await to_thread(look_all, draft.text, workspace, longest_text(session))
     parts = [await _part(each, session.attachments) for each in draft.along]
@@ -22,7 +26,7 @@ async def prepared(draft: Draft, session: ChatSession, workspace: Path) -> tuple
     return tuple(parts)
 
 
-def longest_text(session: ChatSession) -> int:
+def longest_text(session: Session) -> int:
     """Characters of a mentioned file that go along whole: about a third of a small window, no more."""
     return min(LONGEST_TEXT, max(2_000, session.figures.limit))
 

@@ -9,6 +9,7 @@ from asyncio import to_thread
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from textual.app import ComposeResult
@@ -22,7 +23,6 @@ from ctxchat.core.messages import Image, Part
 from ctxchat.tools.mentions import LONGEST_TEXT
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.reading.text import clean
-from ctxchat.tui.services import Attachments
 from ctxchat.tui.unsent.draft import Draft, Paste
 from ctxchat.tui.unsent.drafts import REST
 from ctxchat.tui.unsent.input_history import InputHistory
@@ -31,6 +31,9 @@ from ctxchat.tui.widgets.chips import AttachedBox, Chip, Queued
 from ctxchat.tui.widgets.completion import CompletionList
 from ctxchat.tui.widgets.draft_line import DraftLine
 from ctxchat.tui.widgets.prompt import Prompt
+
+if TYPE_CHECKING:
+    from ctxchat.agent.attachments import Attachments
 
 DEBOUNCE = 0.1
 """Seconds from a change to its news."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
@@ -15,9 +16,11 @@ from textual.content import Content
 from textual.widgets import Markdown, Static, TabbedContent, TabPane
 
 from ctxchat.tui.reading.passes import Kept, Pass, archived
-from ctxchat.tui.services import ChatSession
 from ctxchat.tui.style import pass_text
 from ctxchat.tui.widgets.rows import Rows
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 TABS = ("summary", "facts", "messages", "diff", "record")
 
@@ -27,7 +30,7 @@ class PassDetail(Vertical):
 
     DEFAULT_CSS = "PassDetail TabbedContent { height: 1fr; }"
 
-    def __init__(self, session: ChatSession) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__(id="detail")
         self._session = session
         self._one: Pass | None = None

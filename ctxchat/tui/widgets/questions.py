@@ -10,6 +10,7 @@ from __future__ import annotations
 from asyncio import Lock
 from collections.abc import Awaitable, Callable
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
 from textual.message import Message
@@ -17,12 +18,14 @@ from textual.timer import Timer
 
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
 from ctxchat.core.figures import Figures
-from ctxchat.tui.services import ChatSession
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.asked import AFTER_TAB, GRACE, Asked
 from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.question import QuestionPanel
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
 
 EVERY = 0.05
 """Seconds between two looks at a question that is held back."""
@@ -49,9 +52,9 @@ class Questions(Vertical):
         self._wanted: Asked | None = None  # `tab` was pressed while it was held back
         self._tabbed = False  # and that was the last key
         self._calls: list[ApprovalRequested | QuestionAsked] = []
-        self._session: ChatSession | None = None
+        self._session: Session | None = None
 
-    async def belongs_to(self, session: ChatSession) -> None:
+    async def belongs_to(self, session: Session) -> None:
         """Another conversation, whose questions these are from now on."""
         self._session = session
         await self.no_calls()

@@ -8,9 +8,9 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from ctxchat.core.figures import Figures
-from ctxchat.tui.services import ChatSession
 
 if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
     from ctxchat.tui.widgets.breakdown import Breakdown
 
 WIDE, LEAST = 110, 30
@@ -65,7 +65,7 @@ class Side(Vertical):
             self.call_next(self.lay_out, self._width)
         return over
 
-    def show_figures(self, figures: Figures, session: ChatSession) -> None:
+    def show_figures(self, figures: Figures, session: Session) -> None:
         """What it says from now on."""
         if self._panel and self.shown:
             self._panel.show(figures, session.view, session.state)
