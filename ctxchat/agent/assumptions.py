@@ -12,17 +12,20 @@ from ctxchat.core.journal import WindowLearned
 
 
 class Known(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of one model: a window learned from a rejection (None for none), how its counts compare with ours."""
+    """What is known of one model: the window that was learned (None for none), how its counts compare with ours."""
 
     window: WindowLearned | None = None
     calibration: Calibration = Calibration()
 
 
 def corrected(claimed: Window, learned: WindowLearned | None) -> Window:
-    """The window a model says it has, unless a rejection has corrected just that."""
-    if learned and 0 < learned.tokens < claimed.tokens and learned.believed in {0, claimed.tokens}:
-        return Window(learned.tokens, "learned", claimed.tokens)
-    return claimed
+    """The window a model says it has, unless what happened has corrected just that: downwards whatever it is, upwards what was
+    only assumed."""
+    if not learned or not learned.tokens or learned.believed not in {0, claimed.tokens}:
+        return claimed
+    if (learned.tokens > claimed.tokens and claimed.source != "assumed") or learned.tokens == claimed.tokens:
+        return claimed
+    return Window(learned.tokens, "assumed" if learned.took else "learned", claimed.tokens, learned.refused)
 
 
 class Assumptions(Protocol):

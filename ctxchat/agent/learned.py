@@ -72,9 +72,8 @@ class Learned:
         """What the model says it can hold, unless a rejection has corrected just that."""
         claimed, learned = self.claimed or self._stated, self._window_learned
         if self.claimed is None and claimed.source == "assumed" and learned and learned.tokens:
-            return Window(
-                learned.tokens, "learned", learned.believed
-            )  # nothing better is known until its server is asked
+            source = "assumed" if learned.took else "learned"
+            return Window(learned.tokens, source, learned.believed, learned.refused)  # until its server is asked
         return corrected(claimed, learned)
 
     @property
@@ -158,10 +157,17 @@ class Learned:
         )  # it thought in silence, and does not say how much
 
     async def unlearn_window(self, usage: Usage) -> None:
-        """A server that took more than its learned window holds that much; one that took a fifth more was misunderstood."""
+        """A server that took more than its learned or assumed window holds that much at least; one that took a fifth more than
+        was learned was misunderstood."""
         window, taken = self.window, usage.prompt + usage.completion
-        if window.source == "learned" and taken > window.tokens and not usage.estimated:
-            await self.learn_window(taken if taken < window.tokens * 1.2 else 0)
+        if usage.estimated or taken <= window.tokens:
+            return
+        if window.source == "assumed":
+            await self.learn_window(taken, took=True)
+        elif window.source == "learned" and taken < window.tokens * 1.2:
+            await self.learn_window(taken, refused=window.refused if taken < window.refused else 0)
+        elif window.source == "learned":
+            await self.learn_window(0)
 
     # ── from refusals ──
 
@@ -174,11 +180,11 @@ class Learned:
         anchor = Anchor(prompt, view.kinds, view.passes, self._model.name)
         return Measured(self._model.name, Usage(prompt, 0), prompt, anchor, calibration, at)
 
-    async def learn_window(self, tokens: int) -> None:
-        """The server refused what this window was believed to hold: from now on it is `tokens`, for this claim. 0: it is not
-        so after all."""
+    async def learn_window(self, tokens: int, *, refused: int = 0, took: bool = False) -> None:
+        """What the server did shows what this claim is worth: from now on it is `tokens`, as in `WindowLearned`. 0: it is not so
+        after all."""
         believed = self.claimed.tokens if self.claimed else 0
-        self._books.note(WindowLearned(self._model.name, tokens, believed))
+        self._books.note(WindowLearned(self._model.name, tokens, believed, refused, took))
         await self.remember()
 
     async def remember(self) -> None:

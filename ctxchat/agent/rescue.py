@@ -82,9 +82,10 @@ class Rescue:
         before, believed, raw = self._counted(problem), talk.window.tokens, talk.view.raw
         stated = stated_window(problem)
         cautious = max(SMALLEST, int(before.used * CAUTION)) if before.used < believed else believed
-        learned = stated or cautious
-        if learned < believed:
-            await talk.learned.learn_window(learned)
+        if stated and (stated < believed or talk.window.source == "assumed"):
+            await talk.learned.learn_window(stated)
+        elif not stated and cautious < believed:
+            await talk.learned.learn_window(cautious, refused=before.used)
         await talk.again()
         refused = max(before.used, stated)  # the server's count may be far above ours
         goal = min(self._planner.raw_budget().trigger, int(raw * talk.budget.trigger / max(1, refused)))
@@ -98,7 +99,9 @@ class Rescue:
             raise self._given_up(problem)
         self.output = self._room_for_reply()
         known = talk.window.tokens
-        what = f"its window is {brief(known)}, not {brief(believed)}. " if known < believed else ""
+        guess = talk.window.refused
+        held = f"at most {brief(guess)} (taken for {brief(known)})" if guess else brief(known)
+        what = f"its window is {held}, not {brief(believed)}. " if known < believed else ""
         yield Notice(
             "warning", f"The server refused {short(before.used)} tokens; {what}Freed {short(freed)}, sent again."
         )

@@ -30,8 +30,7 @@ class Overrides(msgspec.Struct, frozen=True):
 
 def model_port(name: str, settings: Settings, overrides: Overrides, worker: Worker) -> ModelPort:
     """The model by litellm's name; `offline` is short for the built-in assistant. Raises UsageError for a name nobody serves."""
-    known = settings.of_model(name)
-    window = overrides.window or known.window or settings.context.max_tokens
+    window = overrides.window or _window_set(name, settings)
     if name.partition("/")[0] == OFFLINE_NAME.partition("/")[0]:
         return OfflineAssistant(
             counter(OFFLINE_NAME), window=Window(window, "configured") if window else OFFLINE_WINDOW
@@ -52,7 +51,7 @@ def settings_of(name: str, settings: Settings, overrides: Overrides) -> ModelSet
         name=name,
         api_base=overrides.api_base or usual,
         api_key_env=overrides.api_key_env or known.api_key_env,
-        window=overrides.window or known.window or settings.context.max_tokens,
+        window=overrides.window or _window_set(name, settings),
         max_output=known.max_output,
         timeout=known.timeout,
         extra=dict(known.extra),
@@ -60,6 +59,11 @@ def settings_of(name: str, settings: Settings, overrides: Overrides) -> ModelSet
         keep_reasoning=known.keep_reasoning,
         vision=known.vision,
     )
+
+
+def _window_set(name: str, settings: Settings) -> int:
+    """The smaller of the model's window and the one to reckon with, as far as they are set; 0 where neither is."""
+    return min(filter(None, (settings.of_model(name).window, settings.context.max_tokens)), default=0)
 
 
 def price(model: str, prompt: int, completion: int) -> float:

@@ -14,12 +14,14 @@ SAFETY_TOKENS = 13_000
 
 
 class Window(msgspec.Struct, frozen=True):
-    """How many tokens a model can hold, and who said so. `claimed` is what was believed before a refusal taught better, 0 where
-    nothing was corrected."""
+    """How many tokens a model can hold, and who said so. `claimed` is what was believed before it was learned better, 0 where
+    nothing was corrected: by a refusal, or, where it is less and still assumed, by a success that shows more. `refused`: no
+    server said it, so `tokens` is a guess, and so many were too many."""
 
     tokens: int
     source: WindowSource
     claimed: int = 0
+    refused: int = 0
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -64,7 +66,7 @@ def make_budget(
     start = min(int(limit * trigger), limit - min(SAFETY_TOKENS, limit // 4))
     start = max(1, start)
     return Budget(
-        window=Window(tokens, window.source, window.claimed),
+        window=msgspec.structs.replace(window, tokens=tokens),
         reserved=kept,
         trigger=start,
         target=min(int(limit * target), start),

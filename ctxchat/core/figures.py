@@ -60,7 +60,8 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
 
     Sections sum to `window` when nothing overflows, and all but `reserved` and `free` sum to `used`. `band` is the share by
     which `used` may be off, 0 for a server's own figure. `forecast_turns` is None while there is no trend. `claimed_window`
-    is what the window was believed to be before a refusal taught better, else 0; `cut` what the server seems to have left out
+    is what the window was believed to be before it was learned better, else 0; where a refusal taught it and the server did not
+    say what it holds, `window` is a guess, and `refused_window` were too many; `cut` what the server seems to have left out
     of the last prompt without saying so. `automatic` is whether compaction starts by itself.
     """
 
@@ -84,6 +85,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     cut: int = 0
     price: TokenPrice = TokenPrice()
     automatic: Automatic = Automatic()
+    refused_window: int = 0
 
     @property
     def over(self) -> int:
@@ -165,6 +167,7 @@ def measure(
         cut=past.cut,
         price=counting.price,
         automatic=automatic,
+        refused_window=budget.window.refused,
     )
 
 

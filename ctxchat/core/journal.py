@@ -83,7 +83,9 @@ class Spent(msgspec.Struct, frozen=True, tag="spent"):
 
 
 class WindowLearned(msgspec.Struct, frozen=True, tag="window_learned", omit_defaults=True):
-    """A server refused a prompt that should have fitted, so its window is `tokens`; 0 takes that back.
+    """What a server did taught that its window is `tokens`; 0 takes that back. It refused a prompt that should have fitted, and
+    where it did not say what it holds, `refused` is how long that prompt was and `tokens` a guess; or it `took` more than was
+    assumed, and holds so much at least.
 
     It corrects the claim of `believed` tokens and no other: a server that says something else later is asked anew.
     """
@@ -91,6 +93,8 @@ class WindowLearned(msgspec.Struct, frozen=True, tag="window_learned", omit_defa
     model: str
     tokens: int
     believed: int = 0
+    refused: int = 0
+    took: bool = False
 
 
 class ModelChosen(msgspec.Struct, frozen=True, tag="model_chosen"):

@@ -1,4 +1,5 @@
-"""How many tokens a model can hold: what its server has loaded, else what is set, else litellm's catalogue, else an assumption.
+"""How many tokens a model can hold: what its server has loaded, or what is set where that is less; else litellm's catalogue,
+else an assumption.
 
 Asks servers of one's own only, briefly; a provider's model is looked up in the catalogue.
 """
@@ -29,6 +30,16 @@ OLLAMA_ASKED = 16_384
 """What ctxchat asks Ollama for where nothing is configured: enough to work in, and little enough to fit into memory."""
 
 
+STATED = (
+    *("loaded_context_length", "n_ctx", "num_ctx", "max_model_len", "context_length", "context_window"),
+    *("max_context_length", "max_context_len", "max_context_tokens", "max_sequence_length", "max_input_tokens"),
+)
+"""What servers call the window in their list of models: what is loaded first, then what a model could have."""
+
+INNER = ("meta", "top_provider", "limits", "parameters", "config", "details", "model_info")
+"""Objects of a row in which some servers have it."""
+
+
 def sets_window(settings: ModelSettings) -> bool:
     """True where the window goes with each request (Ollama's own interface), so that what is configured is what is loaded."""
     return settings.provider.prefix in {"ollama", "ollama_chat"}
@@ -39,7 +50,7 @@ async def detect(settings: ModelSettings) -> Window:
     if sets_window(settings):
         return await _ollama_native(settings)
     if settings.base and (found := await loaded(settings)):
-        return found
+        return Window(settings.window, "configured") if 0 < settings.window < found.tokens else found
     return without_server(settings)
 
 
@@ -131,12 +142,13 @@ def from_props(answer: Any) -> int:
 
 
 def from_models(answer: Any, model: str) -> int:
-    """`max_model_len` (vLLM) or `meta.n_ctx` (llama.cpp) in /v1/models: of the model, or of the only one there is."""
+    """What /v1/models says of the model, or of the only one there is, by any of the names that servers have for it."""
     rows = _rows(answer)
     named = [row for row in rows if row.get("id") == model]
     for row in named or (rows if len(rows) == 1 else []):
-        meta = row.get("meta")
-        return _tokens(row.get("max_model_len")) or (_tokens(meta.get("n_ctx")) if isinstance(meta, Mapping) else 0)
+        places = (row, *(row.get(inner) for inner in INNER))
+        told = (_tokens(place.get(name)) for name in STATED for place in places if isinstance(place, Mapping))
+        return next(filter(None, told), 0)
     return 0
 
 

@@ -114,7 +114,10 @@ async def test_one_pass_and_one_retry_and_the_turn_is_completed(worker: Worker, 
         figures = desk.session.figures
         assert figures.window_source == "learned" and 1_024 <= figures.window < 32_000
         assert figures.window == 4_000 or refusal is unstated
-        assert any("refused" in n.text and f"window is {brief(figures.window)}," in n.text for n in of(events, Notice))
+        assert bool(figures.refused_window) == (refusal is unstated)
+        bound = f"at most {brief(figures.refused_window)} (taken for {brief(figures.window)})"
+        held = bound if refusal is unstated else brief(figures.window)
+        assert any("refused" in n.text and f"window is {held}," in n.text for n in of(events, Notice))
         assert f"question {number}?" in double.requests[-1].body["messages"][-1]["content"], "no new prompt was needed"
 
 

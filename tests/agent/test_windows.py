@@ -19,7 +19,8 @@ from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import problems
-from ctxchat.core.words import short
+from ctxchat.core.words import brief, short
+from ctxchat.tui.reading.figures_text import sentence, window_words
 from tests.agent.desk import Desk, StillClock
 from tests.agent.test_compaction import LONG, OVERFLOW, Writer
 from tests.agent.test_turn import of
@@ -99,6 +100,28 @@ async def test_a_reply_that_took_more_than_was_learned_takes_the_lesson_back():
     assert desk.session.figures.window_source == "learned" or desk.session.figures.window == 20_000
     assert (await desk.session.measure()).window == 20_000
     assert desk.folded() == desk.state
+
+
+async def test_an_assumed_window_is_raised_by_what_the_server_took_and_kept():
+    shelf = Shelf()
+    model = ScriptedModel([says("fine", usage=Usage(7_000, 1_500))], window=Window(8_000, "assumed"))
+    desk = Desk(model, options=quiet(), assumptions=shelf)
+    await desk.say("word " * 6_500)
+    figures = await desk.session.measure()
+    assert (figures.window, figures.window_source, figures.claimed_window) == (8_500, "assumed", 8_000)
+    assert window_words(figures) == "window ≥8.5k, not 8k" and "at least 8.5k" in sentence(figures)
+    again = Desk(ScriptedModel([], window=Window(8_000, "assumed")), assumptions=shelf)
+    assert (await again.session.measure()).window == 8_500
+
+
+async def test_a_guess_after_a_refusal_is_shown_as_the_bound_it_is():
+    model = model_of(9_000, claims=40_000)
+    desk = Desk(model, options=quiet(), assumptions=Shelf())
+    await fill(desk, 14)
+    figures = desk.session.figures
+    assert figures.window_source == "learned" and figures.window < figures.refused_window < 40_000
+    assert window_words(figures) == f"window ≤{brief(figures.refused_window)}, not 40k"
+    assert f"at most {short(figures.refused_window)}" in sentence(figures)
 
 
 async def test_a_smaller_model_makes_room_first_and_its_summariser_reads_in_parts_that_fit():

@@ -11,7 +11,7 @@ LLAMA_CPP = {"/props": {"default_generation_settings": {"n_ctx": 4096}}}
 
 async def test_a_server_of_ones_own_says_its_window() -> None:
     async with ModelDouble(pages=LLAMA_CPP) as double:
-        row = await configured(ModelSettings("openai/mine", api_base=double.base_url, window=99), {})
+        row = await configured(ModelSettings("openai/mine", api_base=double.base_url, window=99_000), {})
         locked = await configured(ModelSettings("openai/mine", api_base=double.base_url, api_key_env="MINE"), {})
         opened = await configured(
             ModelSettings("openai/mine", api_base=double.base_url, api_key_env="MINE"), {"MINE": "k"}

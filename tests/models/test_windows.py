@@ -7,7 +7,7 @@ import pytest
 from ctxchat.core.budget import Window
 from ctxchat.models.discovery import LocalServer, discover, local_servers
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.windows import ASSUMED, OLLAMA_ASKED, OLLAMA_DEFAULT, detect
+from ctxchat.models.windows import ASSUMED, OLLAMA_ASKED, OLLAMA_DEFAULT, STATED, detect, from_models
 from tests.doubles.http_model import ModelDouble
 
 LLAMA_CPP = {"/props": {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}}
@@ -36,6 +36,7 @@ PLAIN_SHOWN = {"model_info": {"llama.context_length": 131_072}}
 CASES = [
     ("llama.cpp", "openai/qwen", "/v1", LLAMA_CPP, 0, Window(4096, "loaded")),
     ("loaded beats configured", "openai/qwen", "/v1", LLAMA_CPP, 99_000, Window(4096, "loaded")),
+    ("configured below what is loaded counts", "openai/qwen", "/v1", LLAMA_CPP, 3000, Window(3000, "configured")),
     ("vllm", "hosted_vllm/qwen", "/v1", VLLM, 0, Window(24_576, "loaded")),
     ("lm studio", "lm_studio/qwen", "/v1", LM_STUDIO, 0, Window(8192, "loaded")),
     ("a silent server, configured", "openai/qwen", "/v1", {}, 5000, Window(5000, "configured")),
@@ -65,6 +66,14 @@ CASES = [
         Window(ASSUMED, "assumed"),
     ),
 ]
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_a_list_of_models_may_call_the_window_by_any_of_its_names(name: str) -> None:
+    assert from_models({"data": [{"id": "m", name: 9000}, {"id": "n", name: 1}]}, "m") == 9000
+    assert from_models({"data": [{"id": "m", "meta": {name: 9000}, "context_length": 0}]}, "m") == 9000
+    assert from_models({"data": [{"id": "m", "n_ctx": 4096, "max_context_length": 131_072}]}, "m") == 4096
+    assert from_models({"data": [{"id": "m", name: "9000"}, {"id": "n"}]}, "m") == 0
 
 
 @pytest.mark.parametrize(

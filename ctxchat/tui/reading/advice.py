@@ -52,7 +52,12 @@ def _overflows(figures: Figures, state: SessionState, context: ContextSettings) 
         return None
     times = f"{count(refused, 'request')} here {'was' if refused == 1 else 'were'} too long for the server."
     if figures.window_source == "learned":
-        remedy = f"Its window is {short(figures.window)}, as learned: set context.max_tokens = {figures.window}"
+        held = (
+            f"at most {short(figures.refused_window)}"
+            if figures.refused_window
+            else f"{short(figures.window)}, as learned"
+        )
+        remedy = f"Its window is {held}: set context.max_tokens = {figures.window}"
         return Advice(f"{times} {remedy}, and room is made in time in every session.", "context.max_tokens")
     lower = max(0.1, round(context.compression_trigger - 0.1, 2))
     at = with_marks(figures, compression_trigger=lower).trigger_tokens

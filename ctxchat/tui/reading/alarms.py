@@ -91,7 +91,8 @@ def legend(figures: Figures) -> Sequence[str]:
         return ()
     lines = _marks(figures)
     if figures.claimed_window > figures.window:
-        lines.append(f"┃ learned limit {short(figures.window)}, not {short(figures.claimed_window)}")
+        guess = f"~{short(figures.window)} (refused {short(figures.refused_window)})" if figures.refused_window else ""
+        lines.append(f"┃ learned limit {guess or short(figures.window)}, not {short(figures.claimed_window)}")
     if figures.band:
         lines.append(f": perhaps used, ±{short(round(figures.band * figures.used))}")
     return lines

@@ -137,9 +137,14 @@ def tilde(figures: Figures) -> str:
 
 
 def window_words(figures: Figures) -> str:
-    """`window 200k, catalogue`; `window 128k, not 200k` for one that a refusal taught."""
+    """`window 200k, catalogue`; `window 128k, not 200k` for one that a refusal taught, `window ≤131k, not 200k` where the server
+    did not say what it holds, `window ≥41k, not 33k` where a success showed more than was assumed."""
     if not known(figures):
         return "window unknown"
+    if figures.claimed_window and figures.refused_window:
+        return f"window ≤{brief(figures.refused_window)}, not {brief(figures.claimed_window)}"
+    if 0 < figures.claimed_window < figures.window and figures.window_source == "assumed":
+        return f"window ≥{brief(figures.window)}, not {brief(figures.claimed_window)}"
     if figures.claimed_window > figures.window:
         return f"window {brief(figures.window)}, not {brief(figures.claimed_window)}"
     return f"window {brief(figures.window)}, {SOURCES[figures.window_source]}"
@@ -214,7 +219,7 @@ def sentence(figures: Figures) -> str:
             f"The context is {percent(figures.pressure)} full{sure}: "
             f"{about}{short(figures.used)} of {short(figures.limit)} tokens.",
             f"{short(figures.reserved_output)} more are reserved for the reply,",
-            f"in a window of {short(figures.window)}, {_LEARNED[figures.window_source]}{believed}.",
+            f"in a window of {_window_told(figures)}{believed}.",
             *([f"Largest: {largest}."] if largest else []),
             *([server_cut(figures.cut)] if figures.cut else []),
             *budget_words(figures),
@@ -222,6 +227,15 @@ def sentence(figures: Figures) -> str:
             *([f"{turns[0].upper()}{turns[1:]}.".replace("~", "About ")] if turns else []),
         ]
     )
+
+
+def _window_told(figures: Figures) -> str:
+    """The window and how it is known; one that nobody told as what it is, a bound."""
+    if figures.refused_window:
+        return f"at most {short(figures.refused_window)}, taken for {short(figures.window)} since a rejection"
+    if figures.claimed_window and figures.window_source == "assumed":
+        return f"at least {short(figures.window)}, as the server has taken so much,"
+    return f"{short(figures.window)}, {_LEARNED[figures.window_source]}"
 
 
 def _what_starts(figures: Figures) -> tuple[str, ...]:
