@@ -35,7 +35,7 @@ from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd, ToolContext, ToolOutput
 from ctxchat.core.view import ToolSpec
 from ctxchat.models.catalogue import package_folder
-from ctxchat.models.litellm_client import LitellmModel
+from ctxchat.models.client import ModelClient
 from ctxchat.models.process import Worker
 from ctxchat.models.settings import ModelSettings
 from ctxchat.models.tokenizers import counter
@@ -71,7 +71,7 @@ class Sent(NamedTuple):
         return abs(self.shown - self.real) / self.real
 
 
-class Watched(LitellmModel):
+class Watched(ModelClient):
     """A model whose gauge is read whenever a request goes out."""
 
     desk: Desk

@@ -7,15 +7,39 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ctxchat.config.schema import Settings
+from ctxchat.config.schema.program import Transport
 from ctxchat.core.budget import Window
 from ctxchat.core.figures import TokenPrice
 from ctxchat.core.ports import ModelPort
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW, OfflineAssistant
 from ctxchat.models.process import Worker
+from ctxchat.models.straight import Connections
 from ctxchat.models.tokenizers import counter
 
 if TYPE_CHECKING:
+    from ctxchat.models.client import Lane
     from ctxchat.models.settings import ModelSettings
+
+
+class Lanes(msgspec.Struct, frozen=True):
+    """The ways to models, shared by all of one start: the process that holds litellm, which starts when it is needed, and the
+    connections of the straight lane."""
+
+    worker: Worker
+    connections: Connections = msgspec.field(default_factory=Connections)
+
+    def to(self, settings: ModelSettings, transport: Transport) -> Lane:
+        """The one to a model: straight where its server needs no more, unless a person wants litellm."""
+        from ctxchat.models.openai_servers import server_of
+        from ctxchat.models.straight import Straight
+
+        server = server_of(settings) if transport == "auto" else None
+        return Straight(settings, server, self.connections) if server else self.worker
+
+    async def close(self) -> None:
+        """End the process and all connections."""
+        await self.connections.close()
+        await self.worker.close()
 
 
 class Overrides(msgspec.Struct, frozen=True):
@@ -28,16 +52,26 @@ class Overrides(msgspec.Struct, frozen=True):
     kept: str | None = None
 
 
-def model_port(name: str, settings: Settings, overrides: Overrides, worker: Worker) -> ModelPort:
+def model_port(name: str, settings: Settings, overrides: Overrides, lanes: Lanes) -> ModelPort:
     """The model by litellm's name; `offline` is short for the built-in assistant. Raises UsageError for a name nobody serves."""
     window = overrides.window or _window_set(name, settings)
     if name.partition("/")[0] == OFFLINE_NAME.partition("/")[0]:
         return OfflineAssistant(
             counter(OFFLINE_NAME), window=Window(window, "configured") if window else OFFLINE_WINDOW
         )
-    from ctxchat.models.litellm_client import LitellmModel
+    from ctxchat.models.client import ModelClient
 
-    return LitellmModel(settings_of(name, settings, overrides), worker)
+    chosen = settings_of(name, settings, overrides)
+    return ModelClient(chosen, lanes.to(chosen, known.transport))
+
+
+async def warm_up(model: ModelPort) -> None:
+    """Make ready what it is reached through, without waiting for litellm. Raises ModelError."""
+    if not isinstance(model, OfflineAssistant):
+        from ctxchat.models.client import ModelClient
+
+        assert isinstance(model, ModelClient)
+        await model.warm_up()
 
 
 def settings_of(name: str, settings: Settings, overrides: Overrides) -> ModelSettings:

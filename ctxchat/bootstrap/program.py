@@ -16,7 +16,7 @@ from ctxchat.bootstrap.daily import DailyBackup
 from ctxchat.bootstrap.first_look import first_look
 from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.masking import adapt
-from ctxchat.bootstrap.model_choice import Overrides, settings_of
+from ctxchat.bootstrap.model_choice import Overrides, settings_of, warm_up
 from ctxchat.bootstrap.opening import Opening
 from ctxchat.bootstrap.shared import Shared
 from ctxchat.bootstrap.workspace import workspace_of
@@ -196,12 +196,12 @@ class Program(Shared):
         return self.servers.rows
 
     async def warm_up(self, model: str = "") -> None:
-        """Start the model process, where this model (without a name, the one in force) needs it."""
-        if not (model or self.settings.model or OFFLINE_NAME).startswith("offline/"):
-            await self.worker.start()
+        """Make ready what this model (without a name, the one in force) is reached through."""
+        with suppress(UsageError):  # said where a session opens
+            await warm_up(self.model(model))
 
     async def close(self) -> None:
         """End what was started. A second time does nothing."""
         await self.servers.close()
-        await self.worker.close()
+        await self.lanes.close()
         await asyncio.to_thread(self.database.close)

@@ -1,4 +1,4 @@
-"""What every session of one start shares: flags and settings, the folder, the store, the model process.
+"""What every session of one start shares: flags and settings, the folder, the store, the ways to models.
 
 Opens no session itself and knows no screen.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from ctxchat.bootstrap.agents import in_force
 from ctxchat.bootstrap.flags import LAST_HERE, Flags
 from ctxchat.bootstrap.masking import masking_of
-from ctxchat.bootstrap.model_choice import Overrides, model_port
+from ctxchat.bootstrap.model_choice import Lanes, Overrides, model_port
 from ctxchat.bootstrap.servers import Servers
 from ctxchat.bootstrap.workspace import sandbox_of
 from ctxchat.config import files as settings_files
@@ -33,7 +33,7 @@ class Shared:
         self.loaded = loaded
         self.workspace = workspace
         self.database = database
-        self.worker = Worker(database.folder / "worker.log")
+        self.lanes = Lanes(Worker(database.folder / "worker.log"))
         self.masking = masking_of(database.folder, self.settings)
         self.servers = Servers(workspace, database.folder / "mcp")
 
@@ -66,7 +66,7 @@ class Shared:
         chosen = name or first
         if overrides is None:
             overrides = self.given if chosen == first else Overrides()
-        return model_port(chosen, settings, overrides, self.worker)
+        return model_port(chosen, settings, overrides, self.lanes)
 
     async def find(self, prefix: str) -> str:
         """A session's id from its beginning; LAST_HERE for the one used last in this folder, none for that of any. Raises

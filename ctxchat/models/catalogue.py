@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,6 +13,30 @@ import msgspec
 T = TypeVar("T")
 
 _FILES = ("model_prices_and_context_window_backup.json", "provider_endpoints_support_backup.json")
+
+
+class Hours(msgspec.Struct, frozen=True):
+    """When something costs less, in UTC: spans such as `10:00-00:00`, on these days (1 is Monday)."""
+
+    hours_utc: str | tuple[str, ...] = ()
+    weekdays: tuple[int, ...] = ()
+
+    def hold(self, at: datetime) -> bool:
+        """That moment is among them."""
+        spans = (self.hours_utc,) if isinstance(self.hours_utc, str) else self.hours_utc
+        times = (span.split("-", 1) for span in spans)
+        return at.isoweekday() in self.weekdays and any(
+            first <= f"{at:%H:%M}" < ("24:00" if last == "00:00" else last) for first, last in times
+        )
+
+
+class OffPeak(msgspec.Struct, frozen=True):
+    """What a model costs at some hours."""
+
+    input_cost_per_token: float | None = None
+    output_cost_per_token: float | None = None
+    cache_read_input_token_cost: float | None = None
+    windows: tuple[Hours, ...] = ()
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -24,6 +49,13 @@ class Entry(msgspec.Struct, frozen=True):
     input_cost_per_token: float | str | None = None
     output_cost_per_token: float | str | None = None
     cache_read_input_token_cost: float | str | None = None
+    input_cost_per_token_above_200k_tokens: float | None = None
+    output_cost_per_token_above_200k_tokens: float | None = None
+    cache_read_input_token_cost_above_200k_tokens: float | None = None
+    input_cost_per_token_above_272k_tokens: float | None = None
+    output_cost_per_token_above_272k_tokens: float | None = None
+    cache_read_input_token_cost_above_272k_tokens: float | None = None
+    off_peak_pricing: OffPeak | None = None
     supports_vision: bool | None = None
 
     @property
@@ -95,6 +127,29 @@ def prices(name: str) -> Prices:
         return Prices()
     million = (entry.input_cost_per_token, entry.output_cost_per_token, entry.cache_read_input_token_cost)
     return Prices(*(round(cost * 1e6, 6) if isinstance(cost, int | float) else None for cost in million))
+
+
+def cost(name: str, prompt: int, cached: int, completion: int, at: datetime) -> float:
+    """US dollars for a call: `prompt` tokens, of them `cached` ones, and `completion`. 0 for a model without prices; long prompts
+    cost more with some, and some hours less."""
+    entry = find(name)
+    if entry is None:
+        return 0.0
+    fields = ("input_cost_per_token", "cache_read_input_token_cost", "output_cost_per_token")
+    each = [getattr(entry, field) for field in fields]
+    for above in (200, 272):
+        if prompt > above * 1000:
+            each = _instead(each, [getattr(entry, f"{field}_above_{above}k_tokens") for field in fields])
+    cheap = entry.off_peak_pricing
+    if cheap and any(hours.hold(at) for hours in cheap.windows):
+        each = _instead(each, [getattr(cheap, field) for field in fields])
+    new, again, out = (price if isinstance(price, int | float) else None for price in each)
+    again = new if again is None else again
+    return (prompt - cached) * (new or 0.0) + cached * (again or 0.0) + completion * (out or 0.0)
+
+
+def _instead(usual: list[T], other: list[T]) -> list[T]:
+    return [before if price is None else price for before, price in zip(usual, other, strict=True)]
 
 
 def _read(file: str, kind: type[T], otherwise: T) -> T:

@@ -1,4 +1,5 @@
-"""What went wrong with a call, in the terms of core.errors.ModelError, from whatever exception came out of litellm.
+"""What went wrong with a call, in the terms of core.errors.ModelError, from whatever exception came out of litellm
+or of the straight lane.
 
 Reads classes by name along the chain of causes, because litellm drops some of them on the way; does not import litellm. A
 refusal whose words alone hint at an overflow stays what it is: the core judges those.
@@ -12,6 +13,7 @@ from ctxchat.core.overflow import is_context_overflow, overflow_code
 from ctxchat.core.secrets import masked
 from ctxchat.models import said
 from ctxchat.models.protocol import Failure
+from ctxchat.models.reply import ReplyBuilder
 from ctxchat.models.retry_after import retry_after
 
 _QUOTA = re.compile(
@@ -84,6 +86,15 @@ def failure(id: int, error: BaseException, began: bool) -> Failure:
         body=body,
         retry_after=retry_after(chain, body),
     )
+
+
+def of_end(id: int, reply: ReplyBuilder, *, ended: bool) -> Failure | None:
+    """What is wrong with a reply whose stream is over; None for one that is whole. `ended`: the provider has said so."""
+    if reply.failed:
+        return ended_badly(id, reply.failed, began=not reply.empty)
+    if reply.empty:
+        return nothing_came(id, reply.finish)
+    return None if ended else cut_off(id)
 
 
 def cut_off(id: int) -> Failure:

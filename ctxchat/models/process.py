@@ -11,14 +11,15 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from ctxchat.core.errors import ModelError
-from ctxchat.core.ports import ModelPiece, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.ports import ModelPiece, ReplyEnd
 from ctxchat.models import protocol
+from ctxchat.models.reply import joined
 
 CANCEL_SECONDS = 1.0
 """How long a cancelled call may keep its connection before the process is ended."""
@@ -84,11 +85,15 @@ class Worker:
         try:
             self._send(protocol.Call(id, arguments, timeout))
             while not over:
-                for news in _joined(inbox, await inbox.get()):
-                    over = not isinstance(news, protocol.Piece) or isinstance(news.piece, ReplyEnd)
-                    yield _piece(news)
-                    if over:
-                        break
+                arrived = [await inbox.get()]
+                while not inbox.empty():
+                    arrived.append(inbox.get_nowait())
+                for piece in joined(news.piece for news in arrived if isinstance(news, protocol.Piece)):
+                    over = isinstance(piece, ReplyEnd)
+                    yield piece
+                if not over and not isinstance(arrived[-1], protocol.Piece):
+                    over = True
+                    raise _end_of(arrived)
         finally:
             if over or id not in self._inboxes:
                 self._inboxes.pop(id, None)
@@ -209,29 +214,10 @@ def _about(line: bytes) -> tuple[int, ...]:
         return ()
 
 
-def _piece(news: protocol.News) -> ModelPiece:
-    if isinstance(news, protocol.Piece):
-        return news.piece
-    if isinstance(news, protocol.Failure):
-        raise news.error()
-    raise ModelError("The model process ended a reply without a word.", kind="worker")
-
-
-def _joined(inbox: Inbox, first: protocol.News) -> Iterator[protocol.News]:
-    """What lies in the inbox, neighbouring texts as one, so that a burst does not cost the interface a step a token."""
-    while not inbox.empty():
-        after = inbox.get_nowait()
-        if isinstance(first, protocol.Piece) and isinstance(after, protocol.Piece):
-            a, b = first.piece, after.piece
-            if isinstance(a, TextPiece) and isinstance(b, TextPiece):
-                first = protocol.Piece(first.id, TextPiece(a.text + b.text))
-                continue
-            if isinstance(a, ReasoningPiece) and isinstance(b, ReasoningPiece):
-                first = protocol.Piece(first.id, ReasoningPiece(a.text + b.text))
-                continue
-        yield first
-        first = after
-    yield first
+def _end_of(arrived: Sequence[protocol.News]) -> ModelError:
+    """Why a reply ended that has no end."""
+    failed = next((news for news in arrived if isinstance(news, protocol.Failure)), None)
+    return failed.error() if failed else ModelError("The model process ended a reply without a word.", kind="worker")
 
 
 def _open_log(path: Path | None) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from ctxchat.core.errors import ModelError
@@ -73,17 +75,18 @@ read_order = msgspec.json.Decoder(Order).decode
 read_news = msgspec.json.Decoder(News).decode
 
 
-def encode(line: Order | News) -> bytes:
-    """One line without its end. Halves of characters, which no encoding takes, become question marks."""
+def encode(value: object) -> bytes:
+    """As JSON on one line, without its end. Halves of characters, which no encoding takes, become question marks."""
     try:
-        return msgspec.json.encode(line)
+        return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_sound(msgspec.to_builtins(line)))
+        return msgspec.json.encode(sound(msgspec.to_builtins(value)))
 
 
-def _sound(value: object) -> object:
+def sound(value: Any) -> Any:
+    """The same without halves of characters."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
-        return {_sound(key): _sound(inner) for key, inner in value.items()}
-    return [_sound(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {sound(key): sound(inner) for key, inner in value.items()}
+    return [sound(inner) for inner in value] if isinstance(value, list | tuple) else value

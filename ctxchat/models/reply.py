@@ -1,4 +1,5 @@
-"""Putting a streamed reply together: litellm's chunks in, pieces out, and the end with calls, usage and signed thoughts.
+"""Putting a streamed reply together: chunks in (litellm's, or the straight lane's), pieces out, and the end with calls, usage and
+signed thoughts.
 
 Reads chunks by their attributes and does not import litellm. What is odd about servers' streams is dealt with here.
 """
@@ -6,13 +7,14 @@ Reads chunks by their attributes and does not import litellm. What is odd about 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import ToolCall
-from ctxchat.core.ports import CallPiece, ModelPiece, ReasoningPiece, ReplyEnd
+from ctxchat.core.ports import CallPiece, ModelPiece, ReasoningPiece, ReplyEnd, TextPiece
 from ctxchat.core.usage import tokens
 from ctxchat.models.thinking import ThinkSplitter
 
@@ -84,12 +86,17 @@ class ReplyBuilder:
         return _FINISH.get(self._finish, "stop")
 
     @property
+    def finished(self) -> bool:
+        """The server has said why the reply ended."""
+        return bool(self._finish)
+
+    @property
     def failed(self) -> str:
         """The reason the provider gives for a reply that is none; empty for any other."""
         return self._finish if self._finish in _FAILED else ""
 
     def feed(self, chunk: Any) -> list[ModelPiece]:
-        """The pieces in one of litellm's chunks."""
+        """The pieces in one chunk."""
         if not chunk.choices:
             return []
         choice = chunk.choices[0]
@@ -162,22 +169,44 @@ class ReplyBuilder:
             self._blocks.append(dict(detail))
 
 
-def usage_from(raw: Any, *, counted: bool, cost_usd: float = 0.0) -> Usage | None:
-    """A server's count in our form: the prompt with its cached part once. None where the figures make no sense.
+def joined(pieces: Iterable[ModelPiece]) -> Iterator[ModelPiece]:
+    """The same with neighbouring texts as one, so that a burst does not cost the interface a step a token."""
+    before: ModelPiece | None = None
+    for piece in pieces:
+        if isinstance(piece, TextPiece) and isinstance(before, TextPiece):
+            before = TextPiece(before.text + piece.text)
+        elif isinstance(piece, ReasoningPiece) and isinstance(before, ReasoningPiece):
+            before = ReasoningPiece(before.text + piece.text)
+        else:
+            if before is not None:
+                yield before
+            before = piece
+    if before is not None:
+        yield before
+
+
+def usage_from(raw: Mapping[str, Any], *, counted: bool, cost_usd: float = 0.0) -> Usage | None:
+    """A server's count in our form: the prompt with its cached part once, the reply with its thoughts. None where the figures
+    make no sense.
 
     `counted` is False where the server sent nothing and litellm made the figures up.
     """
-    prompt, completion = tokens(getattr(raw, "prompt_tokens", None)), tokens(getattr(raw, "completion_tokens", None))
+    prompt, completion = tokens(raw.get("prompt_tokens")), tokens(raw.get("completion_tokens"))
     if not prompt:
         return None
-    cached = _detail(raw, "prompt_tokens_details", "cached_tokens") or tokens(
-        getattr(raw, "cache_read_input_tokens", None)
-    )
+    cached = _detail(raw, "prompt_tokens_details", "cached_tokens")
+    for beside in ("cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_tokens"):  # as others call it
+        cached = cached or tokens(raw.get(beside))
     if cached > prompt:  # a server that leaves the cached part out of its prompt
         prompt += cached
     reasoning = _detail(raw, "completion_tokens_details", "reasoning_tokens")
+    if (
+        reasoning and tokens(raw.get("total_tokens")) == prompt + completion + reasoning
+    ):  # xAI counts them beside the reply
+        completion += reasoning
     return Usage(prompt, completion, cached, min(reasoning, completion), cost_usd=cost_usd, estimated=not counted)
 
 
-def _detail(raw: Any, group: str, field: str) -> int:
-    return tokens(getattr(getattr(raw, group, None), field, None))
+def _detail(raw: Mapping[str, Any], group: str, field: str) -> int:
+    details = raw.get(group)
+    return tokens(details.get(field)) if isinstance(details, Mapping) else 0

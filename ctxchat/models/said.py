@@ -13,7 +13,9 @@ from typing import Any
 
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)\w*(?: Invalid Authentication)?(?::| -)\s*)+")
 _LOST = re.compile(
-    r"payload is not completed|TransferEncoding|reset by peer|peer closed|disconnected|incomplete.*read", re.I
+    r"payload is not completed|TransferEncoding|reset by peer|peer closed|disconnected|incomplete.*read"
+    r"|^(?:Read|RemoteProtocol)Error",
+    re.I,
 )
 
 _ODD_LINE = re.compile(r"Got unexpected response from Ollama: (\{.*\})", re.S)
@@ -58,7 +60,7 @@ def status(chain: list[BaseException]) -> int:
         return 0
     for error in reversed(chain):
         response = getattr(error, "response", None)
-        if type(error).__module__.startswith(("httpx", "openai")) and response is not None:
+        if type(error).__module__.startswith(("httpx", "openai", "ctxchat")) and response is not None:
             return int(getattr(response, "status_code", 0) or 0)
     for error in reversed(chain):
         body = getattr(error, "body", None)
@@ -200,7 +202,20 @@ def unreached(chain: list[BaseException]) -> str:
         if found := _HOST.search(str(error)):
             refused = found[2].startswith("Connect call failed")
             return f"Cannot connect to {found[1]}: {'nobody listens there' if refused else found[2]}."
-    return words("connection", chain[0], body(chain))
+        if found := _not_let_in(error):
+            return found
+    said = words("connection", chain[0], body(chain))
+    return "The connection was lost before the reply began." if _LOST.search(said) else said
+
+
+def _not_let_in(error: BaseException) -> str:
+    """Where httpx found no way to, and why; empty for anything else."""
+    url = getattr(getattr(error, "request", None), "url", None)
+    if type(error).__name__ != "ConnectError" or url is None:
+        return ""
+    why = re.sub(r"^\[Errno -?\d+\] ", "", str(error))
+    where = url.netloc.decode("ascii", "replace").rpartition("@")[2]
+    return f"Cannot connect to {where}: {'nobody listens there' if why.startswith('All conn') else why}."
 
 
 def _first_line(error: BaseException) -> str:

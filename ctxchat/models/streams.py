@@ -1,4 +1,5 @@
-"""Hearing litellm's streams out: what its reading of providers' lines loses is put right before it reads them.
+"""The lines of providers' streams: what is odd about them is put right here for both lanes; and hearing litellm's streams out,
+whose reading of them loses some.
 
 Knows the lines of a stream and where litellm takes them apart, not what a reply says.
 """
@@ -11,10 +12,13 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Protocol
 
+import msgspec
+
 from ctxchat.models import cohere
 from ctxchat.models.gemini import Listener as GeminiListener
 from ctxchat.models.gemini import is_gemini
 from ctxchat.models.patience import pieces, within
+from ctxchat.models.protocol import sound
 
 
 class Listener(Protocol):
@@ -74,10 +78,18 @@ def read_line(line: str) -> dict[str, Any] | None:
     if not data.startswith("{"):
         return None
     try:
-        read = json.loads(data)
+        read = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        read = _read_leniently(data)
+    return read if isinstance(read, dict) else None
+
+
+def _read_leniently(data: str) -> Any:
+    """With NaN, and halves of characters as question marks."""
+    try:
+        return sound(json.loads(data))
     except (ValueError, RecursionError):
         raise ValueError("The server sent a piece that cannot be read.") from None
-    return read if isinstance(read, dict) else None
 
 
 def mended(chunk: dict[str, Any]) -> dict[str, Any]:
@@ -99,6 +111,16 @@ def mended(chunk: dict[str, Any]) -> dict[str, Any]:
         if delta.get("reasoning_details") and delta.get("reasoning") is None:
             delta["reasoning"] = ""  # a chunk with a signature alone counts as empty otherwise
     return chunk
+
+
+def told_error(chunk: dict[str, Any]) -> tuple[str, int, dict[str, Any]] | None:
+    """The error that a piece of a stream tells of: words, status (0 where it has none) and body; None for any other piece."""
+    error = chunk.get("error")
+    if not error:
+        return None
+    body: dict[str, Any] = error if isinstance(error, dict) else {"message": str(error)}
+    codes = [code for name in ("status_code", "code") if isinstance(code := body.get(name), int) and 400 <= code < 600]
+    return str(body.get("message") or json.dumps(body)), codes[0] if codes else 0, body
 
 
 def _said_at_once(message: dict[str, Any]) -> dict[str, Any]:
@@ -254,12 +276,8 @@ def _responses(usual: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def _raise_error(chunk: dict[str, Any]) -> None:
     """Raise the error a stream tells of, with its own words and code."""
-    error = chunk.get("error")
-    if not error:
-        return
-    from litellm.llms.openai.common_utils import OpenAIError
+    if told := told_error(chunk):
+        from litellm.llms.openai.common_utils import OpenAIError
 
-    body: dict[str, Any] = error if isinstance(error, dict) else {"message": str(error)}
-    codes = [code for name in ("status_code", "code") if isinstance(code := body.get(name), int) and 400 <= code < 600]
-    words = str(body.get("message") or json.dumps(body))
-    raise OpenAIError(status_code=codes[0] if codes else 500, message=words, body=body)
+        words, status, body = told
+        raise OpenAIError(status_code=status or 500, message=words, body=body)

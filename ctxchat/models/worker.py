@@ -114,14 +114,8 @@ class Worker:
         finally:
             await listener.stream.aclose()
         self._pieces(call.id, reply.flush())
-        if reply.failed:
-            self._say(failures.ended_badly(call.id, reply.failed, began=not reply.empty))
-        elif reply.empty:
-            self._say(failures.nothing_came(call.id, reply.finish))
-        elif not listener.ended:
-            self._say(failures.cut_off(call.id))
-        else:
-            self._say(protocol.Piece(call.id, _end(litellm, call, listener.stream, reply, raw_usage)))
+        failed = failures.of_end(call.id, reply, ended=listener.ended)
+        self._say(failed or protocol.Piece(call.id, _end(litellm, call, listener.stream, reply, raw_usage)))
 
     def _pieces(self, id: int, pieces: list[Any]) -> None:
         for piece in pieces:
@@ -142,7 +136,8 @@ def _end(litellm: Any, call: protocol.Call, stream: Any, reply: ReplyBuilder, ra
     ]  # else litellm made the figures up
     if told and getattr(told[-1], "cached_tokens", None) and not getattr(raw_usage, "prompt_tokens_details", None):
         raw_usage = _with_cached(litellm, raw_usage, told[-1])
-    usage = usage_from(raw_usage, counted=bool(told), cost_usd=_cost(litellm, call, raw_usage))
+    figures = raw_usage.model_dump() if raw_usage else {}
+    usage = usage_from(figures, counted=bool(told), cost_usd=_cost(litellm, call, raw_usage))
     return reply.end(usage)
 
 

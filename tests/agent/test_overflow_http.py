@@ -1,10 +1,9 @@
-"""A real server whose window is smaller than believed, through litellm and over HTTP: one pass and one retry at each rung."""
+"""A real server whose window is smaller than believed, over HTTP: one pass and one retry at each rung."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +12,10 @@ import pytest_asyncio
 from ctxchat.core.events import CompactionFinished, Failed, Notice, Retry, TextDelta, TurnFinished
 from ctxchat.core.options import Options
 from ctxchat.core.words import brief
-from ctxchat.models.litellm_client import LitellmModel
-from ctxchat.models.process import Worker
+from ctxchat.models.client import ModelClient
+from ctxchat.models.openai_servers import server_of
 from ctxchat.models.settings import ModelSettings
+from ctxchat.models.straight import Connections, Straight
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG
 from tests.agent.test_turn import of
@@ -65,16 +65,17 @@ def server(
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def worker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Worker]:
-    log: Path = tmp_path_factory.mktemp("worker") / "worker.log"
-    worker = Worker(log)
-    yield worker
-    await worker.close()
+async def connections() -> AsyncIterator[Connections]:
+    connections = Connections()
+    yield connections
+    await connections.close()
 
 
-def desk_at(double: ModelDouble, worker: Worker, *, window: int = 32_000, **options: object) -> Desk:
+def desk_at(double: ModelDouble, connections: Connections, *, window: int = 32_000, **options: object) -> Desk:
     settings = ModelSettings(name="openai/double", api_base=double.base_url, window=window, timeout=30)
-    model = LitellmModel(settings, worker, find=lambda name: "key")
+    server = server_of(settings, {})
+    assert server is not None
+    model = ModelClient(settings, Straight(settings, server, connections), find=lambda name: "key")
     made = Options(**({"consent": "off", "keep_recent": 8, "prepare": False, "output_reserved": 512} | options))  # type: ignore[arg-type]
     return Desk(model, tools=[Echo()], options=made)
 
@@ -96,9 +97,9 @@ def retried(events: list[object]) -> list[str]:
 
 
 @pytest.mark.parametrize("refusal", [openai, unstated, llama, in_the_stream])
-async def test_one_pass_and_one_retry_and_the_turn_is_completed(worker: Worker, refusal: Refusal):
+async def test_one_pass_and_one_retry_and_the_turn_is_completed(connections: Connections, refusal: Refusal):
     async with ModelDouble(server(4_000, refusal, lambda body: says("whole answer"))) as double:
-        desk = desk_at(double, worker)
+        desk = desk_at(double, connections)
         for number in range(12):
             events = await desk.say(f"question {number}? {LONG}")
             if of(events, Retry):
@@ -121,14 +122,14 @@ async def test_one_pass_and_one_retry_and_the_turn_is_completed(worker: Worker, 
         assert f"question {number}?" in double.requests[-1].body["messages"][-1]["content"], "no new prompt was needed"
 
 
-async def test_each_rung_is_sent_once_and_smaller_until_it_fits(worker: Worker):
+async def test_each_rung_is_sent_once_and_smaller_until_it_fits(connections: Connections):
     """The server counts far more than we do: the first rung is not enough."""
     window = [100_000]
     reply = lambda body: (  # noqa: E731
         refuses(400, "prompt is too long") if tokens(body) > window[0] else says("whole")
     )
     async with ModelDouble(reply) as double:
-        desk = desk_at(double, worker, keep_recent=16)
+        desk = desk_at(double, connections, keep_recent=16)
         for number in range(14):
             await desk.say(f"question {number}? {LONG}")
         asked, window[0] = len(double.requests), 1_500
@@ -139,9 +140,9 @@ async def test_each_rung_is_sent_once_and_smaller_until_it_fits(worker: Worker):
         assert of(events, TurnFinished)[0].text == "whole"
 
 
-async def test_what_never_fits_ends_with_the_servers_own_words_after_three_calls(worker: Worker):
+async def test_what_never_fits_ends_with_the_servers_own_words_after_three_calls(connections: Connections):
     async with ModelDouble(server(10, openai, lambda body: says("never"))) as double:
-        desk = desk_at(double, worker)
+        desk = desk_at(double, connections)
         events = await desk.say("hello " + LONG * 4)
         sizes = [tokens(seen.body) for seen in double.requests]
         assert len(sizes) <= 3 and sizes == sorted(set(sizes), reverse=True)
@@ -150,14 +151,14 @@ async def test_what_never_fits_ends_with_the_servers_own_words_after_three_calls
         assert [e.text for e in of(events, TextDelta)] == []
 
 
-async def test_an_overflow_between_rounds_keeps_the_question_and_the_newest_results(worker: Worker):
+async def test_an_overflow_between_rounds_keeps_the_question_and_the_newest_results(connections: Connections):
     def answer(body: dict[str, Any]) -> Reply:
         done = sum(m["role"] == "tool" for m in body["messages"])
         rounds = len(double.requests)
         return says("all done") if rounds > 12 else calls(call("echo", f"c{rounds}-{done}", text="data " * 40, times=5))
 
     async with ModelDouble(server(3_000, llama, answer)) as double:
-        desk = desk_at(double, worker, keep_recent=6)
+        desk = desk_at(double, connections, keep_recent=6)
         events = await desk.say("The first question stays.")
         assert of(events, TurnFinished)[0].text == "all done", of(events, Failed)
         assert of(events, Retry), "the server refused at least once"
@@ -165,7 +166,7 @@ async def test_an_overflow_between_rounds_keeps_the_question_and_the_newest_resu
             assert any(m["role"] == "user" and "first question" in str(m["content"]) for m in seen.body["messages"])
 
 
-async def test_a_shorter_output_is_asked_for_over_the_wire(worker: Worker):
+async def test_a_shorter_output_is_asked_for_over_the_wire(connections: Connections):
     def reply(body: dict[str, Any]) -> Reply:
         if body["max_tokens"] > 1_000:
             text = (
@@ -176,7 +177,7 @@ async def test_a_shorter_output_is_asked_for_over_the_wire(worker: Worker):
         return says("short and whole")
 
     async with ModelDouble(reply) as double:
-        desk = desk_at(double, worker, output_reserved=2_000)
+        desk = desk_at(double, connections, output_reserved=2_000)
         events = await desk.say("hi")
         assert retried(events) == ["retry", "done"]
         assert [seen.body["max_tokens"] for seen in double.requests] == [2_000, 1_000]

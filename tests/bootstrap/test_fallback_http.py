@@ -1,4 +1,4 @@
-"""A fallback, a wait and a reply that broke off, end to end: settings, program, litellm in its process, servers on loopback."""
+"""A fallback, a wait and a reply that broke off, end to end: settings, program, the straight lane, servers on loopback."""
 
 from __future__ import annotations
 

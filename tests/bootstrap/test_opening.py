@@ -11,7 +11,7 @@ from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.files import load
 from ctxchat.core.errors import UsageError
-from ctxchat.models.litellm_client import LitellmModel
+from ctxchat.models.client import ModelClient
 from ctxchat.storage.database import Database
 from ctxchat.storage.index import MISSED
 
@@ -49,7 +49,7 @@ async def test_flags_are_about_the_model_of_the_flags_and_no_other(tmp_path: Pat
     flags = Flags(model="openai/mine", api_base="http://a/v1", window=9000)
     made = program(tmp_path, toml, flags)
     first, other, hosted = (made.model(name) for name in ("", "openai/other", "openai/gpt-5-mini"))
-    assert all(isinstance(model, LitellmModel) for model in (first, other, hosted))
+    assert all(isinstance(model, ModelClient) for model in (first, other, hosted))
     assert [m.settings.api_base for m in (first, other, hosted)] == ["http://a/v1", "http://b/v1", ""]  # type: ignore[union-attr]
     assert (await first.window()).tokens == 9000 and (await hosted.window()).tokens != 9000
     await made.close()

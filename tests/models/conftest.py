@@ -1,19 +1,48 @@
-"""One worker for all tests here: loading litellm costs seconds."""
+"""Both ways to a model, each once for all tests here: loading litellm costs seconds."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from ctxchat.models.process import Worker
+from ctxchat.models.straight import Connections
+from tests.models.served import STRAIGHT, Way
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def worker(tmp_path_factory) -> AsyncIterator[Worker]:
+    """Through litellm, which is loaded with the first call."""
     log: Path = tmp_path_factory.mktemp("worker") / "worker.log"
     worker = Worker(log)
-    await worker.ready()
     yield worker
     await worker.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def connections() -> AsyncIterator[Connections]:
+    """Straight to the server."""
+    connections = Connections()
+    yield connections
+    await connections.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session", params=["litellm", "straight"])
+async def way(request: pytest.FixtureRequest, worker: Worker, connections: Connections) -> Way:
+    """Both, one after the other; for a family that only litellm knows the one."""
+    return worker if request.param == "litellm" else connections
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the straight way to families it does not lead to."""
+    items_here: Sequence[pytest.Item] = [item for item in items if _leads(getattr(item, "callspec", None))]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(items_here)])
+    items[:] = items_here
+
+
+def _leads(call: object) -> bool:
+    chosen = getattr(call, "params", {})
+    return chosen.get("way") != "straight" or chosen.get("family", "openai") in STRAIGHT

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ctxchat.models.litellm_client import LitellmModel
+from ctxchat.models.client import Lane, ModelClient
+from ctxchat.models.openai_servers import SERVERS, server_of
 from ctxchat.models.process import Worker
 from ctxchat.models.settings import ModelSettings
+from ctxchat.models.straight import Connections, Straight
 from tests.doubles.http_model import ModelDouble, Script
 
 
@@ -45,6 +47,18 @@ FAMILIES: dict[str, Family] = {
 }
 
 
+STRAIGHT = {name for name, family in FAMILIES.items() if family.model.partition("/")[0] in SERVERS} - {"responses"}
+"""Those the straight way leads to."""
+
+Way = Worker | Connections
+"""To a model: through litellm, or straight to its server."""
+
+
+def led_to(way: Way) -> set[str]:
+    """The families there."""
+    return {*FAMILIES} if isinstance(way, Worker) else STRAIGHT
+
+
 def served(family: str, script: Script) -> ModelDouble:
     """A server that speaks as the family's does."""
     return ModelDouble(script, form=FAMILIES[family].form)
@@ -63,8 +77,17 @@ def settings_at(double: ModelDouble, family: str, timeout: float = 30, **more: o
     )
 
 
-def model_at(
-    double: ModelDouble, worker: Worker, family: str = "openai", timeout: float = 30, **more: object
-) -> LitellmModel:
+def lane(settings: ModelSettings, way: Way) -> Lane:
+    """That way to a model. Raises LookupError where it does not lead there."""
+    if isinstance(way, Worker):
+        return way
+    server = server_of(settings, {})
+    if server is None:
+        raise LookupError(f"{settings.name} is reached through litellm")
+    return Straight(settings, server, way)
+
+
+def model_at(double: ModelDouble, way: Way, family: str = "openai", timeout: float = 30, **more: object) -> ModelClient:
     """The family's model behind that server, with a key."""
-    return LitellmModel(settings_at(double, family, timeout, **more), worker, lambda _: "key")
+    settings = settings_at(double, family, timeout, **more)
+    return ModelClient(settings, lane(settings, way), lambda _: "key")

@@ -12,7 +12,7 @@ import pytest
 from ctxchat.core.events import Failed, TurnFinished
 from ctxchat.core.options import Options
 from ctxchat.core.view import problems
-from ctxchat.models.process import Worker
+from ctxchat.models.straight import Connections
 from ctxchat.storage import loading
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import begin_journal
@@ -20,7 +20,7 @@ from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import adds_up, of
 from tests.doubles.chaos import FAULTS, WELL, Chaos
 from tests.doubles.http_model import ModelDouble
-from tests.models.served import model_at
+from tests.models.served import Way, model_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -43,11 +43,14 @@ def near(desk: Desk) -> None:
     assert 0 <= figures.cost_usd < 1
 
 
-async def test_each_fault_once_and_a_good_turn_after_it(worker: Worker) -> None:
-    """All in one session, so that what one leaves behind meets the next."""
+async def test_each_fault_once_and_a_good_turn_after_it(connections: Connections) -> None:
+    """All in one session, so that what one leaves behind meets the next. That litellm makes the same of them is shown by
+    `test_lanes`."""
     server, broken = Chaos(), dict[str, str]()
     async with ModelDouble(server) as double:
-        desk = Desk(model_at(double, worker), tools=[Echo()], options=Options(retries=0, consent="off", prepare=False))
+        desk = Desk(
+            model_at(double, connections), tools=[Echo()], options=Options(retries=0, consent="off", prepare=False)
+        )
         for name, fault in FAULTS.items():
             server.next(fault)
             async with asyncio.timeout(60):
@@ -65,7 +68,7 @@ async def test_each_fault_once_and_a_good_turn_after_it(worker: Worker) -> None:
 
 
 @pytest.mark.long
-async def test_a_thousand_turns_of_it_with_a_fifth_cancelled(worker: Worker, tmp_path: Path) -> None:
+async def test_a_thousand_turns_of_it_with_a_fifth_cancelled(way: Way, tmp_path: Path) -> None:
     """One session in a real store; every other turn meets a fault, every fifth is cancelled somewhere. `pytest -s` tells the
     figures."""
     chance, server, ends = random.Random(11), Chaos(), Counter[str]()
@@ -73,7 +76,7 @@ async def test_a_thousand_turns_of_it_with_a_fifth_cancelled(worker: Worker, tmp
         journal = begin_journal(database, "m", "/").journal
         async with ModelDouble(server) as double:
             options = Options(retries=0, consent="off", prepare=False)
-            desk = Desk(model_at(double, worker), tools=[Echo()], options=options, journal=journal)  # type: ignore[arg-type]
+            desk = Desk(model_at(double, way), tools=[Echo()], options=options, journal=journal)  # type: ignore[arg-type]
             await desk.say("begin")
             tasks, files = len(asyncio.all_tasks()), open_files()
             for turn in range(1000):

@@ -8,9 +8,9 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.messages import Message
 from ctxchat.core.openai import wire
 from ctxchat.core.ports import ModelRequest
+from ctxchat.models.client import ModelClient
 from ctxchat.models.continuing import GO_ON, takes_beginning
 from ctxchat.models.dialects import ANTHROPIC, LOCAL, MISTRAL
-from ctxchat.models.litellm_client import LitellmModel
 from ctxchat.models.process import Worker
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
@@ -35,9 +35,9 @@ def cut_off(injected: str = "", tools: bool = True) -> ModelRequest:
     return ModelRequest(view if tools else view_of(*messages, tools=(), injected=int(bool(injected))))
 
 
-def at(double: ModelDouble, worker: Worker, name: str, **more) -> LitellmModel:
+def at(double: ModelDouble, worker: Worker, name: str, **more) -> ModelClient:
     base = double.root if name.startswith("anthropic") else double.base_url
-    return LitellmModel(ModelSettings(name=name, api_base=base, timeout=30, **more), worker)
+    return ModelClient(ModelSettings(name=name, api_base=base, timeout=30, **more), worker)
 
 
 def last(double: ModelDouble, place: int = -1) -> tuple[str, str]:

@@ -11,13 +11,12 @@ import pytest
 from ctxchat.core.events import Failed, Retry, TurnFinished
 from ctxchat.core.options import Options
 from ctxchat.core.view import problems
-from ctxchat.models.process import Worker
 from tests.agent.desk import Desk
 from tests.agent.test_turn import of
 from tests.doubles.forms import FORMS
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import Reply, breaks, says
-from tests.models.served import FAMILIES, model_at, served
+from tests.models.served import FAMILIES, Way, led_to, model_at, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -73,8 +72,8 @@ PATIENCE = 2.0
 """Seconds for a server that does not answer; one that does has all the time a busy machine needs."""
 
 
-def desk_at(double: ModelDouble, worker: Worker, family: str, patience: float = 30) -> Desk:
-    model = model_at(double, worker, family, timeout=patience)
+def desk_at(double: ModelDouble, way: Way, family: str, patience: float = 30) -> Desk:
+    model = model_at(double, way, family, timeout=patience)
     return Desk(model, options=Options(retries=1, consent="off", prepare=False))
 
 
@@ -87,11 +86,9 @@ async def works_on(desk: Desk, double: ModelDouble) -> None:
     assert desk.folded() == desk.state
 
 
-async def tried_again(
-    worker: Worker, family: str, fault: Reply, after: float | None = None, patience: float = 30
-) -> None:
+async def tried_again(way: Way, family: str, fault: Reply, after: float | None = None, patience: float = 30) -> None:
     async with served(family, [fault, says("All is well.")]) as double:
-        desk = desk_at(double, worker, family, patience)
+        desk = desk_at(double, way, family, patience)
         events = await desk.say("first question")
         assert of(events, TurnFinished)[0].status == "done", of(events, Failed)
         [retry] = of(events, Retry)
@@ -100,9 +97,9 @@ async def tried_again(
         await works_on(desk, double)
 
 
-async def kept(worker: Worker, family: str, fault: Reply, patience: float = 30) -> Failed:
+async def kept(way: Way, family: str, fault: Reply, patience: float = 30) -> Failed:
     async with served(family, [fault, says("All is well.")]) as double:
-        desk = desk_at(double, worker, family, patience)
+        desk = desk_at(double, way, family, patience)
         [failed] = of(await desk.say("first question"), Failed)
         assert failed.text and failed.hint and failed.kind == "interrupted"
         last = desk.state.ledger.messages()[-1]
@@ -115,45 +112,46 @@ async def kept(worker: Worker, family: str, fault: Reply, patience: float = 30) 
 
 
 @pytest.mark.parametrize(("family", "fault"), cases(BEFORE))
-async def test_what_passes_by_itself_is_tried_again(worker: Worker, family: str, fault: str) -> None:
-    await tried_again(worker, family, BEFORE[fault](family), 7 if fault == "429 with Retry-After" else None)
+async def test_what_passes_by_itself_is_tried_again(way: Way, family: str, fault: str) -> None:
+    await tried_again(way, family, BEFORE[fault](family), 7 if fault == "429 with Retry-After" else None)
 
 
 @pytest.mark.parametrize(("family", "fault"), cases(AMID))
-async def test_what_had_come_is_kept_and_the_next_request_is_valid(worker: Worker, family: str, fault: str) -> None:
-    failed = await kept(worker, family, AMID[fault](family))
+async def test_what_had_come_is_kept_and_the_next_request_is_valid(way: Way, family: str, fault: str) -> None:
+    failed = await kept(way, family, AMID[fault](family))
     assert ("Overloaded, sorry" in failed.text) is (fault == "an error in a 200")
     assert "litellm" not in failed.text and "{" not in failed.text, "words for people"
 
 
-async def everywhere(check: Callable[[str], Awaitable[object]]) -> None:
+async def everywhere(way: Way, check: Callable[[str], Awaitable[object]]) -> None:
     """In all families at once, since each takes the time that is waited for."""
-    ends = await asyncio.gather(*map(check, FAMILIES), return_exceptions=True)
-    assert {family: end for family, end in zip(FAMILIES, ends, strict=True) if isinstance(end, BaseException)} == {}
+    families = sorted(led_to(way))
+    ends = await asyncio.gather(*map(check, families), return_exceptions=True)
+    assert {family: end for family, end in zip(families, ends, strict=True) if isinstance(end, BaseException)} == {}
 
 
-async def test_a_stream_that_stalls_is_given_up(worker: Worker) -> None:
-    await everywhere(lambda family: kept(worker, family, breaks("stall", after=4), PATIENCE))
+async def test_a_stream_that_stalls_is_given_up(way: Way) -> None:
+    await everywhere(way, lambda family: kept(way, family, breaks("stall", after=4), PATIENCE))
 
 
-async def test_a_first_byte_that_is_late_is_asked_for_again(worker: Worker) -> None:
-    await everywhere(lambda family: tried_again(worker, family, says("late", first_byte=60), None, PATIENCE))
+async def test_a_first_byte_that_is_late_is_asked_for_again(way: Way) -> None:
+    await everywhere(way, lambda family: tried_again(way, family, says("late", first_byte=60), None, PATIENCE))
 
 
-async def test_a_slow_first_byte_within_the_time_is_no_fault(worker: Worker) -> None:
+async def test_a_slow_first_byte_within_the_time_is_no_fault(way: Way) -> None:
     async def waits(family: str) -> None:
         async with served(family, [says("All is well.", first_byte=0.1)]) as double:
-            events = await desk_at(double, worker, family).say("first question")
+            events = await desk_at(double, way, family).say("first question")
         assert of(events, TurnFinished)[0].text == "All is well." and not of(events, Retry)
 
-    await everywhere(waits)
+    await everywhere(way, waits)
 
 
 @pytest.mark.parametrize("family", sorted(OWN))
 @pytest.mark.parametrize("reply", [breaks("nothing", after=0), says("")], ids=["empty body", "no words"])
-async def test_an_empty_reply_is_told(worker: Worker, family: str, reply: Reply) -> None:
+async def test_an_empty_reply_is_told(way: Way, family: str, reply: Reply) -> None:
     async with served(family, [reply, reply, says("All is well.")]) as double:
-        desk = desk_at(double, worker, family)
+        desk = desk_at(double, way, family)
         [failed] = of(await desk.say("first question"), Failed)
         assert failed.kind == "empty" and failed.hint
         while len(double.requests) < 2:  # where it was not tried again by itself

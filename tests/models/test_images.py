@@ -15,7 +15,7 @@ from ctxchat.core.messages import Image, Message, Text
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.tokens import Meter
 from ctxchat.models import dialects, images
-from ctxchat.models.litellm_client import LitellmModel
+from ctxchat.models.client import ModelClient
 from ctxchat.models.process import Worker
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
@@ -75,10 +75,10 @@ SERVERS: dict[str, tuple[str, str, dict[str, object]]] = {
 async def test_a_server_says_whether_its_model_takes_images(worker: Worker, server: str, takes: bool) -> None:
     name, path, pages = SERVERS[server]
     async with ModelDouble([says("a pier")], pages=pages) as double:
-        model = LitellmModel(ModelSettings(name, api_base=double.root + path, timeout=30, window=9_000), worker)
+        model = ModelClient(ModelSettings(name, api_base=double.root + path, timeout=30, window=9_000), worker)
         await model.window()
         await listen(model, REQUEST)
-        forbidden = LitellmModel(ModelSettings(name, api_base=double.root + path, vision=False), worker)
+        forbidden = ModelClient(ModelSettings(name, api_base=double.root + path, vision=False), worker)
         await forbidden.window()
     said = str(double.requests[0].body["messages"])
     assert (base64.b64encode(SHOT).decode() in said) is takes

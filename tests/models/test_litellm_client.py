@@ -10,7 +10,7 @@ import pytest
 from ctxchat.core.errors import ModelError, UsageError
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelRequest
-from ctxchat.models.litellm_client import LitellmModel
+from ctxchat.models.client import ModelClient
 from ctxchat.models.process import Worker
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
@@ -20,9 +20,9 @@ from tests.doubles.requests import after_a_call, asks, listen, view_of
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-def model_at(double: ModelDouble, worker: Worker, name: str = "openai/double", **more) -> LitellmModel:
+def model_at(double: ModelDouble, worker: Worker, name: str = "openai/double", **more) -> ModelClient:
     base = double.base_url if name.startswith("openai/") else double.root
-    return LitellmModel(ModelSettings(name=name, api_base=base, timeout=30, **more), worker)
+    return ModelClient(ModelSettings(name=name, api_base=base, timeout=30, **more), worker)
 
 
 async def test_text_reasoning_and_counted_usage(worker: Worker) -> None:
@@ -53,7 +53,7 @@ async def test_parallel_calls_thoughts_and_counts_in_each_familys_own_stream(wor
     wanted = (call("read_file", "toolu_a", path="a.txt"), call("read_file", "toolu_b", path="b.txt"))
     async with ModelDouble([calls(*wanted, text="Looking.", reasoning="Both at once.")]) as double:
         settings = ModelSettings(name=name, api_base=double.root, api_key_env="KEY", timeout=30, window=20_000)
-        heard = await listen(LitellmModel(settings, worker, lambda variable: "key"), asks("read both"))
+        heard = await listen(ModelClient(settings, worker, lambda variable: "key"), asks("read both"))
     assert (heard.text, heard.reasoning) == ("Looking.", "Both at once.")
     assert heard.end is not None and heard.end.finish == "tool_calls"
     assert [json.loads(c.arguments)["path"] for c in heard.end.calls] == ["a.txt", "b.txt"]
@@ -123,7 +123,7 @@ async def test_a_key_goes_only_where_it_was_named_for(worker: Worker) -> None:
     async with ModelDouble([says("ok")]) as double:
         for env in ("", "MINE"):
             settings = ModelSettings(name="openai/double", api_base=double.base_url, api_key_env=env)
-            await listen(LitellmModel(settings, worker, lambda name: keys.get(name, "")), asks("hi"))
+            await listen(ModelClient(settings, worker, lambda name: keys.get(name, "")), asks("hi"))
     sent = [seen.headers["Authorization"] for seen in double.requests]
     assert sent == ["Bearer none", "Bearer sk-mine"]
 
@@ -136,7 +136,7 @@ async def test_a_missing_key_is_named_before_anything_is_sent(worker: Worker) ->
         ("openrouter/some/model", "OPENROUTER_API_KEY"),
         ("gpt-4o", "OPENAI_API_KEY"),
     ):
-        model = LitellmModel(ModelSettings(name=name), worker, lambda _: "")
+        model = ModelClient(ModelSettings(name=name), worker, lambda _: "")
         with pytest.raises(ModelError) as caught:
             await listen(model, asks("hi"))
         assert caught.value.kind == "auth" and variable in caught.value.text
@@ -144,7 +144,7 @@ async def test_a_missing_key_is_named_before_anything_is_sent(worker: Worker) ->
 
 async def test_an_unknown_provider_is_refused_with_its_nearest(worker: Worker) -> None:
     with pytest.raises(UsageError, match="anthropic/claude-x"):
-        LitellmModel(ModelSettings(name="antropic/claude-x"), worker)
+        ModelClient(ModelSettings(name="antropic/claude-x"), worker)
 
 
 # ── Anthropic's own interface ───────────────────────────────────────────────────────────────────────────────────────
@@ -192,7 +192,7 @@ async def test_anthropic_cache_marks_stand_before_what_changes(worker: Worker) -
 async def test_openrouters_claude_gets_its_cache_marks_in_parts(worker: Worker) -> None:
     async with ModelDouble([says("ok")]) as double:
         settings = ModelSettings(name="openrouter/anthropic/claude-sonnet-4.5", api_base=double.base_url, timeout=30)
-        await listen(LitellmModel(settings, worker), after_a_call(injected="It is Monday."))
+        await listen(ModelClient(settings, worker), after_a_call(injected="It is Monday."))
     messages = double.requests[0].body["messages"]
     assert not any("cache_control" in message for message in messages), "OpenRouter reads them in parts only"
     marked = [m["role"] for m in messages if "cache_control" in json.dumps(m.get("content"))]

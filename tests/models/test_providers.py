@@ -79,7 +79,7 @@ def test_a_model_is_known_by_each_of_its_providers_names() -> None:
 def test_nothing_here_imports_litellm() -> None:
     code = (
         "import sys\n"
-        "import ctxchat.models.litellm_client, ctxchat.models.discovery\n"
+        "import ctxchat.models.client, ctxchat.models.discovery\n"
         "from ctxchat.models import catalogue, providers\n"
         "assert catalogue.find('gpt-4o') and providers.provider_of('gpt-4o')\n"
         "print(*({'litellm', 'httpx', 'tiktoken', 'openai'} & set(sys.modules)))\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ctxchat.core.errors import ModelError
+from ctxchat.models.client import ModelClient
 from ctxchat.models.failures import failure
-from ctxchat.models.litellm_client import LitellmModel
 from ctxchat.models.process import Worker
 from ctxchat.models.remedies import remedy
 from ctxchat.models.settings import ModelSettings
@@ -21,7 +21,7 @@ NOBODY = "http://127.0.0.1:9"
 
 async def told(worker: Worker, settings: ModelSettings, key: str = "sk-wrong") -> ModelError:
     with pytest.raises(ModelError) as caught:
-        await listen(LitellmModel(settings, worker, lambda name: key), asks("hi"))
+        await listen(ModelClient(settings, worker, lambda name: key), asks("hi"))
     return caught.value
 
 

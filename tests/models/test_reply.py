@@ -106,8 +106,8 @@ def test_redacted_and_unsigned_thoughts() -> None:
 
 
 def test_usage_counts_the_cached_part_once() -> None:
-    inside = Thing(prompt_tokens=100, completion_tokens=5, prompt_tokens_details=Thing(cached_tokens=80))
-    beside = Thing(prompt_tokens=20, completion_tokens=5, cache_read_input_tokens=80)
+    inside = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 80}}
+    beside = {"prompt_tokens": 20, "completion_tokens": 5, "cache_read_input_tokens": 80}
     for raw in (inside, beside):
         usage = usage_from(raw, counted=True)
         assert usage is not None and (usage.prompt, usage.cached, usage.estimated) == (100, 80, False)
@@ -117,16 +117,15 @@ def test_usage_counts_the_cached_part_once() -> None:
     "prompt", [None, 0, -5, float("nan"), float("inf"), "12", True, 10**9 + 1, 2**63, 10**400, 1e300]
 )
 def test_senseless_usage_is_none(prompt: object) -> None:
-    assert usage_from(Thing(prompt_tokens=prompt, completion_tokens=3), counted=True) is None
-    assert usage_from(None, counted=True) is None
+    assert usage_from({"prompt_tokens": prompt, "completion_tokens": 3}, counted=True) is None
+    assert usage_from({}, counted=True) is None
 
 
 @given(st.integers() | st.floats())
 def test_any_figures_make_a_usage_that_can_be_stored(figure: float) -> None:
-    details = Thing(cached_tokens=figure, reasoning_tokens=figure)
-    raw = Thing(
-        prompt_tokens=7, completion_tokens=figure, prompt_tokens_details=details, completion_tokens_details=details
-    )
+    details = {"cached_tokens": figure, "reasoning_tokens": figure}
+    raw = {"prompt_tokens": 7, "completion_tokens": figure}
+    raw |= {"prompt_tokens_details": details, "completion_tokens_details": details}
     usage = usage_from(raw, counted=True, cost_usd=dollars(figure) or 0.0)
     assert usage is not None and 0 <= usage.cost_usd <= 1e6
     assert all(0 <= n <= 2 * 10**9 for n in (usage.prompt, usage.completion, usage.cached, usage.reasoning))

@@ -8,11 +8,10 @@ import pytest
 
 from ctxchat.core.messages import Message, Reasoning, ToolCall
 from ctxchat.core.ports import ModelRequest
-from ctxchat.models.process import Worker
 from tests.doubles.replies import says
 from tests.doubles.requests import listen, view_of
 from tests.doubles.rules import RULES
-from tests.models.served import FAMILIES, model_at, served
+from tests.models.served import FAMILIES, Way, model_at, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -53,8 +52,8 @@ ALIKE = {"azure", "groq", "xai", "lm_studio", "moonshot"}
 
 @pytest.mark.parametrize("history", HISTORIES)
 @pytest.mark.parametrize("family", sorted({*FAMILIES} - ALIKE))
-async def test_a_strict_provider_takes_it(worker: Worker, family: str, history: str) -> None:
+async def test_a_strict_provider_takes_it(way: Way, family: str, history: str) -> None:
     messages = (Message(0, "system", "Be brief."), *HISTORIES[history])
     async with served(family, [says("ok")]) as double:
-        await listen(model_at(double, worker, family), ModelRequest(view_of(*messages)))
+        await listen(model_at(double, way, family), ModelRequest(view_of(*messages)))
     RULES[family](double.requests[0].body)

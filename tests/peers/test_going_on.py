@@ -8,7 +8,7 @@ import pytest
 
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import TextDelta, TurnFinished
-from ctxchat.models.litellm_client import LitellmModel
+from ctxchat.models.client import ModelClient
 from ctxchat.models.process import Worker
 from ctxchat.models.settings import ModelSettings
 from tests.agent.desk import Desk
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.peer, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_it_gives_the_beginning_back(text_server: str, worker: Worker) -> None:
-    model = LitellmModel(ModelSettings("llamafile/peer", api_base=f"{text_server}/v1", max_output=20), worker)
+    model = ModelClient(ModelSettings("llamafile/peer", api_base=f"{text_server}/v1", max_output=20), worker)
     try:
         heard = await listen(model, cut_off(tools=False))
     except ModelError as nothing:  # the model may have nothing to add
@@ -30,7 +30,7 @@ async def test_it_gives_the_beginning_back(text_server: str, worker: Worker) -> 
 
 
 async def test_nothing_is_said_twice_in_the_record(text_server: str, worker: Worker) -> None:
-    desk = Desk(LitellmModel(ModelSettings("llamafile/peer", api_base=f"{text_server}/v1"), worker))
+    desk = Desk(ModelClient(ModelSettings("llamafile/peer", api_base=f"{text_server}/v1"), worker))
     async with aclosing(desk.session.send("hello")) as stream:
         async for stamped in stream:
             if isinstance(stamped.event, TextDelta):

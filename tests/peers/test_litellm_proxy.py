@@ -8,7 +8,7 @@ import pytest
 
 from ctxchat.core.errors import ModelError
 from ctxchat.core.overflow import is_context_overflow
-from ctxchat.models.litellm_client import LitellmModel
+from ctxchat.models.client import ModelClient
 from ctxchat.models.process import Worker
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.requests import after_a_call, asks, listen
@@ -20,9 +20,9 @@ pytestmark = [pytest.mark.peer, pytest.mark.asyncio(loop_scope="session")]
 ANSWER = "Hello from a scripted model."
 
 
-def behind(root: str, worker: Worker, model: str = "litellm_proxy/peer", key: str = KEY) -> LitellmModel:
+def behind(root: str, worker: Worker, model: str = "litellm_proxy/peer", key: str = KEY) -> ModelClient:
     settings = ModelSettings(name=model, api_base=f"{root}/v1", api_key_env="PROXY_KEY", window=WINDOW)
-    return LitellmModel(settings, worker, lambda name: key)
+    return ModelClient(settings, worker, lambda name: key)
 
 
 @pytest.mark.parametrize("name", ["litellm_proxy/peer", "openai/peer"])

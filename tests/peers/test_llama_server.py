@@ -11,7 +11,7 @@ import pytest
 
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
-from ctxchat.models.litellm_client import LitellmModel
+from ctxchat.models.client import ModelClient
 from ctxchat.models.process import Worker
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.requests import after_a_call, asks, listen
@@ -23,9 +23,9 @@ ANSWER = "Hello from a scripted model."
 TOO_LONG = "word " * WINDOW
 
 
-def model_at(root: str, worker: Worker, name: str = "openai/peer") -> LitellmModel:
+def model_at(root: str, worker: Worker, name: str = "openai/peer") -> ModelClient:
     base = f"{root}/v1" if name.startswith("openai/") else root
-    return LitellmModel(ModelSettings(name=name, api_base=base), worker)
+    return ModelClient(ModelSettings(name=name, api_base=base), worker)
 
 
 async def test_the_second_time_most_of_the_prompt_is_cached(text_server: str, worker: Worker) -> None:
@@ -73,7 +73,7 @@ async def test_anthropics_interface(text_server: str, worker: Worker) -> None:
 
 
 async def test_cancelling_frees_the_slot(tool_server: str, worker: Worker) -> None:
-    model = LitellmModel(
+    model = ModelClient(
         ModelSettings(name="openai/peer", api_base=f"{tool_server}/v1", extra={"extra_body": {"ignore_eos": True}}),
         worker,
     )

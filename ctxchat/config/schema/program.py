@@ -2,7 +2,7 @@
 
 # No postponed annotations here: evaluating 170 of them from text would take 7 ms of every start.
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -10,6 +10,8 @@ from ctxchat.config.keys import Preset
 from ctxchat.config.schema.option import Table, opt
 from ctxchat.core.options import USUAL
 from ctxchat.core.permissions import Mode
+
+Transport = Literal["auto", "litellm"]
 
 
 class ModelSettings(Table, frozen=True):
@@ -34,7 +36,13 @@ class ModelSettings(Table, frozen=True):
     vision: Annotated[
         bool | None, opt("It takes images; left out, they are sent where litellm's catalogue or the server says so.")
     ] = None
-    extra: Annotated[dict[str, Any], opt("More parameters, handed to litellm as they are.")] = {}
+    extra: Annotated[dict[str, Any], opt("More parameters, sent as they are, or as litellm translates them.")] = {}
+    transport: Annotated[
+        Transport,
+        opt(
+            "`auto` speaks to servers of OpenAI's form directly and to all others through litellm; `litellm` always through it."
+        ),
+    ] = "auto"
 
 
 class Permissions(Table, frozen=True):

@@ -1,7 +1,8 @@
-"""core.ports.ModelPort for every provider litellm reaches: shapes a request for its provider and streams it through the worker.
+"""core.ports.ModelPort for every model that is served somewhere: shapes a request for its provider and streams it through a
+lane.
 
-Does not import litellm and never retries; what went wrong is told as ModelError. Only a half reply that a provider refuses to
-go on with is handed to it once more, in another form.
+Does not know which lane it is, and never retries; what went wrong is told as ModelError. Only a half reply that a provider
+refuses to go on with is handed to it once more, in another form.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import cached_property
+from typing import Any, Protocol
 
 import msgspec
 
@@ -22,7 +24,6 @@ from ctxchat.core.ports import ModelPiece, ModelRequest
 from ctxchat.core.view import Item
 from ctxchat.models import catalogue, continuing, dialects, images, samples, vision, windows
 from ctxchat.models.keys import Lookup, key_for, lookup
-from ctxchat.models.process import Worker
 from ctxchat.models.remedies import remedy
 from ctxchat.models.settings import ModelSettings
 from ctxchat.models.tokenizers import counter
@@ -31,15 +32,28 @@ ANTHROPIC_OUTPUT = 8192
 """Tokens of output asked for where nothing is set: without a figure litellm reserves the model's whole 64,000."""
 
 
-class LitellmModel:
+class Lane(Protocol):
+    """A way to a model: the process that holds litellm (`process.Worker`), or straight to its server (`straight.Straight`)."""
+
+    async def start(self) -> None:
+        """Make ready for a first call, without waiting for what takes long. Raises ModelError."""
+        ...
+
+    def stream(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[ModelPiece, None]:
+        """One reply: pieces, then one ReplyEnd. `arguments` are litellm's (model, messages, tools, api_base, …), `timeout`
+        seconds without a byte. Raises ModelError. Closing it closes the connection within a second."""
+        ...
+
+
+class ModelClient:
     """One model. Raises UsageError when made for a name nobody serves. `find` looks keys up, at the moment of a call."""
 
-    def __init__(self, settings: ModelSettings, worker: Worker, find: Lookup = lookup) -> None:
+    def __init__(self, settings: ModelSettings, lane: Lane, find: Lookup = lookup) -> None:
         self.settings = settings
         provider = settings.provider
         own_server = bool(settings.api_base) or provider.local
         self._dialect = dialects.family(provider.prefix, settings.model, own_server=own_server)
-        self._worker = worker
+        self._lane = lane
         self._find = find
         self._count = counter(settings.name)
         self._takes_beginning = continuing.takes_beginning(settings, self._dialect)
@@ -50,6 +64,10 @@ class LitellmModel:
     def name(self) -> str:
         """litellm's name of it."""
         return self.settings.name
+
+    async def warm_up(self) -> None:
+        """Make ready for a first call. Raises ModelError."""
+        await self._lane.start()
 
     @property
     def address(self) -> str:
@@ -119,7 +137,7 @@ class LitellmModel:
     async def _once(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         arguments = await self._arguments(request)
         try:
-            async with aclosing(self._worker.stream(arguments, self.settings.timeout)) as pieces:
+            async with aclosing(self._lane.stream(arguments, self.settings.timeout)) as pieces:
                 async for piece in pieces:
                     yield piece
         except ModelError as problem:

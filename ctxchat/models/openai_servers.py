@@ -1,0 +1,181 @@
+"""Servers that take OpenAI's chat form as it is: where each listens, what it wants otherwise, and a request for it as bytes.
+
+Pure values and functions; knows nothing of connections or of replies. Who is not here is reached through litellm.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from ctxchat.core.openai import Wire
+from ctxchat.models import catalogue
+from ctxchat.models.protocol import encode
+from ctxchat.models.settings import ModelSettings
+
+_COMMON = frozenset({"temperature", "top_p", "extra_body", "extra_headers"})
+"""Parameters that every one of them takes, or that go out as they are."""
+
+_OWN = _COMMON | {
+    *("stop", "seed", "presence_penalty", "frequency_penalty", "logit_bias", "user"),
+    *("top_k", "min_p", "repetition_penalty"),
+}
+
+_LEFT_ALONE = frozenset({"extra_body", "extra_headers"})
+
+
+class Server(msgspec.Struct, frozen=True):
+    """A provider's servers. `base`: their address, empty where a person's settings, or `providers`, say it. `extra`: which
+    parameters go out as they are. `usage_asked`: it takes OpenAI's `stream_options`, which others refuse. `texts`: contents as
+    texts rather than parts. `bare_schemas`: tools without the names of their schemas. `body`: what goes along."""
+
+    base: str = ""
+    extra: frozenset[str] = _COMMON
+    usage_asked: bool = True
+    texts: bool = False
+    bare_schemas: bool = False
+    body: dict[str, object] = {}
+
+
+SERVERS: dict[str, Server] = {
+    # Servers of one's own; openai/… at another address is one, too.
+    "hosted_vllm": Server(extra=_OWN),
+    "lm_studio": Server(extra=_OWN),
+    "llamafile": Server(extra=_OWN),
+    "litellm_proxy": Server(extra=_OWN),
+    # As their documentation, and litellm's own requests, have it.
+    "openai": Server("https://api.openai.com/v1", _OWN),  # platform.openai.com/docs/api-reference/chat
+    "openrouter": Server(  # openrouter.ai/docs/api-reference
+        "https://openrouter.ai/api/v1", _OWN, body={"usage": {"include": True}}
+    ),
+    "groq": Server("https://api.groq.com/openai/v1"),  # console.groq.com/docs/openai
+    "xai": Server("https://api.x.ai/v1"),  # docs.x.ai/docs/api-reference
+    "deepseek": Server("https://api.deepseek.com/beta", texts=True),  # api-docs.deepseek.com
+    "mistral": Server("https://api.mistral.ai/v1", usage_asked=False, bare_schemas=True),  # docs.mistral.ai/api
+    "together_ai": Server("https://api.together.ai/v1"),  # docs.together.ai/docs/openai-api-compatibility
+    "fireworks_ai": Server("https://api.fireworks.ai/inference/v1"),  # docs.fireworks.ai/api-reference
+    "cerebras": Server("https://api.cerebras.ai/v1", usage_asked=False),  # inference-docs.cerebras.ai
+    "moonshot": Server("https://api.moonshot.ai/v1", _LEFT_ALONE),  # platform.moonshot.ai/docs
+    "dashscope": Server(  # help.aliyun.com, "OpenAI compatible"
+        "https://dashscope.aliyuncs.com/compatible-mode/v1"
+    ),
+    "zai": Server("https://api.z.ai/api/paas/v4"),  # docs.z.ai
+    "deepinfra": Server("https://api.deepinfra.com/v1/openai", usage_asked=False),  # deepinfra.com/docs
+    "nvidia_nim": Server("https://integrate.api.nvidia.com/v1", usage_asked=False),  # docs.api.nvidia.com/nim
+    "minimax": Server("https://api.minimax.io/v1", _LEFT_ALONE),  # platform.minimax.io/docs
+}
+"""By litellm's prefix."""
+
+_OPENAIS = re.compile(r"gpt-|o\d")
+
+_REASONING = re.compile(r"gpt-[5-9](?!-chat)")
+"""OpenAI's models that call the limit of a reply otherwise, and take no temperature."""
+
+_VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?=[.-]|$)")
+
+_READ_BY_LITELLM = {
+    "openai": (
+        *("OPENAI_API_BASE", "OPENAI_BASE_URL"),
+        *("OPENAI_ORGANIZATION", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"),
+    ),
+    "mistral": ("MISTRAL_API_BASE", "MISTRAL_AZURE_API_BASE"),
+}
+_TLS_BY_LITELLM = ("SSL_VERIFY", "SSL_CERTIFICATE")
+
+
+def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> Server | None:
+    """The server to speak to without litellm, with its address; None where something is set, or the model is one, that litellm
+    has rules for."""
+    prefix = settings.provider.prefix
+    server = SERVERS.get(prefix)
+    base = settings.base or (server.base if server else "")
+    if server is None or not base or not settings.extra.keys() <= server.extra:
+        return None
+    elsewhere = () if settings.base else _READ_BY_LITELLM.get(prefix, (f"{prefix.upper()}_API_BASE",))
+    if any(environment.get(name) for name in (*elsewhere, *_TLS_BY_LITELLM)) or _in_another_form(settings):
+        return None
+    if prefix == "mistral" and not base.endswith("/v1"):
+        base += "/v1"
+    return msgspec.structs.replace(server, base=base)
+
+
+def _in_another_form(settings: ModelSettings) -> bool:
+    """Models whose requests litellm makes otherwise: OpenAI's that want its newer interface, or no system message; short names
+    of Fireworks'."""
+    prefix, model = settings.provider.prefix, settings.model.rpartition("/")[2]
+    if prefix == "fireworks_ai":
+        return not settings.model.startswith("accounts/")
+    if prefix != "openai":
+        return False
+    if settings.model.startswith("responses/"):
+        return True
+    if not _OPENAIS.match(model):
+        return False
+    entry = catalogue.find(settings.name)
+    if (entry and entry.mode == "responses") or not model.startswith("gpt-"):
+        return True
+    if not _REASONING.search(model):
+        return False
+    version = _VERSION.match(model)
+    newest = version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 4)
+    return (newest and not settings.base) or "search" in model or not settings.extra.keys() <= _LEFT_ALONE
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request as it goes out."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes
+
+
+def request(server: Server, model: str, arguments: Mapping[str, Any]) -> Asked:
+    """The request of arguments in litellm's form, `model` as the server knows it. A few milliseconds a megabyte."""
+    ours = {"model", "messages", "tools", "api_base", "api_key", "max_tokens", *_LEFT_ALONE}
+    body: dict[str, object] = {"model": model, "messages": [_sent(m, server) for m in arguments["messages"]]}
+    body |= {name: value for name, value in arguments.items() if name not in ours}
+    if tools := arguments.get("tools"):
+        body["tools"] = _bare(tools) if server.bare_schemas else tools
+    if output := arguments.get("max_tokens"):
+        reasons = str(arguments["model"]).startswith(("openai/", "gpt-")) and _REASONING.search(model)
+        body["max_completion_tokens" if reasons else "max_tokens"] = output
+    body["stream"] = True
+    if server.usage_asked:
+        body["stream_options"] = {"include_usage": True}
+    body |= server.body | dict(arguments.get("extra_body") or {})
+    headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
+    if key := arguments.get("api_key"):
+        headers["authorization"] = f"Bearer {key}"
+    headers |= {str(name): str(value) for name, value in (arguments.get("extra_headers") or {}).items()}
+    url = server.base if server.base.endswith("/chat/completions") else f"{server.base}/chat/completions"
+    return Asked(url, headers, encode(body))
+
+
+def _sent(message: Wire, server: Server) -> Wire:
+    """A message without what this form leaves out, its cache mark inside its content."""
+    content = message.get("content")
+    if content is None:
+        return {name: value for name, value in message.items() if name != "content"}
+    if "cache_control" in message:
+        mark = message["cache_control"]
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        content = [*parts[:-1], {**parts[-1], "cache_control": mark}]
+        return {**{k: v for k, v in message.items() if k != "cache_control"}, "content": content}
+    if server.texts and isinstance(content, list) and all(part.get("type") == "text" for part in content):
+        return {**message, "content": "".join(_words(content))}
+    return message
+
+
+def _words(parts: Iterable[Wire]) -> Iterable[str]:
+    return (str(part.get("text", "")) for part in parts)
+
+
+def _bare(schema: Any) -> Any:
+    """Without the names of schemas, which Mistral's reader of them stumbles over."""
+    if isinstance(schema, dict):
+        return {k: _bare(v) for k, v in schema.items() if k not in {"$id", "$schema"}}
+    return [_bare(inner) for inner in schema] if isinstance(schema, list) else schema

@@ -1,0 +1,309 @@
+"""The straight lane: a reply from a server of OpenAI's chat form over HTTP, bytes in, pieces out, in this process.
+
+Never imports litellm and never retries. What is odd about the lines of a stream `streams` puts right for both lanes, and
+`failures` says what went wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ctxchat import __version__
+from ctxchat.core.events import Usage
+from ctxchat.core.ports import ModelPiece
+from ctxchat.core.usage import dollars, tokens
+from ctxchat.models import catalogue, failures
+from ctxchat.models.openai_servers import Server, request
+from ctxchat.models.reply import REASONS, ReplyBuilder, joined, usage_from
+from ctxchat.models.settings import ModelSettings
+from ctxchat.models.streams import mended, read_line, told_error
+
+if TYPE_CHECKING:
+    import httpx
+
+LONGEST = 64 << 20
+"""Bytes of a line, or of a whole answer, that are read at most."""
+
+WORDS = 1 << 20
+"""Bytes of a refusal that are read."""
+
+KEPT = 60.0
+"""Seconds a connection is kept for the next request."""
+
+CLOSING = 0.1
+"""Seconds a stream has to close by itself behind its end mark, so that its connection can be kept."""
+
+_XAI_TICKS = 1e10
+"""xAI tells costs in these parts of a dollar (docs.x.ai/developers/cost-tracking)."""
+
+
+class Refused(Exception):
+    """A server answered something else than a reply: `body` is what it said, as JSON where it is that. `status_code` 0: inside
+    a stream."""
+
+    def __init__(self, words: str, status: int, body: object, response: httpx.Response | None = None) -> None:
+        super().__init__(words)
+        self.status_code = status
+        self.body = body
+        self.response = response
+
+
+class Function(msgspec.Struct):
+    """What is called, as far as it is told."""
+
+    name: str = ""
+    arguments: str = ""
+
+
+class Fragment(msgspec.Struct):
+    """A part of a call."""
+
+    function: Function
+    index: int = 0
+    id: str = ""
+
+
+class Delta(msgspec.Struct):
+    """What a piece of a stream adds."""
+
+    content: str = ""
+    reasoning_content: str = ""
+    reasoning_details: list[dict[str, Any]] = []
+    tool_calls: list[Fragment] = []
+
+
+class Choice(msgspec.Struct):
+    """The one reply that was asked for."""
+
+    delta: Delta
+    finish_reason: str = ""
+
+
+class Chunk(msgspec.Struct):
+    """A piece of a stream, its fields sound."""
+
+    choices: list[Choice]
+    usage: dict[str, Any]
+
+
+class Connections:
+    """HTTP connections to servers, kept between requests. One for all models of a start."""
+
+    def __init__(self) -> None:
+        self._clients: dict[tuple[bool, bool], httpx.AsyncClient] = {}
+
+    async def client(self, url: str) -> httpx.AsyncClient:
+        """The one for an address. Made off the loop: the library's import and reading certificates take a while."""
+        parts = urlsplit(url)
+        kind = parts.hostname in {"127.0.0.1", "localhost", "::1"}, parts.scheme == "https"
+        if kind not in self._clients:
+            made = await asyncio.to_thread(_client, *kind)
+            self._clients.setdefault(kind, made)
+        return self._clients[kind]
+
+    async def close(self) -> None:
+        """Close all of them."""
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            await client.aclose()
+
+
+class Straight:
+    """The lane to one model, `settings.model` at `server`."""
+
+    def __init__(self, settings: ModelSettings, server: Server, connections: Connections) -> None:
+        self._settings = settings
+        self._server = server
+        self._connections = connections
+
+    async def start(self) -> None:
+        """Make ready for a first call; nothing is sent."""
+        await self._connections.client(self._server.base)
+
+    async def stream(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[ModelPiece, None]:
+        """One reply: pieces, then one ReplyEnd. Raises ModelError. Closing it closes the connection."""
+        reply, trouble = ReplyBuilder(), None
+        told: dict[str, Any] = {}
+        ended = False
+        try:
+            async with aclosing(self._readings(arguments, timeout)) as readings:
+                async for chunks in readings:
+                    for piece in joined(piece for chunk in chunks for piece in reply.feed(chunk)):
+                        yield piece
+                    for chunk in chunks:
+                        ended, told = reply.finished or bool(chunk.usage), chunk.usage or told
+        except Exception as error:
+            trouble = error
+        for piece in reply.flush():
+            yield piece
+        if trouble:
+            raise failures.failure(0, trouble, began=not reply.empty).error() from trouble
+        if failed := failures.of_end(0, reply, ended=ended):
+            raise failed.error()
+        yield reply.end(
+            await asyncio.to_thread(_usage, self._settings.name, told)
+        )  # reads the catalogue the first time
+
+    async def _readings(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[list[Chunk], None]:
+        """The pieces of the stream, those of one reading from the network together."""
+        asked = await asyncio.to_thread(request, self._server, self._settings.model, arguments)
+        client = await self._connections.client(asked.url)
+
+        import httpx
+
+        patience = httpx.Timeout(timeout, connect=min(15.0, timeout), pool=None)
+        try:
+            async with client.stream(
+                "POST", asked.url, content=asked.body, headers=asked.headers, timeout=patience
+            ) as response:
+                if response.status_code != 200:
+                    raise await _refusal(response)
+                async with aclosing(_chunks(response)) as readings:
+                    async for chunks in readings:
+                        yield chunks
+        except httpx.TimeoutException as late:
+            raise TimeoutError(f"Nothing came for {timeout:g} seconds.") from late
+
+
+def _client(near: bool, secure: bool) -> httpx.AsyncClient:
+    """A server of one's own is not behind the proxy. Certificates are read only where they are looked at."""
+    import httpx
+
+    return httpx.AsyncClient(
+        verify=httpx.create_ssl_context() if secure else False,
+        trust_env=not near,
+        headers={"user-agent": f"ctxchat/{__version__}"},
+        limits=httpx.Limits(keepalive_expiry=KEPT),
+    )
+
+
+async def _refusal(response: httpx.Response) -> Refused:
+    """What a server said instead of a reply."""
+    if response.is_redirect:
+        there = response.headers.get("location", "")
+        return Refused(f"The server sends us to {there}; set that as api_base if it is right.", 404, None, response)
+    said = b""
+    async for data in response.aiter_bytes():
+        said += data
+        if len(said) > WORDS:
+            break
+    text = said.decode("utf-8", "replace")
+    words = f"The server answered {response.status_code} {response.reason_phrase}."
+    try:
+        return Refused(words, response.status_code, msgspec.json.decode(said), response)
+    except (msgspec.DecodeError, RecursionError):
+        return Refused(words, response.status_code, text.strip(), response)
+
+
+async def _chunks(response: httpx.Response) -> AsyncGenerator[list[Chunk], None]:
+    """The pieces of a stream, those of one reading together. Raises Refused for an error among them, ValueError for what cannot
+    be read, when what came before it has been taken."""
+    held, whole = b"", "json" in response.headers.get("content-type", "") and "content-length" in response.headers
+    readings = response.aiter_bytes()
+    async for data in readings:
+        held += data
+        if len(held) > LONGEST:
+            raise ValueError("The server sent a piece that cannot be read.")
+        if whole:
+            continue
+        *lines, held = held.split(b"\n")
+        end = next((place for place, line in enumerate(lines) if _ends(line)), len(lines))
+        chunks, trouble = _read(lines[:end])
+        yield chunks
+        if trouble:
+            raise trouble
+        if end < len(lines):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSING):
+                    async for _ in readings:
+                        pass
+            return
+    chunks, trouble = _read([held])
+    yield chunks
+    if trouble:
+        raise trouble
+
+
+def _read(lines: Iterable[bytes]) -> tuple[list[Chunk], Refused | ValueError | None]:
+    """What the lines hold up to the first one that is an error, and that."""
+    chunks: list[Chunk] = []
+    try:
+        for line in lines:
+            if chunk := _chunk(line):
+                chunks.append(chunk)
+    except (Refused, ValueError) as trouble:
+        return chunks, trouble
+    return chunks, None
+
+
+def _ends(line: bytes) -> bool:
+    return line.strip().removeprefix(b"data:").strip() == b"[DONE]"
+
+
+def _chunk(line: bytes) -> Chunk | None:
+    read = read_line(line.decode("utf-8", "replace"))
+    if read is None:
+        return None
+    read = mended(read)
+    if error := told_error(read):
+        raise Refused(*error)
+    usage = read.get("usage")
+    choices = read.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return Chunk([_choice(first)] if isinstance(first, dict) else [], usage if isinstance(usage, dict) else {})
+
+
+def _choice(choice: Mapping[str, Any]) -> Choice:
+    finish = choice.get("finish_reason")
+    given = choice.get("delta")
+    delta: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    text, thought = _said(delta.get("content"))
+    details = delta.get("reasoning_details")
+    return Choice(
+        Delta(
+            text,
+            thought or _text(delta.get("reasoning_content")) or _text(delta.get("reasoning")),
+            [detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else [],
+            [_fragment(call) for call in delta.get("tool_calls") or () if isinstance(call, dict)],
+        ),
+        REASONS.get(str(finish), str(finish)) if finish else "",
+    )
+
+
+def _fragment(call: Mapping[str, Any]) -> Fragment:
+    index, function = call.get("index"), call["function"]
+    named = Function(_text(function.get("name")), _text(function.get("arguments")))
+    return Fragment(named, index if isinstance(index, int) else 0, _text(call.get("id")))
+
+
+def _said(content: object) -> tuple[str, str]:
+    """Answer and thought of a content, which Mistral sends in parts."""
+    if not isinstance(content, list):
+        return _text(content), ""
+    parts = [part for part in content if isinstance(part, dict)]
+    thoughts = (_said(part.get("thinking"))[0] for part in parts if part.get("type") == "thinking")
+    return "".join(_text(part.get("text")) for part in parts if part.get("type") == "text"), "".join(thoughts)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _usage(name: str, told: Mapping[str, Any]) -> Usage | None:
+    """What the server counted; what it cost as it says, else by the catalogue."""
+    usage = usage_from(told, counted=True)
+    if usage is None:
+        return None
+    ticks = tokens(told.get("cost_in_usd_ticks"))
+    said = ticks / _XAI_TICKS if ticks else dollars(told.get("cost"))
+    cost = (
+        catalogue.cost(name, usage.prompt, usage.cached, usage.completion, datetime.now(UTC)) if said is None else said
+    )
+    return msgspec.structs.replace(usage, cost_usd=dollars(cost) or 0.0)

@@ -1,0 +1,69 @@
+"""Which models are spoken to directly, and what a call costs by the catalogue."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from ctxchat.models import catalogue
+from ctxchat.models.openai_servers import server_of
+from ctxchat.models.settings import ModelSettings
+
+OWN = "http://127.0.0.1:1/v1"
+
+
+@pytest.mark.parametrize(
+    ("settings", "there"),
+    [
+        (ModelSettings("openai/gpt-4o"), "https://api.openai.com/v1"),
+        (ModelSettings("gpt-5-mini"), "https://api.openai.com/v1"),
+        (ModelSettings("openai/mine", api_base=OWN), OWN),
+        (ModelSettings("openai/gpt-5.5", api_base=OWN), OWN),
+        (ModelSettings("openai/mine", api_base=OWN, extra={"top_k": 3}), OWN),
+        (ModelSettings("lm_studio/qwen3"), "http://127.0.0.1:1234/v1"),
+        (ModelSettings("groq/openai/gpt-oss-120b", extra={"temperature": 0}), "https://api.groq.com/openai/v1"),
+        (ModelSettings("mistral/mistral-large-latest", api_base="http://127.0.0.1:1"), OWN),
+        (ModelSettings("fireworks_ai/accounts/fireworks/models/kimi"), "https://api.fireworks.ai/inference/v1"),
+    ],
+)
+def test_who_is_spoken_to_directly(settings: ModelSettings, there: str) -> None:
+    server = server_of(settings, {})
+    assert server is not None and server.base == there
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *map(ModelSettings, ["anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-pro", "ollama_chat/llama3"]),
+        *map(ModelSettings, ["openai/gpt-5.5", "openai/gpt-5.3-codex", "openai/o3", "openai/responses/gpt-4o"]),
+        ModelSettings("openai/gpt-5-mini", extra={"temperature": 0.5}),
+        ModelSettings("openai/mine", api_base=OWN, extra={"reasoning_effort": "low"}),
+        ModelSettings("groq/openai/gpt-oss-120b", extra={"seed": 1}),
+        ModelSettings("fireworks_ai/kimi"),
+        ModelSettings("litellm_proxy/mine"),
+    ],
+    ids=lambda s: f"{s.name} {' '.join(s.extra)}",
+)
+def test_what_litellm_has_rules_for_goes_through_it(settings: ModelSettings) -> None:
+    assert server_of(settings, {}) is None
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OPENAI_ORGANIZATION", "SSL_VERIFY"])
+def test_what_litellm_reads_in_the_environment_still_counts(variable: str) -> None:
+    assert server_of(ModelSettings("openai/gpt-4o"), {variable: "x"}) is None
+
+
+def test_what_a_call_costs() -> None:
+    peak, weekend = datetime(2026, 11, 20, 8, tzinfo=UTC), datetime(2026, 11, 21, 8, tzinfo=UTC)
+    evening = datetime(2026, 11, 20, 23, 59, tzinfo=UTC)
+    cost = catalogue.cost
+    assert cost("openai/gpt-5-mini", 1000, 400, 100, peak) == pytest.approx(600 * 2.5e-7 + 400 * 2.5e-8 + 100 * 2e-6)
+    dear = cost("deepseek/deepseek-v4-pro", 1000, 0, 100, peak)
+    assert dear > cost("deepseek/deepseek-v4-pro", 1000, 0, 100, evening)
+    assert cost("deepseek/deepseek-v4-pro", 1000, 0, 100, evening) == cost(
+        "deepseek/deepseek-v4-pro", 1000, 0, 100, weekend
+    )
+    assert cost("openai/nobody-knows", 1000, 0, 100, peak) == 0.0
+    [long] = [n for n, e in catalogue.entries().items() if e.input_cost_per_token_above_200k_tokens][:1]
+    assert cost(long, 300_000, 0, 0, peak) > 1.4 * 1.5 * cost(long, 200_000, 0, 0, peak)

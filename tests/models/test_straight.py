@@ -1,0 +1,100 @@
+"""The straight lane alone: connections that are kept, redirects, bursts, and that it needs no litellm."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+import pytest
+from aiohttp import web
+
+from ctxchat.core.errors import ModelError
+from ctxchat.models.straight import Connections
+from tests.doubles.http_model import ModelDouble
+from tests.doubles.replies import says
+from tests.doubles.requests import asks, listen
+from tests.models.served import model_at
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_one_connection_serves_several_turns(connections: Connections) -> None:
+    ports: list[int] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        ports.append(request.transport.get_extra_info("peername")[1])
+        return web.Response(text=f"data: {json.dumps(CHUNK)}\n\ndata: [DONE]\n\n", content_type="text/event-stream")
+
+    async with Site(answer) as double:
+        model = model_at(double, connections)
+        assert [(await listen(model, asks("hi"))).text for _ in range(3)] == ["well"] * 3
+    assert len(set(ports)) == 1
+
+
+async def test_nobody_is_sent_elsewhere(connections: Connections) -> None:
+    async with ModelDouble([says("elsewhere")]) as other:
+
+        async def answer(_: web.Request) -> web.StreamResponse:
+            raise web.HTTPTemporaryRedirect(f"{other.base_url}/chat/completions")
+
+        async with Site(answer) as double:
+            with pytest.raises(ModelError, match=f"sends us to {other.base_url}"):
+                await listen(model_at(double, connections), asks("hi"))
+        assert other.requests == []
+
+
+async def test_a_burst_is_few_pieces(connections: Connections) -> None:
+    def piece(text: str) -> str:
+        return f"data: {json.dumps({'choices': [{'delta': {'content': text}}]})}\n\n"
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        body = "".join(piece(f"{n} ") for n in range(3000)) + f"data: {json.dumps(CHUNK)}\n\n"
+        return web.Response(text=body, content_type="text/event-stream")
+
+    async with Site(answer) as double:
+        heard = await listen(model_at(double, connections), asks("hi"))
+    assert heard.text == "".join(f"{n} " for n in range(3000)) + "well"
+    assert heard.pieces < 300
+
+
+async def test_neither_litellm_nor_a_process_is_needed() -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from ctxchat.models.openai_servers import server_of\n"
+        "from ctxchat.models.settings import ModelSettings\n"
+        "from ctxchat.models.straight import Connections, Straight\n"
+        "s = ModelSettings('openai/x', api_base=sys.argv[1])\n"
+        "async def main():\n"
+        "    lane = Straight(s, server_of(s), Connections())\n"
+        "    call = {'model': s.name, 'messages': [{'role': 'user', 'content': 'hi'}]}\n"
+        "    async for piece in lane.stream(call, 30): print(type(piece).__name__)\n"
+        "asyncio.run(main())\n"
+        "assert not {'litellm', 'openai', 'aiohttp', 'pydantic'} & {*sys.modules}\n"
+    )
+    async with ModelDouble([says("hello")]) as double:
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", code, double.base_url), stdout=asyncio.subprocess.PIPE
+        )
+        said, _ = await child.communicate()
+    assert child.returncode == 0 and said.split()[-1] == b"ReplyEnd"
+
+
+CHUNK = {"choices": [{"delta": {"content": "well"}, "finish_reason": "stop"}]}
+
+
+class Site(ModelDouble):
+    """A server whose answer a test writes itself."""
+
+    def __init__(self, answer) -> None:
+        super().__init__()
+        self._answer_with = answer
+
+    async def start(self, port: int = 0) -> None:
+        app = web.Application()
+        app.router.add_post("/v1/chat/completions", self._answer_with)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", port).start()
+        self.port = self._runner.addresses[0][1]
