@@ -70,13 +70,18 @@ def test_parts_stand_in_their_order_each_in_one_piece(figures: Figures, width: i
 
 
 @given(any_figures(), st.integers(20, 260))
-def test_every_part_with_tokens_has_a_cell_where_there_is_room(figures: Figures, width: int) -> None:
+def test_the_fill_is_to_scale_and_its_cells_are_of_the_largest_parts(figures: Figures, width: int) -> None:
     cells = layout_bar(figures, width)
     held = {name for name in INSIDE if figures.tokens(name)}
     shown = {c.section for c in cells} - OUTSIDE
     room = next((i for i, c in enumerate(cells) if c.section in OUTSIDE), width)
     assert shown <= held
     assert shown == held or len(shown) == room  # a cell each as far as cells go
+    columns = sum(c.section != "reserved" for c in cells)
+    fill = room + next((c.eighths for c in cells if c.eighths), 0) / 8
+    ticks = [i for i, c in enumerate(cells) if c.tick]
+    if figures.used < figures.limit and room > 1 and room not in ticks and room - 1 not in ticks:
+        assert abs(fill - figures.used * columns / figures.limit) <= 1
     if shown != held:
         assert min(figures.tokens(n) for n in shown) >= max(figures.tokens(n) for n in held - shown)
         assert figures.used < figures.limit or room < len(held)

@@ -29,7 +29,8 @@ SIGNS: Mapping[SectionName, str] = {name: part.letter for name, part in PARTS.it
 
 class Cell(msgspec.Struct, frozen=True):
     """One column of the bar. `ghost`: a prepared compaction would free it; `over`: beyond the limit; `soft`: free, but perhaps
-    used already; `warn`: of a part over its own budget; `beyond`: no part of the window, though it once was said to be."""
+    used already; `warn`: of a part over its own budget; `beyond`: no part of the window, though it once was said to be.
+    `eighths`: what the part before it fills of a free cell."""
 
     char: str
     section: SectionName
@@ -39,6 +40,7 @@ class Cell(msgspec.Struct, frozen=True):
     soft: bool = False
     warn: bool = False
     beyond: bool = False
+    eighths: int = 0
 
 
 class Tick(msgspec.Struct, frozen=True):
@@ -56,8 +58,8 @@ def layout_bar(
     """Exactly `width` cells: the parts in their order, free ones, what is reserved at the right end, and the ticks.
 
     One scale, the window; behind one that was learned from a refusal lies what was believed before, as far as there is room for
-    it (a quarter of the bar at most). Every part that holds tokens has a cell of its own where there is room for that before the
-    next tick; where there is not, the largest have. Over the limit nothing is free and the reserved end is eaten into.
+    it (a quarter of the bar at most). The fill is to scale, and one cell at least; where it has fewer cells than there are parts,
+    the largest have one. Over the limit nothing is free and the reserved end is eaten into.
     `ghost` is the tokens a prepared compaction would leave, 0 for none. A window that is not known is all free. `signs` is
     one character a part.
     """
@@ -76,7 +78,7 @@ def _window(figures: Figures, width: int, ghost: int, signs: Mapping[SectionName
     reserved = _reserved_columns(figures, width)
     room = width - reserved
     ticks = _ticks(figures, room)
-    filled = _filled(figures, room, reserved, len(held), ticks) if held else 0
+    filled, eighths = _filled(figures, room, reserved, ticks) if held else (0, 0)
     cells: list[Cell] = []
     warned = {s.name for s in figures.over_budget}
     for (name, _), columns in zip(held, _columns([n for _, n in held], filled), strict=True):
@@ -90,6 +92,8 @@ def _window(figures: Figures, width: int, ghost: int, signs: Mapping[SectionName
             cells[column] = msgspec.structs.replace(cells[column], char=cells[column].char.lower(), ghost=True)
     for column in range(filled, min(room, round(figures.used * (1 + figures.band) * room / figures.limit))):
         cells[column] = msgspec.structs.replace(cells[column], char=SOFT, soft=True)
+    if eighths:
+        cells[filled] = msgspec.structs.replace(cells[filled], eighths=eighths)
     return _ticked(cells, ticks)
 
 
@@ -143,15 +147,16 @@ def _ticks(figures: Figures, room: int) -> tuple[Tick, ...]:
     return (target, trigger) if target.tokens > 0 and target.column < trigger.column else (trigger,)
 
 
-def _filled(figures: Figures, room: int, reserved: int, parts: int, ticks: Sequence[Tick]) -> int:
-    """Columns in use: to scale, with a column a part as far as that belies neither a tick nor the limit."""
+def _filled(figures: Figures, room: int, reserved: int, ticks: Sequence[Tick]) -> tuple[int, int]:
+    """Columns in use and eighths of the next one: to scale, as far as that belies neither a tick nor the limit."""
     used, limit = figures.used, figures.limit
     if used > limit:
         over = (used - limit) * reserved / max(1, figures.reserved_output)
-        return room + min(reserved, max(1, round(over)))
+        return room + min(reserved, max(1, round(over))), 0
     least = max([1, *(t.column + 1 for t in ticks if used >= t.tokens)])
     most = min([room if used == limit else max(1, room - 1), *(t.column for t in ticks if used < t.tokens)])
-    return min(max(parts, round(used * room / limit), least), most)
+    columns, eighths = divmod(8 * used * room // limit, 8)
+    return (columns, eighths) if least <= columns < most else (min(max(columns, least), most), 0)
 
 
 def _columns(tokens: Sequence[int], columns: int) -> list[int]:

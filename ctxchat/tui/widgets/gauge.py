@@ -16,7 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ctxchat.core.figures import Figures
-from ctxchat.core.sections import SECTIONS, SectionName
+from ctxchat.core.sections import OUTSIDE, SECTIONS, SectionName
 from ctxchat.tui.reading.bar import SIGNS, Cell, layout_bar
 from ctxchat.tui.reading.figures_text import gauge_words, known, part_words, sentence
 
@@ -47,6 +47,13 @@ GAUGE_COLOURS: dict[str, str] = {
 The colour of each part, the ink on it and its sign (as the number of its character), the ticks, and the colour of what a
 prepared compaction would free.
 """
+
+
+EIGHTHS = "▏▎▍▌▋▊▉"
+"""One to seven eighths of a cell, from its left."""
+
+GHOST = "░"
+"""A cell that a prepared compaction would free."""
 
 
 def component(section: SectionName) -> str:
@@ -155,12 +162,24 @@ class Gauge(Widget):
         return Strip(segments).adjust_cell_length(width, plain)
 
     def _bar(self, plain: Style) -> Iterator[Segment]:
+        """Runs of cells. With colours a part is named once and its cells are solid, but where the theme has a pattern of its own
+        for it; without, its letter is in each."""
+        last: Cell | None = None
         for cell, run in groupby(self._cells, lambda c: msgspec.structs.replace(c, char="")):
             chars = "".join(each.char for each in run)
             if self.app.no_color:
                 yield Segment(chars, plain + Style(reverse=cell.over, bold=cell.warn))
-            else:
-                yield Segment(chars, self._colours(cell, plain))
+                continue
+            style = self._colours(cell, plain)
+            if cell.eighths and last and not cell.tick:
+                chars, style = EIGHTHS[cell.eighths - 1], style + Style(color=self._colours(last, plain).bgcolor)
+            elif cell.ghost:
+                chars = GHOST * len(chars)
+            elif cell.section not in OUTSIDE and chars[0] == SIGNS[cell.section]:
+                named = last is not None and last.section == cell.section
+                chars = (" " if named else chars[0]) + " " * (len(chars) - 1)
+            yield Segment(chars, style)
+            last = cell
 
     def _colours(self, cell: Cell, plain: Style) -> Style:
         """Colours of a run of cells. What a prepared compaction would free keeps its hue in the letters only."""
