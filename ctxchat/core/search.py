@@ -30,7 +30,8 @@ class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
 class Hit(msgspec.Struct, frozen=True):
     """One message found. `tokens` is what bringing it back would cost (an estimate), `compaction` the one that folded it, empty
     while it is in view; `group` and `turn` say where it stands; `tool` names the tool of a call or a result. `passage` is the
-    text around what was found, in lines as they were; `whole` says that it is all of the message."""
+    text around what was found, in lines as they were; `whole` says that it is all of the message. `alike` are ids of older
+    messages that say nearly the same."""
 
     session: str
     message: str
@@ -45,3 +46,4 @@ class Hit(msgspec.Struct, frozen=True):
     tool: str = ""
     passage: str = ""
     whole: bool = True
+    alike: tuple[str, ...] = ()

@@ -224,7 +224,7 @@ class _Writer:
         execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)", self._groups)
         execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._messages)
         if self._messages:
-            index.add(self._connection, ((row[0], row[7]) for row in self._messages), fts=self._fts)  # type: ignore[misc]
+            index.add(self._connection, ((row[0], row[7], row[4], row[8]) for row in self._messages), fts=self._fts)  # type: ignore[misc]
         self._entries, self._groups, self._messages = [], [], []
 
     def _set(self, what: str, *values: object) -> None:

@@ -18,12 +18,11 @@ from ctxchat.core.errors import StorageError
 from ctxchat.core.messages import Message
 from ctxchat.storage import files
 from ctxchat.storage.around import rows
-from ctxchat.storage.query import Unit, apart
-from ctxchat.storage.ranking import fold
+from ctxchat.storage.words import apart, fold, indexed
 
 _UNUSABLE = re.compile(
-    r"no such (fts5 )?table: (fts\.)?(search|state)|table (fts\.)?search has no column|invalid fts5 file format"
-    r"|vtable constructor failed: search|unknown database fts|out of step"
+    r"no such (fts5 )?table: (fts\.)?(search|stems|state)|table (fts\.)?(search|stems) has no column|invalid fts5 file format"
+    r"|vtable constructor failed: (search|stems)|unknown database fts|out of step"
 )
 
 _OUT_OF_STEP = "the search index is out of step"
@@ -32,16 +31,34 @@ _FAULTS = tuple(f"SQLITE_{name}" for name in ("CORRUPT", "CONSTRAINT", "NOTADB",
 
 _TABLES = ("search", *(f"search_{part}" for part in ("data", "idx", "docsize", "config", "content")))
 
-_TERMS = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('fts', 'search', 'row')"
+_TERMS = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('fts', 'stems', 'row')"
+
+# `search` knows where each word of a message stands, for "…" and for what is still being typed; `stems` only which messages hold
+# a word in any of its forms, which takes a fraction of the room and is what ranking goes by.
+_MAKE = (
+    "CREATE VIRTUAL TABLE fts.search USING fts5(words, content='', tokenize='unicode61 remove_diacritics 2')",
+    "CREATE VIRTUAL TABLE fts.stems USING fts5(words, content='', detail=none, columnsize=0,"
+    " tokenize='unicode61 remove_diacritics 2')",
+    "CREATE TABLE fts.state (value TEXT NOT NULL)",
+    "INSERT INTO fts.state VALUES ('')",
+)
+_TAKE = ("INSERT INTO fts.search (rowid, words) VALUES (?, ?)", "INSERT INTO fts.stems (rowid, words) VALUES (?, ?)")
+_LEAVE = (
+    "INSERT INTO fts.search (search, rowid, words) SELECT 'delete', id, indexed_words(text) FROM messages WHERE {}",
+    "INSERT INTO fts.stems (stems, rowid, words) SELECT 'delete', id, indexed_stems(text, role, tool) FROM messages WHERE {}",
+)
 
 MISSED = "missed"
 """Where the journal's database keeps how many changes it had lost when an index was found to know of more: its log was gone, or
 cut short, and all that is left is well and older."""
 
-_VERSION = "2"
-"""Goes up when `apart` changes, so that an older index is made anew."""
+_VERSION = "3"
+"""Goes up when `apart`, `indexed` or the stemmer's minor changes, so that an older index is made anew."""
 
 Read = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+
+Row = tuple[int, str, str, str]
+"""A message as the index takes it in: row id, text, role, the names of its tools."""
 
 
 def searchable(message: Message) -> str:
@@ -52,24 +69,17 @@ def searchable(message: Message) -> str:
     return "\n".join(part for part in (message.text, *calls, *reasoning) if part).replace("\0", "\ufffd")
 
 
-def frequencies(read: Read, units: Sequence[Unit]) -> dict[Unit, int]:
-    """In how many messages each word stands, other forms of it taken in; 0 for one that was never said."""
-    found: dict[Unit, int] = {}
-    for unit in units:
-        if unit.spaced and len(unit.stem) > 2:
-            sql, values = "term >= ? AND term < ?", (fold(unit.stem), fold(unit.stem) + "\U0010ffff")
-            found[unit] = read(f"SELECT coalesce(sum(doc), 0) FROM temp.terms WHERE {sql}", values)[0][0]
-        else:  # characters one by one: the rarest bounds the word
-            words = apart(fold(unit.word)).split()
-            sql = "SELECT coalesce(sum(doc), 0) FROM temp.terms WHERE term = ?"
-            found[unit] = min((read(sql, (word,))[0][0] for word in words), default=0)
-    return found
+def frequencies(read: Read, words: Sequence[str]) -> dict[str, int]:
+    """In how many messages each word of the index stands; 0 for one that was never said."""
+    sql = "SELECT coalesce(sum(doc), 0) FROM temp.terms WHERE term = ?"
+    return {word: read(sql, (fold(word),))[0][0] for word in words}
 
 
 def prepare(connection: sqlite3.Connection, *, wanted: bool = True, mode: str = "rw") -> bool:
     """Have the index ready, made anew where it is missing, out of step or of an older kind; False where FTS5 is not to be had,
     there is no room for it, or it is missing and nothing may be written (`mode` "ro")."""
     connection.create_function("indexed_words", 1, apart, deterministic=True)
+    connection.create_function("indexed_stems", 3, indexed, deterministic=True)
     if not wanted or not _has_fts5(connection):
         return False
     return attach(connection, mode=mode) or (mode == "rw" and make_anew(connection))
@@ -86,7 +96,8 @@ def attach(connection: sqlite3.Connection, *, mode: str = "rw") -> bool:
         _open(connection, path, mode)
         if not current(connection) and not _current_at_rest(connection, mode):
             raise sqlite3.DatabaseError(_OUT_OF_STEP)
-        connection.execute("SELECT rowid FROM fts.search LIMIT 1").fetchall()
+        for table in ("search", "stems"):
+            connection.execute(f"SELECT rowid FROM fts.{table} LIMIT 1").fetchall()
         connection.execute(_TERMS)
     except (sqlite3.Error, OSError):
         detach(connection)
@@ -116,13 +127,9 @@ def make_anew(connection: sqlite3.Connection) -> bool:
         _open(connection, made, "rw")
         connection.execute("PRAGMA fts.journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute(
-            "CREATE VIRTUAL TABLE fts.search USING fts5(words, content='', tokenize='unicode61 remove_diacritics 2')"
-        )
-        connection.execute("CREATE TABLE fts.state (value TEXT NOT NULL)")
-        connection.execute("INSERT INTO fts.state VALUES ('')")
-        words = ((row, apart(text)) for row, text in rows(connection.execute, "id, text", "messages"))
-        connection.executemany("INSERT INTO fts.search (rowid, words) VALUES (?, ?)", words)
+        for statement in _MAKE:
+            connection.execute(statement)
+        _take_in(connection, rows(connection.execute, "id, text, role, tool", "messages"))
         _mark(connection, f"{_VERSION} {number} 0")
         if missed:
             connection.execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (MISSED, str(missed)))
@@ -174,25 +181,31 @@ def damaged(problem: BaseException | None) -> bool:
     return name.startswith(_FAULTS) or bool(_UNUSABLE.search(str(problem)))
 
 
-def add(connection: sqlite3.Connection, rows: Iterable[tuple[int, str]], *, fts: bool) -> None:
-    """Take in messages by their row id, within the caller's transaction, in which they are written already."""
+def add(connection: sqlite3.Connection, rows: Iterable[Row], *, fts: bool) -> None:
+    """Take in messages, within the caller's transaction, in which they are written already."""
     if _changed(connection, fts=fts):
-        entries = [(row, apart(text)) for row, text in rows]
-        connection.executemany("INSERT INTO fts.search (rowid, words) VALUES (?, ?)", entries)
+        _take_in(connection, rows)
 
 
 def remove(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
     """Take a session's messages out, within the caller's transaction and before their rows go."""
     if _changed(connection, fts=fts):
-        sql = "SELECT 'delete', id, indexed_words(text) FROM messages WHERE session = ?"
-        connection.execute(f"INSERT INTO fts.search (search, rowid, words) {sql}", (session,))
+        for statement in _LEAVE:
+            connection.execute(statement.format("session = ?"), (session,))
 
 
 def remove_row(connection: sqlite3.Connection, row: object, *, fts: bool) -> None:
     """Take one message out, before its row goes. Raises sqlite3.DatabaseError where it or the index is damaged."""
     if _changed(connection, fts=fts):
-        sql = "SELECT 'delete', id, indexed_words(text) FROM messages WHERE id = ?"
-        connection.execute(f"INSERT INTO fts.search (search, rowid, words) {sql}", (row,))
+        for statement in _LEAVE:
+            connection.execute(statement.format("id = ?"), (row,))
+
+
+def _take_in(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    words, stems = _TAKE
+    for row, text, role, tools in rows:
+        connection.execute(words, (row, apart(text)))
+        connection.execute(stems, (row, indexed(text, role, tools)))
 
 
 def stale(connection: sqlite3.Connection) -> None:
@@ -202,7 +215,8 @@ def stale(connection: sqlite3.Connection) -> None:
 
 def verify(connection: sqlite3.Connection) -> None:
     """Raises sqlite3.DatabaseError where the index is damaged, or does not hold every message."""
-    connection.execute("INSERT INTO fts.search (search) VALUES ('integrity-check')")
+    for table in ("search", "stems"):
+        connection.execute(f"INSERT INTO fts.{table} ({table}) VALUES ('integrity-check')")
     sound = connection.execute("PRAGMA fts.quick_check(1)").fetchone()[0] == "ok"
     held = "SELECT (SELECT count(*) FROM fts.search_docsize) = (SELECT count(*) FROM messages)"
     if not sound or not current(connection) or not connection.execute(held).fetchone()[0]:

@@ -1,4 +1,4 @@
-"""A person's or a model's words as a query: what has to be found, and the full-text expressions for all, most or some of it.
+"""A person's or a model's words as a query: what has to be found, and how the index is asked for it.
 
 Pure; knows no database.
 """
@@ -7,89 +7,81 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import pairwise, takewhile
 
 import msgspec
 
-UNSPACED = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
-"""Characters of scripts that are written without spaces; the index takes each for a word."""
+from ctxchat.storage.words import UNSPACED, apart, empty, forms, language_of, stem
 
 _TERM = re.compile(r'"([^"]+)"|([^\s"]+)')
-_APART = re.compile(f"({UNSPACED})")
-_WORD = re.compile(f"{UNSPACED}+|(?:(?!{UNSPACED})[^\\W_])+")
+_WORD = re.compile(f"{UNSPACED}+|(?:(?!{UNSPACED})[^\\W_])+(?:_+(?:(?!{UNSPACED})[^\\W_])+)*")
 _RUN = re.compile(f"{UNSPACED}+")
-_ENDINGS = ("ations", "ation", "ings", "ing", "ions", "ion", "ies", "ied", "ers", "er", "ed", "es", "s", "e", "y")
-
-# Words a question is made of; they say nothing of where its answer stands.
-_COMMON_WORDS = """
-a about again all also an and any are as at be been but by can could did do does exactly for from had has have
-how i if in into is it its many me much my of on or our please so tell than that the their them then there these they
-this those to us was we were what when where which who why will with would you your
-"""
-_COMMON = frozenset(_COMMON_WORDS.split())
+_MANY = 5  # words: who gives more asks, and need not have said each of them
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """One word to be found, in lower case. `stem` is the part of it that its other forms begin with; `spaced` is False for
-    scripts without spaces, whose words begin anywhere."""
+    """One word to be found, in lower case. `forms` are the words of the index it may stand as: its stem in each language at hand;
+    `root` the letters that all its forms begin with. `spaced` is False for scripts without spaces, whose words begin anywhere."""
 
     word: str
-    stem: str
+    forms: tuple[str, ...]
+    root: str
     spaced: bool = True
 
     @property
     def expression(self) -> str:
-        """FTS5's form of it."""
-        return f'"{apart(self.stem)}" *' if self.spaced and len(self.stem) > 2 else f'"{apart(self.word)}"'
+        """FTS5's form of it, for the table of stems."""
+        if self.spaced:
+            return "(" + " OR ".join(f'"{form}"' for form in self.forms) + ")"
+        return "(" + " AND ".join(f'"{character}"' for character in self.word) + ")"
 
 
 class Query(msgspec.Struct, frozen=True):
-    """`terms` as typed, what stands in double quotes as one; `units` the words worth looking for, each once."""
+    """`terms` as typed, what stands in double quotes as one; `phrases` those that were quoted; `units` the words worth looking
+    for, each once. `question`: in whole words, so that a message need not hold them all. `typed`: the last word as it stands,
+    which may be the beginning of one."""
 
     terms: tuple[str, ...]
     units: tuple[Unit, ...]
-    quoted: bool = False
+    phrases: tuple[str, ...] = ()
+    question: bool = False
+    typed: str = ""
 
 
-def parse(text: str) -> Query:
-    """The query in a text. Without a letter or digit in it there are no terms, and nothing is looked for."""
-    found = [(quoted or bare).strip() for quoted, bare in _TERM.findall(text.replace("\0", " "))]
-    wanted = tuple(term for term in found if re.search(r"\w", term))
-    units = list(dict.fromkeys(unit for term in wanted for unit in _units(term)))
-    telling = [unit for unit in units if unit.word not in _COMMON]
-    return Query(wanted, tuple(telling or units), '"' in text)
+def parse(text: str, languages: Sequence[str] = ("english",)) -> Query:
+    """The query in a text, its words in these languages and its own. Without a letter or digit in it there are no terms, and
+    nothing is looked for."""
+    found = [(quoted.strip(), bare) for quoted, bare in _TERM.findall(text.replace("\0", " "))]
+    kept = [(quoted, bare) for quoted, bare in found if re.search(r"[^\W_]", quoted or bare)]
+    terms = tuple(quoted or bare for quoted, bare in kept)
+    mine = language_of(text)
+    spoken = tuple(dict.fromkeys([mine, *languages]))
+    every = list(dict.fromkeys(unit for term in terms for unit in _units(term, spoken)))
+    telling = [unit for unit in every if not any(empty(unit.word, language) for language in {mine, "english"})]
+    phrases = tuple(quoted for quoted, _ in kept if quoted)
+    asks = not phrases and (len(telling) < len(every) or len(telling) > _MANY) and len(telling) > 1
+    typed = kept[-1][1].lower() if kept and kept[-1][1].isalnum() and not text[-1:].isspace() else ""
+    return Query(terms, tuple(telling or every), phrases, asks, typed if len(typed) > 2 else "")
 
 
-def apart(text: str) -> str:
-    """The text with room around each character of a script without spaces, so that each counts as a word."""
-    return text if text.isascii() else _APART.sub(r" \1 ", text)
+def phrase(term: str) -> str:
+    """FTS5's expression for words that stand together, for the table of words."""
+    return f'"{apart(term)}"'
 
 
-def every(query: Query) -> str:
-    """FTS5's expression for all of it. The last word may be the beginning of one, since it may still be being typed."""
-    phrases = [f'"{apart(term)}"' for term in query.terms]
-    return " AND ".join(phrases) + (" *" if len(query.terms[-1]) > 2 else "")
-
-
-def at_least(units: Sequence[Unit], many: int) -> str:
-    """FTS5's expression for at least so many of the words."""
-    chosen = combinations([unit.expression for unit in units], many)
-    return " OR ".join(f"({' AND '.join(few)})" for few in chosen)
-
-
-def _units(term: str) -> Iterator[Unit]:
-    for word in _WORD.findall(term.lower()):
-        if not _RUN.fullmatch(word):
-            yield Unit(word, _stem(word))
-        elif len(word) <= 3:
-            yield Unit(word, word, spaced=False)
+def _units(term: str, languages: Sequence[str]) -> Iterator[Unit]:
+    for name in _WORD.findall(term):
+        if not _RUN.fullmatch(name):
+            for word in forms(name, ""):
+                stems = tuple(dict.fromkeys(stem(word, language) for language in languages))
+                yield Unit(word, (*stems, word) if word not in stems else stems, _shared(word, stems))
+        elif len(name) <= 3:
+            yield Unit(name, (name,), name, spaced=False)
         else:  # a phrase without spaces is rarely said twice alike; two characters of it are
-            yield from (Unit(word[i : i + 2], word[i : i + 2], spaced=False) for i in range(len(word) - 1))
+            yield from (Unit(pair, (pair,), pair, spaced=False) for pair in map("".join, pairwise(name)))
 
 
-def _stem(word: str) -> str:
-    """The word without an ending, where four characters stay; what has a digit in it is a name and stays whole."""
-    if len(word) < 5 or not word.isalpha():
-        return word
-    ending = next((e for e in _ENDINGS if word.endswith(e) and len(word) - len(e) >= 4), "")
-    return word[: len(word) - len(ending)]
+def _shared(word: str, stems: Sequence[str]) -> str:
+    """The letters that the word and its stems begin with."""
+    alike = (all(stem[i : i + 1] == letter for stem in stems) for i, letter in enumerate(word))
+    return word[: sum(takewhile(bool, alike))] or word

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
@@ -12,19 +12,22 @@ from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.search import NEWEST, Hit, Scope
 from ctxchat.storage import index
 from ctxchat.storage.database import Database
-from ctxchat.storage.query import Query, Unit, at_least, every, parse
-from ctxchat.storage.ranking import Candidate, Match, ranked, weights
+from ctxchat.storage.query import Query, Unit, parse, phrase
+from ctxchat.storage.ranking import WEIGHTS, Candidate, Match, Place, Weights, alike, ranked, rarity_of, scored
 from ctxchat.storage.snippet import passage, snippet
+from ctxchat.storage.words import LANGUAGES, mark
 
-_NEWEST = 2000  # matches that the index ranks: of words that are everywhere, the newest
-_WEIGHED = 40  # candidates that are read and weighed
-_UNITS = 6  # words that are combined where not all of them are found: the rarest
+_ROWS = (
+    8_000  # rows that the index is asked for in all, the rarest words first; of words that are everywhere, the newest
+)
+_PLACED = 1_200  # of these, those that are scored with their neighbours: they hold the most
+_WEIGHED = 40  # of these, those whose text is read and weighed
 _READ = 4_000_000  # characters of a message that are looked at
-_EVERYWHERE = 0.3  # share of all messages above which a word says nothing, where others do
+_SCANNED = 20_000  # messages, the newest, that are looked through for parts of longer words
 
 _IN_SESSION = "m.session = ?"
 _SELECT = f"""SELECT m.id, m.session, m.seq, m.role, substr(m.text, 1, {_READ}), m.tokens, m.at, m.place, m.tool,
-    g.id, g.kind, g.turn, s.title, {{rank}}
+    g.id, g.kind, g.turn, s.title
     FROM {{source}} JOIN messages m ON m.id = f.id JOIN sessions s ON s.id = m.session
     JOIN groups g ON g.session = m.session AND g.place = m.place"""
 
@@ -37,6 +40,7 @@ def search(
     scope: Scope | None = None,
     limit: int = 20,
     marks: tuple[str, str] = ("«", "»"),
+    weights: Weights = WEIGHTS,
 ) -> list[Hit]:
     """Messages that hold all the words of a query, the best first; "…" keeps words together.
 
@@ -45,26 +49,36 @@ def search(
     without control characters. A compaction in the scope may be given by a unique beginning of its id. Raises StorageError and
     UsageError.
     """
-    wanted = parse(query)
-    if not wanted.terms or limit < 1:
-        return []
     within = scope or Scope()
     within = msgspec.structs.replace(within, session=session) if session else within
     before, after = (_pass(database, name) for name in (within.before, within.after))
     within = msgspec.structs.replace(within, before=before, after=after)
     database.follow_index()
     try:
-        found = _found(database, wanted, within, limit)
+        wanted = parse(query, _languages(database))
+        if not wanted.terms or limit < 1:
+            return []
+        found = _found(database, wanted, within, limit, weights)
     except StorageError as problem:
         if not (database.fts and index.damaged(problem.__cause__)):
             raise
         database.renew_index()
-        found = _found(database, wanted, within, limit)
+        wanted = parse(query)
+        found = _found(database, wanted, within, limit, weights)
     return [_hit(database, match, wanted, marks) for match in found[:limit]]
 
 
-def _found(database: Database, query: Query, scope: Scope, limit: int) -> list[Match]:
-    return (_Search(database, query, scope, limit) if database.fts else _Scan(database, query, scope, limit)).run()
+def _languages(database: Database) -> list[str]:
+    """Those that messages are written in, where an index knows."""
+    if not database.fts:
+        return ["english"]
+    seen = index.frequencies(database.read, [mark("language", language) for language in LANGUAGES])
+    return [language for language in LANGUAGES if seen[mark("language", language)]]
+
+
+def _found(database: Database, query: Query, scope: Scope, limit: int, weights: Weights) -> list[Match]:
+    kind = _Search if database.fts else _Scan
+    return kind(database, query, scope, limit, weights).run()
 
 
 def _pass(database: Database, name: str) -> str:
@@ -86,79 +100,141 @@ def _pass(database: Database, name: str) -> str:
 class _Scan:
     """A search without an index: every message is looked at."""
 
-    def __init__(self, database: Database, query: Query, scope: Scope, limit: int) -> None:
-        self._database, self._query, self._limit = database, query, limit
+    def __init__(self, database: Database, query: Query, scope: Scope, limit: int, weights: Weights) -> None:
+        self._database, self._query, self._scope, self._limit, self._weights = database, query, scope, limit, weights
         self._tests, self._values = _tests(scope)
-        self._patient = scope.recall
-        self._worth = weights(query.units, {}, 0)
+        self._worth = {unit: 1 / len(query.units) for unit in query.units}
 
     def run(self) -> list[Match]:
         """The matches, best first."""
         found = self._scan(self._query.terms, " AND ")
-        if not found or (self._patient and len(self._query.units) > 1):
-            found += self._scan([unit.stem for unit in self._query.units], " OR ")
+        if not found or (self._scope.recall and len(self._query.units) > 1):
+            found += self._scan([unit.root for unit in self._query.units], " OR ")
         return self._ranked(found)
 
-    def _scan(self, terms: Sequence[str], joined: str) -> list[Candidate]:
-        """The newest messages that hold these terms, parts of longer words too."""
+    def _scan(self, terms: Sequence[str], joined: str, since: int = 0) -> list[Candidate]:
+        """The newest messages that hold these terms, parts of longer words too, from that row on."""
         like = [r"m.text LIKE ? ESCAPE '\'" for _ in terms]
-        tests = " AND ".join([f"({joined.join(like)})", *self._tests])
+        tests = " AND ".join([f"m.id >= {since}", f"({joined.join(like)})", *self._tests])
         patterns = ["%" + re.sub(r"([\\%_])", r"\\\1", term) + "%" for term in terms]
         newest = f"(SELECT m.id AS id FROM messages m WHERE {tests} ORDER BY m.id DESC LIMIT ?) f"
-        sql = _SELECT.format(source=newest, rank="0.0")
-        return _candidates(self._database.read(sql, (*patterns, *self._values, max(self._limit, _WEIGHED))))
+        rows = self._database.read(
+            _SELECT.format(source=newest), (*patterns, *self._values, max(self._limit, _WEIGHED))
+        )
+        return [Candidate(*row) for row in rows]
 
     def _ranked(self, candidates: Sequence[Candidate]) -> list[Match]:
         unique = list({c.id: c for c in candidates}.values())
-        return ranked(unique, self._query, self._worth, answers=self._patient)
+        found = ranked(unique, self._query, self._worth, self._weights, answers=self._scope.recall)
+        return _once(found)
 
 
 class _Search(_Scan):
-    """A search by the index: all the words first, then most of them, then parts of longer ones."""
+    """A search by the index: which messages hold which words, then the best of them by their texts."""
 
     def run(self) -> list[Match]:
-        seen = index.frequencies(self._database.read, self._query.units)
+        """The matches, best first."""
         newest = self._database.read("SELECT max(id) FROM messages")[0][0] or 0
-        self._worth = weights(self._query.units, seen, newest)
-        found = self._all()
-        enough = any(m.good for m in found) if not self._patient else sum(m.good for m in found) >= self._limit
-        if not enough and not self._query.quoted:
-            found = self._ranked([*(m.candidate for m in found), *self._most(seen, newest)])
-        return found or self._ranked(self._scan(self._query.terms, " AND "))
+        self._rows = self._between()
+        seen = index.frequencies(self._database.read, [form for unit in self._query.units for form in unit.forms])
+        often = {unit: max((seen[form] for form in unit.forms), default=0) for unit in self._query.units}
+        held = self._held(often)
+        rarity = {unit: rarity_of(max(often[unit], len(held[unit])), newest) for unit in self._query.units}
+        whole = sum(rarity.values()) or 1.0
+        self._worth = {unit: value / whole for unit, value in rarity.items()}
+        every = set.intersection(*held.values())
+        found: list[Match] = []
+        if every and not self._query.question:
+            found = self._best(dict.fromkeys(held, every), rarity)
+        if not any(m.good for m in found) and not self._query.phrases:
+            found = self._best(held, rarity)
+        return found or self._ranked(self._scan(self._query.terms, " AND ", newest - _SCANNED))
 
-    def _all(self) -> list[Match]:
-        return self._ranked(self._indexed(every(self._query)))
+    def _between(self) -> tuple[int, int]:
+        """The rows that the scope may hold, as far as that is told at once."""
+        if not self._scope.session:
+            return (0, 1 << 62)
+        sql = "SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM messages WHERE session = ?"
+        return tuple(self._database.read(sql, (self._scope.session,))[0])  # type: ignore[return-value]
 
-    def _most(self, seen: dict[Unit, int], newest: int) -> Iterator[Candidate]:
-        """Messages with as many of the rarest words as possible, until there are enough to choose from."""
-        known = sorted((u for u in self._query.units if seen.get(u)), key=lambda u: seen[u])
-        telling = [u for u in known if seen[u] <= max(_NEWEST, newest * _EVERYWHERE)] or known[:1]
-        units, taken = telling[:_UNITS], 0
-        for many in range(len(units), 0, -1):
-            if taken >= max(self._limit, _WEIGHED // 2):
-                return
-            for candidate in self._indexed(at_least(units, many)):
-                taken += 1
-                yield candidate
+    def _held(self, often: dict[Unit, int]) -> dict[Unit, set[int]]:
+        """The rows that hold each word; of a word that is everywhere only those that hold a rarer one too."""
+        marks = [f'"{mark("role", self._scope.role)}"'] if self._scope.role else []
+        marks += [f'"{mark("tool", self._scope.tool)}"'] if self._scope.tool else []
+        required = self._with_phrases()
+        held: dict[Unit, set[int]] = {}
+        left, rare = _ROWS, list[str]()
+        for unit in sorted(self._query.units, key=lambda u: often[u]):
+            wanted = " AND ".join([unit.expression, *marks])
+            if often[unit] > left and rare:
+                wanted = f"({' OR '.join(rare)}) AND {wanted}"
+            else:
+                rare.append(unit.expression)
+            rows = self._matching("stems", wanted, _ROWS)
+            if self._query.typed and unit == self._query.units[-1] and unit.spaced:  # it may still be being typed
+                rows |= self._matching("search", f"{phrase(self._query.typed)} *", _ROWS // 4)
+            held[unit] = rows if required is None else rows & required
+            left -= len(rows)
+        return held
 
-    def _indexed(self, expression: str) -> list[Candidate]:
-        tests = " ".join(f"AND {test}" for test in self._inside)
-        newest = (
-            "SELECT rowid AS id, rank AS score FROM fts.search "
-            f"WHERE search MATCH ? {tests} ORDER BY rowid DESC LIMIT {_NEWEST}"
+    def _with_phrases(self) -> set[int] | None:
+        """The rows that hold all that stands in double quotes, None where nothing does."""
+        if not self._query.phrases:
+            return None
+        return self._matching("search", " AND ".join(map(phrase, self._query.phrases)), 2 * _ROWS)
+
+    def _matching(self, table: str, expression: str, many: int) -> set[int]:
+        sql = (
+            f"SELECT rowid FROM fts.{table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
         )
-        best = f"(SELECT id, score FROM ({newest}) ORDER BY score, id DESC LIMIT ?) f"
-        sql = _SELECT.format(source=best, rank="f.score") + " ORDER BY f.score, f.id DESC"
-        return _candidates(
-            self._database.read(sql, (expression, *self._values, max(self._limit, _WEIGHED))), ranked=True
-        )
+        return {row for (row,) in self._database.read(sql, (expression, *self._rows, many))}
 
-    @property
-    def _inside(self) -> list[str]:
-        """The tests of the scope as FTS5 is to see them: after the match, never instead of it."""
-        ids = "+rowid IN (SELECT m.id FROM messages m WHERE m.session = ?)"  # told by an index alone
-        seen = "EXISTS (SELECT 1 FROM messages m WHERE m.id = search.rowid AND {test})"
-        return [ids if test == _IN_SESSION else seen.format(test=test) for test in self._tests]
+    def _best(self, held: dict[Unit, set[int]], rarity: dict[Unit, float]) -> list[Match]:
+        """The best of the messages that hold any of these words, or stand beside one."""
+        most = Counter[int]()
+        for unit, rows in held.items():
+            for row in rows:
+                most[row] += rarity[unit]  # type: ignore[assignment]
+        kept = {row for row, _ in most.most_common(_PLACED)}
+        if self._query.question:
+            kept |= {row + away for row, _ in most.most_common(_PLACED // 4) for away in (-2, -1, 1, 2)}
+        scores = scored(held, self._places(kept), rarity, self._weights, sessions=not self._scope.session)
+        first = sorted(scores, key=lambda row: (-scores[row], -row))[: max(self._limit, _WEIGHED)]
+        rows = self._database.read(_SELECT.format(source="(SELECT value AS id FROM json_each(?)) f"), (json(first),))
+        return self._ranked([Candidate(*row, rank=scores[row[0]]) for row in rows])
+
+    def _places(self, rows: set[int]) -> list[Place]:
+        """Those of these rows that are in the scope."""
+        tests = " ".join(f"AND {test}" for test in self._tests)
+        sql = f"SELECT m.id, m.session, m.tokens FROM messages m WHERE m.id IN (SELECT value FROM json_each(?)) {tests}"
+        return [Place(*row) for row in self._database.read(sql, (json(sorted(rows)), *self._values))]
+
+
+def json(rows: Sequence[int]) -> str:
+    """Row ids for json_each."""
+    return f"[{','.join(map(str, rows))}]"
+
+
+def _once(found: list[Match]) -> list[Match]:
+    """Of what is said nearly the same several times only the newest, in the place of the best; the others at the end."""
+    same = alike((m.candidate.id, m.candidate.text) for m in found)
+    if not same:
+        return found
+    newest = {first: max([first, *(key for key, of in same.items() if of == first)]) for first in same.values()}
+    by = {m.candidate.id: m for m in found}
+    others = {
+        first: tuple(k for k in (first, *(k for k, of in same.items() if of == first)) if k != new)
+        for first, new in newest.items()
+    }
+    kept: list[Match] = []
+    for match in found:
+        id = match.candidate.id
+        if id in newest:
+            told = tuple(f"m{by[k].candidate.seq}" for k in others[id])
+            kept.append(msgspec.structs.replace(by[newest[id]], score=match.score, alike=told))
+        elif id not in same:
+            kept.append(match)
+    return kept + [msgspec.structs.replace(by[k], again=True) for ks in others.values() for k in ks]
 
 
 def _tests(scope: Scope) -> tuple[list[str], list[object]]:
@@ -194,10 +270,6 @@ def _beside_pass(name: str, than: str) -> str:
     return f"({compacted} AND {said} < {made})"
 
 
-def _candidates(rows: Sequence[tuple[Any, ...]], *, ranked: bool = False) -> list[Candidate]:
-    return [Candidate(*row[:-1], rank=row[-1] if ranked else 0.0) for row in rows]
-
-
 def _hit(database: Database, match: Match, query: Query, marks: tuple[str, str]) -> Hit:
     found = match.candidate
     text, whole = passage(found.text, match.start)
@@ -205,7 +277,7 @@ def _hit(database: Database, match: Match, query: Query, marks: tuple[str, str])
         session=found.session,
         message=f"m{found.seq}",
         role=found.role,
-        snippet=snippet(found.text, query.terms, marks, [u.stem for u in query.units], match.start),
+        snippet=snippet(found.text, query.terms, marks, [u.root for u in query.units], match.start),
         tokens=found.tokens,
         compaction=_folded_by(database, found.session, found.place),
         turn=found.turn,
@@ -215,6 +287,7 @@ def _hit(database: Database, match: Match, query: Query, marks: tuple[str, str])
         tool=found.tool,
         passage=text,
         whole=whole,
+        alike=match.alike,
     )
 
 

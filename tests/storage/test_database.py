@@ -188,7 +188,7 @@ def test_where_no_file_may_grow_what_is_there_is_read_until_there_is_room_again(
 
 
 READING = """
-import filelock, os, pathlib, sys
+import filelock, os, pathlib, snowballstemmer, sys
 from ctxchat.core.errors import StorageError
 from ctxchat.storage import loading, schema, search, sessions
 from ctxchat.storage.database import Database

@@ -1,0 +1,131 @@
+"""What the index holds of a text: the stems of its words, identifiers whole and in parts, each once.
+
+A pure function of the text alone, since FTS5 takes a text out of the index again only by the very words it came with.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from itertools import islice
+from typing import Any
+
+UNSPACED = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+"""Characters of scripts that are written without spaces; the index takes each for a word."""
+
+MARK = "\ue000"
+"""Begins a word of the index that is no word of a text: the language of a message, who said it, which tool."""
+
+_APART = re.compile(f"({UNSPACED})")
+_NAME = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
+_SEAM = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LONGEST = 40  # letters of a word: what is longer is a key or a picture in letters
+_LOOKED = 2_000  # words by which a language is told
+
+_FUNCTION_WORDS = {
+    "english": """a about again all also an and any are as at be because been before being but by can could did do does doing
+        each exactly for from further had has have having he her here hers him his how i if in into is it its itself just me
+        more most my no nor not of off on once only or other our out over own please same she should so some such tell than
+        that the their them then there these they this those through to too under until up us very was we were what when
+        where which while who whom why will with would you your yours""",
+    "german": """aber als am an auch auf aus bei bin bis da dann das dass dem den der des die doch du ein eine einem einen einer
+        es für haben hat ich ihr im in ist ja kann mein mit nach nicht noch nur oder sein sich sie sind so über um und uns von
+        war warum was wie wir wird wo wurde zu zum zur""",
+    "french": """à au aux avec ce ces cette comme d dans de des du elle en est et eux il ils j je l la le les leur lui ma mais
+        me même mes mon ne nos notre nous on ou où par pas pour qu que quel quelle qui s sa se ses son sont sur ta te tu un une
+        vos votre vous était""",
+    "spanish": """al algo como con cuál cuando de del desde donde dónde el ella ellos en entre era es esta este está fue ha hay
+        la las le les lo los me mi muy más no nos o para pero por porque qué que quien se sin sobre su sus también te un una y
+        ya yo""",
+    "italian": """a al alla anche che chi ci come con cosa da dal dalla dei del della di dove e ed era gli ha hai ho i il in io
+        la le lo ma mi nel nella non o per perché più quale quando quanto questa questo se si sono su sua suo tra un una è""",
+    "portuguese": """ao aos as com como da das de do dos e ela ele em era essa esse esta este eu foi isso já mais mas me meu muito
+        na nas no nos não o os ou para pela pelo por porque qual quando que quem se sem ser seu sua são também um uma você à é""",
+    "dutch": """aan als bij dat de deze die dit door een en er geen had heb heeft het hier hij hoe ik in is je kan maar me met
+        mijn naar niet nog nu of om onder ook op over te toen tot uit van voor waar waarom was wat we wel werd wie zijn zij""",
+    "swedish": """allt att av blev bli då de den det dig din du efter ej eller en er ett från för ha hade han har hon hur i icke
+        inte jag kan man med men mig min mot ni nu när och om oss på sig sin ska som så till upp ut var vad vi vid än är""",
+    "russian": """а без был была было быть в вам вас во вот все вы где да для до его ее если есть еще же за и из или им их к как
+        когда кто ли мне мы на нас не него нет ни но о об он она они от по при с со так то только ты у уже что чтобы это я""",
+}
+LANGUAGES = tuple(_FUNCTION_WORDS)
+_STOP = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+_ALSO = frozenset(
+    ("don", "doesn", "didn", "isn", "wasn", "won", "ll", "ve", "re", "t", "s", "d", "m")
+)  # what an apostrophe leaves
+
+
+def apart(text: str) -> str:
+    """The text with room around each character of a script without spaces, so that each counts as a word."""
+    return text if text.isascii() else _APART.sub(r" \1 ", text)
+
+
+def fold(text: str) -> str:
+    """The text without accents, of the same length."""
+    return text if text.isascii() else "".join(map(_base, text))
+
+
+@lru_cache(maxsize=4096)
+def _base(character: str) -> str:
+    return unicodedata.normalize("NFD", character)[0]
+
+
+def language_of(text: str) -> str:
+    """The language whose function words stand in it most; English where there are none."""
+    return _language(_NAME.findall(text.lower())[:_LOOKED])
+
+
+def empty(word: str, language: str = "english") -> bool:
+    """A word (in lower case) that questions are made of, and that says nothing of where their answers stand."""
+    return word in _STOP.get(language, ()) or (language == "english" and word in _ALSO)
+
+
+@lru_cache(maxsize=100_000)
+def stem(word: str, language: str = "english") -> str:
+    """What the forms of a word in lower case have in common. What holds a digit is a name and stays as it is."""
+    return _stemmer(language).stemWord(word) if language and word.isalpha() and 2 < len(word) <= _LONGEST else word
+
+
+def indexed(text: str, role: str = "", tools: str = "") -> str:
+    """The words of the index for a message, with marks for its language, role and tools (names with blanks between them)."""
+    names = dict.fromkeys(_NAME.findall(text))
+    language = _language([name.lower() for name in islice(names, _LOOKED)])
+    found: dict[str, None] = {mark("language", language): None}
+    found.update(dict.fromkeys(mark("role", name) for name in role.split()))
+    found.update(dict.fromkeys(mark("tool", name) for name in tools.split()))
+    for name in names:
+        found.update(forms(name, language))
+    return " ".join(found)
+
+
+def mark(kind: str, value: str) -> str:
+    """One word of the index for a fact beside the text."""
+    return MARK + kind + re.sub(r"[\W_]", "", value).lower()
+
+
+@lru_cache(maxsize=100_000)
+def forms(name: str, language: str = "english") -> dict[str, None]:
+    """The words of the index for a word or an identifier as it is written: its stem; or its parts and the whole of it, whichever
+    way they are joined (`keepRecent`, `keep_recent`). None for function words. Without a language: its words as they are."""
+    pieces = [piece.lower() for piece in _SEAM.split(name) if piece]
+    whole = "".join(pieces)
+    if len(whole) > 4 * _LONGEST:
+        return {}
+    told = [stem(piece, language) for piece in pieces if not empty(piece, language)]
+    if len(pieces) > 1:
+        told.append(whole)
+    return dict.fromkeys(apart(word) for word in told)
+
+
+def _language(words: Sequence[str]) -> str:
+    said = set(words)
+    return max(LANGUAGES, key=lambda language: len(said & _STOP[language]))
+
+
+@cache
+def _stemmer(language: str) -> Any:
+    import snowballstemmer  # loads every language: not before there is something to index
+
+    return snowballstemmer.stemmer(language)
