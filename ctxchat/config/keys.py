@@ -1,71 +1,34 @@
-"""Every action that a key can start, its keys, and what a person's `[keys]` table makes of them. Knows no widget."""
+"""Everything a person can start, as one table of plain data that keys, slash commands, palette, help and documentation read;
+and what a person's `[keys]` table makes of the keys. Knows no widget."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from ctxchat.config.problems import Problem, nearest, shown
 
-ActionId = Literal[
-    "send",
-    "send_later",
-    "newline",
-    "interrupt",
-    "context",
-    "archive",
-    "xray",
-    "free_up",
-    "compact",
-    "undo_compaction",
-    "redo",
-    "rewind",
-    "diff",
-    "reinsert",
-    "search",
-    "flight",
-    "sessions",
-    "new_session",
-    "branch",
-    "rename",
-    "models",
-    "agents",
-    "servers",
-    "notices",
-    "secrets",
-    "permissions",
-    "mode",
-    "settings",
-    "trust",
-    "themes",
-    "keys",
-    "help",
-    "palette",
-    "toggle_details",
-    "copy_last",
-    "export",
-    "paste_image",
-    "editor",
-    "stop",
-    "continue",
-    "scroll_up",
-    "scroll_down",
-    "quit",
-]
-
-ACTION_IDS: tuple[ActionId, ...] = get_args(ActionId)
-
 Preset = Literal["standard", "no-function-keys", "no-alt-keys"]
 
 
 class Action(msgspec.Struct, frozen=True):
-    """Something a key can start. `keys` are the standard ones, in Textual's names."""
+    """One thing a person can start. `id` is its name in `[keys]`, `keys` are the standard ones, in Textual's names.
 
-    id: ActionId
+    A command has the `name` of its slash command besides, other names as `aliases`, and what may follow as `argument`; `does` is
+    the function of `ctxchat.tui.actions` behind it. `screen` marks those that open one over the chat, which the same key closes
+    again.
+    """
+
+    id: str
     keys: tuple[str, ...]
     help: str
+    name: str = ""
+    does: str = ""
+    argument: str = ""
+    aliases: tuple[str, ...] = ()
+    screen: bool = False
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -73,46 +36,144 @@ ACTIONS: tuple[Action, ...] = (
     Action("send_later", ("ctrl+s", "alt+enter"), "Send the message when the turn under way has ended"),
     Action("newline", ("ctrl+j", "shift+enter"), "A new line in the message"),
     Action("interrupt", ("escape",), "Close the panel on top, else stop the work under way"),
-    Action("context", ("f2",), "Context panel: what fills the window"),
-    Action("archive", ("f3",), "Archive: every compaction, and what it put away"),
-    Action("xray", ("f4",), "X-ray: every message and its price in tokens"),
-    Action("free_up", ("f8",), "Free up context, with a preview first"),
-    Action("compact", ("shift+f8",), "Compact now, without the preview"),
-    Action("undo_compaction", ("alt+u",), "Undo what came last: changes to files, a compaction, a change by hand"),
-    Action("redo", ("alt+z",), "Redo what was undone last, exactly as it was"),
-    Action("rewind", ("ctrl+b",), "Rewind to before a message: talk, files or both"),
-    Action("diff", ("ctrl+l",), "Diff: what turns did to files"),
-    Action("reinsert", ("alt+i",), "Put back the facts that the last compaction lost"),
-    Action("search", ("ctrl+f",), "Search everything ever said"),
-    Action("flight", ("alt+l",), "Flight recorder: the fill over time, every pass, a report"),
-    Action("sessions", ("f9",), "Sessions: open, rename, delete, branch"),
-    Action("new_session", ("ctrl+n",), "A new session"),
-    Action("branch", ("alt+g",), "Branch: go on in a copy of this session"),
-    Action("rename", ("alt+r",), "Rename this session"),
-    Action("models", ("f10",), "Models: choose another one"),
-    Action("agents", ("alt+a",), "Agents: go on as another one"),
-    Action("servers", ("alt+v",), "MCP servers: their tools and what they cost"),
-    Action("notices", ("alt+o",), "Notices: what is amiss, all of it"),
-    Action("secrets", ("alt+s",), "Secrets: what was masked, to look at or to allow"),
-    Action("permissions", ("alt+m",), "Permissions: the rules in force, to edit, add or remove"),
-    Action("mode", ("shift+tab",), "The next permission mode"),
-    Action("settings", ("f12",), "Settings"),
-    Action("trust", ("alt+y",), "Trust the settings of this folder"),
-    Action("themes", ("alt+t",), "Themes, with a preview"),
-    Action("keys", ("alt+k",), "Keys: which there are, and other ones"),
-    Action("help", ("f1",), "Help: commands, keys, the gauge"),
+    Action(
+        "free_up",
+        ("f8",),
+        "Free up context, with a preview first",
+        "free",
+        "compaction.free_up",
+        aliases=("freeup",),
+        screen=True,
+    ),
+    Action(
+        "compact",
+        ("shift+f8",),
+        "Compact now, without the preview",
+        "compact",
+        "compaction.compact",
+        argument="[words]",
+    ),
+    Action(
+        "undo_compaction",
+        ("alt+u",),
+        "Undo what came last: changes to files, a compaction, a change by hand",
+        "undo",
+        "compaction.undo",
+        argument="[files]",
+    ),
+    Action(
+        "redo",
+        ("alt+z",),
+        "Redo what was undone last, exactly as it was",
+        "redo",
+        "compaction.redo",
+        argument="[files]",
+    ),
+    Action(
+        "rewind", ("ctrl+b",), "Rewind to before a message: talk, files or both", "rewind", "files.rewind", screen=True
+    ),
+    Action("diff", ("ctrl+l",), "Diff: what turns did to files", "diff", "files.diff", screen=True),
+    Action(
+        "reinsert", ("alt+i",), "Put back the facts that the last compaction lost", "reinsert", "compaction.reinsert"
+    ),
+    Action(
+        "context",
+        ("f2",),
+        "Context panel: what fills the window (read: in a sentence)",
+        "context",
+        "views.context",
+        argument="[read]",
+    ),
+    Action(
+        "archive", ("f3",), "Archive: every compaction, and what it put away", "archive", "views.archive", screen=True
+    ),
+    Action("xray", ("f4",), "X-ray: every message and its price in tokens", "xray", "views.xray", screen=True),
+    Action(
+        "search", ("ctrl+f",), "Search everything ever said", "search", "views.search", argument="[words]", screen=True
+    ),
+    Action(
+        "flight",
+        ("alt+l",),
+        "Flight recorder: the fill over time, every pass, a report",
+        "flight",
+        "views.flight",
+        screen=True,
+    ),
+    Action("sessions", ("f9",), "Sessions: open, rename, delete, branch", "sessions", "sessions.sessions", screen=True),
+    Action("new_session", ("ctrl+n",), "A new session", "new", "sessions.new_session"),
+    Action("branch", ("alt+g",), "Branch: go on in a copy of this session", "branch", "sessions.branch"),
+    Action("rename", ("alt+r",), "Rename this session", "rename", "sessions.rename", argument="TITLE"),
+    Action("models", ("f10",), "Models: choose another one", "model", "models.models", argument="[name]", screen=True),
+    Action(
+        "agents", ("alt+a",), "Agents: go on as another one", "agent", "sessions.agents", argument="[name]", screen=True
+    ),
+    Action("servers", ("alt+v",), "MCP servers: their tools and what they cost", "mcp", "views.servers", screen=True),
+    Action("notices", ("alt+o",), "Notices: what is amiss, all of it", "notices", "program.notices", screen=True),
+    Action(
+        "secrets",
+        ("alt+s",),
+        "Secrets: what was masked, to look at or to allow",
+        "secrets",
+        "program.secrets",
+        screen=True,
+    ),
+    Action(
+        "permissions",
+        ("alt+m",),
+        "Permissions: the rules in force, to edit, add or remove",
+        "permissions",
+        "sessions.permissions",
+        aliases=("rules",),
+        screen=True,
+    ),
+    Action(
+        "mode",
+        ("shift+tab",),
+        "Permission mode: ask, read-only, plan, auto-edit, all",
+        "mode",
+        "sessions.mode",
+        argument="[mode]",
+    ),
+    Action("settings", ("f12",), "Settings", "settings", "program.settings", screen=True),
+    Action("trust", ("alt+y",), "Trust the settings of this folder", "trust", "program.trust", screen=True),
+    Action("themes", ("alt+t",), "Themes, with a preview", "theme", "program.theme", argument="[name]", screen=True),
+    Action("toggle_details", ("ctrl+o",), "Fold or unfold reasoning and tool output", "details", "program.details"),
+    Action("copy_last", ("alt+c",), "Copy the last answer", "copy", "program.copy"),
+    Action(
+        "export",
+        ("alt+e",),
+        "Write the conversation to a Markdown file",
+        "export",
+        "sessions.export",
+        argument="[file]",
+    ),
+    Action(
+        "paste_image", ("alt+p",), "Attach the image that is on the clipboard", "paste-image", "program.paste_image"
+    ),
+    Action("editor", ("ctrl+g",), "Write the message in your own editor", "editor", "program.editor"),
+    Action("stop", ("alt+x",), "Stop the work under way", "stop", "program.stop"),
+    Action(
+        "continue",
+        ("alt+n",),
+        "Continue a reply or a turn that broke off",
+        "continue",
+        "models.resume",
+        aliases=("resume", "retry"),
+    ),
+    Action("keys", ("alt+k",), "Keys: which there are, and other ones", "keys", "program.keys", screen=True),
     Action("palette", ("ctrl+p",), "All commands"),
-    Action("toggle_details", ("ctrl+o",), "Fold or unfold reasoning and tool output"),
-    Action("copy_last", ("alt+c",), "Copy the last answer"),
-    Action("export", ("alt+e",), "Write the conversation to a Markdown file"),
-    Action("paste_image", ("alt+p",), "Attach the image that is on the clipboard"),
-    Action("editor", ("ctrl+g",), "Write the message in your own editor"),
-    Action("stop", ("alt+x",), "Stop the work under way"),
-    Action("continue", ("alt+n",), "Continue a reply or a turn that broke off"),
+    Action("help", ("f1",), "Help: commands, keys, the gauge", "help", "program.help_", aliases=("?",), screen=True),
     Action("scroll_up", ("pageup",), "Scroll the conversation up"),
     Action("scroll_down", ("pagedown",), "Scroll the conversation down"),
-    Action("quit", ("ctrl+q",), "Quit"),
+    Action("quit", ("ctrl+q",), "Quit", "quit", "program.quit_", aliases=("exit", "q")),
 )
+
+ACTION_IDS = tuple(action.id for action in ACTIONS)
+
+if TYPE_CHECKING:
+    ActionId = str
+else:
+    ActionId = Literal[ACTION_IDS]  # what the settings may name
 
 PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
     "standard": {},

@@ -23,12 +23,13 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerFailed, WorkerState
 
 from ctxchat.config.files import Loaded, load
+from ctxchat.config.keys import Action
 from ctxchat.config.paths import config_dir, user_file
 from ctxchat.config.schema import Settings
 from ctxchat.config.theme import Theme
 from ctxchat.core.errors import CtxchatError
 from ctxchat.tui import commands, starting
-from ctxchat.tui.actions import ACTIONS, Action
+from ctxchat.tui.actions import Handler, handler
 from ctxchat.tui.edits import EVERY, Edits
 from ctxchat.tui.handlers import Handlers
 from ctxchat.tui.host import Host
@@ -253,26 +254,26 @@ class CtxchatApp(Handlers):
 
     # ── actions ──
 
-    def run_command(self, command: commands.Command, argument: str = "") -> None:
+    def run_command(self, command: Action, argument: str = "") -> None:
         """Start a command in a worker of its own. Of those that open a screen the last one counts; one that is told
         a name opens none."""
         if not command.screen or (argument and command.argument == "[name]"):
-            self.begin(ACTIONS[command.name], argument)
+            self.begin(handler(command), argument)
             return
         if self._opener and not self._expected.done():
             self._opener.cancel()
         self._opened, self._expected = command.name, self.expect_screen()
-        self._opener = self.begin(partial(self._opening, self._expected, ACTIONS[command.name]), argument)
+        self._opener = self.begin(partial(self._opening, self._expected, handler(command)), argument)
 
     @staticmethod
-    async def _opening(expected: asyncio.Future[None], action: Action, host: Host, argument: str) -> None:
+    async def _opening(expected: asyncio.Future[None], action: Handler, host: Host, argument: str) -> None:
         try:
             await action(host, argument)
         finally:
             if not expected.done():
                 expected.set_result(None)
 
-    def begin(self, action: Action, argument: str) -> Worker[Any]:
+    def begin(self, action: Handler, argument: str) -> Worker[Any]:
         """Run it in a worker of its own."""
         return self.run_worker(partial(action, self, argument), group="command", exit_on_error=False)
 

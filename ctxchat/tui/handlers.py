@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctxchat.config.keys import Action
 from ctxchat.tui import commands, starting
-from ctxchat.tui.actions import Action, models
+from ctxchat.tui.actions import Handler, models
 from ctxchat.tui.actions.compaction import reinsert
 from ctxchat.tui.in_order import InOrder
 from ctxchat.tui.reading.text import one_line
@@ -29,11 +30,11 @@ class Handlers(InOrder):
     chat: ChatScreen
     work: Work
 
-    def begin(self, action: Action, argument: str) -> object:
+    def begin(self, action: Handler, argument: str) -> object:
         """Start one that is no command by itself."""
         raise NotImplementedError
 
-    def run_command(self, command: commands.Command, argument: str = "") -> None:
+    def run_command(self, command: Action, argument: str = "") -> None:
         """Start a command."""
         raise NotImplementedError
 

@@ -9,13 +9,14 @@ from textual.binding import Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
-from ctxchat.tui.commands import COMMANDS, Command, Keys, keys_of, shown_key
+from ctxchat.config.keys import Action
+from ctxchat.tui.commands import COMMANDS, Keys, keys_of, shown_key
 
 
 def bindings(keys: Keys) -> list[Binding]:
     """What the app binds for these keys."""
     return [
-        Binding(",".join(found), f"command('{c.name}')", c.title, id=c.name, show=False, priority=True)
+        Binding(",".join(found), f"command('{c.name}')", c.help, id=c.name, show=False, priority=True)
         for c in COMMANDS
         if (found := keys_of(c, keys))
     ]
@@ -24,28 +25,28 @@ def bindings(keys: Keys) -> list[Binding]:
 class CommandSource(Provider):
     """The table, for the palette."""
 
-    def _entries(self) -> list[tuple[Command, str]]:
+    def _entries(self) -> list[tuple[Action, str]]:
         keys: Keys = getattr(self.app, "keys", {})
         return [(c, " ".join(map(shown_key, keys_of(c, keys)[:1]))) for c in COMMANDS]
 
-    def _start(self, command: Command) -> Callable[[], object]:
+    def _start(self, command: Action) -> Callable[[], object]:
         return partial(self.app.call_later, self.app.run_action, f"command('{command.name}')")
 
     async def discover(self) -> Hits:
         """All of it, in the table's order."""
         for command, key in self._entries():
-            yield DiscoveryHit(self._line(command, key), self._start(command), text=command.title)
+            yield DiscoveryHit(self._line(command, key), self._start(command), text=command.help)
 
     async def search(self, query: str) -> Hits:
         """Those whose title or name matches."""
         matcher = self.matcher(query)
         for command, key in self._entries():
-            score = max(matcher.match(command.title), matcher.match(command.name))
+            score = max(matcher.match(command.help), matcher.match(command.name))
             if score > 0:
-                yield Hit(score, self._line(command, key), self._start(command), text=command.title)
+                yield Hit(score, self._line(command, key), self._start(command), text=command.help)
 
-    def _line(self, command: Command, key: str) -> Content:
+    def _line(self, command: Action, key: str) -> Content:
         wide = self.app.size.width >= 90
         name = f"/{command.name}"
         tail = f"{name:<12}{key}" if wide else key
-        return Content.assemble(command.title.ljust(54 if wide else 0), "  ", (tail, "$text-muted"))
+        return Content.assemble(command.help.ljust(54 if wide else 0), "  ", (tail, "$text-muted"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from inspect import iscoroutinefunction
 
 import pytest
 
-from ctxchat.config.keys import ACTION_IDS, PRESETS, SWALLOWED, resolve
+from ctxchat.config.keys import ACTION_IDS, PRESETS, SWALLOWED, Action, resolve
+from ctxchat.tui.actions import handler
 from ctxchat.tui.commands import (
     BY_NAME,
     COMMANDS,
@@ -31,7 +33,12 @@ def test_every_command_has_a_key_and_no_key_has_two() -> None:
 
 
 def test_every_action_of_the_key_table_is_a_command_or_the_editors() -> None:
-    assert {c.action for c in COMMANDS if c.action} | ELSEWHERE == set(ACTION_IDS)
+    assert {c.id for c in COMMANDS} | ELSEWHERE == set(ACTION_IDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.name)
+def test_a_command_does_what_the_table_names(command: Action) -> None:
+    assert iscoroutinefunction(handler(command))
 
 
 def test_keys_of_ones_own_are_bound_instead() -> None:

@@ -27,7 +27,7 @@ Entry = tuple[str, str, str]
 
 def entries(keys: Keys) -> list[Entry]:
     """Every command."""
-    return [(first(keys_of(c, keys)), f"/{c.name}{f' {c.argument}' if c.argument else ''}", c.title) for c in COMMANDS]
+    return [(first(keys_of(c, keys)), f"/{c.name}{f' {c.argument}' if c.argument else ''}", c.help) for c in COMMANDS]
 
 
 def writing(keys: Keys) -> list[Entry]:

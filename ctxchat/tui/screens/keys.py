@@ -19,7 +19,7 @@ from ctxchat.config.files import Loaded
 from ctxchat.config.keys import ACTIONS, PRESETS, Action, fault
 from ctxchat.config.layers import Origin
 from ctxchat.config.write import set_value, unset_value
-from ctxchat.tui.commands import COMMANDS, shown_key
+from ctxchat.tui.commands import shown_key
 from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.panel import MUTED, Heading, Over
@@ -34,8 +34,6 @@ COLUMNS = (
     Column("name in [keys]", 16, rank=2),
     Column("from", 18, rank=3),
 )
-
-SLASH = {c.action: f"/{c.name}" for c in COMMANDS}
 
 
 class AskKey(Over[str], ModalScreen[str]):
@@ -114,7 +112,7 @@ class KeysScreen(Writing):
         return (
             (action.help, ""),
             (", ".join(map(shown_key, keys)) or "none", "strong" if own else "" if keys else "dim"),
-            (SLASH.get(action.id, ""), "dim"),
+            (f"/{action.name}" if action.name else "", "dim"),
             (action.id, "dim"),
             (one_line(origin.text.rsplit("/", 1)[-1]), "dim"),
         )

@@ -57,7 +57,7 @@ def command_choices(typed: str) -> list[Choice]:
         matcher = Matcher(typed)
         scored = [(not c.name.startswith(typed.lower()), -matcher.match(c.name), c.name, c) for c in COMMANDS]
         found = [c for later, score, _, c in sorted(scored, key=lambda s: s[:3]) if score < 0 or not later]
-    return [Choice(f"/{c.name} ", f"/{c.name} {c.argument}".rstrip(), c.title) for c in found]
+    return [Choice(f"/{c.name} ", f"/{c.name} {c.argument}".rstrip(), c.help) for c in found]
 
 
 def file_choices(typed: str, files: Sequence[str], most: int = MOST) -> list[Choice]:
