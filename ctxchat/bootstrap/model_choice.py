@@ -62,7 +62,7 @@ def model_port(name: str, settings: Settings, overrides: Overrides, lanes: Lanes
     from ctxchat.models.client import ModelClient
 
     chosen = settings_of(name, settings, overrides)
-    return ModelClient(chosen, lanes.to(chosen, known.transport))
+    return ModelClient(chosen, lanes.to(chosen, settings.of_model(name).transport))
 
 
 async def warm_up(model: ModelPort) -> None:
