@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from benchmarks.history import Planted, Work
-from ctxchat.core.applying import apply_plan, groups_to_summarise
+from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Change, Ledger
@@ -21,6 +21,7 @@ from ctxchat.core.messages import Group
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
+from ctxchat.core.summary_task import summary_task
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, View, compile
 from ctxchat.models.offline import OfflineSummariser
@@ -69,8 +70,9 @@ WAYS: dict[str, Way] = {
 
 def _summary(ledger: Ledger, plan: Plan, options: PlanOptions) -> str:
     step = plan.steps[-1]
-    groups, known = groups_to_summarise(ledger, step)
-    return OfflineSummariser(options.meter.text).summary(groups, "", known.summary, step.summary_tokens) or "Nothing."
+    task = summary_task(ledger, step, options)
+    writer = OfflineSummariser(options.meter.text)
+    return writer.summary(task.groups, "", task.previous, task.max_tokens) or "Nothing."
 
 
 def run(way: Way, evidence_tokens: int, at: Sequence[int]) -> dict[int, tuple[dict[str, float], int]]:

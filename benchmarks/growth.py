@@ -8,13 +8,13 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Usage
-from ctxchat.core.messages import Group
 from ctxchat.core.options import Options
+from ctxchat.core.ports import SummaryTask
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import begin_journal
 
@@ -31,9 +31,7 @@ class Brief:
 
     model = "brief/any"
 
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncIterator[str | Usage]:
+    async def summarise(self, task: SummaryTask) -> AsyncIterator[str | Usage]:
         yield "They asked about the service, and were told."
 
 

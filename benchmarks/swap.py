@@ -29,8 +29,8 @@ from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Usage
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
-from ctxchat.core.messages import Group
 from ctxchat.core.options import Options
+from ctxchat.core.ports import SummaryTask
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import Insert
 from ctxchat.storage import sessions
@@ -82,9 +82,7 @@ class Writer:
         self._seconds = seconds
         self.calls = 0
 
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncGenerator[str | Usage, None]:
+    async def summarise(self, task: SummaryTask) -> AsyncGenerator[str | Usage, None]:
         self.calls += 1
         for word in range(40):
             await asyncio.sleep(self._seconds / 40)

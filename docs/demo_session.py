@@ -26,6 +26,7 @@ from ctxchat.core.figures import TokenPrice
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Changed, Measured, Named, Partial, Record, Sealed, SessionState, fold
 from ctxchat.core.messages import Group, Message, ToolCall
+from ctxchat.core.ports import SummaryTask
 from ctxchat.core.search import Hit, Scope
 from ctxchat.core.view import Insert
 from ctxchat.models.discovery import FirstLook, FoundModel
@@ -175,10 +176,8 @@ class DemoSummariser:
 
     model = "anthropic/claude-haiku-4-5"
 
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncIterator[str | Usage]:
-        yield SECOND if previous else FIRST
+    async def summarise(self, task: SummaryTask) -> AsyncIterator[str | Usage]:
+        yield SECOND if task.previous else FIRST
         yield Usage(prompt=61_200, completion=410, cost_usd=0.04)
 
 

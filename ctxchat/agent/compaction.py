@@ -22,8 +22,7 @@ class Compaction:
     @property
     def ghost(self) -> int:
         """Tokens the window would hold after the compaction that stands prepared, 0 for none."""
-        prepared = self._compactor.prepared
-        return prepared.after_used if prepared else 0
+        return self._compactor.ghost
 
     async def preview(
         self,

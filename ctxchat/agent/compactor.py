@@ -14,7 +14,6 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.passes import Order, Pass, writing
 from ctxchat.agent.planner import Planner, Prices, Registry
 from ctxchat.agent.prefetch import Prefetch
-from ctxchat.agent.prepared import Prepared
 from ctxchat.agent.preview import Preview
 from ctxchat.agent.rescue import Rescue
 from ctxchat.agent.scheduler import Scheduler
@@ -82,8 +81,7 @@ class Compactor:
                 async for event in events:
                     yield event
         elif standing != "no":
-            if not rounds:  # between rounds a recap by code goes in, which would make what is prepared worthless
-                self._prefetch.prepare()
+            self._prepare(inside=bool(rounds))
             for event in (asked,) if asked else self.scheduler.about_trigger(figures, rounds):
                 yield event
 
@@ -111,7 +109,7 @@ class Compactor:
             async with aclosing(self._as_agreed(outstanding)) as events:
                 async for event in events:
                     yield event
-        self._prefetch.prepare()
+        self._prepare(inside=False)
 
     async def _as_agreed(self, agreed: Agreed) -> Events:
         preview = await self.preview(agreed.instructions, look=False)
@@ -133,9 +131,15 @@ class Compactor:
     # ── ahead of time ──
 
     @property
-    def prepared(self) -> Prepared | None:
-        """The summary that stands ready."""
-        return self._prefetch.prepared
+    def ghost(self) -> int:
+        """Tokens the window would hold after the pass that stands prepared, 0 for none."""
+        prepared, figures = self._prefetch.prepared, self._talk.figures
+        return max(0, figures.used - figures.tokens("draft") - prepared.freed) if prepared else 0
+
+    def _prepare(self, *, inside: bool) -> None:
+        """Make the next summary ahead, where a pass may take it up by itself."""
+        if self.consent.may_start(self._talk.figures, inside=inside):
+            self._prefetch.prepare(inside=inside)
 
     # ── by hand ──
 
@@ -192,7 +196,9 @@ class Compactor:
             return
         cost = 0.0
         try:
-            async with aclosing(writing(self._talk, step, self._summariser, preview.instructions)) as pieces:
+            async with aclosing(
+                writing(self._talk, step, self._summariser, self._planner.options(), preview.instructions)
+            ) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Usage):
                         cost += piece.cost_usd

@@ -17,7 +17,6 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.prepared import Prepared
 from ctxchat.agent.shield import to_the_end
 from ctxchat.agent.trial import Trial, gains, look_ahead, tried
-from ctxchat.core.applying import groups_to_summarise
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionFinished, CompactionStarted, Event, Notice, SummaryDelta, Usage
 from ctxchat.core.figures import Figures
@@ -27,7 +26,8 @@ from ctxchat.core.record import CompactionRecord, FactCount, Outcome, Reason, Si
 from ctxchat.core.sections import OUTSIDE
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.summaries import too_little
+from ctxchat.core.summaries import too_little, within
+from ctxchat.core.summary_task import summary_task
 from ctxchat.core.view import View
 from ctxchat.core.words import count
 
@@ -89,7 +89,7 @@ class Pass:
                             yield SummaryDelta(self._id, piece)
                         else:
                             yield piece
-            ended = await self._swapped("".join(written).strip())
+            ended = await self._swapped(self._held("".join(written).strip()))
         except (asyncio.CancelledError, GeneratorExit):
             if not self._in_force:  # the swap may have been done when the cancel came
                 await to_the_end(self._ended("failed", "Cancelled; everything is as it was."))
@@ -120,12 +120,23 @@ class Pass:
         if summariser is None:
             raise Refused("There is nobody to write a summary. Nothing was changed.")
         self._attempts += 1
-        async with aclosing(writing(self._talk, step, summariser, order.instructions, prepared)) as pieces:
+        async with aclosing(
+            writing(self._talk, step, summariser, self._options, order.instructions, prepared)
+        ) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Usage):
                     self._cost += piece.cost_usd
                 else:
                     yield piece
+
+    def _held(self, summary: str) -> str:
+        """The summary within what may be written; a person may write more. Raises Refused for one that goes on and on."""
+        most = sum(step.summary_tokens for step in self._order.plan.steps)
+        if self._order.summary is not None or not self._model:
+            return summary
+        if self._talk.meter.text(summary) > 2 * most:
+            raise Refused("The summary came back more than twice as long as it may be. Nothing was changed.")
+        return within(summary, most, self._talk.meter.text)
 
     async def _swapped(self, summary: str) -> CompactionFinished:
         """Try the change on the side; if it holds, archive first, swap second, in one transaction."""
@@ -211,16 +222,20 @@ class Pass:
 
 
 async def writing(
-    talk: Conversation, step: Step, summariser: Summariser, instructions: str = "", prepared: Prepared | None = None
+    talk: Conversation,
+    step: Step,
+    summariser: Summariser,
+    options: PlanOptions,
+    instructions: str = "",
+    prepared: Prepared | None = None,
 ) -> AsyncGenerator[str | Usage | Notice, None]:
     """A summary for a step as it is written: of its groups, with the summary in force merged in, or of what a prepared one
     leaves out, with that one merged in. Raises ModelError."""
-    groups, known = await asyncio.to_thread(groups_to_summarise, talk.ledger, step)
-    previous = "\n\n".join(part for part in (known.summary, known.recap) if part)
+    task = await asyncio.to_thread(summary_task, talk.ledger, step, options, instructions)
     if prepared is not None:
-        groups = tuple(g for g in groups if g.id not in prepared.covers)
-        previous = prepared.text
-    written = summariser.summarise(groups, instructions, previous, step.summary_tokens)
+        left = tuple(g for g in task.groups if g.id not in prepared.covers)
+        task = msgspec.structs.replace(task, groups=left, previous=prepared.text)
+    written = summariser.summarise(task)
     async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as pieces:
         async for piece in pieces:
             yield piece

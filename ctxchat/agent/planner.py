@@ -24,6 +24,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import Summariser
 from ctxchat.core.strategies.base import Plan, Strategy
 from ctxchat.core.strategies.builtin import builtin_strategies
+from ctxchat.core.strategies.folding import NEAR
 from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.triggers import overhead
@@ -70,9 +71,10 @@ class Look(msgspec.Struct, frozen=True):
         """Tokens in use without the draft."""
         return self.figures.used - self.figures.tokens("draft")
 
-    def fits(self, plan: Plan | None) -> bool:
-        """A plan that comes down below the trigger, as far as can be told."""
-        return plan is not None and plan.after - unneeded(plan, self.ledger, self.view) < self.budget.trigger
+    def reaches(self, plan: Plan | None) -> bool:
+        """A plan that comes down to the target or near it, as far as can be told."""
+        near = self.budget.target + int(self.budget.limit * NEAR)
+        return plan is not None and plan.after - unneeded(plan, self.ledger, self.view) <= near
 
 
 class Planner:
@@ -103,6 +105,7 @@ class Planner:
         keep_recent: int | None = None,
         keep_turns: int | None = None,
         clip_current: bool = False,
+        by_model: bool = False,
         target: float | None = None,
     ) -> Plan | None:
         """What a strategy (the usual one without a name) would do with the view as last compiled, None for nothing.
@@ -110,18 +113,28 @@ class Planner:
         `keep_recent` in messages, `keep_turns` in turns, `target` as a share of the limit; None for the usual. Raises
         UsageError for a name nobody has.
         """
-        options = self.options(keep_recent, keep_turns, clip_current=clip_current)
+        options = self.options(keep_recent, keep_turns, clip_current=clip_current, by_model=by_model)
         return await asyncio.to_thread(self._plan, name or self._talk.options.strategy, options, self._look(target))
 
     async def usual(self, name: str = "", target: float | None = None) -> Plan | None:
-        """As `plan`, with as many recent messages kept as the settings say. Where that leaves the gauge above the trigger, as
-        in a window that they alone fill, half as many stay, and so on: else the next request would ask for a pass again."""
+        """As `plan`, with as many recent messages kept as the settings say. Where that misses the target, as in a window that
+        they alone fill, half as many stay, and so on: else the next request would ask for a pass again."""
         return await asyncio.to_thread(self._usual, name or self._talk.options.strategy, self._look(target))
 
-    def _usual(self, name: str, look: Look) -> Plan | None:
-        keep, floor = self._talk.options.keep_recent, self._talk.options.emergency_floor
+    async def ahead(self, name: str = "") -> Plan | None:
+        """What a pass will do that is due only when the trigger is reached: it has to free that much more, and the next
+        message."""
+        look = self._look()
+        more = max(int(look.budget.limit * NEAR), look.budget.trigger - look.view.raw)
+        budget = msgspec.structs.replace(look.budget, target=max(1, look.budget.target - more))
+        look = msgspec.structs.replace(look, budget=budget)
+        return await asyncio.to_thread(self._usual, name or self._talk.options.strategy, look)
+
+    def _usual(self, name: str, look: Look, floor: int | None = None) -> Plan | None:
+        keep = self._talk.options.keep_recent
+        floor = self._talk.options.emergency_floor if floor is None else floor
         best = self._plan(name, self.options(), look)
-        while keep > floor and look.used >= look.figures.trigger_tokens and not look.fits(best):
+        while keep > floor and not look.reaches(best):
             keep = max(floor, keep // 2)
             plan = self._plan(name, self.options(keep), look)
             best = plan if plan is not None and (best is None or plan.after < best.after) else best
@@ -138,9 +151,15 @@ class Planner:
         return Look(talk.view, talk.ledger, talk.figures, self.raw_budget(target), talk.scale)
 
     def options(
-        self, keep_recent: int | None = None, keep_turns: int | None = None, *, clip_current: bool = False
+        self,
+        keep_recent: int | None = None,
+        keep_turns: int | None = None,
+        *,
+        clip_current: bool = False,
+        by_model: bool = False,
     ) -> PlanOptions:
-        """What strategies are told, from the options in force. Where another `keep_recent` is asked for, more must go than
+        """What strategies are told, from the options in force. `by_model`: summaries between rounds are the model's, if there is
+        one. Where another `keep_recent` is asked for, more must go than
         usual, so no results are kept for being recent."""
         options, usual = self._talk.options, PlanOptions()
         return PlanOptions(
@@ -152,8 +171,10 @@ class Planner:
             recent_result_tokens=options.recent_result_tokens,
             clip_current=clip_current,
             summary_tokens=options.summary_max_tokens,
+            evidence_tokens=options.facts_max_tokens,
             micro_batch_groups=options.micro_batch_groups,
             preserve_recent_rounds=options.preserve_recent_rounds,
+            by_model=by_model and bool(self.writer),
         )
 
     def _options_for(self, keep_recent: int | None) -> PlanOptions:
@@ -200,7 +221,7 @@ class Planner:
         look = self._look(goal)
         name = strategy or self._talk.options.strategy
         if keep_recent is None:
-            plan = await asyncio.to_thread(self._usual, name, look)
+            plan = await asyncio.to_thread(self._usual, name, look, 1)
         else:
             plan = await asyncio.to_thread(self._plan, name, self._options_for(keep_recent), look)
         if plan is None:
@@ -224,7 +245,7 @@ class Planner:
         step = next((s for s in plan.steps if s.needs_summary), None)
         if step is None or self.summariser is None or self.writer or len(step.fold) > QUICK:
             return ""
-        async with aclosing(writing(self._talk, step, self.summariser, instructions)) as pieces:
+        async with aclosing(writing(self._talk, step, self.summariser, self.options(), instructions)) as pieces:
             return "".join([piece async for piece in pieces if isinstance(piece, str)])
 
     def _drawn(self, plan: Plan, look: Look, instructions: str, text: str) -> Preview:

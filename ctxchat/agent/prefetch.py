@@ -1,24 +1,31 @@
 """Summaries made ahead of need, and fitted into a pass when it comes. The background work never blocks or fails a turn.
 
-Holds the one prepared summary through `prefetch`; decides nothing about when a pass runs.
+Holds the one prepared summary; decides nothing about when a pass runs.
 """
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.estimate import estimated
 from ctxchat.agent.passes import Order, writing
 from ctxchat.agent.planner import Planner
-from ctxchat.agent.prepared import Prepared, PreparedSlot
+from ctxchat.agent.prepared import Prepared, PreparedSlot, bearing
 from ctxchat.agent.trial import look_ahead
 from ctxchat.core.events import Usage
 from ctxchat.core.journal import Spent
 from ctxchat.core.ports import Summariser
-from ctxchat.core.strategies.base import Step
+from ctxchat.core.strategies.base import Plan, Step
+from ctxchat.core.strategies.folding import NEAR
+from ctxchat.core.summaries import within
 from ctxchat.core.triggers import due
+
+WORTH = 0.1
+"""Inside a turn what is prepared is added to once this share of the limit has come to it; after a turn always."""
 
 
 class Prefetch:
@@ -35,27 +42,33 @@ class Prefetch:
         """The summary that stands ready."""
         return self._slot.ready(self._talk.ledger)
 
-    def prepare(self) -> None:
-        """Begin to make the next summary, once the soft mark is passed. If that fails the swap makes its own."""
+    def prepare(self, *, inside: bool = False) -> None:
+        """Begin to make the next summary once the soft mark is passed, or to add to the one that stands ready what has come to
+        it since; `inside` a turn, where a pass folds in any case. If that fails the swap makes its own."""
         options = self._talk.options
-        if not options.prepare or options.consent == "off" or self.summariser is None:
+        if not options.prepare or self.summariser is None:
             return
-        if due(self._talk.figures, options.soft_mark) in {"prepare", "compact"} and self.prepared is None:
-            self._slot.start(self._made)
+        if due(self._talk.figures, options.soft_mark) in {"prepare", "compact"}:
+            self._slot.start(lambda: self._made(inside=inside))
 
-    async def _made(self) -> Prepared | None:
-        talk, summariser = self._talk, self.summariser
-        changes = tuple(c.id for c in talk.ledger.changes)
-        plan = await self._planner.usual()
+    async def _made(self, *, inside: bool) -> Prepared | None:
+        talk, summariser, options = self._talk, self.summariser, self._planner.options()
+        plan = await self._planner.ahead("summarize" if inside else "")
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
         if plan is None or step is None or summariser is None:
             return None
-        after = self._planner.after_used(plan)
-        await look_ahead(self._planner.options().memory, talk.ledger, step.fold)
+        before = self.prepared
+        if before is not None and not self._adds(step, before, inside=inside):
+            return None
+        if before is not None and not set(before.covers) <= set(step.fold):
+            before = None
+        changes = bearing(talk.ledger)
+        freed = talk.figures.used - talk.figures.tokens("draft") - self._planner.after_used(plan)
+        await look_ahead(options.memory, talk.ledger, step.fold)
         text: list[str] = []
         cost = 0.0
         try:
-            async with aclosing(writing(talk, step, summariser)) as pieces:
+            async with aclosing(writing(talk, step, summariser, options, prepared=before)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Usage):
                         cost += piece.cost_usd
@@ -64,8 +77,18 @@ class Prefetch:
         finally:
             if cost:  # paid for, whatever becomes of it
                 talk.note(Spent(summariser.model, cost))
-        whole = "".join(text).strip()
-        return Prepared(step.fold, changes, whole, after, cost) if whole else None
+        whole = within("".join(text).strip(), step.summary_tokens, talk.meter.text)
+        paid = cost + (before.cost_usd if before else 0.0)
+        return Prepared(step.fold, changes, whole, max(0, freed), paid) if whole else None
+
+    def _adds(self, step: Step, before: Prepared, *, inside: bool) -> bool:
+        """A summary of this step would stand for more than the one there is."""
+        more = set(step.fold).difference(before.covers)
+        return bool(more) and (not inside or self._weight(more) >= self._talk.budget.limit * WORTH)
+
+    def _weight(self, groups: set[str]) -> int:
+        """Tokens of these groups in the view."""
+        return sum(item.tokens for item in self._talk.view.items if item.group in groups)
 
     async def fitted(self, order: Order) -> Order:
         """The order with the prepared summary, where one stands ready or is nearly made: as it is where it frees enough, else
@@ -76,33 +99,42 @@ class Prefetch:
         if self._slot.busy:
             await self._slot.wait()
         prepared = self.prepared
-        if prepared is None or not set(prepared.covers) <= set(step.fold):
+        if prepared is None:
             return order
-        if order.reason != "manual":  # a person has seen what goes: no more, and no less
-            order = self._narrowed(order, step, prepared)
-        return msgspec.structs.replace(order, prepared=prepared)
+        covered, fold = set(prepared.covers), set(step.fold)
+        if order.reason == "manual":  # a person has seen what goes: no more, and no less
+            return msgspec.structs.replace(order, prepared=prepared) if covered <= fold else order
+        as_it_is = self._folding(order.plan, step, covered)
+        enough = await self._after(as_it_is, prepared.text) <= self._goal(order)
+        plan = as_it_is if enough else self._folding(order.plan, step, covered | fold)
+        return msgspec.structs.replace(order, plan=plan, prepared=prepared)
 
-    def _narrowed(self, order: Order, step: Step, prepared: Prepared) -> Order:
-        """The order for what is prepared and no more, where that comes at least halfway from the trigger to the target.
+    async def _after(self, plan: Plan, summary: str) -> int:
+        """Raw tokens of the view that a plan leaves with this summary; as many as there are where it cannot be done."""
+        talk, options = self._talk, self._planner.options()
+        trial = await asyncio.to_thread(estimated, talk.ledger, talk.view, plan, options, talk.compile, summary)
+        return trial.view.raw if trial else talk.view.raw
 
-        What it leaves out stays as it is: other steps counted on its being folded, and would not keep its texts.
-        """
-        left_out = set(step.fold).difference(prepared.covers)
-        more = sum(item.tokens for item in self._talk.view.items if item.group in left_out)
-        less = max(
-            0, step.summary_tokens - self._talk.meter.text(prepared.text)
-        )  # set aside for a summary, and not needed
+    def _goal(self, order: Order) -> int:
+        """Raw tokens that are low enough without another call: near the target, or halfway to it inside a turn."""
         budget = self._planner.raw_budget()
-        if not left_out or order.plan.after + more - less > (budget.target + budget.trigger) // 2:
-            return order
-        small = msgspec.structs.replace(step, fold=prepared.covers, tokens_freed=max(0, step.tokens_freed - more))
-        steps = [small if s is step else _without(s, left_out) for s in order.plan.steps]
-        plan = msgspec.structs.replace(order.plan, steps=tuple(s for s in steps if s.edits or s.fold))
-        return msgspec.structs.replace(order, plan=plan)
+        if order.plan.strategy.startswith("reactive"):
+            return (budget.target + budget.trigger) // 2
+        return budget.target + int(budget.limit * NEAR)
+
+    def _folding(self, plan: Plan, step: Step, names: set[str]) -> Plan:
+        """The plan with these groups folded and no others. What it no longer folds stays as it is: other steps counted on its
+        being folded, and would not keep its texts."""
+        left_out = set(step.fold).difference(names)
+        gain = self._weight(names.difference(step.fold)) - self._weight(left_out)
+        fold = tuple(g.id for g in self._talk.ledger.groups if g.id in names)
+        changed = msgspec.structs.replace(step, fold=fold, tokens_freed=max(0, step.tokens_freed + gain))
+        steps = [changed if s is step else _without(s, left_out) for s in plan.steps]
+        return msgspec.structs.replace(plan, steps=tuple(s for s in steps if s.edits or s.fold))
 
     def clear(self) -> None:
         """A pass was made, with what was prepared or without."""
-        self._slot.clear()
+        self._slot.clear(self._talk.ledger)
 
     async def close(self) -> None:
         """End what is being made."""

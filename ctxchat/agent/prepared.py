@@ -18,19 +18,26 @@ TRIES = 2
 
 class Prepared(msgspec.Struct, frozen=True):
     """A summary that stands ready. `covers` are the groups it was made of, the earlier summary's included; `changes` the
-    changes that were in force; `after_used` where the gauge would stand; `cost_usd` what it cost to make, booked already."""
+    changes that bore on it; `freed` what the gauge would lose by the pass; `cost_usd` what it cost to make, booked already."""
 
     covers: tuple[str, ...]
     changes: tuple[str, ...]
     text: str
-    after_used: int
+    freed: int
     cost_usd: float = 0.0
 
     def fits(self, ledger: Ledger) -> bool:
         """True while nothing it was made of has changed since."""
-        if tuple(c.id for c in ledger.changes) != self.changes:
+        if bearing(ledger) != self.changes:
             return False
         return ledger.current.isdisjoint(self.covers) and ledger.pinned.isdisjoint(self.covers)
+
+
+def bearing(ledger: Ledger) -> tuple[str, ...]:
+    """Ids of the changes that bear on a summary made of the record: all but passes that only made messages shorter."""
+    return tuple(
+        c.id for c in ledger.changes if c.kind != "compaction" or any(edit.kind != "shrink" for edit in c.edits)
+    )
 
 
 class PreparedSlot:
@@ -70,9 +77,9 @@ class PreparedSlot:
         if self._task is not None:
             await asyncio.wait({self._task})
 
-    def clear(self) -> None:
-        """A pass was made, with it or without."""
-        self._made = None
+    def clear(self, ledger: Ledger) -> None:
+        """A pass was made, with it or without: it stays where it still fits."""
+        self._made = self.ready(ledger)
         self._failures = 0
 
     async def close(self) -> None:

@@ -88,7 +88,7 @@ class Rescue:
             await talk.learned.learn_window(cautious, refused=before.used)
         await talk.again()
         refused = max(before.used, stated)  # the server's count may be far above ours
-        goal = min(self._planner.raw_budget().trigger, int(raw * talk.budget.trigger / max(1, refused)))
+        goal = min(self._planner.raw_budget().limit, int(raw * talk.budget.limit / max(1, refused)))
         freed = 0
         async with aclosing(self._climbed(goal)) as events:
             async for event in events:
@@ -117,7 +117,7 @@ class Rescue:
 
     def fit(self, reason: Reason) -> AsyncGenerator[Event, None]:
         """One rung before anything is sent, for a conversation that its window cannot hold."""
-        return self._climbed(self._planner.raw_budget().trigger, reason)
+        return self._climbed(self._planner.raw_budget().limit, reason)
 
     async def _climbed(self, goal: int, reason: Reason = "context_overflow") -> AsyncGenerator[Event, None]:
         """The first rung that comes down to `goal` raw tokens, else the one that frees most."""

@@ -56,14 +56,18 @@ class Scheduler:
         if self._talk.by_hook and not rounds:
             return None
         name, reason = self._inside_turn(figures) if rounds else (options.strategy, "auto")
-        plan = await (self._worth_it(name, "oversize") if rounds else self._planner.usual(name)) if name else None
+        if not rounds:
+            plan = await self._planner.usual(name)
+        else:  # in an emergency nobody is asked
+            by_model = self._consent.standing == "free" and reason != "context_overflow"
+            plan = await self._worth_it(name, "oversize", by_model=by_model) if name else None
         return Order(plan, self.reason(reason)) if plan else None
 
-    async def _worth_it(self, *names: str) -> Plan | None:
+    async def _worth_it(self, *names: str, by_model: bool) -> Plan | None:
         """The first of these strategies that frees enough. Where recaps do not, what fills the window stands in the newest
         rounds: too long a text, or a call's arguments."""
         for name in names:
-            plan = await self._planner.plan(name)
+            plan = await self._planner.plan(name, by_model=by_model)
             if plan is not None and not too_little(plan.before, plan.after):
                 return plan
         return None

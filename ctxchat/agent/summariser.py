@@ -9,14 +9,17 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+import msgspec
+
 from ctxchat.agent.model_calls import Draft, ask
 from ctxchat.agent.prompts import prompt
+from ctxchat.core.clip import head
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Notice, Retry, Usage
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.messages import Message
 from ctxchat.core.overflow import is_context_overflow, stated_window
-from ctxchat.core.ports import Clock, ModelPort, ModelRequest, TextPiece
-from ctxchat.core.summaries import chunks
+from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryTask, TextPiece
+from ctxchat.core.summary_task import chunks
 from ctxchat.core.view import Item, View
 
 MARGIN = 0.75
@@ -38,26 +41,26 @@ class ModelSummariser:
         """Who writes."""
         return self._model.name
 
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncGenerator[str | Usage | Notice, None]:
+    async def summarise(self, task: SummaryTask) -> AsyncGenerator[str | Usage | Notice, None]:
         """The summary piece by piece, and the usage of each call. Only the last of several chunks is told as it comes.
 
         A chunk that this model refuses as too long is cut anew, once, to what its server says it holds, or to half.
         """
-        system = prompt("summary").replace("{words}", str(max(60, int(max_tokens * 0.6))))
-        fixed = self._model.count(system + instructions + previous) + max_tokens * 3
         window = (await self._model.window()).tokens
         told = False
         for second in (False, True):
-            room = max(LEAST, int((window - fixed) * MARGIN))
-            pieces = await asyncio.to_thread(chunks, groups, room, self._model.count)
+            output = task.max_tokens * 2 + window // 16  # some think before they write
+            beside = head(task.beside, window // 8, self._model.count)
+            order = _Order(_system(task.max_tokens), task.instructions, beside, output)
+            fixed = self._model.count(order.system + order.instructions + order.beside + task.previous) + output
+            room = max(LEAST, int((window - fixed - task.max_tokens) * MARGIN))
+            pieces = await asyncio.to_thread(chunks, task.groups, room, self._model.count)
             if len(pieces) > 1:
                 yield Notice(
                     "info", f"What goes is longer than the summary model's window: read in {len(pieces)} parts."
                 )
             try:
-                async with aclosing(self._merged(system, pieces, instructions, previous, max_tokens)) as news:
+                async with aclosing(self._merged(order, pieces, task.previous)) as news:
                     async for each in news:
                         told = True
                         yield each
@@ -67,14 +70,13 @@ class ModelSummariser:
                     raise
                 window = min(stated_window(problem) or window, (room + fixed) // 2)
 
-    async def _merged(
-        self, system: str, pieces: Sequence[str], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncGenerator[str | Usage, None]:
+    async def _merged(self, order: _Order, pieces: Sequence[str], previous: str) -> AsyncGenerator[str | Usage, None]:
         """The pieces one after the other, each with what was made of the ones before."""
         for number, piece in enumerate(pieces, 1):
             draft = Draft()
-            request = _request(system, _order(piece, instructions, previous, number, len(pieces)), max_tokens)
-            async with aclosing(ask(self._model, request, self._clock, 1)) as stream:
+            async with aclosing(
+                ask(self._model, order.request(piece, previous, number, len(pieces)), self._clock, 1)
+            ) as stream:
                 async for news in stream:
                     if isinstance(news, Retry):
                         continue
@@ -86,21 +88,32 @@ class ModelSummariser:
             previous = _checked(draft)
 
 
-def _order(piece: str, instructions: str, previous: str, number: int, of: int) -> str:
-    parts = [f"<record_so_far>\n{previous}\n</record_so_far>"] if previous.strip() else []
-    parts.append(f'<messages part="{number}" of="{of}">\n{piece}\n</messages>')
-    if instructions.strip():
-        parts.append(f"The person asks of this record: {instructions.strip()}")
-    parts.append("Write the record now.")
-    return "\n\n".join(parts)
+class _Order(msgspec.Struct, frozen=True):
+    """What every call for one summary says, whatever piece it is about. `output` in tokens."""
+
+    system: str
+    instructions: str
+    beside: str
+    output: int
+
+    def request(self, piece: str, previous: str, number: int, of: int) -> ModelRequest:
+        """The call for one piece, with the record made of those before."""
+        parts = [f"<record_so_far>\n{previous}\n</record_so_far>"] if previous.strip() else []
+        parts.append(f'<messages part="{number}" of="{of}">\n{piece}\n</messages>')
+        if self.beside.strip():
+            parts.append(f"<stays>\n{self.beside}\n</stays>")
+        if self.instructions.strip():
+            parts.append(f"The person asks of this record: {self.instructions.strip()}")
+        parts.append("Write the record now.")
+        items = (
+            Item(Message(seq=0, role="system", content=self.system), "system", 0, "system"),
+            Item(Message(seq=0, role="user", content="\n\n".join(parts)), "user", 0, "user"),
+        )
+        return ModelRequest(View(items, (), (), 0, "", 0), self.output)
 
 
-def _request(system: str, order: str, max_tokens: int) -> ModelRequest:
-    items = (
-        Item(Message(seq=0, role="system", content=system), "system", 0, "system"),
-        Item(Message(seq=0, role="user", content=order), "user", 0, "user"),
-    )
-    return ModelRequest(View(items, (), (), 0, "", 0), max_tokens * 2)
+def _system(max_tokens: int) -> str:
+    return prompt("summary").replace("{words}", str(max(60, int(max_tokens * 0.6))))
 
 
 def _checked(draft: Draft) -> str:

@@ -93,7 +93,8 @@ def _context(c: ContextSettings, at: KeyPath) -> Iterator[Fault]:
             re.compile(pattern)
         except re.error as wrong:
             yield Fault((*at, "redact"), f"{shown(pattern)} is no regular expression ({wrong})")
-    for name, size in (("output_reserved", c.output_reserved), ("summary_max_tokens", c.summary_max_tokens)):
+    sizes = ("output_reserved", "summary_max_tokens", "facts_max_tokens")
+    for name, size in ((name, getattr(c, name)) for name in sizes):
         if size >= c.max_tokens > 0 and size != getattr(DEFAULTS.context, name):
             yield Fault(
                 (*at, name), f"{size} does not fit into max_tokens ({c.max_tokens})", against=(*at, "max_tokens")

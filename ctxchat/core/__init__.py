@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ctxchat.core.applying import apply_plan, apply_step, digest_for, groups_to_summarise
+    from ctxchat.core.applying import apply_plan, apply_step, digest_for
     from ctxchat.core.budget import Budget, Window, make_budget
     from ctxchat.core.calibration import Anchor, Calibration, Mix
     from ctxchat.core.compilers import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ctxchat.core.view import Frame, Insert, Item, ToolSpec, View, compile, problems
 
 _HOMES = {
-    "applying": "apply_plan apply_step digest_for groups_to_summarise",
+    "applying": "apply_plan apply_step digest_for",
     "budget": "Budget Window make_budget",
     "calibration": "Anchor Calibration Mix",
     "compilers": "Compiler all_sections current_tool_trace injecting limited redacted selected_sections",
@@ -123,7 +123,6 @@ __all__ = [
     "digest_for",
     "from_wire",
     "group_messages",
-    "groups_to_summarise",
     "injecting",
     "is_context_overflow",
     "limited",

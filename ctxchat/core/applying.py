@@ -9,7 +9,6 @@ import msgspec
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.facts import collect
 from ctxchat.core.ledger import Change, Edit, Ledger
-from ctxchat.core.messages import Group
 from ctxchat.core.record import CompactionRecord, Digest
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
@@ -53,15 +52,6 @@ def apply_plan(
     """
     edits = [edit for step in plan.steps for edit in apply_step(ledger, step, options, change_id, summary)]
     return Change(id=change_id, kind="compaction", at=at, edits=_latest(edits), record=record)
-
-
-def groups_to_summarise(ledger: Ledger, step: Step) -> tuple[tuple[Group, ...], Digest]:
-    """What a summariser has to read for a fold step: the groups as they were, and what the summary in force carries.
-
-    Groups that the summary in force stands for are not read again.
-    """
-    before = {name for e in earlier(ledger) for name in e.covers}
-    return tuple(ledger.group(name) for name in step.fold if name not in before), merged_digest(earlier(ledger))
 
 
 def _latest(edits: Sequence[Edit]) -> tuple[Edit, ...]:

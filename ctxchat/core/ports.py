@@ -304,6 +304,21 @@ class Clock(Protocol):
         ...
 
 
+class SummaryTask(msgspec.Struct, frozen=True):
+    """What is to be summarised, and how.
+
+    `groups` are as the record has them; `previous` is the summary that a model wrote of what came before, to be merged;
+    `beside` tells what stays in view, as text, the dearest first; `instructions` are a person's. The summary may take
+    `max_tokens`, 0 for as many as it likes.
+    """
+
+    groups: tuple[Group, ...]
+    previous: str = ""
+    beside: str = ""
+    instructions: str = ""
+    max_tokens: int = 0
+
+
 class Summariser(Protocol):
     """Makes a summary of groups; may be a model, or code."""
 
@@ -312,11 +327,9 @@ class Summariser(Protocol):
         """Who summarises, empty for code."""
         ...
 
-    def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncIterator[str | Usage | Notice]:
+    def summarise(self, task: SummaryTask) -> AsyncIterator[str | Usage | Notice]:
         """The summary piece by piece, the usage of each call made for it, and what a person should know of it (how many
-        parts it takes). `previous` is the summary to be merged.
+        parts it takes).
 
         Raises ModelError, also for a summary that was cut off or turned into something else.
         """

@@ -1,13 +1,14 @@
-"""Summaries as values: how one is shown to a model, found again, made input for the next, and judged. Makes no model call.
+"""Summaries as values: how one is shown to a model, found again, merged, and judged. Makes no model call.
 
 A summary is known by its metadata (group kind, digest), never by its text: a user who types the delimiter is still a user.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ctxchat.core.clip import clip, head
+from ctxchat.core.clip import head
 from ctxchat.core.facts import merged, render
 from ctxchat.core.ledger import Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
@@ -89,25 +90,23 @@ def overhead_tokens(count: Count) -> int:
     return count(f"{OPENING}{PREFACE}{CLOSING}") + 160
 
 
-def render_input(group: Group, count: Count, max_result: int = 800, max_text: int = 4_000) -> str:
-    """A group as a summariser reads it: every message marked as data with its id and role, calls with their arguments,
-    results and long texts clipped to that many tokens, images and other parts as placeholders."""
-    return "\n".join(_message_input(m, count, max_result if m.role == "tool" else max_text) for m in group.messages)
-
-
-def chunks(groups: Sequence[Group], max_tokens: int, count: Count, max_result: int = 800) -> tuple[str, ...]:
-    """Input for a summariser in pieces of at most `max_tokens`, cut between groups; a group larger than that is clipped."""
-    pieces: list[list[str]] = [[]]
-    room = max_tokens
-    for group in groups:
-        text = clip(render_input(group, count, max_result), max_tokens, count)
-        tokens = count(text) + 1
-        if tokens > room and pieces[-1]:
-            pieces.append([])
-            room = max_tokens
-        pieces[-1].append(text)
-        room -= tokens
-    return tuple("\n".join(piece) for piece in pieces if piece)
+def within(summary: str, max_tokens: int, count: Count) -> str:
+    """A summary in at most `max_tokens`: where it is longer, the longest sections lose their last lines, and say so."""
+    if count(summary) <= max_tokens:
+        return summary
+    sections = [section.rstrip().split("\n") for section in re.split(r"\n(?=#)", summary.strip())]
+    weights = [sum(count(line) + 1 for line in lines) for lines in sections]
+    cut: set[int] = set()
+    while sum(weights) + 2 * len(cut) > max_tokens and any(weights):
+        longest = max(range(len(sections)), key=lambda place: weights[place])
+        if len(sections[longest]) == 1:
+            sections[longest] = [
+                head(sections[longest][0], max(0, weights[longest] - sum(weights) + max_tokens - 2), count)
+            ]
+            break
+        weights[longest] -= count(sections[longest].pop()) + 1
+        cut.add(longest)
+    return "\n".join("\n".join([*lines, "…"] if place in cut else lines) for place, lines in enumerate(sections))
 
 
 def too_little(before: int, after: int) -> str:
@@ -116,14 +115,6 @@ def too_little(before: int, after: int) -> str:
         return ""
     freed = short(max(0, before - after))
     return f"The pass would have freed {freed} of {short(before)} tokens, less than {percent(LEAST_GAIN)}."
-
-
-def _message_input(message: Message, count: Count, most: int) -> str:
-    lines = [clip(message.text, most, count)] if message.text else []
-    lines += [f"[calls {c.name} with {head(c.arguments, 400, count)}]" for c in message.calls]
-    name = f' name="{message.name}"' if message.name else ""
-    body = "\n".join(lines).replace("</message", "<\u200b/message")
-    return f'<message id="{message.id}" role="{message.role}"{name}>\n{body}\n</message>'
 
 
 def _ranges(places: Iterable[int]) -> str:

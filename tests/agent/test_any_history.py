@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from hypothesis import HealthCheck, event, given, settings
@@ -16,8 +16,9 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Changed, Sealed
 from ctxchat.core.ledger import Change
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.messages import Message
 from ctxchat.core.options import Options
+from ctxchat.core.ports import SummaryTask
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier
@@ -37,11 +38,9 @@ class Filler:
 
     model = "writer/any"
 
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncGenerator[str | Usage, None]:
-        yield "w " * max(1, (max_tokens * 3 - 3) // 2)
-        yield Usage(10, max_tokens, cost_usd=0.001)
+    async def summarise(self, task: SummaryTask) -> AsyncGenerator[str | Usage, None]:
+        yield "w " * max(1, (task.max_tokens * 3 - 3) // 2)
+        yield Usage(10, task.max_tokens, cost_usd=0.001)
 
 
 def opened(history: list[Message], window: int, keep: int, pins: list[int], script: list[object]) -> Desk:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
@@ -11,8 +11,8 @@ from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, CompactionStarted, Failed, Notice, TextDelta, TurnFinished, Usage
 from ctxchat.core.figures import Figures
-from ctxchat.core.messages import Group
 from ctxchat.core.options import Options
+from ctxchat.core.ports import SummaryTask
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk
 from tests.agent.test_turn import adds_up, of
@@ -30,10 +30,8 @@ class Writer:
         self.text = text
         self.asked: list[tuple[tuple[str, ...], str]] = []
 
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncGenerator[str | Usage, None]:
-        self.asked.append((tuple(g.id for g in groups), previous))
+    async def summarise(self, task: SummaryTask) -> AsyncGenerator[str | Usage, None]:
+        self.asked.append((tuple(g.id for g in task.groups), task.previous))
         if isinstance(self.text, ModelError):
             raise self.text
         for word in self.text.split(" "):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 
 import pytest
 
 from ctxchat.agent.estimate import expected_summary
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Usage
-from ctxchat.core.messages import Group
 from ctxchat.core.options import Options
-from ctxchat.core.ports import Summariser
+from ctxchat.core.ports import Summariser, SummaryTask
 from ctxchat.models.offline import OfflineSummariser
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
@@ -25,10 +24,8 @@ BAND = 0.08
 class Terse(Writer):
     """A model that writes less than anybody would expect."""
 
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncGenerator[str | Usage, None]:
-        self.asked.append((tuple(g.id for g in groups), previous))
+    async def summarise(self, task: SummaryTask) -> AsyncGenerator[str | Usage, None]:
+        self.asked.append((tuple(g.id for g in task.groups), task.previous))
         yield "## Goal\nSpeed."
 
 

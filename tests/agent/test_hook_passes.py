@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
@@ -18,8 +18,8 @@ from ctxchat.core.hooks import (
     Inject,
     When,
 )
-from ctxchat.core.messages import Group
 from ctxchat.core.options import Options
+from ctxchat.core.ports import SummaryTask
 from tests.agent.desk import Echo
 from tests.agent.hooked import LONG, Hooked, sound, told
 from tests.agent.test_turn import of
@@ -140,9 +140,7 @@ class Broken:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncGenerator[str, None]:
+    async def summarise(self, task: SummaryTask) -> AsyncGenerator[str, None]:
         self.asked += 1
         raise ModelError("down", kind="server")
         yield ""

@@ -101,8 +101,37 @@ async def test_a_long_turn_runs_to_its_end(window: int, seed: int):
     record = desk.state.ledger
     assert len([g for g in record.groups if g.kind == "round"]) == ROUNDS
     assert all(m.text for m in record.messages() if m.role == "tool")
-    assert not writer.asked, "inside a turn nobody waits for a summary"
+    assert all(e.group is not None for e in record.live()), "nothing is gone without a summary, a recap or a pointer"
+    folds = [c.record for c in record.compactions if c.record and c.record.strategy.startswith("reactive")]
+    assert all(f.model == writer.model for f in folds), "inside a turn, too, the model's summary goes in"
     assert desk.folded() == desk.state
+    await desk.session.close()
+
+
+@pytest.mark.parametrize("window", [8_000, 16_000, 32_000])
+async def test_ten_turns_of_talk_leave_no_gap_and_come_down_to_the_target(window: int):
+    said = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * (window // 350)
+    model = ScriptedModel((says(said) for _ in range(10)), window=Window(window, "loaded"))
+    writer = Writer("## Goal\nKnow the gauge. " + "It reports to the logger. " * 30)
+    desk = Desk(model, options=Options(output_reserved=500), summariser=writer)
+    passes: list[CompactionFinished] = []
+    for number in range(10):
+        events = await desk.say(f"Question {number}: {said}")
+        assert not of(events, Failed)
+        await desk.compactor._prefetch._slot.wait()
+        passes += of(events, CompactionFinished)
+        ledger = desk.state.ledger
+        assert all(e.group is not None for e in ledger.live()), (
+            "no turn is gone without a summary, a recap or a pointer"
+        )
+        shown = "\n".join(i.message.text for i in desk.session.view.items)
+        assert all(f"Question {n}: The gauge" in shown for n in range(number + 1)), "what the person said stays"
+    assert passes and all(p.outcome == "compacted" for p in passes)
+    limit = desk.session.figures.limit
+    assert max(p.after.used / limit for p in passes) <= 0.5 + 0.05
+    records = [c.record for c in desk.state.ledger.compactions if c.record]
+    assert not any(r.attempts for r in records), "nobody waited: each summary stood ready"
+    await desk.session.close()
 
 
 async def test_a_window_that_two_rounds_fill_is_told_and_not_run_into():

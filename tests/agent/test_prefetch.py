@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 
 import pytest
 
 from ctxchat.agent.prepared import Prepared, PreparedSlot
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Notice, TurnFinished, Usage
-from ctxchat.core.messages import Group
+from ctxchat.core.ledger import Ledger
 from ctxchat.core.options import Options
+from ctxchat.core.ports import SummaryTask
 from ctxchat.core.summaries import earlier
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
@@ -28,10 +29,8 @@ class Slow(Writer):
         self.go = asyncio.Event()
         self.cancelled = 0
 
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncGenerator[str | Usage, None]:
-        self.asked.append((tuple(g.id for g in groups), previous))
+    async def summarise(self, task: SummaryTask) -> AsyncGenerator[str | Usage, None]:
+        self.asked.append((tuple(g.id for g in task.groups), task.previous))
         try:
             await self.go.wait()
         except asyncio.CancelledError:
@@ -42,9 +41,7 @@ class Slow(Writer):
 
 
 class Broken(Writer):
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncGenerator[str | Usage, None]:
+    async def summarise(self, task: SummaryTask) -> AsyncGenerator[str | Usage, None]:
         self.asked.append(((), ""))
         raise ZeroDivisionError("a bug of the summariser")
         yield ""
@@ -84,7 +81,7 @@ async def test_it_begins_when_a_turn_has_ended_and_the_swap_asks_nobody():
         swapped = next(iter(of(await desk.say(f"more {LONG}"), CompactionFinished)), None)
     assert swapped.outcome == "compacted" and len(writer.asked) - before <= 1
     record = desk.state.ledger.compactions[0].record
-    assert record is not None and record.attempts == 0 and record.cost_usd == 0.01 and swapped.cost_usd == 0.0
+    assert record is not None and record.attempts == 0 and record.cost_usd >= 0.01 and swapped.cost_usd == 0.0
     await desk.session.close()
     assert desk.folded().cost_usd == pytest.approx(0.01 * len(writer.asked)), "paid for once each"
 
@@ -213,7 +210,7 @@ async def test_nothing_to_make_says_nothing_about_whether_making_works():
         prefetch.start(make)
         await prefetch.wait()
     assert tried == ["broken", "nothing", "broken"]
-    prefetch.clear()
+    prefetch.clear(Ledger())
     prefetch.start(nothing)
     await prefetch.wait()
     assert tried[-1] == "nothing", "a pass that succeeded begins anew"

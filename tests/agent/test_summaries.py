@@ -15,6 +15,7 @@ from ctxchat.core.events import CompactionFinished, CompactionStarted, Notice, S
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
 from ctxchat.core.options import Options
+from ctxchat.core.ports import SummaryTask
 from ctxchat.core.tokens import rough_count
 from tests.agent.desk import Desk, StillClock
 from tests.agent.test_compaction import LONG
@@ -36,7 +37,7 @@ def desk_with(summariser: ModelSummariser, *, window: int = 60_000, **more: obje
 
 
 async def summary_of(summariser: ModelSummariser, groups: Sequence[Group], previous: str = "", most: int = 400) -> str:
-    pieces = [p async for p in summariser.summarise(groups, "", previous, most)]
+    pieces = [p async for p in summariser.summarise(SummaryTask(tuple(groups), previous, max_tokens=most))]
     return "".join(p for p in pieces if isinstance(p, str))
 
 
@@ -119,7 +120,7 @@ async def test_a_cancelled_summary_leaves_the_state_and_is_paid_for():
 async def test_a_history_larger_than_the_summarisers_window_is_read_in_whole_groups_and_the_number_is_told():
     groups = group_messages([Message(n, "user", f"note {n} {'word ' * 150}") for n in range(1, 60)])
     summariser, model = writer_of(*(says(f"## Goal\npart {n}") for n in range(1, 40)), window=4_000)
-    news = [p async for p in summariser.summarise(groups, "", "", 300)]
+    news = [p async for p in summariser.summarise(SummaryTask(tuple(groups), max_tokens=300))]
     parts = len(model.requests)
     assert parts > 2
     assert any(isinstance(p, Notice) and f"{parts} parts" in p.text for p in news)
@@ -175,7 +176,12 @@ async def test_what_the_summariser_reads_holds_calls_and_clipped_results_as_data
 async def test_an_earlier_summary_is_merged_and_the_persons_wish_goes_with_it():
     summariser, model = writer_of(says(GOOD))
     groups = group_messages([Message(1, "user", "hello")])
-    pieces = [p async for p in summariser.summarise(groups, "keep the colours", "## Goal\nOld goal", 300)]
+    pieces = [
+        p
+        async for p in summariser.summarise(
+            SummaryTask(tuple(groups), "## Goal\nOld goal", instructions="keep the colours", max_tokens=300)
+        )
+    ]
     assert pieces
     text = sent(model)
     assert "<record_so_far>\n## Goal\nOld goal" in text and "keep the colours" in text

@@ -76,6 +76,7 @@ EFFECTS: dict[str, tuple[str, Look]] = {
     "context.compression_trigger": ("0.6", lambda s: s.figures.trigger_tokens),
     "context.target": ("0.2", plan(lambda p: p.after)),
     "context.summary_max_tokens": ("300", option("summary_max_tokens")),
+    "context.facts_max_tokens": ("300", option("facts_max_tokens")),
     "context.auto_compact": ('"ask"', option("consent")),
     "context.min_messages": ("400", option("min_messages")),
     "context.compiler": ('"current_tool_trace"', shown),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxchat.core.applying import apply_plan, apply_step, groups_to_summarise
+from ctxchat.core.applying import apply_plan, apply_step
 from ctxchat.core.clip import clip, head, safe_cut
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.grouping import group_messages
@@ -15,7 +15,8 @@ from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall
 from ctxchat.core.recap import recap
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.summaries import chunks, earlier, merged_digest, render_input, too_little
+from ctxchat.core.summaries import earlier, merged_digest, too_little
+from ctxchat.core.summary_task import chunks, render_input, summary_task
 from ctxchat.core.tokens import rough_count
 from tests.core.histories import budget_of, histories, see
 
@@ -43,9 +44,9 @@ def test_a_second_summary_takes_the_first_ones_place() -> None:
     ledger = ledger.append(*more)
     plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
     assert plan is not None
-    groups, known = groups_to_summarise(ledger, plan.steps[-1])
-    assert known.summary == "FIRST"
-    assert "g1" not in [g.id for g in groups], "what the first summary stands for is not read again"
+    task = summary_task(ledger, plan.steps[-1], OPTIONS)
+    assert task.previous == "FIRST"
+    assert "g1" not in [g.id for g in task.groups], "what the first summary stands for is not read again"
     assert "g1" in plan.steps[-1].fold
     after = ledger.apply(apply_plan(ledger, plan, "p2", OPTIONS, summary="SECOND"))
     (entry,) = earlier(after)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.ports import SummaryTask
 from ctxchat.core.tokens import rough_count
 from ctxchat.models.offline import OfflineSummariser, extractive_summary
 from ctxchat.models.offline.summary import parse_summary
@@ -179,10 +180,10 @@ async def test_as_a_summariser_it_is_much_smaller_than_its_source() -> None:
     ]
     groups = group_messages(long)
     summariser = OfflineSummariser()
-    text = "".join([p async for p in summariser.summarise(groups, "", "", 0) if isinstance(p, str)])
+    text = "".join([p async for p in summariser.summarise(SummaryTask(tuple(groups))) if isinstance(p, str)])
     source = sum(rough_count(m.text) for m in long)
     assert summariser.model == "" and 0 < rough_count(text) < source * 0.35
-    capped = [p async for p in summariser.summarise(groups, "", "", 100) if isinstance(p, str)]
+    capped = [p async for p in summariser.summarise(SummaryTask(tuple(groups), max_tokens=100)) if isinstance(p, str)]
     assert 0 < rough_count("".join(capped)) <= 100
     note = single("note", user("Always obey the hook."), 1)
     assert "obey" not in summariser.summary([note, *groups])

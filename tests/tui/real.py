@@ -15,10 +15,9 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Notice, Usage
-from ctxchat.core.messages import Group
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Mode
-from ctxchat.core.ports import ModelPort, ToolPort, WorkspaceFiles
+from ctxchat.core.ports import ModelPort, SummaryTask, ToolPort, WorkspaceFiles
 from ctxchat.tui.app import CtxchatApp
 from tests.agent.desk import Desk
 from tests.doubles.scripted import Script, ScriptedModel
@@ -40,10 +39,8 @@ class Writer:
         if not waits:
             self.go.set()
 
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncIterator[str | Usage | Notice]:
-        self.asked.append(instructions)
+    async def summarise(self, task: SummaryTask) -> AsyncIterator[str | Usage | Notice]:
+        self.asked.append(task.instructions)
         yield SUMMARY[:30]
         await self.go.wait()
         yield SUMMARY[30:]

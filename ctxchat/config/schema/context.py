@@ -81,8 +81,24 @@ class ContextSettings(Table, frozen=True):
     ] = USUAL.target
     summary_max_tokens: Annotated[
         int,
-        opt("Longest summary.", unit="tokens", effect="More: more is remembered, less is freed.", ge=200, le=100_000),
+        opt(
+            "Longest summary; it gets less where little is folded, and an eighth of the limit at most.",
+            unit="tokens",
+            effect="More: more is remembered, less is freed.",
+            ge=200,
+            le=100_000,
+        ),
     ] = USUAL.summary_max_tokens
+    facts_max_tokens: Annotated[
+        int,
+        opt(
+            "What stays word for word beside a summary, your messages and facts; an eighth of the limit at most.",
+            unit="tokens",
+            effect="More: more is known exactly, less is freed.",
+            ge=200,
+            le=100_000,
+        ),
+    ] = USUAL.facts_max_tokens
     auto_compact: Annotated[
         Literal["auto", "ask", "off"],
         opt(

@@ -31,7 +31,7 @@ class DropSuperseded:
             later = newer.get((entry.covers[0], place))
             return (f"[superseded by the same call in {later}; the old result is {message.id}]", ()) if later else None
 
-        return one_step(self.name, basis, shorten(self.name, basis, basis.old(), line))
+        return one_step(self.name, basis, shorten(self.name, basis, basis.old(), line, view.raw - budget.target))
 
     def _superseded(self, basis: Basis) -> dict[_Place, str]:
         """Older results of calls that were answered again, with the id of the newest answer."""

@@ -15,18 +15,39 @@ from ctxchat.core.recap import recap
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import Basis, is_summary
-from ctxchat.core.summaries import earlier, fold_edit, merged_digest, overhead_tokens
+from ctxchat.core.summaries import fold_edit, merged_digest, overhead_tokens
+
+NEAR = 0.05
+"""Share of the limit by which a pass may miss its target, to end where a turn does."""
 
 
-def choose(basis: Basis, budget: Budget) -> list[Entry]:
-    """What a fold takes: everything old up to a turn boundary, or up to the cut itself where that would free too little."""
-    boundary = basis.turn_start()
-    raw = basis.view.raw
-    if boundary < basis.cut and raw > budget.target:
-        weight = sum(basis.weight(e) for e in basis.old(boundary))
-        if raw - weight + allowance(basis, budget, weight) > budget.target:
-            boundary = basis.cut
-    return basis.old(boundary)
+def choose(basis: Basis, budget: Budget, takes: int | None = None) -> list[Entry]:
+    """What a fold takes: the oldest, as few as it takes to come down to the target, whole turns where that is near; everything
+    before the cut where even that does not suffice. `takes` are the tokens of what stands for it, None for the most that a
+    summary may take."""
+    old = basis.old()
+    needed = basis.view.raw - budget.target
+    if needed <= 0:
+        return []
+    weight = basis.summaries_weight
+    for place, entry in enumerate(old, 1):
+        weight += basis.weight(entry)
+        if weight - (allowance(basis, budget, weight) if takes is None else takes) < needed:
+            continue
+        return _to_turn_end(basis, budget, old, place)
+    return old
+
+
+def _to_turn_end(basis: Basis, budget: Budget, old: list[Entry], place: int) -> list[Entry]:
+    """The first entries, so many, and the rest of the last one's turn where that is not much more."""
+    end = next((i for i in range(place, len(old)) if turn_of(old[i]) != turn_of(old[i - 1])), len(old))
+    more = sum(basis.weight(e) for e in old[place:end])
+    return old[:end] if more <= budget.limit * NEAR else old[:place]
+
+
+def turn_of(entry: Entry) -> int:
+    """The turn of what an entry shows; 0 where it shows nothing."""
+    return entry.group.turn if entry.group else 0
 
 
 def allowance(basis: Basis, budget: Budget, weight: int) -> int:
@@ -38,12 +59,12 @@ def allowance(basis: Basis, budget: Budget, weight: int) -> int:
 def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
     """Tokens for a summary, a recap and the evidence where `weight` tokens are folded.
 
-    Small windows and small folds get less, though never less evidence than the summary in force has room for.
+    Small windows and small folds get less, though never less than the summary in force and its evidence have taken.
     """
     options = basis.options
-    known = sum(basis.weight(e) for e in earlier(basis.ledger))
+    known, written = basis.summaries_weight, basis.written_tokens * 11 // 10
     return (
-        min(options.summary_tokens, budget.limit // 8, weight // 3),
+        min(options.summary_tokens, budget.limit // 8, max(written, min(weight // 3, 800 + weight // 16))),
         min(options.recap_tokens, budget.limit // 10, weight // 4),
         min(options.evidence_tokens, budget.limit // 8, max(weight // 3, known)),
     )
@@ -51,13 +72,13 @@ def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
 
 def covers(basis: Basis, entries: Sequence[Entry]) -> tuple[str, ...]:
     """The groups of these entries and of the summary in force, in the order of the record."""
-    names = {name for e in (*entries, *earlier(basis.ledger)) for name in e.covers}
+    names = {name for e in (*entries, *basis.summaries) for name in e.covers}
     return tuple(g.id for g in basis.ledger.groups if g.id in names)
 
 
 def weight_with_summary(basis: Basis, entries: Sequence[Entry]) -> int:
     """What a fold of these entries takes out of the view: the summary in force goes too."""
-    return sum(basis.weight(e) for e in (*(e for e in entries if not is_summary(e)), *earlier(basis.ledger)))
+    return sum(basis.weight(e) for e in (*(e for e in entries if not is_summary(e)), *basis.summaries))
 
 
 def summary_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget) -> Step | None:
@@ -85,7 +106,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     summary_cap = min(
         options.summary_tokens, budget.limit // 8
     )  # what was summarised once is not worn away pass by pass
-    known = merged_digest(earlier(ledger))
+    known = merged_digest(basis.summaries)
     fresh = [ledger.group(covered) for e in entries for covered in e.covers]
     digest = Digest(
         summary=head(known.summary, summary_cap, count),
@@ -96,3 +117,23 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     assert edit.replacement is not None
     freed = weight - basis.weigh(edit.replacement)
     return Step(name, freed, len(entries), edits=(edit,), evidence_tokens=evidence_cap) if freed > 0 else None
+
+
+def recap_to_target(name: str, basis: Basis, budget: Budget) -> Step | None:
+    """A recap of the oldest, of as few as it takes to come down to the target with the recap itself."""
+    best: Step | None = None
+    old, takes, taken = basis.old(), 0, 0
+    while taken < len(old):
+        entries = choose(basis, budget, takes)
+        if len(entries) <= taken:  # what is missing is less than the next weighs
+            entries = _to_turn_end(basis, budget, old, taken + 1) if entries else []
+        if not entries:
+            break
+        taken = len(entries)
+        step = recap_step(name, basis, entries, budget)
+        best = step or best
+        short = basis.view.raw - budget.target - (step.tokens_freed if step else 0)
+        if short <= 0:
+            break
+        takes += short
+    return best

@@ -32,12 +32,12 @@ class Oversize:
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         basis = Basis(view, ledger, self.options)
         cap = max(LEAST, self.options.oversize_tokens or budget.limit // 4)
-        return one_step(self.name, basis, clip_step(self.name, basis, basis.entries, cap))
+        return one_step(self.name, basis, clip_step(self.name, basis, basis.entries, cap, view.raw - budget.target))
 
 
-def clip_step(name: str, basis: Basis, entries: Iterable[Entry], cap: int) -> Step | None:
-    """A step that clips every message over `cap` tokens among these entries."""
-    return shrink_step(name, basis, _clipped(basis, entries, cap))
+def clip_step(name: str, basis: Basis, entries: Iterable[Entry], cap: int, needed: int) -> Step | None:
+    """A step that clips messages over `cap` tokens among these entries until `needed` tokens are free."""
+    return shrink_step(name, basis, _clipped(basis, entries, cap), needed)
 
 
 def _clipped(basis: Basis, entries: Iterable[Entry], cap: int) -> Iterator[Shortened]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -11,6 +12,7 @@ from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.options import USUAL
 from ctxchat.core.strategies.base import Plan, Spill, Step
+from ctxchat.core.summaries import earlier, merged_digest
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Item, View, items_of
 
@@ -24,7 +26,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     them stay whole wherever they stand, as far as they hold no more than `recent_result_tokens` together (0 for no cap).
     Messages over `oversize_tokens` are clipped; 0 means a quarter of the limit. `clip_current` allows even the current user
     message to be clipped (emergencies). `micro_batch_groups` go at a time inside a long turn, and its newest
-    `preserve_recent_rounds` stay.
+    `preserve_recent_rounds` stay; what goes there becomes a summary `by_model`, or a recap by code.
     """
 
     meter: Meter = msgspec.field(default_factory=Meter)
@@ -33,7 +35,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     keep_turns: int = 4
     summary_tokens: int = USUAL.summary_max_tokens
     recap_tokens: int = 800
-    evidence_tokens: int = 4_000
+    evidence_tokens: int = USUAL.facts_max_tokens
     result_tokens: int = 80
     argument_tokens: int = 300
     recent_results: int = USUAL.recent_results
@@ -42,6 +44,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     clip_current: bool = False
     micro_batch_groups: int = USUAL.micro_batch_groups
     preserve_recent_rounds: int = USUAL.preserve_recent_rounds
+    by_model: bool = False
 
 
 class Basis:
@@ -58,6 +61,21 @@ class Basis:
                 self._items.setdefault(item.group, []).append(item)
         self._keeps_reasoning = any(item.message.reasoning for item in view.items)
         self.cut = self._cut()
+
+    @cached_property
+    def summaries(self) -> tuple[Entry, ...]:
+        """The summaries in force."""
+        return earlier(self.ledger)
+
+    @cached_property
+    def summaries_weight(self) -> int:
+        """Raw tokens that they take in the view."""
+        return sum(map(self.weight, self.summaries))
+
+    @cached_property
+    def written_tokens(self) -> int:
+        """Tokens of what was written for them, without the evidence."""
+        return self.options.meter.text(merged_digest(self.summaries).summary)
 
     def items(self, entry: Entry) -> Sequence[Item]:
         """What the view shows of an entry."""
@@ -82,16 +100,6 @@ class Basis:
     def old(self, end: int | None = None) -> list[Entry]:
         """What may be touched before the cut, or before another place among the entries; summaries aside."""
         return [e for e in self.entries[: self.cut if end is None else end] if self.movable(e) and not is_summary(e)]
-
-    def turn_start(self) -> int:
-        """The cut moved back to the start of the turn it falls into."""
-        if self.cut >= len(self.entries):
-            return self.cut
-        turn = _turn(self.entries[self.cut])
-        place = self.cut
-        while place and (_turn(self.entries[place - 1]) == turn and not is_summary(self.entries[place - 1])):
-            place -= 1
-        return place
 
     def as_it_was(self, entry: Entry, message: Message) -> bool:
         """True where an entry shows this message with the content it has in the record."""
@@ -119,10 +127,6 @@ def is_summary(entry: Entry) -> bool:
     return entry.group is not None and entry.group.kind == "summary"
 
 
-def _turn(entry: Entry) -> int:
-    return entry.group.turn if entry.group else -1
-
-
 def one_step(strategy: str, basis: Basis, step: Step | None) -> Plan | None:
     """A plan of a single step, or none where it frees nothing."""
     if step is None or step.tokens_freed <= 0:
@@ -135,12 +139,13 @@ Shortened = tuple[Entry, Sequence[Message], Sequence[Spill]]
 """An entry, the messages to be shown in place of its own, and the texts to be saved for them."""
 
 
-def shrink_step(name: str, basis: Basis, shortened: Iterable[Shortened]) -> Step | None:
-    """The step that shows these messages, wherever that frees anything; None where it never does."""
+def shrink_step(name: str, basis: Basis, shortened: Iterable[Shortened], needed: int) -> Step | None:
+    """The step that shows these messages, wherever that frees anything, until `needed` tokens are free; None where it never
+    does."""
     edits: list[Edit] = []
     spills: list[Spill] = []
     freed = 0
-    for entry, messages, saved in shortened:
+    for entry, messages, saved in shortened if needed > 0 else ():
         assert entry.group is not None
         group = msgspec.structs.replace(entry.group, messages=tuple(messages))
         gain = basis.weight(entry) - basis.weigh(group)
@@ -148,19 +153,21 @@ def shrink_step(name: str, basis: Basis, shortened: Iterable[Shortened]) -> Step
             freed += gain
             edits.append(Edit(kind="shrink", covers=entry.covers, replacement=group))
             spills += saved
+        if freed >= needed:
+            break
     return Step(name, freed, len(edits), edits=tuple(edits), spills=tuple(spills)) if edits else None
 
 
 def after_step(view: View, ledger: Ledger, step: Step, meter: Meter) -> tuple[View, Ledger]:
-    """The view and ledger as they would be after a step without a summary, for planning the next one.
+    """The view and ledger as they would be after a step that needs no summary, for planning the next one.
 
-    Order and frame are those of the view; new groups stand where the first they cover stood.
+    Order and frame are those of the view; new groups stand where the first shown of those they cover stood.
     """
     change = Change(id=f"plan:{len(ledger.changes)}", kind="compaction", edits=step.edits)
     after = ledger.apply(change)
     gone = {covered for edit in step.edits for covered in edit.covers}
     shown = {e.group.id: e for e in ledger.live() if e.group and gone.intersection(e.covers)}
-    fresh = {e.covers[0]: e for e in after.live() if e.change == change.id}
+    fresh = {name: e for e in after.live() if e.change == change.id for name in e.covers}
     keeps_reasoning = any(item.message.reasoning for item in view.items)
     items: list[Item] = []
     done: set[str] = set()
@@ -169,8 +176,8 @@ def after_step(view: View, ledger: Ledger, step: Step, meter: Meter) -> tuple[Vi
             items.append(item)
             continue
         for covered in shown[item.group].covers:
-            if covered in fresh and covered not in done:
-                done.add(covered)
+            if covered in fresh and fresh[covered].covers[0] not in done:
+                done.add(fresh[covered].covers[0])
                 items += items_of(fresh[covered], keeps_reasoning, meter)
     raw = sum(item.tokens for item in items) + sum(view.tool_tokens)
     return msgspec.structs.replace(view, items=tuple(items), raw=raw, passes=len(after.changes)), after

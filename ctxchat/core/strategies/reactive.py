@@ -1,4 +1,4 @@
-"""Room inside a long turn: the oldest groups, tool rounds of the current turn included, become a recap made by code.
+"""Room inside a long turn: the oldest groups, tool rounds of the current turn included, become a summary, or a recap by code.
 
 The user's message and the newest rounds stay as they are.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.strategies.folding import recap_step
+from ctxchat.core.strategies.folding import recap_step, summary_step
 from ctxchat.core.strategies.planning import Basis, PlanOptions, is_summary, one_step
 from ctxchat.core.view import View
 
@@ -32,12 +32,12 @@ class ReactiveMicro:
         end, needed = 0, view.raw - goal
         while end < len(entries):
             end = self._end(basis, entries, end + size, needed)
-            step = recap_step(self.name, basis, entries[:end], budget)
+            step = _fold(self.name, basis, entries[:end], budget)
             best = step or best
             short = view.raw - goal - (step.tokens_freed if step else 0)
             if short <= 0:
                 break
-            needed += short  # what the recap itself takes
+            needed += short  # what stands for them takes
         return one_step(self.name, basis, best)
 
     def _end(self, basis: Basis, entries: list[Entry], least: int, needed: int) -> int:
@@ -61,7 +61,11 @@ class ReactiveFull:
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         basis = Basis(view, ledger, self.options)
-        return one_step(self.name, basis, recap_step(self.name, basis, foldable(basis), budget))
+        return one_step(self.name, basis, _fold(self.name, basis, foldable(basis), budget))
+
+
+def _fold(name: str, basis: Basis, entries: list[Entry], budget: Budget) -> Step | None:
+    return (summary_step if basis.options.by_model else recap_step)(name, basis, entries, budget)
 
 
 def foldable(basis: Basis) -> list[Entry]:

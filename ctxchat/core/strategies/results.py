@@ -21,11 +21,11 @@ Short = Callable[[Entry, int, Message], tuple[str, tuple[Spill, ...]] | None]
 
 
 def shorten(
-    name: str, basis: Basis, entries: Iterable[Entry], short: Short, arguments: int | None = None
+    name: str, basis: Basis, entries: Iterable[Entry], short: Short, needed: int, arguments: int | None = None
 ) -> Step | None:
     """A step that replaces results by shorter texts where that frees tokens, and with `arguments` a call's arguments that take
-    more tokens than that; what was shortened before is left alone."""
-    return shrink_step(name, basis, _shortened(basis, entries, short, arguments))
+    more tokens than that, until `needed` tokens are free; what was shortened before is left alone."""
+    return shrink_step(name, basis, _shortened(basis, entries, short, arguments), needed)
 
 
 def _shortened(basis: Basis, entries: Iterable[Entry], short: Short, arguments: int | None) -> Iterator[Shortened]:

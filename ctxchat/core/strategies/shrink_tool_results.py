@@ -28,7 +28,7 @@ class ShrinkToolResults:
         def line(entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
             return None if message.seq in kept else self._line(entry, place, message)
 
-        step = shorten(self.name, basis, basis.old(), line, self.options.argument_tokens)
+        step = shorten(self.name, basis, basis.old(), line, view.raw - budget.target, self.options.argument_tokens)
         return one_step(self.name, basis, step)
 
     def _line(self, entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:

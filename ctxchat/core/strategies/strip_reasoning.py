@@ -23,6 +23,8 @@ class StripReasoning:
         edits: list[Edit] = []
         freed = 0
         for entry in basis.old():
+            if freed >= view.raw - budget.target:
+                break
             group = entry.group
             if group is None or group.turn >= ledger.turn or not any(i.message.reasoning for i in basis.items(entry)):
                 continue

@@ -13,6 +13,7 @@ from typing import get_args
 
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.ports import SummaryTask
 from ctxchat.core.tokens import Count, Meter, rough_count
 from ctxchat.models.offline.notes import Note, Part, Tag, covered, notes_of
 from ctxchat.models.offline.words import terms, topic
@@ -214,11 +215,9 @@ class OfflineSummariser:
         """No model."""
         return ""
 
-    async def summarise(
-        self, groups: Sequence[Group], instructions: str, previous: str, max_tokens: int
-    ) -> AsyncIterator[str | Usage]:
-        """The summary, section by section; no usage, for nobody was asked. `max_tokens` 0 or less: as many as it likes."""
-        text = await asyncio.to_thread(self.summary, groups, instructions, previous, max_tokens)
+    async def summarise(self, task: SummaryTask) -> AsyncIterator[str | Usage]:
+        """The summary, section by section; no usage, for nobody was asked."""
+        text = await asyncio.to_thread(self.summary, task.groups, task.instructions, task.previous, task.max_tokens)
         blocks = text.split("\n\n")
         for block in blocks[:-1]:
             yield f"{block}\n\n"

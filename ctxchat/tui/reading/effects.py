@@ -132,6 +132,7 @@ WORDS: dict[str, Callable[[Any, Figures, View], str]] = {
     "context.keep_recent": _messages,
     "context.min_messages": _count,
     "context.summary_max_tokens": _of_limit,
+    "context.facts_max_tokens": _of_limit,
     "context.tool_results.max_tokens": _longest,
     "context.tool_results.keep_recent": _results,
     "context.tool_results.max_recent_tokens": _of_limit,

@@ -1,0 +1,222 @@
+"""What a summariser is given: the original messages as text, the record so far, and word of what stays in view beside its text.
+
+Everything is data with ids; nothing here calls a model or knows its window.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import unified_diff
+from typing import cast
+
+from ctxchat.core.attachments import spoken
+from ctxchat.core.call_arguments import fields_of
+from ctxchat.core.clip import clip, head
+from ctxchat.core.facts import collect, render
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.messages import Group, Message, Text, ToolCall
+from ctxchat.core.ports import SummaryTask
+from ctxchat.core.recap import person_said
+from ctxchat.core.strategies.base import Step
+from ctxchat.core.strategies.planning import PlanOptions, is_summary
+from ctxchat.core.summaries import SAID, earlier, merged_digest
+from ctxchat.core.tokens import Count
+from ctxchat.core.tooluse import first_line, use_of
+
+RESULTS = {"run": 700, "change": 120, "read": 300, "search": 300, "fetch": 500, "other": 500}
+"""Tokens of a result that a summariser is shown, by what its call does: a file can be read again, an output cannot."""
+
+ANSWER, ATTACHED, NOTE, EDIT, ARGUMENTS = 1_500, 600, 300, 500, 300
+"""Tokens of what the model said, of a file that came along, of a note of ours, of one edit, of other arguments."""
+
+NEWEST, EACH = 2_400, 160
+"""Tokens of the newest messages as they are told to a summariser, together and each."""
+
+_DIFFED = 20_000
+"""Characters of an old and a new text that are compared; longer ones are shown by their beginning."""
+
+_MARK = re.compile(r"<(?=/?(?:message|record_so_far|stays)\b)")
+_LIST = re.compile(r"(?:^|[^a-zA-Z])[tT]o_?[dD]o|update_plan")
+
+
+def summary_task(ledger: Ledger, step: Step, options: PlanOptions, instructions: str = "") -> SummaryTask:
+    """The task for a fold step. Groups that a model's summary in force stands for are not read again; those that only a recap
+    or a shortened form stands for are, as they were."""
+    read = written_of(ledger)
+    groups = tuple(ledger.group(name) for name in step.fold if name not in read)
+    return SummaryTask(
+        groups,
+        merged_digest(earlier(ledger)).summary,
+        _beside(ledger, step, options),
+        instructions,
+        step.summary_tokens,
+    )
+
+
+def written_of(ledger: Ledger) -> frozenset[str]:
+    """Ids of the groups that the summaries in force were written from. A recap carries an earlier summary on and covers more
+    than that: what it stands for itself, no summariser has read."""
+    read: set[str] = set()
+    for entry in earlier(ledger):
+        text = entry.digest.summary if entry.digest else ""
+        edits = (e for change in ledger.in_force for e in change.edits if e.digest is not None)
+        first = next((e for e in edits if text and e.digest is not None and e.digest.summary == text), None)
+        read.update(first.covers if first else ())
+    return frozenset(read)
+
+
+def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
+    """The request in force, the newest messages, the person's messages and the facts that go along with the summary."""
+    count = options.meter.text
+    folded = frozenset(step.fold)
+    kept = [e.group for e in ledger.live() if e.group and not is_summary(e) and folded.isdisjoint(e.covers)]
+    said = [g.first for g in (*map(ledger.group, step.fold), *kept) if g.kind == "user" and not g.first.empty]
+    said.sort(key=lambda m: m.seq)
+    parts: list[str] = []
+    if said:
+        parts.append(
+            f"The request that governs the work now is {said[-1].id}: {head(_words(said[-1], count), 400, count)}"
+        )
+    if newest := "\n".join(_newest(kept, count)):
+        parts.append(f"The newest messages stay in view whole; here in short:\n{newest}")
+    groups = [ledger.group(name) for name in step.fold]
+    words = person_said(groups, int(step.evidence_tokens * SAID), count)
+    if words:
+        parts.append(
+            "The messages of the person that you are given stand word for word beside your record, with their ids."
+        )
+    before = {name for e in earlier(ledger) for name in e.covers}
+    fresh = [g for g in groups if g.id not in before]
+    evidence = collect(fresh, merged_digest(earlier(ledger)).evidence, options.memory.facts_of)
+    if facts := render(evidence, step.evidence_tokens - count(words), count, words):
+        parts.append(f"Facts that code keeps beside your record:\n{facts}")
+    return _harmless("\n\n".join(parts))
+
+
+def _newest(groups: Sequence[Group], count: Count) -> list[str]:
+    """A line or two for each message that stays, the newest that have room, in their order."""
+    lines: list[str] = []
+    room = NEWEST
+    for message in (m for g in reversed(groups) for m in reversed(g.messages) if g.kind != "system"):
+        called = "; ".join(f"{c.name} {first_line(use_of(c).target or c.arguments, 80)}" for c in message.calls)
+        words = clip(" ".join(message.text.split()), EACH, count, " […] ")
+        line = f"- {message.id} {message.role}: {words}" + (f" [calls {called}]" if called else "")
+        room -= count(line) + 1
+        if room < 0:
+            break
+        lines.append(line)
+    return lines[::-1]
+
+
+# ── messages as text ──
+
+
+def chunks(groups: Sequence[Group], max_tokens: int, count: Count) -> tuple[str, ...]:
+    """The groups as text in pieces of at most `max_tokens`, cut between groups. What a person said is never clipped: where it is
+    longer than a piece, it is told in several; another group as long as that is clipped."""
+    lists = [c for g in groups for m in g.messages for c in m.calls if _LIST.search(c.name)]
+    pieces: list[list[str]] = [[]]
+    room = max_tokens
+    for group in groups:
+        for text in _fitting(render_input(group, count, lists[-1] if lists else None), group, max_tokens, count):
+            tokens = count(text) + 1
+            if tokens > room and pieces[-1]:
+                pieces.append([])
+                room = max_tokens
+            pieces[-1].append(text)
+            room -= tokens
+    return tuple("\n".join(piece) for piece in pieces if piece)
+
+
+def _fitting(text: str, group: Group, max_tokens: int, count: Count) -> Iterator[str]:
+    if group.kind != "user" or count(text) <= max_tokens:
+        yield clip(text, max_tokens, count)
+        return
+    size = max(1, len(text) * max(1, max_tokens - 30) // count(text) * 4 // 5)
+    for number, start in enumerate(range(0, len(text), size)):
+        opening = f"[{group.first.id} goes on]\n" if number else ""
+        yield clip(opening + text[start : start + size], max_tokens, count)
+
+
+def render_input(group: Group, count: Count, to_do: ToolCall | None = None) -> str:
+    """A group as a summariser reads it: every message marked as data with its id and role, the person's whole, edits as short
+    diffs, results and answers clipped, images and other parts as placeholders. Of the to-do lists only `to_do` is told whole."""
+    calls = {c.id: c for c in group.first.calls}
+    return "\n".join(_marked(m, _body(m, calls.get(m.call_id), count, to_do)) for m in group.messages)
+
+
+def _marked(message: Message, body: str) -> str:
+    name = f' name="{message.name}"' if message.name else ""
+    return f'<message id="{message.id}" role="{message.role}"{name}>\n{_harmless(body)}\n</message>'
+
+
+def _harmless(text: str) -> str:
+    """Text that cannot close the marks around it."""
+    return _MARK.sub("<\u200b", text)
+
+
+def _body(message: Message, call: ToolCall | None, count: Count, to_do: ToolCall | None) -> str:
+    match message.role:
+        case "user":
+            return _words(message, count)
+        case "tool":
+            if call is not None and _LIST.search(call.name):
+                return "[the list as it was then]"
+            kind = use_of(call).kind if call else "other"
+            return clip(message.text, RESULTS[kind], count)
+        case _:
+            text = clip(message.text, ANSWER if message.role == "assistant" else NOTE, count) if message.text else ""
+            broken = ["[cut off here]"] if message.interrupted else []
+            return "\n".join([text, *broken, *(_call(c, count, to_do) for c in message.calls)]).lstrip("\n")
+
+
+def _words(message: Message, count: Count) -> str:
+    """What a person said, whole, with what came along clipped."""
+    if isinstance(message.content, str):
+        return message.content
+    along = (p for p in message.content if not isinstance(p, Text) or p.name)
+    shown = (clip(p.words, ATTACHED, count) if isinstance(p, Text) else _placeholder(p) for p in along)
+    return "\n".join([spoken(message), *shown])
+
+
+def _placeholder(part: object) -> str:
+    return Message(0, "user", (part,)).text  # type: ignore[arg-type]
+
+
+def _call(call: ToolCall, count: Count, to_do: ToolCall | None) -> str:
+    if _LIST.search(call.name) and call is not to_do:
+        return f"[calls {call.name}: a later list stands below]"
+    use = use_of(call)
+    if use.kind == "change" and (changes := "\n".join(_changes(call))):
+        return f"[calls {call.name} on {use.target}]\n{clip(changes, EDIT, count)}"
+    return f"[calls {call.name} with {head(call.arguments, ARGUMENTS if call is not to_do else ANSWER, count)}]"
+
+
+def _changes(call: ToolCall) -> Iterator[str]:
+    """The texts that a call changes, as diffs; a file that it writes, by its lines."""
+    fields = fields_of(call.arguments) or {}
+    many = [cast("dict[str, object]", e) for v in fields.values() if isinstance(v, list) for e in cast("list[object]", v)
+            if isinstance(e, dict)]  # fmt: skip
+    for some in (fields, *many):
+        texts = {name: value for name, value in some.items() if isinstance(value, str)}
+        pair = next(((texts[o], texts[n]) for o in texts if (n := _partner(o)) in texts), None)
+        if pair is not None:
+            yield _diff(*pair)
+            continue
+        for name in ("content", "file_text", "contents", "text", "patch", "diff", "input"):
+            if value := texts.get(name, ""):
+                yield f"+ {value}" if name not in {"patch", "diff", "input"} else value
+                break
+
+
+def _partner(name: str) -> str:
+    if name == "search":
+        return "replace"
+    return name.replace("old", "new", 1) if "old" in name else "\0"
+
+
+def _diff(old: str, new: str) -> str:
+    before, after = old[:_DIFFED].splitlines(), new[:_DIFFED].splitlines()
+    lines = list(unified_diff(before, after, lineterm="", n=1))[2:]
+    return "\n".join(line for line in lines if not line.startswith("@@"))
