@@ -102,7 +102,7 @@ async def test_a_long_turn_runs_to_its_end(window: int, seed: int):
     assert len([g for g in record.groups if g.kind == "round"]) == ROUNDS
     assert all(m.text for m in record.messages() if m.role == "tool")
     assert all(e.group is not None for e in record.live()), "nothing is gone without a summary, a recap or a pointer"
-    folds = [c.record for c in record.compactions if c.record and c.record.strategy.startswith("reactive")]
+    folds = [c.record for c in record.compactions if c.record and c.record.reason.startswith("reactive")]
     assert all(f.model == writer.model for f in folds), "inside a turn, too, the model's summary goes in"
     assert desk.folded() == desk.state
     await desk.session.close()

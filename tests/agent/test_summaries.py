@@ -84,7 +84,7 @@ async def test_after_three_poor_summaries_only_a_person_may_try_again(fault: str
         told += of(await desk.say(f"q {LONG}"), Notice)
         desk.clock.time += 1000
     assert len([n for n in told if "Next try" in n.text]) == 2
-    assert len([n for n in told if "the next one is yours" in n.text]) == 1
+    assert len([n for n in told if "automatic compaction stops" in n.text]) == 1
     asked = len(model.requests)
     desk.clock.time += 100_000
     await desk.say("still nothing")
