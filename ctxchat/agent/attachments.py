@@ -49,7 +49,7 @@ class Attachments:
         path = await self._talk.journal.spill(name, text)
         count = self._talk.meter.text
         tokens = await asyncio.to_thread(count, text)
-        mark = f"\n[… {{tokens}} tokens left out; full text: {path}, {tokens:,} tokens …]\n"
+        mark = f"\n[… {{lines}}{{tokens}} tokens left out; full text: {path}, {tokens:,} tokens …]\n"
         return Text(await asyncio.to_thread(clip, text, GLIMPSE, count, mark), name)
 
     async def carried(self, groups: Sequence[Group]) -> tuple[Group, ...]:

@@ -58,7 +58,7 @@ class Notes:
         if tokens > cap:
             name = f"tool-results/hook-m{seq}.txt"
             await talk.journal.spill(name, text)
-            mark = f"\n[… {{tokens}} tokens left out; full text: {name}, {tokens:,} tokens …]\n"
+            mark = f"\n[… {{lines}}{{tokens}} tokens left out; full text: {name}, {tokens:,} tokens …]\n"
             text = await asyncio.to_thread(clip, text, cap, talk.meter.text, mark)
         content = f"[note of the hook {note.hook}]\n{text}"
         return single("note", Message(seq, "user", content, at=talk.clock.now()), talk.ledger.turn, f"hook:{note.hook}")

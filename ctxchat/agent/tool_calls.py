@@ -22,6 +22,9 @@ from ctxchat.core.triggers import overhead
 LEAST_RESULT = 200
 """Tokens that any result may have, however small the window."""
 
+BATCH = 0.6
+"""Share of the room around which the results of one batch stay together, however empty the window: the next has room, too."""
+
 
 class ToolCalls:
     """The rounds of one turn, as far as tools are concerned."""
@@ -41,6 +44,7 @@ class ToolCalls:
         talk, results = self._talk, self._open.results
         places = {call.id: reply.seq + 1 + place for place, call in enumerate(reply.calls)}
         self._toolbox.begun.clear()
+        taken = 0
         async with aclosing(self._toolbox.run(reply.calls)) as news:
             async for item in news:
                 if not isinstance(item, Outcome):
@@ -52,8 +56,10 @@ class ToolCalls:
                             self._files.noted()
                     yield item
                     continue
-                message, spilled, trouble = await self._fitted(item, places[item.call.id], len(places))
+                cap = self._cap(len(places), len(places) - len(results), taken)
+                message, spilled, trouble = await self._fitted(item, places[item.call.id], cap)
                 results[item.call.id] = message
+                taken += talk.meter.message(message)
                 if trouble:
                     yield Notice("warning", f"The whole result of {item.call.name} could not be saved. {trouble}")
                 await talk.keep(reply, tuple(results.values()))
@@ -71,17 +77,23 @@ class ToolCalls:
             self._talk.note(Spent(sub.model, more))
         return more > 0
 
-    async def _fitted(self, outcome: Outcome, seq: int, calls: int) -> tuple[Message, str, str]:
-        """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay. With it the file,
-        and why there is none where the store refuses: the call has run, and what is known of it stays.
+    def _cap(self, calls: int, left: int, taken: int) -> int:
+        """Tokens that the next result of a batch may have: its share, of which two rounds of so many calls have room beside what
+        is always there, and half of what is free beyond the shares of those that come after it, where that is more. `taken` is
+        what those before it have."""
+        talk = self._talk
+        room = talk.budget.limit - overhead(talk.figures)
+        share = room // max(4, 3 * calls)
+        free = min(talk.budget.limit - talk.figures.used, int(room * BATCH)) - taken
+        most = min(talk.options.tool_result_tokens, talk.budget.limit // 4)
+        return max(LEAST_RESULT, min(most, max(share, (free - (left - 1) * share) // 2)))
 
-        The cap leaves room for two rounds of so many calls beside what is always there.
-        """
+    async def _fitted(self, outcome: Outcome, seq: int, cap: int) -> tuple[Message, str, str]:
+        """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay. With it the file,
+        and why there is none where the store refuses: the call has run, and what is known of it stays."""
         talk = self._talk
         text, spilled, trouble = outcome.output.text, "", ""
         remark = self._repeats.remark(outcome.call, outcome.output.status, text)
-        room = talk.budget.limit - overhead(talk.figures)
-        cap = max(LEAST_RESULT, min(talk.options.tool_result_tokens, room // max(4, 3 * calls)))
         tokens = await asyncio.to_thread(talk.meter.text, text)
         if tokens > cap:
             spilled = f"tool-results/m{seq}.txt"
@@ -90,7 +102,7 @@ class ToolCalls:
                 await talk.journal.spill(spilled, text)
             except StorageError as problem:
                 spilled, rest, trouble = "", f"the rest of {tokens:,} tokens could not be saved", str(problem)
-            mark = f"\n[… {{tokens}} tokens left out; {rest} …]\n"
+            mark = f"\n[… {{lines}}{{tokens}} tokens left out; {rest} …]\n"
             text = await asyncio.to_thread(clip, text, cap, talk.meter.text, mark)
         text = "\n".join(part for part in (text, remark) if part)
         call = outcome.call

@@ -1,7 +1,9 @@
-"""Cutting long text to a number of tokens: head and tail kept, a mark between them, never inside a character."""
+"""Cutting long text to a number of tokens: head and tail kept, a mark between them; at line ends where there are any near, never
+inside a character."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from ctxchat.core.tokens import Count
@@ -12,20 +14,55 @@ _JOINERS = frozenset("\u200d\ufe0e\ufe0f\u20e3")
 def clip(text: str, max_tokens: int, count: Count, mark: str = "\n[… {tokens} tokens left out …]\n") -> str:
     """The text itself where it fits, else two thirds head and one third tail around a mark that says how much is missing.
 
-    The result is at most `max_tokens` by `count`, unless the mark alone is more. `{tokens}` in the mark is filled in.
+    The result is at most `max_tokens` by `count`, unless the mark alone is more. In the mark `{tokens}` is filled in, and
+    `{lines}`, as `lines 124–165 left out: start_line=124; ` where whole lines are missing. Lines that bring their numbers, as
+    files are read, go by those.
     """
     total = count(text)
     if total <= max_tokens:
         return text
-    room = max_tokens - count(mark.replace("{tokens}", str(total)))
+    room = max_tokens - count(mark.replace("{tokens}", str(total)).replace("{lines}", _named(total, total)))
     keep = int(len(text) * max(0, room) / total)
     while True:
-        head, tail = text[: safe_cut(text, keep * 2 // 3)], text[safe_cut(text, len(text) - keep // 3) :]
-        missing = count(text[len(head) : len(text) - len(tail)])
-        clipped = f"{head}{mark.replace('{tokens}', str(missing))}{tail}"
+        start = _line_end(text, safe_cut(text, keep * 2 // 3))
+        end = _line_start(text, safe_cut(text, len(text) - keep // 3))
+        missing = count(text[start:end])
+        told = mark.replace("{tokens}", str(missing)).replace("{lines}", _missing_lines(text, start, end))
+        clipped = f"{text[:start]}{told}{text[end:]}"
         if keep <= 0 or count(clipped) <= max_tokens:
             return clipped
         keep = keep * 7 // 8
+
+
+def _line_end(text: str, place: int) -> int:
+    """The end of the last whole line before a place, where that gives up no more than half; else the place."""
+    line = text.rfind("\n", 0, place + 1)
+    return line if line * 2 >= place > 0 else place
+
+
+def _line_start(text: str, place: int) -> int:
+    """The start of the first whole line behind a place, where that gives up no more than half; else the place."""
+    line = text.find("\n", max(0, place - 1)) + 1
+    return line if 0 < line < len(text) and (len(text) - line) * 2 >= len(text) - place else place
+
+
+def _missing_lines(text: str, start: int, end: int) -> str:
+    """The lines between two places by number; empty where a cut is inside a line."""
+    if not (text.startswith("\n", start) and text.startswith("\n", end - 1) and start + 1 < end):
+        return ""
+    first, last = text.count("\n", 0, start + 1) + 1, text.count("\n", 0, end)
+    shown = _NUMBER.match(text, start + 1), _NUMBER.match(text, text.rfind("\n", 0, end - 1) + 1)
+    if shown[0] and shown[1]:
+        first, last = int(shown[0][1]), int(shown[1][1])
+    return _named(first, last)
+
+
+def _named(first: int, last: int) -> str:
+    return f"lines {first}–{last} left out: start_line={first}; "
+
+
+_NUMBER = re.compile(r" *(\d+)\t")
+"""How a line of a file that was read begins."""
 
 
 def head(text: str, max_tokens: int, count: Count) -> str:

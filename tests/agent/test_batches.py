@@ -9,11 +9,13 @@ from contextlib import aclosing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctxchat.core.budget import Window
 from ctxchat.core.events import ApprovalRequested, ApprovalResolved, Event, ToolFinished, ToolStarted
 from ctxchat.core.permissions import Answer, Rule
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
+from tests.agent.test_turn import of
 from tests.doubles.scripted import ScriptedModel, calls, says
 
 
@@ -155,3 +157,13 @@ def test_any_round_ends_with_its_results_in_order_and_changes_alone(wanted: list
         waiting += word.startswith("ask")
         waiting -= word.startswith(("once", "session", "deny"))
         assert waiting <= 1
+
+
+async def test_what_others_of_a_batch_leave_a_long_result_may_have():
+    """Nothing is cut to save a few tokens of a window that is more than half empty."""
+    long = "\n".join(f"line {n} of a file that is read whole" for n in range(214))
+    wanted = [("echo", {"text": "short"}), ("echo", {"text": long}), ("echo", {"text": "x"}), ("echo", {"text": "y"})]
+    model = ScriptedModel([calls(*wanted), says("done")], window=Window(28_000, "loaded"))
+    desk = Desk(model, tools=[Echo()])
+    events = await desk.say("look at all four")
+    assert [f.output for f in of(events, ToolFinished)] == ["short", long, "x", "y"]

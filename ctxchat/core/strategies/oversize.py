@@ -86,7 +86,7 @@ def _clip_text(message: Message, original: Message, cap: int, meter: Meter) -> t
     pointer, spills = spill_of(whole, meter.message(whole))
     rest = meter.message(msgspec.structs.replace(message, content=""))
     room = max(LEAST // 2, cap - max(rest, MESSAGE_OVERHEAD))
-    text = clip(original.text, room, meter.text, f"\n[… {{tokens}} tokens left out; {pointer}]\n")
+    text = clip(original.text, room, meter.text, f"\n[… {{lines}}{{tokens}} tokens left out; {pointer}]\n")
     if isinstance(original.content, tuple) and not any(isinstance(p, Text) for p in original.content):
         text, spills = f"{text}\n[left out to make room; {message.id} in the record]", ()
     fresh = msgspec.structs.replace(message, content=text)

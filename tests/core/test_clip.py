@@ -1,0 +1,47 @@
+"""Cutting long text: at line ends where there are any near, and with a note that names what is missing."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.core.clip import clip
+from ctxchat.core.tokens import rough_count
+
+MARK = "\n[… {lines}{tokens} tokens left out …]\n"
+NAMED = re.compile(r"\n\[… (?:lines (\d+)–(\d+) left out: start_line=(\d+); )?(\d+) tokens left out …\]\n")
+
+texts = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=60), max_size=80).map(
+    "\n".join
+)
+
+
+@given(texts, st.integers(20, 400))
+def test_head_and_tail_are_of_the_text_and_the_note_names_what_is_missing(text: str, most: int) -> None:
+    clipped = clip(text, most, rough_count, MARK)
+    if clipped == text:
+        return
+    found = NAMED.search(clipped)
+    assert found
+    head, tail = clipped[: found.start()], clipped[found.end() :]
+    assert text.startswith(head) and text.endswith(tail)
+    if found[1]:
+        first, last = int(found[1]), int(found[2])
+        lines = text.split("\n")
+        assert head.split("\n") == lines[: first - 1] and tail.split("\n") == lines[last:] and found[3] == found[1]
+
+
+def test_a_file_with_numbered_lines_is_cut_between_them_and_says_where_to_go_on() -> None:
+    text = "\n".join(f"{n:>5}\tline {n} of a file that is read in part" for n in range(1001, 1215))
+    clipped = clip(text, 900, rough_count, MARK)
+    found = NAMED.search(clipped)
+    assert found and rough_count(clipped) <= 900
+    first, last = int(found[1]), int(found[2])
+    assert f"{first - 1}\tline" in clipped and f"{last + 1}\tline" in clipped and f"{first}\tline" not in clipped
+    assert all(line.endswith("in part") for line in clipped.split("\n") if "\t" in line), "no line is cut in two"
+
+
+def test_one_long_line_is_cut_inside_and_names_no_lines() -> None:
+    assert "left out: start_line" not in clip("word " * 900, 100, rough_count, MARK)
