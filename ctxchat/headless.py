@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
+import msgspec
+
 from ctxchat.agent.session import Session
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -38,6 +40,7 @@ from ctxchat.core.words import count, short
 from ctxchat.tools.mentions import look_all, part_of
 
 UNSEEN = "this model is shown no images, only its name goes along"
+OTHERS = "Or ask another: --model NAME (`ctxchat models` lists them), --model offline for the offline assistant."
 EXIT = {"done": 0, "cancelled": 130, "error": 1, "max_rounds": 1}
 
 
@@ -66,6 +69,7 @@ async def run(
     try:
         async with aclosing(session.send(text, attachments)) as events:
             async for stamped in events:
+                stamped = _with_flags(stamped)
                 heard.take(stamped)
                 reader.take(stamped)
                 if isinstance(stamped.event, TurnFinished):
@@ -75,6 +79,14 @@ async def run(
             reader.take(heard.cancelled(heard.last))
         raise
     return code
+
+
+def _with_flags(stamped: Stamped) -> Stamped:
+    """The event, with the choices there are on the command line where nobody was there to answer."""
+    event = stamped.event
+    if not (isinstance(event, Failed) and event.kind == "connection"):
+        return stamped
+    return msgspec.structs.replace(stamped, event=msgspec.structs.replace(event, hint=f"{event.hint} {OTHERS}".strip()))
 
 
 class _SoFar:

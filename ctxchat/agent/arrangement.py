@@ -20,6 +20,13 @@ FallbackOf = Callable[[str], ModelPort | None]
 """The fallback of a model by its name, None where it has none. Raises CtxchatError for one that cannot be had."""
 
 
+class OpenModel(Protocol):
+    """A model by its name, `at` the address a session asked it at so far; without one, where the settings say that it is. Raises
+    UsageError for one that cannot be had."""
+
+    def __call__(self, name: str, at: str | None = None) -> ModelPort: ...
+
+
 class Surroundings(Protocol):
     """What stands around a conversation besides the tools: made anew for each request, never stored."""
 
@@ -45,14 +52,14 @@ class Arrangement(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that may become another while a session is open.
 
     `agent` is its name, empty for the usual one. `model` is the one the settings name for this agent (empty for none), and
-    `own_model` says that the agent itself names it. `open_model` raises UsageError for one that cannot be had. Without
-    `summariser_of`, whoever wrote summaries before goes on to. `serving` is what models are opened with: where it differs, the
-    model in use is opened anew. `tools` are the names on offer, None for all. `notices` are sentences for the person.
+    `own_model` says that the agent itself names it. Without `summariser_of`, whoever wrote summaries before goes on to. `serving`
+    is what models are opened with: where it differs, the model in use is opened anew; at its address, unless `address`, which the
+    settings name for it, differs, too. `tools` are the names on offer, None for all. `notices` are sentences for the person.
     """
 
     system: str
     surroundings: Surroundings
-    open_model: Callable[[str], ModelPort]
+    open_model: OpenModel
     summariser_of: Callable[[ModelPort], Summariser] | None = None
     fallback_of: FallbackOf = lambda name: None
     agent: str = ""
@@ -67,6 +74,7 @@ class Arrangement(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     own_model: bool = False
     serving: object = None
+    address: str = ""
     notices: tuple[str, ...] = ()
 
 

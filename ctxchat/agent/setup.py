@@ -15,7 +15,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.toolbox import Toolbox
-from ctxchat.core.errors import UsageError
+from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Event
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import AgentChosen, ModelChosen
@@ -115,6 +115,20 @@ class Setup:
         """Who answers when the model in force fails, None for nobody. Raises CtxchatError for one that cannot be had."""
         return self._arranged.fallback_of(self._talk.model.name)
 
+    @property
+    def address(self) -> str:
+        """Where the model in force is asked, empty for its provider's own."""
+        return self._talk.model.address or ""
+
+    async def unreached(self) -> bool:
+        """Nobody takes connections where the model in force is, and it has no fallback."""
+        try:
+            if self.fallback() is not None:
+                return False
+        except CtxchatError:
+            pass  # then it is of no help
+        return not await self._talk.model.reached()
+
     async def adapt(self) -> Figures:
         """Go on by the settings as they are now."""
         after = await self._again()
@@ -166,8 +180,11 @@ class Setup:
         if self._hooks is not None:
             self._hooks.use(after.hooks)
         if after.serving != before.serving:
-            talk.use(after.open_model(talk.model.name))
+            was = talk.model.address
+            talk.use(after.open_model(talk.model.name, was if after.address == before.address else None))
             self._write_for(talk.model)
+            if talk.model.address != was:
+                talk.owe(ModelChosen(talk.model.name, talk.model.address))
         if after.options != before.options or after.serving != before.serving:
             self._compactor.consent.start_over()
         self._toolbox.offer(after.tools)

@@ -141,7 +141,7 @@ class Turn:
             status = "error"
             partial = self._open.draft.begun
             await to_the_end(self._open.seal(FAILED))
-            yield failure(problem, partial)
+            yield failure(problem, partial, self._talk.model.name)
         self._talk.under_way = False
         async with aclosing(self._after(agreed=status == "done")) as events:
             async for event in events:
@@ -183,10 +183,12 @@ class Turn:
             await self._talk.settle()
 
 
-def failure(problem: Exception, partial: bool) -> Failed:
-    """How a turn that cannot go on says so; `partial` where part of a reply had arrived."""
+def failure(problem: Exception, partial: bool, model: str = "") -> Failed:
+    """How a turn that cannot go on says so; `partial` where part of a reply had arrived from that model."""
     kept = "What had arrived is kept. /continue goes on from there (or say «go on»)." if partial else ""
     match problem:
+        case ModelError(kind="connection"):
+            return Failed(problem.kind, f"{model}: {problem.text}".removeprefix(": "), _both(problem.hint, kept))
         case ModelError():
             return Failed(problem.kind, problem.text, _both(problem.hint, kept))
         case StorageError():

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.prompts import prompt
 from ctxchat.agent.summariser import ModelSummariser
@@ -40,6 +42,8 @@ class Arranging:
         self._ahead = ahead
         self._around: tuple[object, WorkspaceSurroundings] | None = None
         self._edits: tuple[tuple[str, ...], tuple[Transform, ...]] = ((), ())
+        self.first = ""
+        """The model the session was opened with, which the flags are about."""
         self.tools: Callable[[], Sequence[str]] = tuple
         """The names of all tools there are now, for what an agent may ask for."""
         self.own: Sequence[ContextProvider] = ()
@@ -60,7 +64,7 @@ class Arranging:
             system=f"{_instructions(own)}\n\nThe folder: {shared.workspace}",
             surroundings=self._surroundings(settings),
             compiler=compiler_of(settings),
-            open_model=partial(shared.model, settings=settings),
+            open_model=partial(self._open, settings),
             summariser_of=partial(self._summariser, settings),
             fallback_of=partial(self._fallback, settings),
             transforms=self._transforms(settings),
@@ -72,6 +76,7 @@ class Arranging:
             model=settings.model,
             own_model=own.model is not None,
             serving=(settings.of_model(model), settings.context.max_tokens, settings.context.summary_model),
+            address=settings.of_model(model).api_base,
             notices=(*self._notices(settings, own), *problems),
         )
 
@@ -79,6 +84,12 @@ class Arranging:
         theirs = self._shared.servers.theirs
         missing = unknown_tools(own, [*self.tools(), *(name for name in own.tools or () if theirs(name))])
         return tuple(dict.fromkeys((*self._extensions.problems, *missing, *self._writer(settings)[1])))
+
+    def _open(self, settings: Settings, name: str, at: str | None = None) -> ModelPort:
+        given = self._shared.given if name == self.first else Overrides()
+        if at is not None:
+            given = msgspec.structs.replace(given, api_base="", kept=at)
+        return self._shared.model(name, given, settings)
 
     def _fallback(self, settings: Settings, name: str) -> ModelPort | None:
         """Who answers when that model fails."""

@@ -90,6 +90,7 @@ class Opening:
         shared, state = self._shared, stored.state
         agent, gone = remembered(self._arranging, state.agent)
         model = self._model(agent, state, reading=bool(stored.read_only))
+        self._arranging.first = model.name
         await asyncio.to_thread(model.stated)  # the first time that reads a long list
         settings = self._arranging.settings(agent)[0]
         mode = settings.permissions.mode

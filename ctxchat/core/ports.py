@@ -73,8 +73,9 @@ class ModelPort(Protocol):
         ...
 
     @property
-    def address(self) -> str:
-        """Where its server is; empty for where its provider is. Never with a login in it."""
+    def address(self) -> str | None:
+        """Where its server is; empty for where its provider is, None for an address that nobody may write down: one with a login
+        in it."""
         ...
 
     @property
@@ -92,6 +93,10 @@ class ModelPort(Protocol):
 
     async def window(self) -> Window:
         """The window the server really has, as far as it can be learned."""
+        ...
+
+    async def reached(self) -> bool:
+        """False where nobody takes connections at its address. A provider's own service is not asked: that would be a call."""
         ...
 
     async def sampled(self) -> Calibration:

@@ -24,6 +24,7 @@ from ctxchat.core.ports import ModelPiece, ModelRequest
 from ctxchat.core.view import Item
 from ctxchat.models import catalogue, continuing, dialects, images, samples, vision, windows
 from ctxchat.models.keys import Lookup, key_for, lookup
+from ctxchat.models.probes import listens
 from ctxchat.models.remedies import remedy
 from ctxchat.models.settings import ModelSettings
 from ctxchat.models.tokenizers import counter
@@ -70,10 +71,10 @@ class ModelClient:
         await self._lane.start()
 
     @property
-    def address(self) -> str:
+    def address(self) -> str | None:
         """As set or usual for it."""
         base = self.settings.api_base
-        return "" if "@" in base else base  # a login is no one's to store
+        return None if "@" in base else base  # a login is no one's to store
 
     @property
     def keeps_reasoning(self) -> bool:
@@ -111,6 +112,11 @@ class ModelClient:
         if windows.sets_window(self.settings) and found.source in {"loaded", "configured"}:
             self._loaded = found
         return found
+
+    async def reached(self) -> bool:
+        """Asks servers of one's own only."""
+        own_server = bool(self.settings.api_base) or self.settings.provider.local
+        return not own_server or await listens(self.settings.base)
 
     async def sampled(self) -> Calibration:
         """How the model counts: by its family, and a server of one's own where it says; a provider is not asked."""

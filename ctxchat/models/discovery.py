@@ -129,7 +129,9 @@ async def configured(settings: ModelSettings, environment: Mapping[str, str] = o
         asyncio.to_thread(where, names, environment, keyring=True),
     )
     missing = bool(names) and not key
-    trouble = f"{' or '.join(names)} is not set" if missing else "" if there else f"nobody listens at {settings.base}"
+    trouble = (
+        f"{' or '.join(names)} is not set" if missing else "" if there else f"nobody listens at {settings.shown_base}"
+    )
     note = "; ".join(part for part in ("in your settings", trouble) if part)
     costs = catalogue.Prices() if settings.base else catalogue.prices(settings.name)
     return FoundModel(

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 TIMEOUT = 1.5
 """Seconds a server has for an answer."""
 
+_AWAY = {"ConnectError", "ConnectTimeout", "ProxyError", "InvalidURL", "UnsupportedProtocol", "LocalProtocolError"}
+
 LARGEST = 8 << 20
 """Bytes of an answer that are read at most."""
 
@@ -39,15 +41,14 @@ async def ask(url: str, *, post: dict[str, object] | None = None, key: str = "")
 
 
 async def listens(url: str) -> bool:
-    """Whether somebody takes connections there. Takes `TIMEOUT` at most."""
+    """Whether a server can be reached at a URL, through the environment's proxy where there is one. Whatever it answers counts,
+    and so does a slow answer. Takes twice `TIMEOUT` at most."""
     try:
-        parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        async with asyncio.timeout(TIMEOUT):
-            _, writer = await asyncio.open_connection(parts.hostname, port)
-        writer.close()
-    except (OSError, TimeoutError, ValueError):
-        return False
+        client = await asyncio.to_thread(_client, url)
+        async with client, asyncio.timeout(2 * TIMEOUT):
+            await (await client.send(client.build_request("GET", url), stream=True)).aclose()
+    except Exception as error:  # httpx is imported late, so its errors are known by their names
+        return type(error).__name__ not in _AWAY
     return True
 
 

@@ -59,9 +59,9 @@ def remedy(settings: ModelSettings, problem: ModelError) -> str:
 def _unreachable(settings: ModelSettings) -> str:
     provider = settings.provider
     if start := _START.get(provider.title):
-        return f"{start.format(model=settings.model)}, or set where it listens (api_base, now {settings.base})."
+        return f"{start.format(model=settings.model)}, or set where it listens (api_base, now {settings.shown_base})."
     if settings.api_base:
-        return f"Check that a server runs at {settings.base}, and that the address is right."
+        return f"Check that a server runs at {settings.shown_base}, and that the address is right."
     return f"{provider.title} could not be reached: check the network, a proxy, a firewall."
 
 

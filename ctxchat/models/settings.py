@@ -43,3 +43,10 @@ class ModelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     def base(self) -> str:
         """The address requests go to, without a slash at the end; empty for the provider's own."""
         return (self.api_base or self.provider.base).rstrip("/")
+
+    @property
+    def shown_base(self) -> str:
+        """As `base`, without a login."""
+        scheme, mark, rest = self.base.partition("://")
+        place, slash, path = rest.partition("/")
+        return f"{scheme}{mark}{place.rpartition('@')[2]}{slash}{path}"

@@ -1,5 +1,5 @@
-"""A stored session has been opened: its parts are measured, and where it is larger than the window, room is offered before
-anything is sent.
+"""A stored session has been opened: its parts are measured, and before anything is sent, room is offered where it is larger than
+the window, and a choice where its model cannot be reached.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ async def arrive(chat: ChatScreen, session: Session) -> None:
     chat.show_header()
     await chat.feed.weigh()
     await offer_room(chat, session)
+    stored = bool(session.state.ledger.groups) and not session.read_only
+    if stored and await session.setup.unreached() and not session.busy:
+        await chat.unreached(session, waiting=False)
 
 
 async def offer_room(chat: ChatScreen, session: Session) -> None:

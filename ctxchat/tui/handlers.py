@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ctxchat.config.keys import Action
@@ -18,6 +19,7 @@ from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
+from ctxchat.tui.widgets.unreached import UnreachedPanel
 from ctxchat.tui.work import Work
 
 if TYPE_CHECKING:
@@ -99,6 +101,12 @@ class Handlers(InOrder):
         event.stop()
         self.chat.composer.prompt.focus()
         self.begin(models.first_choice, event.name)
+
+    def on_unreached_panel_answered(self, event: UnreachedPanel.Answered) -> None:
+        event.stop()
+        self.chat.composer.prompt.focus()
+        if event.way:
+            self.begin(partial(models.go_on, event.way, event.waiting), "")
 
     def on_suggestion_panel_replied(self, event: SuggestionPanel.Replied) -> None:
         event.stop()

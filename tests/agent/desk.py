@@ -198,7 +198,7 @@ class Desk:
         self.arranged = Arrangement(
             system=system,
             surroundings=around or Around(),
-            open_model=models.__getitem__,
+            open_model=lambda name, at=None: models[name],
             summariser_of=summariser_of,
             fallback_of=fallback_of,
             options=options or Options(),

@@ -81,7 +81,7 @@ def session_of(journal: Deadly, state: object, model: ScriptedModel) -> Session:
     clock, gate = StillClock(), Gate("all")
     toolbox = Toolbox([Echo()], gate, clock, workspace="/")
     arranged = Arrangement(
-        system="You are a test.", surroundings=Around(), open_model=lambda name: model, options=OPTIONS
+        system="You are a test.", surroundings=Around(), open_model=lambda name, at=None: model, options=OPTIONS
     )
     talk = Conversation(journal, state, model, clock, arranged, tools=toolbox.specs)  # type: ignore[arg-type]
     compactor = Compactor(talk, summariser=Writer("## Goal\nAnswer."))

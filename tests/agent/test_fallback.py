@@ -113,7 +113,7 @@ async def test_a_ring_of_fallbacks_ends_with_the_last_failure() -> None:
     table = desk(first, second, first="b/second", second="a/first")
     events = await table.say("hello")
     assert len(first.requests) == 1 and len(second.requests) == 5
-    assert of(events, Failed)[0].text == DOWN.text
+    assert of(events, Failed)[0].text == f"b/second: {DOWN.text}"
     assert of(events, Figures)[-1].model == "a/first"
 
 

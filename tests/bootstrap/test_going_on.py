@@ -12,7 +12,7 @@ from ctxchat.bootstrap.program import Program
 from ctxchat.config.files import Loaded, load
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import ModelChosen, Named
-from ctxchat.storage import sessions
+from ctxchat.storage import loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.files import session_folder
 from tests.bootstrap.test_subagents import say
@@ -101,3 +101,64 @@ async def test_with_a_session_go_its_sub_agents_and_nothing_else(tmp_path: Path)
         assert not any(session_folder(made.database.folder, id).exists() for id in (*below, session.id))
         with pytest.raises(StorageError):
             await made.database.run(sessions.row, made.database, below[0])
+
+
+def edited(folder: Path, address: str, more: str) -> Loaded:
+    """As `settings` for a second model, with another line about the first."""
+    settings(folder, "openai/second", address)
+    file, head = folder / "config.toml", '[models."openai/first"]\n'
+    file.write_text(file.read_text().replace(head, f"{head}{more}\n"))
+    return load(folder, environ={"CTXCHAT_CONFIG_DIR": str(folder), "CTXCHAT_DATA_DIR": str(folder / "data")})
+
+
+async def test_editing_the_models_settings_leaves_it_where_it_is_unless_its_address_was_edited(tmp_path: Path) -> None:
+    async with (
+        ModelDouble([says("One.")]) as one,
+        ModelDouble([says("Two.")]) as two,
+        program(tmp_path, "openai/first", one.base_url) as made,
+    ):
+        session = await asked(made)
+        made.adopt(settings(tmp_path, "openai/second", two.base_url))  # while it was closed
+        opened = await made.open(session)
+        made.adopt(edited(tmp_path, two.base_url, "window = 50000"))
+        await opened.setup.adapt()
+        await say(opened, "hello")
+        assert opened.figures.window == 50_000 and len(one.requests) == 2 and not two.requests
+        made.adopt(edited(tmp_path, f"{two.base_url}/", "window = 50000"))  # now, for this session to see
+        await opened.setup.adapt()
+        await say(opened, "hello")
+        assert len(one.requests) == 2 and [seen.body["model"] for seen in two.requests] == ["first"]
+        await opened.close()
+        made.adopt(settings(tmp_path, "openai/second", one.base_url))
+        await asked(made, session)
+        assert len(two.requests) == 2, "where it was asked last is where it is asked"
+
+
+async def test_flags_stay_with_the_model_they_are_about_when_settings_are_edited(tmp_path: Path) -> None:
+    async with (
+        ModelDouble([says("One.")]) as one,
+        ModelDouble([says("Two.")]) as two,
+        program(tmp_path, "openai/first", one.base_url) as made,
+    ):
+        session = await asked(made)
+        made.flags = Flags(api_base=two.base_url, window=40_000)
+        made.adopt(settings(tmp_path, "openai/second", one.base_url))
+        opened = await made.open(session)
+        made.adopt(edited(tmp_path, one.base_url, "timeout = 60"))
+        await opened.setup.adapt()
+        await say(opened, "hello")
+        assert opened.figures.window == 40_000 and len(two.requests) == 1
+        await opened.setup.switch_model("openai/second")
+        await say(opened, "hello")
+        assert len(two.requests) == 1 and one.requests[-1].body["model"] == "second"
+        await opened.close()
+
+
+async def test_an_address_with_a_login_is_not_kept_and_nobody_else_is_asked_instead(tmp_path: Path) -> None:
+    async with program(tmp_path, "openai/first", "http://me:word@127.0.0.1:9/v1") as made:
+        opened = await made.open()
+        await opened.rename("kept")
+        await opened.close()
+        state = (await made.database.run(loading.load, made.database, opened.id)).state
+        assert state.model == "openai/first" and state.address is None, "not empty: that is the provider's own"
+    assert not any(b"me:word" in file.read_bytes() for file in (tmp_path / "data").glob("*.db*"))

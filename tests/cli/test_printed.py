@@ -8,13 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from ctxchat.core.errors import ModelError
 from ctxchat.core.events import ApprovalRequested, Stamped, TurnFinished
+from ctxchat.core.options import Options
 from ctxchat.core.secrets import Masking, marks_in
 from ctxchat.headless import run
 from tests.agent.desk import Desk
 from tests.agent.test_masking import Says
 from tests.doubles.planted import planted
-from tests.doubles.scripted import ScriptedModel, calls, says
+from tests.doubles.scripted import ScriptedModel, calls, fails, says
 
 KEYS = {each.kind: each.secret for each in planted(9)}
 PEM, KEY = KEYS["PEM"], KEYS["OpenAI, project"]
@@ -50,3 +52,15 @@ async def test_what_a_person_would_judge_a_call_by_is_printed_without_secrets() 
     assert await run(session, "go", as_json=True, out=out, err=io.StringIO()) == 0  # type: ignore[arg-type]
     asked = json.loads(out.getvalue().splitlines()[0])
     assert len(marks_in(asked["preview"])) == 2 and asked["preview"].startswith("--- a\n+++ b\n+[masked")
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+async def test_where_nobody_is_there_the_model_and_the_flags_that_ask_another_one_are_named(as_json: bool) -> None:
+    away = ModelError("Cannot connect to 127.0.0.1:9: nobody listens there.", "Check it.", kind="connection")
+    desk = Desk(ScriptedModel([fails(away)]), options=Options(retries=0))
+    out, err = io.StringIO(), io.StringIO()
+    assert await run(desk.session, "hello", as_json=as_json, out=out, err=err) == 1
+    said = out.getvalue() + err.getvalue()
+    assert all(
+        word in said for word in ("scripted/model: Cannot connect to 127.0.0.1:9", "--model offline", "Check it.")
+    )

@@ -98,6 +98,7 @@ class ScriptedModel:
         keeps_reasoning: bool = False,
         sees: bool = True,
         stated: Window | None = None,
+        address: str = "",
     ) -> None:
         self._script = iter(script)
         self._name = name
@@ -105,6 +106,8 @@ class ScriptedModel:
         self._count = count
         self._keeps_reasoning = keeps_reasoning
         self._sees = sees
+        self._address = address
+        self.there = True  # somebody takes connections
         self._ids = itertools.count(1)
         self.requests: list[ModelRequest] = []
         self.cut_short = 0
@@ -116,7 +119,8 @@ class ScriptedModel:
 
     @property
     def address(self) -> str:
-        return ""
+        """As handed in."""
+        return self._address
 
     @property
     def keeps_reasoning(self) -> bool:
@@ -135,6 +139,10 @@ class ScriptedModel:
     async def window(self) -> Window:
         """As handed in."""
         return self._window
+
+    async def reached(self) -> bool:
+        """As long as it is said to be `there`."""
+        return self.there
 
     async def sampled(self) -> Calibration:
         """Nothing: no server stands behind it."""

@@ -15,6 +15,7 @@ class OfOnePiece:
     """The session is its own setup, compaction and changes. `adapted` counts how often it was told to go by edited settings."""
 
     agent = ""
+    address = ""
     adapted = 0
     figures: Figures
 
@@ -35,6 +36,9 @@ class OfOnePiece:
     @property
     def changes(self) -> Self:
         return self
+
+    async def unreached(self) -> bool:
+        return False
 
     async def adapt(self) -> Figures:
         self.adapted += 1

@@ -69,12 +69,15 @@ async def talking(
     fallback: ModelPort | None = None,
     files: WorkspaceFiles | None = None,
     mode: Mode = "ask",
+    others: dict[str, ModelPort] | None = None,
+    address: str = "",
     **options: object,
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int], Desk]]:
     made = Options(**({"keep_recent": 2, "strategy": "summarize", "prepare": False} | options))  # type: ignore[arg-type]
-    model = ScriptedModel(script, window=Window(window, "configured"))
+    model = ScriptedModel(script, window=Window(window, "configured"), address=address)
     desk = Desk(
         model,
+        others=others,
         options=made,
         summariser=writer or Writer(),
         tools=tools,

@@ -8,6 +8,8 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.open_end import NOTHING_OPEN, open_end
 from ctxchat.tui.host import Host
 from ctxchat.tui.reading.text import clean, one_line
+from ctxchat.tui.widgets.first_choice import OFFLINE
+from ctxchat.tui.widgets.unreached import Way
 
 
 async def models(host: Host, argument: str = "") -> None:
@@ -51,6 +53,26 @@ async def resume(host: Host, argument: str = "") -> None:
         host.chat.notice("info", NOTHING_OPEN)
     else:
         host.work.resume()
+
+
+async def go_on(way: Way, waiting: bool, host: Host, argument: str = "") -> None:
+    """As was chosen where the model cannot be reached; a message that is `waiting` gets its answer then."""
+    from ctxchat.tui.screens.models import ModelsScreen
+
+    session = host.work.idle_session()
+    name = OFFLINE if way == "offline" else ""
+    if way == "another":
+        chosen = await host.ask(ModelsScreen(host.services, session, host.settings_file, host.settings.model))
+        name = chosen if isinstance(chosen, str) else ""
+    if name and name != session.figures.model:
+        await _switch(host, name)
+    elif way == "another" or (not waiting and await session.setup.unreached()):
+        await host.chat.unreached(session, waiting=waiting)
+        return
+    if waiting and open_end(session.state.ledger):
+        host.work.resume()
+    elif way == "again":
+        host.chat.notice("info", f"{one_line(session.figures.model, 80)} can be reached again.")
 
 
 async def _switch(host: Host, name: str, more: str = "") -> None:

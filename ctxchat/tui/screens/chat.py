@@ -22,6 +22,7 @@ from ctxchat.core.events import (
     CompactionFinished,
     CompactionSuggested,
     Event,
+    Failed,
     Notice,
     QuestionAsked,
     Stamped,
@@ -78,6 +79,7 @@ class ChatScreen(Screen[None]):
         self.feed = Feed(self.transcript, show_reasoning=show_reasoning)
         self._session: Session | None = None
         self._begun = False
+        self._away = False  # nobody was there to answer in this turn
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -193,7 +195,7 @@ class ChatScreen(Screen[None]):
 
     async def begin(self, what: str) -> None:
         """Work has begun."""
-        self._begun = True
+        self._begun, self._away = True, False
         self.remove_class("-empty")
         await self.banner.clear()
         await self.questions.choose_no_model()
@@ -212,6 +214,8 @@ class ChatScreen(Screen[None]):
         if self._session:
             self._show_all(self._session)
             self._ghost.start(self._session)
+            if self._away:
+                await self.unreached(self._session, waiting=True)
 
     async def take(self, stamped: Stamped) -> None:
         """One event of the turn."""
@@ -240,6 +244,8 @@ class ChatScreen(Screen[None]):
             case TurnFinished():
                 await self.feed.close_turn(interrupted=event.status == "cancelled")
             case _:
+                if isinstance(event, Failed):
+                    self._away = event.kind == "connection"
                 if isinstance(event, ToolFinished):
                     await self.questions.answered(event.call_id)  # what it asked matters no longer
                 await self.feed.take(event, stamped.at)
@@ -267,6 +273,10 @@ class ChatScreen(Screen[None]):
         self.call_next(self.notice, "info", text)  # last: a mark that comes or goes draws the transcript anew
 
     # ── what waits for a word ──
+
+    async def unreached(self, session: Session, *, waiting: bool) -> None:
+        """Nobody is at its model's address: how to go on is asked. `waiting` where a message wants its answer."""
+        await self.questions.unreached(session.figures.model, session.setup.address, waiting=waiting)
 
     def on_questions_changed(self, event: Questions.Changed) -> None:
         event.stop()

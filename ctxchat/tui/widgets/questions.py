@@ -1,4 +1,5 @@
-"""What waits for a person's word: calls to be allowed and questions of calls, one after another, and the suggestion to make room.
+"""What waits for a person's word: calls to be allowed and questions of calls, one after another, the suggestion to make room, and
+who is to answer where nobody is there.
 
 A place over the composer, told of every key, so that a question is held back until there was a pause. What a call asked is
 answered to its session from here; what is said to a suggestion or of a model bubbles up. Says `Changed` when there is something
@@ -23,6 +24,7 @@ from ctxchat.tui.widgets.asked import AFTER_TAB, GRACE, Asked
 from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.question import QuestionPanel
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
+from ctxchat.tui.widgets.unreached import UnreachedPanel
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
@@ -95,10 +97,16 @@ class Questions(Vertical):
     async def choose_no_model(self) -> None:
         """One was chosen, or none is wanted."""
         await self.query(FirstChoice).remove()
+        await self.query(UnreachedPanel).remove()
+
+    async def unreached(self, model: str, address: str, *, waiting: bool) -> None:
+        """Nobody is there to answer; `waiting` where a message wants its answer."""
+        await self.choose_no_model()
+        await self._put(UnreachedPanel(model, address, waiting=waiting), before=0)
 
     def put_off(self) -> bool:
         """No model is chosen now; False where none is asked for."""
-        asked = self.query(FirstChoice)
+        asked = [*self.query(FirstChoice), *self.query(UnreachedPanel)]
         for look in asked:
             look.answer("later")
         return bool(asked)
@@ -114,7 +122,7 @@ class Questions(Vertical):
         """The keys of the question that is being answered, else of the call that waits; none where nothing does."""
         panels = list(self.query(Asked))
         mine = [panel for panel in panels if panel.answering]
-        waiting = [panel for panel in panels if not isinstance(panel, SuggestionPanel | FirstChoice)]
+        waiting = [panel for panel in panels if not isinstance(panel, SuggestionPanel | FirstChoice | UnreachedPanel)]
         return next((panel.keys for panel in (*mine, *waiting)), ())
 
     def focus_next_question(self) -> bool:
@@ -187,6 +195,9 @@ class Questions(Vertical):
 
     def on_first_choice_declined(self, event: FirstChoice.Declined) -> None:
         event.stop()
+        self.call_next(self._settled, self.choose_no_model)
+
+    def on_unreached_panel_answered(self) -> None:
         self.call_next(self._settled, self.choose_no_model)
 
     async def _settled(self, remove: Callable[[], Awaitable[None]]) -> None:

@@ -1,0 +1,102 @@
+"""Nobody is at the model's address: that is said, and the ways to go on are offered, for a message and for a stored session."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+from textual.widgets import Static
+
+from ctxchat.config.schema import Settings
+from ctxchat.config.themes import load_themes
+from ctxchat.core.errors import ModelError
+from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.widgets.blocks import ErrorBlock, NoticeBlock
+from ctxchat.tui.widgets.unreached import UnreachedPanel
+from tests.agent.desk import Desk
+from tests.doubles.scripted import ScriptedModel, fails, says
+from tests.tui.chatting import idle, until, words
+from tests.tui.real import Doors, say, talking
+
+GONE = fails(ModelError("Cannot connect to 127.0.0.1:9: nobody listens there.", kind="connection"))
+ADDRESS = "http://127.0.0.1:9/v1"
+
+
+def question(app: CtxchatApp) -> str:
+    return str(app.query_one(UnreachedPanel).query_one(".question", Static).render())
+
+
+def notices(app: CtxchatApp) -> str:
+    return " ".join(str(block.render()) for block in app.query(NoticeBlock))
+
+
+async def test_a_message_nobody_answers_waits_and_is_asked_about_until_somebody_does(tmp_path: Path) -> None:
+    script = [GONE, GONE, says("Here I am.")]
+    async with talking(tmp_path, script, address=ADDRESS, retries=0) as (app, pilot, desk):
+        await say(app, pilot, "hello")
+        await until(pilot, lambda: app.query(UnreachedPanel))
+        assert "scripted/model" in question(app) and ADDRESS in question(app)
+        assert "scripted/model" in words(app) and len(app.query(ErrorBlock)) == 1
+        await pilot.press("r")
+        assert app.chat.composer.draft == "r", "a letter of the next message"
+        await pilot.press("backspace", "tab", "r")
+        await until(pilot, lambda: len(app.query(ErrorBlock)) == 2 and app.query(UnreachedPanel))
+        await pilot.press("tab", "r")
+        await until(pilot, lambda: len(desk.state.ledger.groups) == 2)
+        await idle(app, pilot)
+        assert not app.query(UnreachedPanel) and "Here I am." in words(app)
+        assert [group.kind for group in desk.state.ledger.groups] == ["user", "reply"], "it was said once"
+
+
+async def test_the_offline_assistant_answers_what_waits(tmp_path: Path) -> None:
+    other = ScriptedModel([says("I quote files.")], name="offline/assistant")
+    async with talking(tmp_path, [GONE], retries=0, others={other.name: other}) as (app, pilot, desk):
+        await say(app, pilot, "hello")
+        await until(pilot, lambda: app.query(UnreachedPanel))
+        await pilot.press("tab", "o")
+        await until(pilot, lambda: len(desk.state.ledger.groups) == 2)
+        assert desk.state.model == "offline/assistant" and len(other.requests) == 1
+
+
+@pytest.mark.parametrize("keys", [("tab", "escape"), ("escape",)])
+async def test_not_now_leaves_all_as_it_is(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    async with talking(tmp_path, [GONE, says("later")], retries=0) as (app, pilot, desk):
+        await say(app, pilot, "hello")
+        await until(pilot, lambda: app.query(UnreachedPanel))
+        await pilot.press(*keys)
+        await until(pilot, lambda: not app.query(UnreachedPanel))
+        await until(pilot, lambda: app.focused is app.chat.composer.prompt)
+        assert desk.state.model in ("", "scripted/model") and len(desk.state.ledger.groups) == 1
+
+
+async def test_a_stored_session_asks_before_anything_is_sent(tmp_path: Path) -> None:
+    before = Desk(ScriptedModel([says("hi")]))
+    await before.say("hello")
+    model = ScriptedModel([says("there again")], address=ADDRESS)
+    model.there = False
+    desk = Desk(model, records=list(before.journal.records))
+    app = CtxchatApp(
+        Doors(tmp_path, desk.session), Settings(), load_themes(tmp_path).themes, session_id="s1", now=count().__next__
+    )
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: app.query(UnreachedPanel))
+        assert f"scripted/model at {ADDRESS} cannot be reached" in question(app) and not model.requests
+        await pilot.press("tab", "r")
+        await until(pilot, lambda: app.query(UnreachedPanel) and not app.query_one(UnreachedPanel).answering)
+        model.there = True
+        await pilot.press("tab", "r")
+        await until(pilot, lambda: "can be reached again" in notices(app))
+        await idle(app, pilot)
+        assert not app.query(UnreachedPanel) and not model.requests, "nothing waited"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 24), (20, 24), (80, 9)])
+async def test_every_way_to_go_on_is_to_be_seen(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with talking(tmp_path, [GONE], size=size, address=ADDRESS, retries=0) as (app, pilot, _desk):
+        await say(app, pilot, "hello")
+        await until(pilot, lambda: app.query(UnreachedPanel))
+        await idle(app, pilot)
+        seen = " ".join(words(app).replace("▌", "").split())
+        assert all(way in seen for way in ("try again", "other model", "offline assistant", "not now")), seen
+        assert app.chat.composer.region.bottom <= size[1]
