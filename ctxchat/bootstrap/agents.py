@@ -7,7 +7,7 @@ from typing import cast
 import msgspec
 
 from ctxchat.bootstrap.flags import Flags
-from ctxchat.config.agents import for_agent
+from ctxchat.config.consistency import for_agent
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.core.permissions import Mode
 

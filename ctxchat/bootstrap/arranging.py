@@ -18,10 +18,10 @@ from ctxchat.bootstrap.hooks import hooks_of
 from ctxchat.bootstrap.model_choice import Overrides
 from ctxchat.bootstrap.options import agent_options, compiler_of
 from ctxchat.bootstrap.shared import Shared
-from ctxchat.bootstrap.surroundings import WorkspaceSurroundings
 from ctxchat.config import paths
 from ctxchat.config.rules import read_rules
 from ctxchat.config.schema import AgentSettings, Settings
+from ctxchat.context.gather import WorkspaceSurroundings
 from ctxchat.context.standard import standard_providers
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.permissions import Rule, parse_rule

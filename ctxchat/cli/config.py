@@ -11,7 +11,7 @@ from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli.common import common_options, emit, end_with_problems, flags, narrate, readable, table, tell
 from ctxchat.config import explain, files, paths, write
-from ctxchat.config.json_schema import json_schema
+from ctxchat.config.reference import json_schema
 from ctxchat.core.errors import UsageError
 
 

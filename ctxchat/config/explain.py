@@ -8,10 +8,9 @@ import msgspec
 
 from ctxchat.config.files import Loaded
 from ctxchat.config.layers import Origin
-from ctxchat.config.merge import leaves
 from ctxchat.config.options import Option, find, options
 from ctxchat.config.problems import KeyPath, key_text
-from ctxchat.config.trees import get
+from ctxchat.config.trees import get, leaves
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -18,11 +18,10 @@ from ctxchat.config.check import KnownNames
 from ctxchat.config.consistency import build
 from ctxchat.config.layers import Layer, Origin, agreeing, environment_layer, file_layer, flags_layer
 from ctxchat.config.lines import parse_key
-from ctxchat.config.merge import leaves, merge, split_trust
 from ctxchat.config.options import find
 from ctxchat.config.problems import KeyPath, Problem, key_text
 from ctxchat.config.schema import Settings
-from ctxchat.config.trees import get
+from ctxchat.config.trees import get, leaves, merge, split_trust
 from ctxchat.config.trust import Content, Trusted, content, trust_problem, trusted
 
 DEFAULT = Origin("default")

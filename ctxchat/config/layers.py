@@ -12,11 +12,10 @@ import msgspec
 from ctxchat.config.check import KnownNames, check
 from ctxchat.config.consistency import build, contradictions
 from ctxchat.config.lines import layout, parse_key
-from ctxchat.config.merge import merge
 from ctxchat.config.options import Option, bare, find, options
 from ctxchat.config.problems import Fault, KeyPath, Problem, key_text, nearest
 from ctxchat.config.reading import read
-from ctxchat.config.trees import Tree, get, nested, overlay, without
+from ctxchat.config.trees import Tree, get, merge, nested, overlay, without
 
 LayerName = Literal["default", "user", "last good", "project", "environment", "command line"]
 

@@ -1,22 +1,98 @@
-"""The shipped `config.toml`: every option, commented out at its default. `python -m ctxchat.config.reference` writes it
-anew, and the tables of the documentation."""
+"""The options on paper: the shipped `config.toml` (every option, commented out at its default), the documentation's tables of
+keys and options, and the JSON Schema for editors. `python -m ctxchat.config.reference` writes the first two anew."""
 
 from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ctxchat.config.atomic import write_text
-from ctxchat.config.keys import ACTIONS
+from ctxchat.config.keys import ACTIONS, PRESETS
 from ctxchat.config.literals import literal
-from ctxchat.config.option_words import limits
 from ctxchat.config.options import NOW, Option, facts, members, options
-from ctxchat.config.schema import Settings, Table
+from ctxchat.config.schema import Settings, Table, own_names
+
+BEGIN, END = "<!-- table: {} -->", "<!-- end of table -->"
+
+
+def keys_table() -> str:
+    """Every action with its keys in each preset."""
+    rows = [(a.help, f"`{a.id}`", *(_keys(preset.get(a.id, a.keys)) for preset in PRESETS.values())) for a in ACTIONS]
+    return _table(("", "in `[keys]`", *(f"`{name}`" for name in PRESETS)), rows)
+
+
+def options_table() -> str:
+    """Every option: what it does, what it may be."""
+    told = [o for o in options() if not o.key.startswith("keys.")]
+    rows = [(f"`{o.key}`", limits(o), f"{o.facts.help} {o.facts.effect}".strip()) for o in told]
+    return _table(("option", "may be", "what it does"), rows)
+
+
+TABLES: dict[str, tuple[str, Callable[[], str]]] = {
+    "keys.md": ("keys", keys_table),
+    "options.md": ("options", options_table),
+}
+"""The page of `docs/`, and its table."""
+
+
+def page(text: str, name: str, table: str) -> str:
+    """A page with its table made anew. Raises ValueError where the marks are missing."""
+    before, begin, rest = text.partition(BEGIN.format(name))
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no {BEGIN.format(name)} … {END}")
+    return f"{before}{begin}\n{table}{end}{after}"
+
+
+def _keys(keys: Sequence[str]) -> str:
+    return ", ".join(f"`{key}`" for key in keys) or "–"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def write(docs: Path) -> None:
+    """All pages of this folder. Raises OSError and ValueError."""
+    for file, (name, made) in TABLES.items():
+        write_text(docs / file, page((docs / file).read_text(encoding="utf-8"), name, made()), mode=0o644)
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema, draft 2020-12, made from the types of the settings."""
+    schema: dict[str, Any] = msgspec.json.schema(Settings)
+    tables: dict[str, Any] = schema["$defs"]
+    tables["AgentSettings"]["properties"]["context"] = {"$ref": "#/$defs/ContextSettings"}
+    for name, field in members(type(Settings().context)).items():
+        words = own_names(facts(field.type).names)
+        if words:
+            part = tables["ContextSettings"]["properties"][name]
+            part.get("items", part)["examples"] = list(words)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "ctxchat config.toml", **schema}
+
+
+def limits(option: Option) -> str:
+    """`0.3 to 0.98 (share of the limit); default 0.8`."""
+    unit = f" ({option.facts.unit})" if option.facts.unit else ""
+    named = "*" in option.path or option.path[:2] == ("context", "summary_model")
+    trust = "; trusted folders only" if option.facts.trust and not named else ""
+    counts = "" if option.facts.counts == NOW or named else f"; counts {option.facts.counts}"
+    return f"{option.allowed}{unit}; {_default(option)}{trust}{counts}"
+
+
+def _default(option: Option) -> str:
+    if option.required:
+        return "required"
+    return (
+        "left out by default" if option.default is None else f"default {literal(msgspec.to_builtins(option.default))}"
+    )
+
 
 HEAD = """\
 ctxchat settings: every option there is, at its default, with what it does and what it may be.
@@ -137,9 +213,7 @@ def _prose(text: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    from ctxchat.config import tables
-
     root = Path(__file__).resolve().parents[2]
     write_text(Path(sys.argv[1]) if len(sys.argv) > 1 else root / "config.toml", render(), mode=0o644)
     if len(sys.argv) == 1:
-        tables.write(root / "docs")
+        write(root / "docs")

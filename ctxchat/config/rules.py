@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ctxchat.config.alone import alone
-from ctxchat.config.atomic import write_text
+from ctxchat.config.atomic import alone, write_text
 from ctxchat.config.problems import Problem, shown
 from ctxchat.config.reading import read
 from ctxchat.core.permissions import Rule, parse_rule

@@ -14,11 +14,76 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.config.alone import alone
-from ctxchat.config.atomic import write_text
+from ctxchat.config.atomic import alone, write_text
+from ctxchat.config.literals import literal
 from ctxchat.config.problems import Problem
 from ctxchat.config.reading import read
 from ctxchat.config.trees import Tree
+
+MOST = 2000
+"""Characters of a value: a command is shown whole where that can be, it is what the person decides on."""
+
+
+def held_lines(held: Tree) -> tuple[str, ...]:
+    """A line for each thing that waits for trust, those that run something first."""
+    return tuple(line for key in sorted(held, key=_weight) for line in _lines(key, held[key]))
+
+
+def _weight(key: str) -> int:
+    first = (
+        "hooks",
+        "mcp",
+        "permissions.mode",
+        "permissions.rules",
+        "permissions.sandbox",
+        "permissions.network",
+        "permissions.writable",
+        "interface.editor",
+    )
+    return first.index(key) if key in first else len(first)
+
+
+def _lines(key: str, value: Any) -> Iterator[str]:
+    match key, value:
+        case "hooks", list():
+            yield from (_hook(hook) for hook in value)
+        case "mcp", Mapping():
+            yield from (_server(str(name), server) for name, server in value.items())
+        case (("models" | "agents"), Mapping()):
+            for name, table in value.items():
+                yield f"{key.removesuffix('s')} {_short(str(name))}: {_pairs(table)}"
+        case "permissions.rules", list():
+            yield from (f"allowed without asking: {_short(str(rule))}" for rule in value)
+        case _, Mapping():
+            yield f"{key}: {_pairs(value)}"
+        case _:
+            yield f"{key} = {_short(literal(value))}"
+
+
+def _hook(hook: Mapping[str, Any]) -> str:
+    does = {
+        "run": f"runs {_short(str(hook.get('command', '')))}",
+        "notify": "shows you a text",
+        "inject": f"tells the model: {_short(str(hook.get('text', '')))}",
+        "compact_context": "makes room",
+    }
+    return f"hook at {hook['event']}: {does[hook['action']]}"
+
+
+def _server(name: str, server: Mapping[str, Any]) -> str:
+    start = " ".join([str(server.get("command", "")), *map(str, server.get("args", ()))]).strip()
+    does = f"starts {_short(start)}" if start else f"talks to {_short(str(server.get('url', '')))}"
+    return f"server {_short(name)}: {does}"
+
+
+def _pairs(table: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} = {_short(literal(value))}" for key, value in table.items())
+
+
+def _short(text: str) -> str:
+    text = _plain(text)
+    return text if len(text) <= MOST else text[: MOST - 1] + "…"
+
 
 LARGE = 50_000_000
 """Bytes of a file above which it is known by its size and the moment it last changed, not by what is in it."""
@@ -46,7 +111,7 @@ def content(workspace: Path, held: Tree) -> Content:
     """What a project holds now. Reads the files that its commands name."""
     if not held:
         return Content(digest="nothing")
-    from ctxchat.config.trust_preview import held_lines  # most starts have no such settings
+    from ctxchat.config.trust import held_lines  # most starts have no such settings
 
     files = dict(_named_files(workspace, held))
     digest = hashlib.sha256(msgspec.json.encode([held, files], order="deterministic", enc_hook=str)).hexdigest()

@@ -1,13 +1,41 @@
-"""The providers every session has, in their order: what changes least comes first, so that a cached prefix reaches furthest."""
+"""The providers every session has, in their order: what changes least comes first, so that a cached prefix reaches furthest.
+
+The last of them, date and platform, is here."""
 
 from __future__ import annotations
 
+import datetime
+import platform
+from collections.abc import Callable
 from pathlib import Path
 
-from ctxchat.context.identity import Identity
 from ctxchat.context.skills import Skills, workspace_skills
 from ctxchat.context.workspace import Workspace
 from ctxchat.core.ports import ContextProvider
+
+
+class Identity:
+    """ContextProvider `identity`. `today` is handed in so that tests can hold it still."""
+
+    source_id = "identity"
+
+    def __init__(self, root: Path, today: Callable[[], datetime.date] = datetime.date.today) -> None:
+        self._root = root
+        self._today = today
+
+    async def provide(self) -> str:
+        """Three lines; the date is ISO 8601 with its weekday, in local time."""
+        today = self._today()
+        lines = (
+            f"Date: {today.isoformat()} ({_WEEKDAYS[today.weekday()]})",
+            f"Platform: {platform.system() or 'unknown'} {platform.machine()}".rstrip(),
+            f"Workspace: {self._root.name or self._root}",
+        )
+        return "\n".join(lines)
+
+
+# strftime("%A") would follow the locale of the terminal.
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 def standard_providers(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxchat.config.agents import for_agent
+from ctxchat.config.consistency import for_agent
 from ctxchat.config.files import Loaded
 from ctxchat.config.schema import Settings
 from ctxchat.config.theme import Theme

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.bootstrap.surroundings import WorkspaceSurroundings
+from ctxchat.context.gather import WorkspaceSurroundings
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice, TextDelta, TurnFinished
 from tests.agent.desk import Desk, MemoryJournal

@@ -15,16 +15,13 @@ import msgspec
 import pytest
 
 from ctxchat.config import paths
-from ctxchat.config.agents import for_agent
 from ctxchat.config.check import check
-from ctxchat.config.consistency import build, contradictions
+from ctxchat.config.consistency import build, contradictions, for_agent
 from ctxchat.config.explain import as_json, rows
-from ctxchat.config.json_schema import json_schema
 from ctxchat.config.keys import ACTION_IDS
 from ctxchat.config.options import options
-from ctxchat.config.reference import render
+from ctxchat.config.reference import TABLES, json_schema, keys_table, options_table, page, render, write
 from ctxchat.config.schema import DEFAULTS, Settings
-from ctxchat.config.tables import TABLES, keys_table, options_table, page, write
 from ctxchat.config.trees import get
 from ctxchat.core.errors import UsageError
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.context.identity import Identity
 from ctxchat.context.skills import Skills, find_skills, workspace_skills
-from ctxchat.context.standard import standard_providers
+from ctxchat.context.standard import Identity, standard_providers
 from ctxchat.context.workspace import MOST_NAMES, Workspace
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -7,7 +7,7 @@ import pytest
 
 from ctxchat.config.options import find
 from ctxchat.config.schema import DEFAULTS
-from ctxchat.config.trust_preview import held_lines
+from ctxchat.config.trust import held_lines
 from ctxchat.core.events import CompactionFinished
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Ending, SessionState

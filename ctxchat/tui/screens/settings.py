@@ -15,7 +15,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Static
 
-from ctxchat.config.agents import for_agent
+from ctxchat.config.consistency import for_agent
 from ctxchat.config.explain import Row, rows
 from ctxchat.config.files import Loaded, entry_points
 from ctxchat.config.literals import literal
