@@ -9,10 +9,10 @@ import re
 from collections.abc import Sequence
 
 from ctxchat.core.clip import clip
-from ctxchat.core.errors import CtxchatError
+from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.messages import Message
 from ctxchat.core.search import Hit, Scope
-from ctxchat.storage import archive
+from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
 
 HITS = 6
@@ -22,83 +22,148 @@ TOKENS = 2_000
 """What an answer to words, to a range or to a compaction's id may take. One message by its id comes whole, and the cap for
 tool results applies."""
 
+LARGER = 3
+"""Times that, where the agent asks for more room."""
+
+_NAMED = 12  # ids of what else was found
+_BESIDE = 150  # tokens of what belongs to a passage: the call of a result, the results of a call
 _LEAST = 60  # tokens a clipped message is still worth showing in
 _RANGE = re.compile(r"m(\d{1,12})\s*(?:[-–—]|to|\.\.)\s*m?(\d{1,12})")
 _MESSAGES = 200  # of a range: more than that many short ones fill no budget
 
 
 class Recollection:
-    """A session's own record, behind the `recall` tool."""
+    """A session's own record, behind the `recall` tool; its folder's other sessions where they are asked for."""
 
     def __init__(self, database: Database, session: str) -> None:
         self._database = database
         self._session = session
 
-    async def search(self, query: str) -> str:
-        """The messages that hold the words, best first, each with its id and the passage in which they stand."""
-        scope = Scope(session=self._session, recall=True)
-        hits = await self._database.run(lambda: archive.search(self._database, query, scope=scope, limit=HITS))
+    async def search(self, query: str, scope: str = "session", room: str = "small") -> str:
+        """What answers the query, best first: each with its id and the passage, a call with its result; what is in view already
+        in a line. `scope` `folder`: in the other sessions of this folder. `room` `large`: three times as much. A filter that is
+        none is told."""
+        try:
+            return await self._database.run(self._search, query, scope, LARGER if room == "large" else 1)
+        except UsageError as problem:
+            return str(problem)
+
+    def _search(self, query: str, scope: str, times: int) -> str:
+        where = Scope(session=self._session, recall=True)
+        if scope == "folder":
+            row = sessions.row(self._database, self._session)
+            if not row.folder:
+                return "Nobody knows the folder of this session, so there are no others of it."
+            where = Scope(recall=True, folder=row.folder, other=self._session)
+        hits = archive.search(self._database, query, scope=where, limit=3 * HITS * times)
+        away = [hit for hit in hits if hit.compaction or hit.session != self._session]
+        seen = [hit for hit in hits if hit not in away]
         found: list[str] = []
-        left = TOKENS
-        for place, hit in enumerate(hits):
-            text = f"{_heading(hit)}:\n{hit.passage}{_rest(hit)}"
+        left, shown = times * TOKENS, set[tuple[str, str]]()
+        rest: list[str] = []
+        for hit in away:
+            if (hit.session, hit.group) in shown:  # a call that came with its result, or the other way round
+                continue
+            text = self._passage(hit)
             tokens = self._database.count(text)
-            if tokens > left:
-                text = clip(text, left, self._database.count) if left >= _LEAST else ""
+            if len(found) == HITS * times or tokens > left:
+                room = left if len(found) < HITS * times else 0
+                text = clip(text, room, self._database.count) if room >= _LEAST else ""
             if not text:
-                found.append("Also in: " + ", ".join(h.message for h in hits[place:]))
-                break
+                rest.append(self._id(hit))
+                continue
+            shown.add((hit.session, hit.group))
             found.append(text)
             left -= min(tokens, left)
+        if rest:
+            found.append(
+                f"Also in: {', '.join(rest[:_NAMED])}{f' and {len(rest) - _NAMED} more' if len(rest) > _NAMED else ''}"
+            )
+        if seen:
+            lines = (f"{hit.message}: {hit.snippet}" for hit in seen[:HITS])
+            found.append("\n".join(["In view already:" if away else "All of it is in view:", *lines]))
         return "\n\n".join(found)
 
-    async def show(self, id: str) -> str:
-        """The text behind an id (`m12`, `g12`, a range such as `m12–m20`, or a compaction's); empty where there is none."""
+    def _passage(self, hit: Hit) -> str:
+        """What was found with what belongs to it: the call of a result, the result of a call."""
+        text = f"{self._heading(hit)}:\n{hit.passage}{self._rest(hit)}"
+        if hit.role not in {"tool", "assistant"} or not hit.tool:
+            return text
         try:
-            return await self._database.run(self._show, id)
+            group = archive.group_of(self._database, hit.session, hit.message)
+        except CtxchatError:  # damaged: what was found stands for itself
+            return text
+        mine = next(m for m in group.messages if m.id == hit.message)
+        if hit.role == "tool":
+            calls = [c for m in group.messages for c in m.calls if c.id == mine.call_id]
+            around = [f"[called {c.name} {clip(c.arguments, _BESIDE, self._database.count)}]" for c in calls]
+            return "\n".join([f"{self._heading(hit)}:", *around, hit.passage]) + self._rest(hit)
+        results = [m for m in group.messages if m.role == "tool" and not m.synthetic]
+        share = _BESIDE // max(1, len(results))
+        told = [f"{m.id} (its result): {clip(m.text, max(_LEAST, share), self._database.count)}" for m in results]
+        return "\n".join([text, *told])
+
+    def _heading(self, hit: Hit) -> str:
+        who = {"tool": f"result of {hit.tool or 'a tool'}", "assistant": f"call of {hit.tool}" if hit.tool else "you"}
+        if hit.session != self._session:
+            place = f"session “{hit.title[:60]}”, {hit.at[:10]}"
+        else:
+            place = f"put away by {hit.compaction}" if hit.compaction else "in view"
+        same = f", nearly the same as the older {', '.join(hit.alike[:6])}" if hit.alike else ""
+        return f"{self._id(hit)} ({who.get(hit.role, hit.role)}, turn {hit.turn}, {place}{same})"
+
+    def _rest(self, hit: Hit) -> str:
+        return "" if hit.whole else f"\n[a part of {hit.tokens} tokens; recall the id {self._id(hit)} for all of it]"
+
+    def _id(self, hit: Hit) -> str:
+        return hit.message if hit.session == self._session else f"{hit.session}/{hit.message}"
+
+    async def show(self, id: str, room: str = "small") -> str:
+        """The text behind an id (`m12`, `g12`, a range such as `m12–m20`, or a compaction's), with another session's id and a
+        slash before it where a search named it so; empty where there is none. `room` as for a search."""
+        try:
+            return await self._database.run(self._show, id, TOKENS * (LARGER if room == "large" else 1))
         except CtxchatError:
             return ""
 
-    def _show(self, id: str) -> str:
+    def _show(self, id: str, room: int) -> str:
+        session, _, id = id.rpartition("/")
+        session = session or self._session
+        before = f"{session}/" if session != self._session else ""
+        if (
+            before
+            and sessions.row(self._database, session).folder != sessions.row(self._database, self._session).folder
+        ):
+            return ""  # what was said elsewhere is not for this folder's agent
         if span := _RANGE.fullmatch(id):
-            return self._paged(self._between(int(span[1]), int(span[2])), int(span[2]))
+            return self._paged(self._between(session, int(span[1]), int(span[2])), int(span[2]), before, room)
         if re.fullmatch(r"[mg]\d{1,12}", id):
-            group = archive.group_of(self._database, self._session, f"m{id[1:]}")
+            group = archive.group_of(self._database, session, f"m{id[1:]}")
             return "\n\n".join(_written(m) for m in group.messages if id[0] == "g" or m.id == id)
-        messages = archive.show(self._database, id, self._session).messages
-        return self._paged(messages, messages[-1].seq if messages else 0)
+        messages = archive.show(self._database, id, session).messages
+        return self._paged(messages, messages[-1].seq if messages else 0, before, room)
 
-    def _between(self, first: int, last: int) -> list[Message]:
+    def _between(self, session: str, first: int, last: int) -> list[Message]:
         found: list[Message] = []
         for seq in range(first, min(last, first + _MESSAGES) + 1):
             try:
-                found.append(archive.message(self._database, self._session, f"m{seq}"))
+                found.append(archive.message(self._database, session, f"m{seq}"))
             except CtxchatError:
                 continue  # one that is damaged, or was never said
         return found
 
-    def _paged(self, messages: Sequence[Message], last: int) -> str:
+    def _paged(self, messages: Sequence[Message], last: int, before: str, room: int) -> str:
         """As many of these as the budget holds, long ones clipped, and where to go on."""
         count = self._database.count
         shown: list[str] = []
-        left = TOKENS
+        left = room
         for message in messages:
-            text = clip(_written(message), max(_LEAST, TOKENS // 4), count)
+            text = clip(_written(message), max(_LEAST, room // 4), count)
             left -= count(text)
             if left < 0 and shown:
-                return "\n\n".join([*shown, f"[more: recall the id {message.id}–m{last}]"])
+                return "\n\n".join([*shown, f"[more: recall the id {before}{message.id}–m{last}]"])
             shown.append(text)
         return "\n\n".join(shown)
-
-
-def _heading(hit: Hit) -> str:
-    who = {"tool": f"result of {hit.tool or 'a tool'}", "assistant": f"call of {hit.tool}" if hit.tool else "you"}
-    place = f"put away by {hit.compaction}" if hit.compaction else "in view"
-    return f"{hit.message} ({who.get(hit.role, hit.role)}, turn {hit.turn}, {place})"
-
-
-def _rest(hit: Hit) -> str:
-    return "" if hit.whole else f"\n[a part of {hit.tokens} tokens; recall the id {hit.message} for all of it]"
 
 
 def _written(message: Message) -> str:

@@ -124,7 +124,11 @@ def show(id: str) -> None:
 @click.option("--after", default="", metavar="ID", help="Only what was said since this compaction (last: the newest).")
 @common_options
 def search(query: str, limit: int, role: Role | None, tool: str, before: str, after: str) -> None:
-    """Everything ever said in all sessions (or in --session), with what putting it back would cost."""
+    """Everything ever said in all sessions (or in --session), with what putting it back would cost.
+
+    "…" keeps words together. Filters may stand among the words: who:me (agent, tool, system), tool:shell, since:3d (12h, 2w,
+    2026-11-01), until:2026-12, file:src/app.py; without words, the newest of what they leave.
+    """
 
     async def work() -> list[archive.Hit]:
         async with Program.started(flags()) as program:

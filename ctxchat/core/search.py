@@ -17,6 +17,8 @@ class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
     results. `before` and `after` name a compaction (or NEWEST): what was said before it was made, or since; a session
     without it has nothing before it and everything after. `recall` is how the agent asks of its own session: what it looked
     up earlier and the question it is answering now are left out, and messages that hold only some of the words are welcome.
+    `since` and `until` are ISO times in UTC, the first taken in, the second not. `file` is part of a path that a message names.
+    `folder`: only sessions begun there; `other` is the full id of one that is left out.
     """
 
     session: str = ""
@@ -25,6 +27,11 @@ class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
     before: str = ""
     after: str = ""
     recall: bool = False
+    since: str = ""
+    until: str = ""
+    file: str = ""
+    folder: str = ""
+    other: str = ""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -47,3 +54,7 @@ class Hit(msgspec.Struct, frozen=True):
     passage: str = ""
     whole: bool = True
     alike: tuple[str, ...] = ()
+
+
+FILTERS = "who:me, who:agent, tool:shell, since:3d, since:2026-11-01, until:2026-12, file:src/app.py"
+"""What may stand among the words of a query."""

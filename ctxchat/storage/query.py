@@ -66,7 +66,7 @@ def parse(text: str, languages: Sequence[str] = ("english",)) -> Query:
 
 def phrase(term: str) -> str:
     """FTS5's expression for words that stand together, for the table of words."""
-    return f'"{apart(term)}"'
+    return '"' + apart(term).replace('"', " ") + '"'
 
 
 def _units(term: str, languages: Sequence[str]) -> Iterator[Unit]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -12,6 +13,7 @@ from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.search import NEWEST, Hit, Scope
 from ctxchat.storage import index
 from ctxchat.storage.database import Database
+from ctxchat.storage.filters import narrowed
 from ctxchat.storage.query import Query, Unit, parse, phrase
 from ctxchat.storage.ranking import WEIGHTS, Candidate, Match, Place, Weights, alike, ranked, rarity_of, scored
 from ctxchat.storage.snippet import passage, snippet
@@ -44,19 +46,24 @@ def search(
 ) -> list[Hit]:
     """Messages that hold all the words of a query, the best first; "…" keeps words together.
 
-    Where none does, or only the question itself: those that hold most of them, other forms of them, and at last parts of longer
-    words. `session` is short for a scope of that session. `marks` stand around what was found in a snippet, which is one line
-    without control characters. A compaction in the scope may be given by a unique beginning of its id. Raises StorageError and
-    UsageError.
+    A question in whole words, or words that no message holds all of, find those that hold most of them, other forms of them, and
+    what was said beside; at last parts of longer words. Filters may be typed among them (`FILTERS`), and do without words: then
+    the newest. `session` is short for a scope of that session. `marks` stand around what was found in a snippet, which is one
+    line without control characters. A compaction in the scope may be given by a unique beginning of its id. Raises
+    StorageError and UsageError.
     """
     within = scope or Scope()
     within = msgspec.structs.replace(within, session=session) if session else within
     before, after = (_pass(database, name) for name in (within.before, within.after))
     within = msgspec.structs.replace(within, before=before, after=after)
+    if limit < 1:
+        return []
+    query, narrow = narrowed(query, within, datetime.fromisoformat(database.now()).astimezone())
+    filtered, within = narrow != within, narrow
     database.follow_index()
     try:
         wanted = parse(query, _languages(database))
-        if not wanted.terms or limit < 1:
+        if not wanted.terms and not filtered:
             return []
         found = _found(database, wanted, within, limit, weights)
     except StorageError as problem:
@@ -107,10 +114,19 @@ class _Scan:
 
     def run(self) -> list[Match]:
         """The matches, best first."""
+        if not self._query.terms:
+            return self._newest()
         found = self._scan(self._query.terms, " AND ")
         if not found or (self._scope.recall and len(self._query.units) > 1):
             found += self._scan([unit.root for unit in self._query.units], " OR ")
         return self._ranked(found)
+
+    def _newest(self) -> list[Match]:
+        """What the filters alone leave."""
+        tests = " AND ".join(self._tests)
+        source = f"(SELECT m.id AS id FROM messages m WHERE {tests} ORDER BY m.id DESC LIMIT ?) f"
+        rows = self._database.read(_SELECT.format(source=source) + " ORDER BY m.id DESC", (*self._values, self._limit))
+        return [Match(Candidate(*row), 0.0) for row in rows]
 
     def _scan(self, terms: Sequence[str], joined: str, since: int = 0) -> list[Candidate]:
         """The newest messages that hold these terms, parts of longer words too, from that row on."""
@@ -134,6 +150,8 @@ class _Search(_Scan):
 
     def run(self) -> list[Match]:
         """The matches, best first."""
+        if not self._query.terms:
+            return self._newest()
         newest = self._database.read("SELECT max(id) FROM messages")[0][0] or 0
         self._rows = self._between()
         seen = index.frequencies(self._database.read, [form for unit in self._query.units for form in unit.forms])
@@ -178,10 +196,9 @@ class _Search(_Scan):
         return held
 
     def _with_phrases(self) -> set[int] | None:
-        """The rows that hold all that stands in double quotes, None where nothing does."""
-        if not self._query.phrases:
-            return None
-        return self._matching("search", " AND ".join(map(phrase, self._query.phrases)), 2 * _ROWS)
+        """The rows that hold all that stands in double quotes, and the file; None where nothing is wanted."""
+        wanted = [*self._query.phrases, *([self._scope.file] if re.search(r"[^\W_]", self._scope.file) else [])]
+        return self._matching("search", " AND ".join(map(phrase, wanted)), 2 * _ROWS) if wanted else None
 
     def _matching(self, table: str, expression: str, many: int) -> set[int]:
         sql = (
@@ -251,6 +268,16 @@ def _tests(scope: Scope) -> tuple[list[str], list[object]]:
         if name:
             tests.append(_beside_pass(name, than))
             values += [] if name == NEWEST else [name]
+    for test, value in (
+        ("m.at >= ?", scope.since),
+        ("m.at < ?", scope.until),
+        ("instr(m.text, ?)", scope.file),
+        ("m.session IN (SELECT s.id FROM sessions s WHERE s.folder = ?)", scope.folder),
+        ("m.session <> ?", scope.other),
+    ):
+        if value:
+            tests.append(test)
+            values.append(value)
     if scope.recall:
         tests.append("m.tool <> 'recall'")
         tests.append(

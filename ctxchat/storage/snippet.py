@@ -11,6 +11,8 @@ from ctxchat.storage.words import apart, fold
 
 _BEFORE, _LENGTH = 60, 200  # characters
 _FOLDED = 50_000  # characters that are searched without regard to accents
+_LINE_END, _SENTENCE_END, _WORD_END = re.compile(r"\n"), re.compile(r"[.!?;。！？](?=\s|$)\s?"), re.compile(r"\s")
+_SLACK = 200  # characters within which a passage is cut at a bound
 _ABOVE, _PASSAGE = 400, 1_200  # characters of a passage: before the place, and in all
 
 
@@ -40,12 +42,21 @@ def passage(text: str, place: int) -> tuple[str, bool]:
     if len(text) <= _PASSAGE:
         return text, True
     begin = max(0, min(place - _ABOVE, len(text) - _PASSAGE))
-    line = text.rfind("\n", max(0, begin - 200), begin + 1)
-    begin = line + 1 if line >= 0 else begin
+    if begin:
+        begin = _bound(text, max(0, begin - _SLACK), begin + 1, first=False)
     end = min(len(text), begin + _PASSAGE)
-    line = text.find("\n", end, end + 200)
-    end = line if line >= 0 else end
+    if end < len(text):
+        end = _bound(text, end, min(len(text), end + _SLACK), first=True)
     return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}", False
+
+
+def _bound(text: str, first_place: int, last: int, *, first: bool) -> int:
+    """Where a line ends among these places, else a sentence, else a word: just behind it. The first such place, or the last."""
+    for bound in (_LINE_END, _SENTENCE_END, _WORD_END):
+        found = [match.end() for match in bound.finditer(text, first_place, last)]
+        if found:
+            return found[0] if first else found[-1]
+    return first_place if first else last - 1
 
 
 def _pattern(wanted: Sequence[str]) -> re.Pattern[str]:

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -16,11 +16,12 @@ from ctxchat.core.ports import ToolContext, ToolOutput, ToolQuestion
 from ctxchat.tools.text import clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
-Search = Callable[[str], Awaitable[str]]
-"""A query to what was found, ready to be read; empty for nothing."""
+Search = Callable[[str, str, str], Awaitable[str]]
+"""A query, where to look (`session` or `folder`) and how much room there is (`small` or `large`) to what was found, ready to be
+read; empty for nothing."""
 
-Show = Callable[[str], Awaitable[str]]
-"""The id of a message, group or compaction to its text; empty where there is none."""
+Show = Callable[[str, str], Awaitable[str]]
+"""The id of a message, group or compaction, or a range, and how much room there is, to its text; empty where there is none."""
 
 
 class AskArguments(Arguments, frozen=True):
@@ -109,15 +110,15 @@ def _append(path: Path, line: str) -> bool:
 
 
 class RecallArguments(Arguments, frozen=True):
-    query: Annotated[str, msgspec.Meta(description="Words to search for")] = ""
-    id: Annotated[
-        str, msgspec.Meta(description="What to show whole, such as m12 or an id from a summary or a search")
-    ] = ""
+    query: Annotated[str, msgspec.Meta(description="A question, or words; who:user tool:shell since:2d narrow it")] = ""
+    id: Annotated[str, msgspec.Meta(description="m12, m12-m20, or an id from a summary: shown whole")] = ""
+    scope: Annotated[Literal["session", "folder"], msgspec.Meta(description="folder: its other sessions")] = "session"
+    room: Literal["small", "large"] = "small"
 
 
 class Recall(Tool[RecallArguments]):
     name = "recall"
-    about = "Look into this conversation's archive: what was summarised or shortened is there word for word. Give query or id."
+    about = "This conversation's archive: what was summarised or shortened, word for word. Give query or id."
     arguments = RecallArguments
 
     def __init__(self, search: Search, show: Show) -> None:
@@ -132,9 +133,10 @@ class Recall(Tool[RecallArguments]):
 
     async def work(self, arguments: RecallArguments, context: ToolContext) -> Pieces:
         if name := arguments.id.strip():
-            text = await self._show(name)
+            text = await self._show(name, arguments.room)
             yield ToolOutput(text or f"There is nothing with the id {name}.", "ok" if text else "error")
             return
         yield ToolOutput(
-            await self._search(arguments.query.strip()) or f"Nothing in the archive matches {arguments.query!r}."
+            await self._search(arguments.query.strip(), arguments.scope)
+            or f"Nothing in the archive matches {arguments.query!r}."
         )

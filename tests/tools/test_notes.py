@@ -17,7 +17,7 @@ from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tools.todo import Todo
 
 
-async def look(words: str) -> str:
+async def look(words: str, *how: str) -> str:
     return f"found {words}" if words != "nothing" else ""
 
 
@@ -90,7 +90,7 @@ def test_schemas_are_closed_described_and_short() -> None:
         assert set(parameters["required"]) <= set(parameters["properties"])
         assert "$ref" not in tool.spec.schema
         assert tool.spec.description.endswith(".")
-    assert sum(rough_count(tool.spec.schema) for tool in everything()) < 1800
+    assert sum(rough_count(tool.spec.schema) for tool in everything()) < 1850
 
 
 def test_demands_nobody_fetches_are_forgotten(context: ToolContext) -> None:

@@ -13,10 +13,11 @@ from textual.binding import Binding
 from textual.widget import Widget
 from textual.widgets import Input, OptionList
 
+from ctxchat.core.errors import UsageError
 from ctxchat.core.figures import Figures
-from ctxchat.core.search import Hit, Scope
+from ctxchat.core.search import FILTERS, Hit, Scope
 from ctxchat.tui.reading.figures_text import count
-from ctxchat.tui.reading.text import one_line
+from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.panel import Heading, Panel
 from ctxchat.tui.screens.reader import ReaderScreen
 from ctxchat.tui.services import Services
@@ -35,7 +36,8 @@ PAUSE = 0.12
 
 HITS = 50
 
-START = "Everything ever said is searched, in every session, what was put away too."
+START = f"""Everything ever said is searched, in every session, what was put away too.
+Filters among the words: {FILTERS}."""
 
 
 class SearchScreen(Panel[tuple[str, str]]):
@@ -61,7 +63,11 @@ class SearchScreen(Panel[tuple[str, str]]):
 
     def compose(self) -> ComposeResult:
         yield Heading("Search")
-        yield Input(self._words, placeholder='words; "…" keeps them together', compact=True)
+        yield Input(
+            self._words,
+            placeholder='words; "…" keeps them together; who:me tool:shell since:3d file:app.py',
+            compact=True,
+        )
         yield Filters(self._session.id, [tool.name for tool in self._session.view.tools])
         yield Found(self._session.id)
         yield PanelKeys()
@@ -99,15 +105,27 @@ class SearchScreen(Panel[tuple[str, str]]):
         await asyncio.sleep(pause)
         words = self.query_one(Input).value.strip()
         found: Sequence[Hit] | None = ()
+        wrong = ""
+
+        async def asked() -> Sequence[Hit]:
+            nonlocal wrong
+            try:
+                return await self._services.search(words, self.scope, limit=HITS, marks=(OPEN, CLOSE))
+            except UsageError as problem:  # a filter that may still be being typed
+                wrong = clean(str(problem))
+                return ()
+
         if words:
-            found = await self.attempt(self._services.search(words, self.scope, limit=HITS, marks=(OPEN, CLOSE)))
-        self._show(found or (), words)
+            found = await self.attempt(asked())
+        self._show(found or (), words, wrong)
         if into:
             self.action_into()
 
-    def _show(self, hits: Sequence[Hit], words: str) -> None:
+    def _show(self, hits: Sequence[Hit], words: str, wrong: str = "") -> None:
+        """These hits; or what is `wrong` with a filter, which may still be being typed."""
         fewer = " Fewer filters may help: s, w, o, t." if self.scope != Scope() else ""
-        self.query_one(Found).show(hits, words, f"Nothing found for {one_line(words, 60)}.{fewer}" if words else START)
+        nothing = wrong or (f"Nothing found for {one_line(words, 60)}.{fewer}" if words else START)
+        self.query_one(Found).show(hits, words, nothing)
         tail = f"the {len(hits)} best" if len(hits) == HITS else count(len(hits), "hit") if hits else ""
         self.query_one(Heading).show("Search", tail)
 
