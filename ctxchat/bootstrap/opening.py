@@ -20,7 +20,7 @@ from ctxchat.bootstrap.assumptions import StoredAssumptions
 from ctxchat.bootstrap.clock import SystemClock
 from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.hooks import HookCommands
-from ctxchat.bootstrap.model_choice import Overrides, price, token_price
+from ctxchat.bootstrap.model_choice import Overrides, price, settings_of, token_price
 from ctxchat.bootstrap.read_only import ReadOnlyJournal
 from ctxchat.bootstrap.shared import Shared
 from ctxchat.bootstrap.strategies import with_plugins
@@ -28,11 +28,12 @@ from ctxchat.bootstrap.subagents import SubAgents
 from ctxchat.bootstrap.tools import tools_for
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rules
-from ctxchat.core.errors import CtxchatError, StorageError
+from ctxchat.core.errors import CtxchatError, StorageError, UsageError
 from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import JournalPort, ModelPort
+from ctxchat.models.keys import where
 from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.storage import files, loading
 from ctxchat.storage.journal import begin_journal, open_journal
@@ -163,7 +164,7 @@ class Opening:
         one or nothing is to be sent; else UsageError."""
         shared, settings = self._shared, self._arranging.settings(agent)[0]
         try:
-            if state and state.model and not shared.flags.model:
+            if state and state.model and not shared.flags.model and self._can_be_asked(state):
                 kept = msgspec.structs.replace(shared.given, kept=state.address)
                 return shared.model(state.model, kept, settings)
             return shared.model(shared.flags.model, settings=settings)
@@ -173,6 +174,17 @@ class Opening:
             answers = "Until then the offline assistant answers; /model shows what else is there."
             self._notices.append(f"{problem} {answers}")
             return shared.model(OFFLINE_NAME, Overrides(), settings)
+
+    def _can_be_asked(self, state: SessionState) -> bool:
+        """False for a model that only its replies name, as in a session brought in from elsewhere, and that has no key here:
+        such a session goes on with the settings' model."""
+        if state.address is not None or state.model.startswith(OFFLINE_NAME.partition("/")[0]):
+            return True
+        try:
+            keys = settings_of(state.model, self._shared.loaded.settings, Overrides()).provider.keys
+        except UsageError:
+            return False
+        return not keys or bool(where(keys, os.environ, keyring=False))
 
     def _toolbox(self, session: str, gate: Gate, record: Ledger) -> tuple[Toolbox, Checkpoints]:
         shared = self._shared

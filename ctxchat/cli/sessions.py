@@ -10,6 +10,7 @@ import msgspec
 
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.program import Program
+from ctxchat.cli import importing
 from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table
 from ctxchat.core import openai
 from ctxchat.core.journal import SessionState
@@ -32,6 +33,9 @@ ANY_PROVIDER = dialects.Dialect(
 @common_options
 def command() -> None:
     """List, show, export, import, fork, rename and delete sessions."""
+
+
+command.add_command(importing.command)
 
 
 @command.command("list")
@@ -134,24 +138,6 @@ def _view(database: Database, session: Session, form: exporting.Format) -> str:
         return exporting.export_view(session.state, items, form)
     messages = dialects.shape(openai.wire(items), ANY_PROVIDER)
     return exporting.dump(exporting.masked_json(messages), indent=1)
-
-
-@command.command("import")
-@click.argument("file", type=click.Path())
-@click.option("--title", default="", metavar="T", help="Its title; without one the first user message gives it.")
-@common_options
-def import_(file: str, title: str) -> None:
-    """Bring in OpenAI-style chat messages (JSON or JSON lines); prints the new session's id."""
-
-    async def work() -> str:
-        async with Program.started(flags()) as program:
-            return await program.bring_in(Path(file), title)
-
-    session = run_async(work())
-    if flags().json:
-        emit({"id": session})
-    else:
-        click.echo(session)
 
 
 @command.command("fork")

@@ -26,6 +26,9 @@ from ctxchat.storage.salvage import LOST
 Runs = tuple[int, ...]
 """Places in the record as first, how many, first, how many, …"""
 
+_AT_ONCE = 400
+"""Entries gathered before they are written: an imported session is not held whole."""
+
 _PACK_FROM = 32  # groups; below that the ids themselves are as short
 _LONE = re.compile("[\ud800-\udfff]")
 
@@ -121,6 +124,8 @@ class _Writer:
             case _:
                 pass
         self._entries.append((self._session, self._seq, self._at, encode(stored)))
+        if len(self._entries) >= _AT_ONCE:
+            self._flush()
 
     def finish(self) -> None:
         self._flush()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ctxchat.core.errors import UsageError
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Named, Record, Sealed
 from ctxchat.core.messages import Message
-from ctxchat.storage import sessions
+from ctxchat.storage import origins, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.entries import whole_text
 from ctxchat.storage.faults import faults
@@ -30,14 +31,28 @@ _HALF = re.compile(r"\\u[dD][89abAB]")
 
 
 def import_file(database: Database, file: Path, title: str = "") -> str:
-    """A new session with the conversation in a file; its id. Without a title, the first user message gives one.
+    """A new session with the conversation in a file; its id. Without a title that of the one which was made of the
+    same messages before, where there is one; else the first user message gives the title.
 
     Raises UsageError naming file and line, or the message, and StorageError; nothing is left behind then.
     """
     messages = read_messages(file, database.now())
+    source = f"openai:{_digest(messages)}"
+    if (known := origins.session_of(database, source)) and not title.strip():
+        return known
     records: list[Record] = [Named(" ".join(title.split()))] if title.strip() else []
     records += [Sealed((group,)) for group in group_messages(messages)]
-    return sessions.create(database, records=records)
+    session = sessions.create(database, records=records)
+    stat = file.stat()
+    origins.remember(database, session, origins.Origin(source, str(file.absolute()), stat.st_size, stat.st_mtime_ns))
+    return session
+
+
+def _digest(messages: Sequence[Message]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for message in messages:
+        digest.update(json.dumps(openai.recorded(message)).encode())
+    return digest.hexdigest()
 
 
 def read_messages(file: Path, at: str = "") -> list[Message]:

@@ -35,6 +35,7 @@ TABLES = {
     "groups": Table("place"),
     "journal": Table("id"),
     "partials": Table("session", copied="session, at, body"),
+    "origins": Table("session", copied="session, source, path, size, changed, entries"),
     "sessions": Table(),
     "doomed": Table(copied="session"),
     "meta": Table(copied="key, value"),
@@ -98,7 +99,16 @@ _FOLDER: Migration = (
 # The search index moves to a file of its own.
 _OWN_INDEX: Migration = (index.leave,)
 
-MIGRATIONS: Sequence[Migration] = (_FIRST, _TOOLS, _ESTIMATED, _IN_PART, _FOLDER, _OWN_INDEX)
+# Where a session was brought in from: the agent and its own id for it, the file and what it was like then, and how many
+# entries that made. A session with more entries was gone on with here.
+_ORIGINS: Migration = (
+    """CREATE TABLE origins (
+        session TEXT PRIMARY KEY REFERENCES sessions ON DELETE CASCADE, source TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
+        size INTEGER NOT NULL, changed INTEGER NOT NULL, entries INTEGER NOT NULL)""",
+    "CREATE INDEX origins_by_path ON origins (path)",
+)
+
+MIGRATIONS: Sequence[Migration] = (_FIRST, _TOOLS, _ESTIMATED, _IN_PART, _FOLDER, _OWN_INDEX, _ORIGINS)
 """Step n turns version n into version n + 1. Never edited once released, only added to."""
 
 

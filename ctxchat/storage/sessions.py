@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -46,9 +47,11 @@ _RECKONED = {
     "estimated": f"estimated OR used NOT BETWEEN 1 AND {MOST}",
 }
 _LAST_USED = (
-    "(SELECT id FROM journal WHERE session = sessions.id ORDER BY seq DESC LIMIT 1) DESC, updated DESC, id DESC"
+    "(SELECT id FROM journal WHERE session = sessions.id AND seq >"
+    " coalesce((SELECT entries FROM origins WHERE origins.session = sessions.id), 0) ORDER BY seq DESC LIMIT 1) DESC,"
+    " updated DESC, id DESC"
 )
-"""By what was written last and not by the clock, which may have been set back since; what was never used comes last."""
+"""By what was written last and not by the clock, which may have been set back since; what was never used here comes last."""
 
 _COLUMNS = ", ".join(_RECKONED.get(name, name) for name in SessionRow.__struct_fields__)
 
@@ -77,8 +80,6 @@ def create(
     session. Raises StorageError."""
     at = database.now()
     about = {
-        "created": at,
-        "updated": at,
         "title": entries.whole_text(title),
         "model": entries.whole_text(model),
         "parent": parent,
@@ -88,7 +89,7 @@ def create(
     written = tuple(records)
 
     def work(connection: sqlite3.Connection, fts: bool) -> str:
-        session = _insert(connection, about)
+        session = insert(connection, at, about)
         entries.append(connection, session, written, at, database.count, fts=fts)
         unseen(session)
         return session
@@ -96,10 +97,12 @@ def create(
     return database.write(work)
 
 
-def _insert(connection: sqlite3.Connection, about: Mapping[str, str | bool]) -> str:
+def insert(connection: sqlite3.Connection, at: str, about: Mapping[str, str | bool] = MappingProxyType({})) -> str:
+    """The row of a new session, within the caller's transaction; its id."""
+    about = {"created": at, "updated": at, **about}
     names, marks = ", ".join(about), ", ".join("?" * len(about))
     while True:
-        session = new_id(str(about["created"]))
+        session = new_id(at)
         made = connection.execute(
             f"INSERT OR IGNORE INTO sessions (id, {names}) VALUES (?, {marks})", (session, *about.values())
         )

@@ -27,6 +27,7 @@ def filled(database: Database, model: str = "haiku") -> str:
     partial = entries.encode(Partial(Message(40, "assistant", "half a reply"), (), 5))
     with database.transaction() as connection:
         connection.execute("INSERT INTO partials VALUES (?, ?, ?)", (session, database.now(), partial))
+        connection.execute("INSERT INTO origins VALUES (?, ?, '/f', 1, 1, 0)", (session, f"agent:{session}"))
         connection.execute("INSERT OR IGNORE INTO doomed VALUES ('no id: it stays')")
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('something', 'kept')")
     return session

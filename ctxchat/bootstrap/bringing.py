@@ -1,0 +1,181 @@
+"""Bringing in what other agents have written down: a file read by its format, each of its sessions stored on its own.
+
+Everything here may take long and none of it needs an event loop: call it in a thread or a process of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ctxchat.core.calibration import Mix
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.journal import Record
+from ctxchat.core.messages import Message
+from ctxchat.core.tokens import Meter
+from ctxchat.importing.formats import Format
+from ctxchat.importing.lines import Progress, silent
+from ctxchat.importing.records import Building, Totals
+from ctxchat.importing.steps import Begin, Damaged, Said, Step
+from ctxchat.models.tokenizers import counter
+from ctxchat.storage import files, origins
+from ctxchat.storage.database import Database
+from ctxchat.storage.faults import faults
+from ctxchat.storage.origins import Origin
+from ctxchat.storage.spill import attach
+
+Outcome = Literal["new", "grown", "known", "empty", "failed"]
+
+
+class Imported(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of one session of a file. `id` is empty where nothing was stored; `grown`: it was here, and has more now;
+    `known`: nothing in it is new. `damaged` names lines that could not be read, `no_place` counts what a session has no place
+    for, by kind; `problem` says why it `failed`."""
+
+    file: str
+    agent: str
+    outcome: Outcome
+    id: str = ""
+    messages: int = 0
+    compactions: int = 0
+    branches: int = 0
+    damaged: tuple[str, ...] = ()
+    no_place: dict[str, int] = {}
+    problem: str = ""
+
+
+def unchanged(database: Database) -> Callable[[Path], bool]:
+    """Whether a file is as it was when it was brought in last, without a look into it."""
+    known = origins.known(database)
+
+    def same(file: Path) -> bool:
+        try:
+            stat = file.stat()
+        except OSError:
+            return False
+        return known.get(str(file.absolute())) == (stat.st_size, stat.st_mtime_ns)
+
+    return same
+
+
+def bring(database: Database, form: Format, file: Path, progress: Progress = silent) -> Iterator[Imported]:
+    """Every session of a file as it is stored. Raises StorageError where the store cannot be written; what is wrong with one
+    session costs that one. A file that cannot be read is a session that failed."""
+    try:
+        with faults(file):
+            stat = file.stat()
+            for begin, steps in _sessions(form.steps(file, progress)):
+                yield _bring(database, form, file, begin, steps, (stat.st_size, stat.st_mtime_ns))
+    except CtxchatError as problem:
+        yield Imported(str(file), form.name, "failed", problem=str(problem))
+
+
+def _sessions(steps: Iterator[Step]) -> Iterator[tuple[Begin, Iterator[Step]]]:
+    """The steps of each session. One must be read to its end before the next is asked for; what is left is read over."""
+    following: list[Begin] = []
+
+    def until_next() -> Iterator[Step]:
+        for step in steps:
+            if isinstance(step, Begin):
+                following.append(step)
+                return
+            yield step
+
+    for first in steps:
+        if isinstance(first, Begin):
+            following.append(first)
+            break
+    while following:
+        session = until_next()
+        yield following.pop(), session
+        for _ in session:
+            pass
+
+
+def _bring(
+    database: Database, form: Format, file: Path, begin: Begin, steps: Iterator[Step], stat: tuple[int, int]
+) -> Imported:
+    ahead: list[Step] = []
+    first = next((s for s in _noted(steps, ahead) if isinstance(s, Said)), None)
+    if first is None:
+        damaged = tuple(f"{s.where}: {s.why}" for s in ahead if isinstance(s, Damaged))
+        return Imported(str(file), form.name, "empty", damaged=damaged)
+    origin = Origin(f"{form.name}:{begin.id}:{_digest(first.message)}", str(file.absolute()), *stat)
+    built: list[Building] = []
+
+    def records(session: str) -> Iterable[Record]:
+        folder = files.session_folder(database.folder, session)
+        building = Building(session, form.label, lambda name, data: attach(folder, name, data), _weigh())
+        built.append(building)
+        return _records(building, chain(ahead, steps))
+
+    def about() -> origins.About:
+        building = built[0]
+        parent = building.about.parent or begin.parent
+        return origins.About(
+            building.totals.messages,
+            building.totals.first,
+            building.totals.last,
+            building.about.folder,
+            building.totals.model,
+            f"{form.name}:{parent}" if parent else "",
+            begin.delegated,
+        )
+
+    try:
+        session, new = origins.bring(database, origin, records, about)
+    except origins.NothingNew as same:
+        origins.seen(database, origin)
+        return _told(file, form, "known", same.session, built[0].totals)
+    except CtxchatError as problem:
+        return Imported(str(file), form.name, "failed", problem=str(problem))
+    return _told(file, form, "new" if new else "grown", session, built[0].totals)
+
+
+def _noted(steps: Iterator[Step], ahead: list[Step]) -> Iterator[Step]:
+    for step in steps:
+        ahead.append(step)
+        yield step
+
+
+def _records(building: Building, steps: Iterable[Step]) -> Iterator[Record]:
+    for step in steps:
+        yield from building.take(step)
+    yield from building.finish()
+
+
+def _told(file: Path, form: Format, outcome: Outcome, session: str, totals: Totals) -> Imported:
+    return Imported(
+        str(file),
+        form.name,
+        outcome,
+        session,
+        totals.messages,
+        totals.compactions,
+        totals.branches,
+        tuple(totals.damaged),
+        totals.no_place,
+    )
+
+
+def _weigh() -> Callable[[str, Message], Mix]:
+    """Messages as the gauge weighs them for each model."""
+    meters: dict[str, Meter] = {}
+
+    def weigh(model: str, message: Message) -> Mix:
+        if model not in meters:
+            meters[model] = Meter(counter(model))
+        return meters[model].draft_mix(message)
+
+    return weigh
+
+
+def _digest(message: Message) -> str:
+    """Of what a session begins with: two halves of one, in files of their own, are two."""
+    words = f"{message.at} {message.role} {message.text[:2000]}"
+    return hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=5).hexdigest()

@@ -1,0 +1,236 @@
+"""`ctxchat sessions import`: histories of other agents, one file, a folder, or all that is found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import msgspec
+
+from ctxchat.bootstrap import bringing
+from ctxchat.bootstrap.bringing import Imported
+from ctxchat.bootstrap.program import Program
+from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table
+from ctxchat.core.errors import UsageError
+from ctxchat.core.words import count
+from ctxchat.importing import formats
+from ctxchat.importing.formats import FORMATS, Format
+from ctxchat.storage.database import Database
+
+TOLD = 5
+"""Damaged lines of a file told one by one; more are a number, and all are in `--json`."""
+
+
+class FoundRow(msgspec.Struct, frozen=True):
+    """What one agent left on this machine. `size` in bytes, `newest` ISO 8601 UTC; `new` files are not here yet, or have changed
+    since."""
+
+    agent: str
+    sessions: int
+    new: int
+    size: int
+    newest: str
+    folder: str
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, type=click.Path(), metavar="[FILE | FOLDER]...")
+@click.option("--from", "agent", default="", metavar="NAME", help=f"Whose form it is: {', '.join(FORMATS)}, openai.")
+@click.option("--found", is_flag=True, help="Say what lies in the usual places on this machine, and import nothing.")
+@click.option("--all", "every", is_flag=True, help="Import all that --found names (with --from, of that agent).")
+@click.option("--title", default="", metavar="T", help="Its title; without one the first user message gives it.")
+@common_options
+def command(paths: Sequence[str], agent: str, found: bool, every: bool, title: str) -> None:
+    """Bring in sessions of other agents, and OpenAI-style chat messages (JSON or JSON lines); prints the ids.
+
+    Whose they are is recognised. What was brought in before is not brought in twice.
+    """
+    form = formats.named(agent) if agent not in {"", "openai"} else None
+    if found:
+        _tell_found(form)
+    elif every:
+        home = Path.home()
+        _import_all(
+            [(f.form, file) for f in formats.found(home) if form in {None, f.form} for file in f.files], only_new=True
+        )
+    elif not paths:
+        raise UsageError("Nothing to import.", "Give a file or a folder, --found to see what there is, or --all.")
+    elif agent == "openai" or (len(paths) == 1 and not form and _chat(Path(paths[0]))):
+        _import_chat(Path(paths[0]), title)
+    else:
+        _import_all([pair for path in paths for pair in _in(Path(path), form)])
+
+
+def _chat(path: Path) -> bool:
+    return not path.is_dir() and (not path.is_file() or formats.recognised(path) is None)
+
+
+def _in(path: Path, form: Format | None) -> list[tuple[Format, Path]]:
+    """The files that a path of the command line stands for, each with its format. Raises UsageError where there is none."""
+    if not path.exists():
+        raise UsageError(f"{path} does not exist.", "Give the path of a file or a folder.")
+    if path.is_file():
+        known = form or formats.recognised(path)
+        if known is None:
+            raise UsageError(f"{path} is no session of an agent ctxchat knows.", f"It knows {', '.join(FORMATS)}.")
+        return [(known, path), *((known, beside) for beside in known.beside(path))]
+    inside = formats.inside(path, form)
+    if not inside:
+        raise UsageError(f"{path} holds no sessions of an agent ctxchat knows.", f"It knows {', '.join(FORMATS)}.")
+    return inside
+
+
+def _import_chat(file: Path, title: str) -> None:
+    async def work() -> str:
+        async with Program.started(flags()) as program:
+            return await program.bring_in(file, title)
+
+    session = run_async(work())
+    if flags().json:
+        emit({"id": session})
+    else:
+        click.echo(session)
+
+
+def _import_all(todo: Sequence[tuple[Format, Path]], *, only_new: bool = False) -> None:
+    told: list[Imported] = []
+    quiet = flags().json
+
+    def tell(one: Imported) -> None:
+        told.append(one)
+        if one.id and not quiet:
+            _clear()
+            click.echo(one.id)
+
+    async def work() -> None:
+        async with Program.started(flags()) as program:
+            same = bringing.unchanged(program.database)
+            left = [(form, file) for form, file in todo if not (only_new and same(file))]
+            await program.database.run(_bring, program.database, left, tell)
+
+    try:
+        run_async(work())
+    finally:
+        _clear()
+    _report(told)
+    if told and all(one.outcome == "failed" for one in told):
+        click.get_current_context().exit(1)
+
+
+def _bring(database: Database, todo: Sequence[tuple[Format, Path]], tell: Callable[[Imported], None]) -> None:
+    sizes = [file.stat().st_size for _, file in todo]
+    whole, before = sum(sizes), 0
+    for (form, file), size in zip(todo, sizes, strict=True):
+        read = 0
+
+        def progress(more: int, before: int = before) -> None:
+            nonlocal read
+            if read // 1_000_000 != (read := read + more) // 1_000_000:
+                _progress(before + read, whole)
+
+        for one in bringing.bring(database, form, file, progress):
+            tell(one)
+        before += size
+
+
+def _progress(read: int, whole: int) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{min(100, read * 100 // max(1, whole))} % of {_size(whole)}\x1b[K")
+        sys.stderr.flush()
+
+
+def _clear() -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+
+def _report(told: Sequence[Imported]) -> None:
+    if flags().json:
+        first = next((one.id for one in told if one.id), "")
+        emit({"id": first, "sessions": told})
+        return
+    for one in told:
+        name = Path(one.file).name
+        if one.problem:
+            narrate(f"! {name}: {one.problem}")
+        for damage in one.damaged[:TOLD]:
+            narrate(f"! {damage}; the line was left out")
+        if more := len(one.damaged) - TOLD:
+            narrate(f"! {name}: {more} more damaged lines were left out") if more > 0 else None
+    narrate(_summary(told))
+    for kind, many in sorted(_no_place(told).items(), key=lambda pair: -pair[1])[:12]:
+        narrate(f"  not kept: {many:,} {kind}")
+
+
+def _summary(told: Sequence[Imported]) -> str:
+    by = {
+        outcome: [one for one in told if one.outcome == outcome]
+        for outcome in ("new", "grown", "known", "empty", "failed")
+    }
+    brought = [*by["new"], *by["grown"]]
+    parts = [f"{count(len(by['new']), 'session')} imported"] if by["new"] or not by["grown"] else []
+    if by["grown"]:
+        parts.append(f"{count(len(by['grown']), 'session')} had grown")
+    if by["known"]:
+        parts.append(f"{count(len(by['known']), 'session')} here already")
+    if by["empty"]:
+        parts.append(f"{count(len(by['empty']), 'session')} in which nothing was said")
+    if by["failed"]:
+        parts.append(f"{count(len(by['failed']), 'session')} failed")
+    what = [count(sum(one.messages for one in brought), "message")] if brought else []
+    if passes := sum(one.compactions for one in brought):
+        what.append(count(passes, "compaction"))
+    return ", ".join(parts) + (f": {', '.join(what)}." if what else ".")
+
+
+def _no_place(told: Sequence[Imported]) -> dict[str, int]:
+    kinds: dict[str, int] = {}
+    for one in told:
+        if one.outcome in {"new", "grown"}:
+            for kind, many in one.no_place.items():
+                kinds[kind] = kinds.get(kind, 0) + many
+    return kinds
+
+
+def _tell_found(form: Format | None) -> None:
+    async def work() -> list[FoundRow]:
+        async with Program.started(flags()) as program:
+            return await program.database.run(lambda: list(_found(program.database, form)))
+
+    rows = run_async(work())
+    if flags().json:
+        emit(rows)
+        return
+    table(
+        ("agent", "sessions", "new", "size", "newest", "folder"),
+        [
+            (r.agent, f"{r.sessions:,}", f"{r.new:,}", _size(r.size), r.newest[:16].replace("T", " "), r.folder)
+            for r in rows
+        ],
+        empty="No sessions of other agents were found in the usual places.",
+        right=(1, 2, 3),
+    )
+    if any(r.new for r in rows):
+        narrate("`ctxchat sessions import --all` imports them, with --from NAME those of one agent.")
+
+
+def _found(database: Database, form: Format | None) -> Iterator[FoundRow]:
+    same = bringing.unchanged(database)
+    for found in formats.found(Path.home()):
+        if form in {None, found.form}:
+            yield FoundRow(
+                found.form.name,
+                len(found.files),
+                sum(not same(file) for file in found.files),
+                found.size,
+                datetime.fromtimestamp(found.newest, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+                str(found.folder),
+            )
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"

@@ -1,0 +1,300 @@
+"""Claude Code: JSON lines, one for each block of a reply, chained by `parentUuid` (`~/.claude/projects/*/*.jsonl`).
+
+Rewinds are siblings in the chain, compactions a boundary and a summary; sub-agents are in files of their own, or (older) in
+the same file as side chains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ctxchat.core.events import Usage
+from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall
+from ctxchat.importing.lines import Object, as_json, items, number, obj, simple, text
+from ctxchat.importing.steps import About, Back, Begin, Cleared, Compacted, Counted, Damaged, NoPlace, Said, Step
+
+NAME, LABEL = "claude-code", "Claude Code"
+
+_SPOKEN = {"user", "assistant"}
+_TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
+_CONTINUED = "This session is being continued from a previous conversation"
+_HARNESS = (
+    "<command-name>",
+    "<command-message>",
+    "<local-command-",
+    "<bash-",
+    "<system-reminder>",
+    "<task-notification>",
+    "<user-memory-input>",
+    "Caveat: The messages below",
+    "[Request interrupted by user",
+)
+"""How texts begin that the program wrote under the person's name."""
+
+CLEARED = "[Old tool result content cleared]"
+
+
+def is_ours(line: Object) -> bool:
+    """A line of Claude Code's."""
+    kind = line.get("type")
+    if kind in _SPOKEN or kind == "system" or kind == "attachment":
+        return "sessionId" in line and ("uuid" in line or "parentUuid" in line)
+    return (kind == "summary" and "leafUuid" in line) or (kind == "file-history-snapshot" and "messageId" in line)
+
+
+def files(home: Path) -> Iterator[Path]:
+    """The usual places, those of sub-agents last."""
+    found = [
+        path
+        for base in (home / ".claude", home / ".config" / "claude")
+        for path in (base / "projects").glob("*/**/*.jsonl")
+    ]
+    yield from sorted((p for p in found if p.name != "journal.jsonl"), key=lambda p: (p.name.startswith("agent-"), p))
+
+
+def sub_agents(file: Path) -> Iterator[Path]:
+    """The files of a session's sub-agents: in its own folder, or (older) beside it, naming it in their first lines."""
+    if file.stem.startswith("agent-"):
+        return
+    yield from sorted(file.with_suffix("").glob("**/agent-*.jsonl"))
+    for path in sorted(file.parent.glob("agent-*.jsonl")):
+        with path.open("rb") as opened:
+            if file.stem.encode() in opened.read(4_096):
+                yield path
+
+
+def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator[Step]:
+    """The sessions of a file: its own, then those of side chains in it."""
+    agent = file.stem.startswith("agent-")
+    main = _Chain(agent)
+    aside: dict[str, list[Step]] = {}
+    chains: dict[str, _Chain] = {}
+    root: dict[str, str] = {}  # of each line of a side chain, the line it began with
+    sessions: list[str] = []
+    waiting: list[Step] = []  # until a line tells the session's id
+    for _, line in lines:
+        if isinstance(line, Damaged):
+            made: list[Step] = [line]
+        elif line.get("isSidechain") is True and not agent:
+            made = []
+            uuid, parent = text(line.get("uuid")), text(line.get("parentUuid"))
+            chain = root[uuid] = root.get(parent, uuid)
+            if chain not in aside:
+                aside[chain] = [Begin(chain, parent=text(line.get("sessionId")), delegated=True)]
+                chains[chain] = _Chain(agent=True)
+            aside[chain] += chains[chain].steps(line)
+        else:
+            made = list(main.steps(line))
+            if not sessions and (session := text(line.get("sessionId"))):
+                sessions.append(session)
+                own = text(line.get("agentId")) or file.stem.removeprefix("agent-")
+                yield Begin(own, parent=session, delegated=True) if agent else Begin(session)
+                yield from waiting
+                waiting = []
+        if sessions:
+            yield from made
+        else:
+            waiting += made
+    if waiting:
+        yield Begin(file.stem)
+        yield from waiting
+    yield from main.end()
+    for chain in aside.values():
+        yield from chain
+
+
+class _Chain:
+    """A conversation as its lines come. `agent`: it is a sub-agent's, of which all lines are side chain."""
+
+    def __init__(self, agent: bool) -> None:
+        self._agent = agent
+        self._seen: dict[str, int] = {}
+        self._over: dict[str, str] = {}  # of each line, the newest message on the way to it
+        self._asked: dict[str, str] = {}  # of each place where a person said something, what they said last there
+        self._boundary: Object = {}  # of a compaction whose summary is still to come
+
+    def steps(self, line: Object) -> Iterator[Step]:
+        kind, uuid = text(line.get("type")), text(line.get("uuid"))
+        if uuid and self._seen.setdefault(uuid, same := hash(repr(line.get("message")))) == same and uuid in self._over:
+            yield NoPlace("lines told twice")
+            return
+        if cwd := text(line.get("cwd")):
+            yield About(folder=cwd)
+        parent = self._over.get(text(line.get("parentUuid")), "")
+        self._over[uuid] = parent
+        if kind in _SPOKEN:
+            for step in self._spoken(line, kind, uuid, parent):
+                yield step
+                if isinstance(step, Said):
+                    self._over[uuid] = step.key
+        elif kind == "system":
+            yield from self._system(line)
+        elif kind == "attachment":
+            for step in _attachment(line, uuid):
+                yield step
+                if isinstance(step, Said):
+                    self._over[uuid] = step.key
+        elif kind in _TITLES:
+            name, rank = _TITLES[kind]
+            yield About(title=text(line.get(name)), rank=rank)
+        else:
+            yield NoPlace(f"{kind or 'nameless'} lines")
+
+    def end(self) -> Iterator[Step]:
+        """A boundary that no summary followed."""
+        if self._boundary:
+            yield from self._compacted("", "")
+
+    def _spoken(self, line: Object, kind: str, uuid: str, parent: str) -> Iterator[Step]:
+        message = obj(line.get("message"))
+        at = text(line.get("timestamp"))
+        if kind == "assistant":
+            if self._boundary:
+                yield from self.end()
+            yield from _reply(message, uuid, at)
+            return
+        content = message.get("content")
+        if line.get("isCompactSummary") is True or _plain(content).startswith(_CONTINUED):
+            yield from self._compacted(_plain(content), at, uuid)
+            return
+        if self._boundary and line.get("isMeta") is not True:
+            yield from self.end()
+        results = [block for block in map(obj, items(content)) if block.get("type") == "tool_result"]
+        for block in results:
+            call = text(block.get("tool_use_id"))
+            yield Said(uuid, Message(0, "tool", _result(block), call_id=call, at=at))
+        rest = [block for block in items(content) if obj(block).get("type") != "tool_result"] if results else content
+        parts = _parts(rest)
+        if not parts:
+            return
+        if results or line.get("isMeta") is True or _plain(rest).lstrip().startswith(_HARNESS):
+            yield Said(f"{uuid}+" if results else uuid, Message(0, "user", parts, at=at), "note")
+            return
+        if line.get("parentUuid") and self._asked.get(parent) and not self._agent:
+            yield Back(parent, at)
+        self._asked[parent] = uuid
+        yield Said(uuid, Message(0, "user", parts, at=at))
+
+    def _system(self, line: Object) -> Iterator[Step]:
+        subtype = text(line.get("subtype"))
+        if subtype == "compact_boundary":
+            yield from self.end()
+            self._boundary = line
+            self._over[text(line.get("uuid"))] = self._over.get(text(line.get("logicalParentUuid")), "")
+        elif subtype == "microcompact_boundary":
+            about = obj(line.get("microcompactMetadata"))
+            calls = frozenset(call for call in items(about.get("compactedToolIds")) if isinstance(call, str))
+            yield Cleared(calls, CLEARED, text(line.get("timestamp")))
+        elif subtype == "local_command":
+            yield Said(
+                text(line.get("uuid")),
+                Message(0, "user", text(line.get("content")), at=text(line.get("timestamp"))),
+                "note",
+            )
+        else:
+            yield NoPlace(f"system lines ({subtype or 'plain'})")
+
+    def _compacted(self, summary: str, at: str, uuid: str = "") -> Iterator[Step]:
+        line, self._boundary = self._boundary, {}
+        about = obj(line.get("compactMetadata"))
+        kept = obj(about.get("preservedMessages")) or obj(about.get("preservedSegment"))
+        told = [uuid for uuid in items(kept.get("uuids")) if isinstance(uuid, str)]
+        yield Compacted(
+            summary,
+            at=at or text(line.get("timestamp")),
+            manual=about.get("trigger") == "manual",
+            kept=frozenset(self._over.get(one, one) for one in told),
+            kept_from="" if told else self._over.get(text(kept.get("headUuid")), text(kept.get("headUuid"))),
+            before=number(about.get("preTokens")),
+            after=number(about.get("postTokens")),
+        )
+
+
+def _reply(message: Object, uuid: str, at: str) -> Iterator[Step]:
+    key = text(message.get("id")) or uuid
+    parts: list[Part] = []
+    calls: list[ToolCall] = []
+    thoughts: list[str] = []
+    content = message.get("content")
+    for block in [{"type": "text", "text": content}] if isinstance(content, str) else map(obj, items(content)):
+        match block.get("type"):
+            case "text":
+                parts.append(Text(text(block.get("text"))))
+            case "thinking":
+                thoughts.append(text(block.get("thinking")))
+            case "redacted_thinking":
+                yield NoPlace("thoughts only the provider can read")
+            case "tool_use":
+                name = text(block.get("name")) or "unknown"
+                calls.append(ToolCall(text(block.get("id")), name, as_json(block.get("input") or {})))
+            case kind:
+                parts.append(Opaque(text(kind) or "part", as_json(block)))
+    thought = "\n\n".join(filter(None, thoughts))
+    yield Said(
+        key,
+        Message(
+            0,
+            "assistant",
+            simple(parts),
+            calls=tuple(calls),
+            reasoning=Reasoning(thought) if thought else None,
+            at=at,
+        ),
+    )
+    usage = obj(message.get("usage"))
+    model = text(message.get("model"))
+    if usage and model != "<synthetic>":
+        cached = number(usage.get("cache_read_input_tokens"))
+        prompt = number(usage.get("input_tokens")) + cached + number(usage.get("cache_creation_input_tokens"))
+        if prompt:
+            yield Counted(f"anthropic/{model}", Usage(prompt, number(usage.get("output_tokens")), cached))
+
+
+def _attachment(line: Object, uuid: str) -> Iterator[Step]:
+    """What the program put beside a message: what was typed during a turn, and files that were named."""
+    about, at = obj(line.get("attachment")), text(line.get("timestamp"))
+    kind = text(about.get("type"))
+    if kind == "queued_command" and (parts := _parts(about.get("prompt"))):
+        told = text(about.get("commandMode")) in {"", "prompt"}
+        yield Said(uuid, Message(0, "user", parts, at=at), "" if told else "note")
+        return
+    if kind in {"file", "edited_text_file", "nested_memory"}:
+        content = about.get("content")
+        inner = obj(obj(content).get("file")) or obj(content)
+        words = text(about.get("snippet")) or text(content) or text(inner.get("content"))
+        name = text(about.get("filename")) or text(about.get("path")) or text(inner.get("filePath")) or kind
+        if words:
+            yield Said(uuid, Message(0, "user", (Text(words, name),), at=at), "note")
+            return
+    yield NoPlace(f"attachments ({kind or 'nameless'})")
+
+
+def _result(block: Object) -> str | tuple[Part, ...]:
+    content = block.get("content")
+    return content if isinstance(content, str) else _parts(content)
+
+
+def _parts(content: object) -> str | tuple[Part, ...]:
+    if isinstance(content, str):
+        return content
+    return simple([_part(block) for block in items(content)])
+
+
+def _part(block: Any) -> Part:
+    fields = obj(block)
+    match fields.get("type"):
+        case "text":
+            return Text(text(fields.get("text")))
+        case "image":
+            source = obj(fields.get("source"))
+            if source.get("type") == "base64":
+                return Image(f"data:{text(source.get('media_type')) or 'image/png'};base64,{text(source.get('data'))}")
+            return Image(text(source.get("url"))) if source.get("url") else Opaque("image", as_json(fields))
+        case kind:
+            return Text(block) if isinstance(block, str) else Opaque(text(kind) or "part", as_json(fields))
+
+
+def _plain(content: object) -> str:
+    return content if isinstance(content, str) else "\n".join(text(obj(block).get("text")) for block in items(content))

@@ -1,0 +1,291 @@
+"""Codex: JSON lines of response items and events (`~/.codex/sessions/**/rollout-*.jsonl`).
+
+Since autumn 2025 every line is an envelope with `type` and `payload`; before that items stood bare behind a header, and the
+first versions wrote one document with `session` and `items`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ctxchat.core.events import Usage
+from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall
+from ctxchat.importing.lines import Object, as_json, items, number, obj, simple, text
+from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
+
+NAME, LABEL = "codex", "Codex"
+
+_ENVELOPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
+_ITEMS = {"message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call"}
+_HARNESS = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions",
+    "<collaboration_mode>",
+    "<turn_aborted>",
+    "<user_shell_command>",
+    "<skill>",
+    "<subagent_notification>",
+    "<hook_prompt",
+    "<INSTRUCTIONS>",
+    "<model_switch>",
+    "<apps_instructions>",
+    "<skills_instructions>",
+    "<plugins_instructions>",
+    "<personality_spec>",
+    "# AGENTS.md instructions",
+)
+"""How texts begin that the program wrote under the person's name."""
+
+_SUMMARY = "Another language model started to solve this problem and produced a summary"
+
+
+def is_ours(line: Object) -> bool:
+    """A line of Codex's: an envelope, a bare item, or the header of the older forms."""
+    kind = line.get("type")
+    if kind in _ENVELOPES and isinstance(line.get("payload"), dict):
+        return True
+    if line.get("record_type") == "state" or ("session" in line and "items" in line):
+        return True
+    if kind is None and "id" in line and "timestamp" in line and ("instructions" in line or "git" in line):
+        return True
+    return (kind == "message" and "role" in line and "content" in line and "message" not in line) or (
+        kind in _ITEMS - {"message"} and ("call_id" in line or "summary" in line or "encrypted_content" in line)
+    )
+
+
+def files(home: Path) -> Iterator[Path]:
+    """The usual places."""
+    for folder in ("sessions", "archived_sessions"):
+        yield from sorted((home / ".codex" / folder).glob("**/rollout-*.json*"))
+
+
+def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator[Step]:
+    """The session of a file."""
+    rollout = _Rollout()
+    waiting: list[Step] = []
+    begun = False
+    for place, line in lines:
+        if not begun and not isinstance(line, Damaged) and (began := _header(line)):
+            begun = True
+            yield began
+            yield from waiting
+        made = [line] if isinstance(line, Damaged) else list(rollout.steps(line, place))
+        if not begun and any(isinstance(step, Said) for step in made):
+            begun = True
+            yield Begin(file.stem.removeprefix("rollout-")[-36:])
+            yield from waiting
+        if begun:
+            yield from made
+        else:
+            waiting += made
+
+
+def _header(line: Object) -> Begin | None:
+    if line.get("type") == "session_meta":
+        about = obj(line.get("payload"))
+    elif "session" in line and "items" in line:
+        about = obj(line.get("session"))
+    elif line.get("type") is None:
+        about = line
+    else:
+        return None
+    if not (name := text(about.get("id"))):
+        return None
+    spawned = obj(obj(obj(about.get("source")).get("subagent")).get("thread_spawn"))
+    parent = text(spawned.get("parent_thread_id")) or text(about.get("parent_thread_id"))
+    return Begin(name, parent or text(about.get("forked_from_id")), delegated=bool(parent))
+
+
+class _Rollout:
+    """A session as its lines come."""
+
+    def __init__(self) -> None:
+        self._model = ""
+        self._at = ""
+        self._reply = 0
+        self._counted: object = None
+        self._asked: list[str] = []  # keys of what a person said, those taken back left out
+        self._before: dict[str, str] = {}  # the message before each of these
+        self._texts: dict[str, str] = {}  # the newest message with these words, by its key
+        self._last = ""
+        self._headed = False
+
+    def steps(self, line: Object, place: int) -> Iterator[Step]:
+        kind, payload = line.get("type"), line.get("payload")
+        self._at = text(line.get("timestamp")) or self._at
+        if "session" in line and "items" in line:
+            for part, item in enumerate(items(line.get("items"))):
+                yield from self._item(obj(item), f"{place}.{part}")
+        elif kind in _ENVELOPES or isinstance(payload, dict):
+            yield from self._envelope(text(kind), obj(payload), str(place))
+        elif kind is not None:
+            yield from self._item(line, str(place))
+
+    def _envelope(self, kind: str, payload: Object, key: str) -> Iterator[Step]:
+        match kind:
+            case "session_meta":
+                if not self._headed:
+                    self._headed = True
+                    yield About(folder=text(payload.get("cwd")))
+            case "turn_context":
+                self._model = text(payload.get("model")) or self._model
+                yield About(folder=text(payload.get("cwd")))
+            case "response_item":
+                yield from self._item(payload, key)
+            case "compacted":
+                yield from self._compacted(payload)
+            case "event_msg":
+                yield from self._event(payload)
+            case _:
+                yield NoPlace(f"{kind or 'nameless'} lines")
+
+    def _event(self, event: Object) -> Iterator[Step]:
+        match event.get("type"):
+            case "token_count":
+                info = obj(event.get("info"))
+                usage, whole = obj(info.get("last_token_usage")), info.get("total_token_usage")
+                if usage and whole != self._counted:
+                    self._counted = whole
+                    yield Counted(f"openai/{self._model}" if self._model else "", _usage(usage))
+            case "thread_rolled_back":
+                yield from self._rolled_back(number(event.get("num_turns")))
+            case "thread_name_updated":
+                yield About(title=text(event.get("thread_name")) or text(event.get("name")), rank=2)
+            case (
+                "user_message"
+                | "agent_message"
+                | "agent_reasoning"
+                | "context_compacted"
+                | "agent_reasoning_raw_content"
+            ):
+                pass  # an item says the same
+            case kind:
+                yield NoPlace(f"events ({text(kind) or 'nameless'})")
+
+    def _rolled_back(self, turns: int) -> Iterator[Step]:
+        if 0 < turns <= len(self._asked):
+            first = self._asked[-turns]
+            self._asked = self._asked[:-turns]
+            self._last = self._before[first]
+            yield Back(self._last, self._at)
+
+    def _item(self, item: Object, key: str) -> Iterator[Step]:
+        kind = text(item.get("type"))
+        call = text(item.get("call_id")) or text(item.get("id"))
+        match kind:
+            case "message" if item.get("role") == "assistant":
+                yield self._said(Message(0, "assistant", _parts(item.get("content")), at=self._at))
+            case "message":
+                yield from self._heard(item, f"u{key}")
+            case "agent_message":
+                parts = _parts(item.get("content"))
+                yield self._other(f"n{key}", Message(0, "user", parts, at=self._at), "note")
+            case "reasoning":
+                if thought := _thought(item):
+                    yield self._said(Message(0, "assistant", reasoning=Reasoning(thought), at=self._at))
+                else:
+                    yield NoPlace("thoughts only the provider can read")
+            case "function_call" | "custom_tool_call" | "tool_search_call" | "mcp_tool_call":
+                arguments = item.get("arguments") if kind != "custom_tool_call" else {"input": item.get("input")}
+                name = ".".join(filter(None, (text(item.get("namespace")), text(item.get("name")) or kind)))
+                yield self._said(_calling(call, name, as_json(arguments if arguments is not None else {}), self._at))
+            case "local_shell_call":
+                yield self._said(_calling(call, "shell", as_json(item.get("action") or {}), self._at))
+            case "web_search_call" | "image_generation_call":
+                call = call or f"{kind}-{key}"
+                about = {name: value for name, value in item.items() if name not in {"type", "id", "result"}}
+                yield self._said(_calling(call, kind.removesuffix("_call"), as_json(about), self._at))
+                image = text(item.get("result"))
+                parts = (Image(f"data:image/png;base64,{image}"),) if image else text(item.get("status")) or "completed"
+                yield self._result(f"t{key}", call, parts)
+            case _ if kind.endswith("_output"):
+                output = item.get("output") if "output" in item else item.get("tools")
+                yield self._result(f"t{key}", call, _output(output))
+            case "compaction" | "compaction_summary" | "context_compaction" | "ghost_snapshot":
+                yield NoPlace(f"{kind} items")
+            case _:
+                yield NoPlace(f"{kind or 'nameless'} items")
+
+    def _said(self, message: Message) -> Said:
+        self._last = f"r{self._reply}"
+        return Said(self._last, message)
+
+    def _other(self, key: str, message: Message, kind: str = "") -> Said:
+        self._reply += 1
+        self._last = key
+        return Said(key, message, "note" if kind else "")
+
+    def _result(self, key: str, call: str, content: str | tuple[Part, ...]) -> Said:
+        return self._other(key, Message(0, "tool", content, call_id=call, at=self._at))
+
+    def _heard(self, item: Object, key: str) -> Iterator[Step]:
+        parts = _parts(item.get("content"))
+        words = parts if isinstance(parts, str) else "\n\n".join(p.text for p in parts if isinstance(p, Text))
+        message = Message(0, "user", parts, at=self._at)
+        if item.get("role") != "user" or words.lstrip().startswith(_HARNESS):
+            yield self._other(key, message, "note")
+            return
+        self._before[key] = self._last
+        self._asked.append(key)
+        self._texts[words] = key
+        yield self._other(key, message)
+
+    def _compacted(self, payload: Object) -> Iterator[Step]:
+        """What stands from now on is told item by item, or (older) is the summary and what the person said."""
+        summary = text(payload.get("message"))
+        kept: set[str] = set()
+        for item in map(obj, items(payload.get("replacement_history"))):
+            if item.get("type") != "message" or item.get("role") != "user":
+                continue
+            words = _parts(item.get("content"))
+            if isinstance(words, str):
+                if words.startswith(_SUMMARY):
+                    summary = summary or words
+                elif words in self._texts:
+                    kept.add(self._texts[words])
+        self._reply += 1
+        yield Compacted(summary, self._at, kept=frozenset(kept), model=f"openai/{self._model}" if self._model else "")
+
+
+def _calling(call: str, name: str, arguments: str, at: str) -> Message:
+    return Message(0, "assistant", calls=(ToolCall(call, name, arguments),), at=at)
+
+
+def _usage(usage: Object) -> Usage:
+    return Usage(
+        number(usage.get("input_tokens")),
+        number(usage.get("output_tokens")),
+        number(usage.get("cached_input_tokens")),
+        number(usage.get("reasoning_output_tokens")),
+    )
+
+
+def _thought(item: Object) -> str:
+    pieces = [*items(item.get("content")), *items(item.get("summary"))]
+    return "\n\n".join(filter(None, (text(obj(piece).get("text")) for piece in pieces)))
+
+
+def _output(output: object) -> str | tuple[Part, ...]:
+    if isinstance(output, str):
+        return output
+    if isinstance(output, list):
+        return _parts(output)
+    inner = obj(output)
+    content = inner.get("content")
+    return content if isinstance(content, str) else _parts(content) if content else as_json(output or "")
+
+
+def _parts(content: object) -> str | tuple[Part, ...]:
+    if isinstance(content, str):
+        return content
+    return simple([_part(obj(part)) for part in items(content)])
+
+
+def _part(part: Object) -> Part:
+    if isinstance(part.get("text"), str):
+        return Text(text(part.get("text")))
+    image = part.get("image_url")
+    url = text(image) or text(obj(image).get("url"))
+    return Image(url) if url else Opaque(text(part.get("type")) or "part", as_json(part))

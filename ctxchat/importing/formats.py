@@ -1,0 +1,126 @@
+"""The formats there are, which of them a file has, by what is in it, and where agents keep theirs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.core.errors import UsageError
+from ctxchat.importing import aider, claude_code, codex, gemini, opencode, pi
+from ctxchat.importing.lines import Object, Progress, lines, silent
+from ctxchat.importing.steps import Damaged, Step
+
+ENDINGS = {".jsonl", ".json", ".md", ".db"}
+"""How files are named that may hold sessions."""
+
+LOOKED_AT = 40
+"""Lines of a file by which its format is told."""
+
+
+class Format(msgspec.Struct, frozen=True):
+    """How one agent keeps its sessions. `files` are those in its usual places below a home folder; `is_ours` knows a file
+    without being told, and `steps` reads it. `beside` are files that belong to one: of its sub-agents, to be read after it."""
+
+    name: str
+    label: str
+    files: Callable[[Path], Iterator[Path]]
+    is_ours: Callable[[Path], bool]
+    steps: Callable[[Path, Progress], Iterator[Step]]
+    beside: Callable[[Path], Iterable[Path]] = lambda file: ()
+
+
+def _of_lines(
+    name: str,
+    label: str,
+    files: Callable[[Path], Iterator[Path]],
+    is_ours: Callable[[Object], bool],
+    steps: Callable[[Iterable[tuple[int, Object | Damaged]], Path], Iterator[Step]],
+    beside: Callable[[Path], Iterable[Path]] = lambda file: (),
+) -> Format:
+    def known(file: Path) -> bool:
+        return any(not isinstance(line, Damaged) and is_ours(line) for _, line in islice(lines(file), LOOKED_AT))
+
+    def read(file: Path, progress: Progress = silent) -> Iterator[Step]:
+        return steps(lines(file, progress), file)
+
+    return Format(name, label, files, known, read, beside)
+
+
+FORMATS = {
+    form.name: form
+    for form in (
+        _of_lines(
+            claude_code.NAME,
+            claude_code.LABEL,
+            claude_code.files,
+            claude_code.is_ours,
+            claude_code.steps,
+            claude_code.sub_agents,
+        ),
+        _of_lines(codex.NAME, codex.LABEL, codex.files, codex.is_ours, codex.steps),
+        _of_lines(pi.NAME, pi.LABEL, pi.files, pi.is_ours, pi.steps),
+        Format(gemini.NAME, gemini.LABEL, gemini.files, gemini.is_ours, gemini.steps),
+        Format(opencode.NAME, opencode.LABEL, opencode.files, opencode.is_ours, opencode.steps),
+        Format(aider.NAME, aider.LABEL, aider.files, aider.is_ours, aider.steps),
+    )
+}
+
+
+def named(name: str) -> Format:
+    """The format with this name. Raises UsageError."""
+    if name not in FORMATS:
+        raise UsageError(f"{name!r} is no agent ctxchat can import from.", f"These are: {', '.join(FORMATS)}.")
+    return FORMATS[name]
+
+
+def recognised(file: Path) -> Format | None:
+    """The format of a file; None where it is none of these, or cannot be read."""
+    with suppress(OSError):
+        return next((form for form in FORMATS.values() if form.is_ours(file)), None)
+    return None
+
+
+def inside(folder: Path, form: Format | None = None) -> list[tuple[Format, Path]]:
+    """The files in a folder, at any depth, that are sessions (of one format where it is named), those of sub-agents last."""
+    known: list[tuple[Format, Path]] = []
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in ENDINGS and path.is_file():
+            has = recognised(path)
+            if has and form in {None, has}:
+                known.append((has, path))
+    return sorted(known, key=lambda pair: pair[1].name.startswith("agent-"))
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What one agent left in its usual places. `size` in bytes; `newest` in seconds since 1970."""
+
+    form: Format
+    files: tuple[Path, ...]
+    size: int
+    newest: float
+
+    @property
+    def folder(self) -> Path:
+        """The nearest folder that holds them all."""
+        return Path(os.path.commonpath([file.parent for file in self.files]))
+
+
+def found(home: Path) -> list[Found]:
+    """What there is on this machine, agents without any left out. Looks at names, sizes and times, into no file."""
+    there: list[Found] = []
+    for form in FORMATS.values():
+        stats: dict[Path, tuple[int, float]] = {}
+        for path in form.files(home):
+            with suppress(OSError):
+                stat = path.stat()
+                if stat.st_size:
+                    stats[path] = stat.st_size, stat.st_mtime
+        if stats:
+            sizes, times = zip(*stats.values(), strict=True)
+            there.append(Found(form, tuple(stats), sum(sizes), max(times)))
+    return there

@@ -1,0 +1,235 @@
+"""gemini-cli: a document or JSON lines a session (`~/.gemini/tmp/*/chats/session-*.json[l]`), and the chats a person saved
+(`checkpoint-*.json`).
+
+A message is written anew with each thing that is added to it, so a session is held whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ctxchat.core.events import Usage
+from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall
+from ctxchat.importing.lines import Object, Progress, as_json, items, lines, number, obj, simple, text, whole
+from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
+
+NAME, LABEL = "gemini-cli", "gemini-cli"
+
+_SNAPSHOT = "<state_snapshot>"
+_HARNESS = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
+
+
+def is_ours(file: Path) -> bool:
+    """A document or a first line with a session's id and its project's digest; or a list of contents with parts."""
+    if file.suffix not in {".json", ".jsonl"}:
+        return False
+    with file.open("rb") as opened:
+        start = opened.read(4_096)
+    if b'"sessionId"' in start and b'"projectHash"' in start:
+        return True
+    return file.suffix == ".json" and start.lstrip()[:1] == b"[" and b'"parts"' in start and b'"role"' in start
+
+
+def files(home: Path) -> Iterator[Path]:
+    """The usual places."""
+    base = home / ".gemini" / "tmp"
+    yield from sorted(base.glob("*/chats/**/*.json*"))
+    yield from sorted(base.glob("*/checkpoint-*.json"))
+
+
+def steps(file: Path, progress: Progress) -> Iterator[Step]:
+    """The session of a file."""
+    if file.suffix == ".jsonl":
+        told = [line for _, line in lines(file, progress)]
+    else:
+        document = whole(file, progress)
+        if isinstance(document, list):
+            yield from _saved(document, file)
+            return
+        told = [document]
+    about: Object = {}
+    latest: dict[str, Object] = {}
+    order: list[tuple[str, str]] = []  # what happened, and to which message
+    made: list[Step] = []
+    for record in told:
+        if isinstance(record, Damaged):
+            made.append(record)
+        elif "$rewindTo" in record:
+            order.append(("back", text(record.get("$rewindTo"))))
+        elif "$set" in record or "sessionId" in record:
+            news = obj(record.get("$set")) or record
+            about |= {name: value for name, value in news.items() if name != "messages"}
+            _replaced(items(news.get("messages")), latest, order, checkpoint="$set" in record)
+        elif "type" in record and "id" in record:
+            _heard(record, latest, order)
+        else:
+            made.append(NoPlace("nameless lines"))
+    above = file.parent.name if about.get("kind") == "subagent" else ""
+    yield Begin(text(about.get("sessionId")) or file.stem, parent=above, delegated=bool(above))
+    yield from made
+    if summary := text(about.get("summary")):
+        yield About(title=summary, rank=1)
+    for folder in items(about.get("directories"))[:1]:
+        yield About(folder=text(folder))
+    yield from _told(order, latest)
+
+
+def _heard(message: Object, latest: dict[str, Object], order: list[tuple[str, str]]) -> None:
+    id = text(message.get("id"))
+    if id not in latest:
+        order.append(("said", id))
+    latest[id] = message
+
+
+def _replaced(
+    messages: list[object], latest: dict[str, Object], order: list[tuple[str, str]], *, checkpoint: bool
+) -> None:
+    """A whole conversation told at once: a document, or what an agent goes on with after it compressed its history."""
+    found = [message for message in map(obj, messages) if message.get("id")]
+    if checkpoint and found and _SNAPSHOT in _plain(found[0].get("content")) and text(found[0].get("id")) not in latest:
+        kept = " ".join(text(message.get("id")) for message in found[1:])
+        order.append(("compressed", f"{text(found[0].get('id'))} {kept}"))
+        latest[text(found[0].get("id"))] = found[0]
+        found = found[1:]
+    for message in found:
+        _heard(message, latest, order)
+
+
+def _told(order: list[tuple[str, str]], latest: dict[str, Object]) -> Iterator[Step]:
+    before: dict[str, str] = {}
+    tip = ""
+    for what, id in order:
+        if what == "back":
+            if id in before:
+                tip = before[id]
+                yield Back(tip)
+        elif what == "compressed":
+            first, *kept = id.split()
+            yield Compacted(
+                _plain(latest[first].get("content")), text(latest[first].get("timestamp")), kept=frozenset(kept)
+            )
+        else:
+            for step in _message(latest[id], id):
+                if isinstance(step, Said) and step.key == id:
+                    before[id], tip = tip, id
+                yield step
+
+
+def _message(message: Object, id: str) -> Iterator[Step]:
+    at, content = text(message.get("timestamp")), message.get("content")
+    match message.get("type"):
+        case "user":
+            if _plain(content).lstrip().startswith(_SNAPSHOT):
+                yield Compacted(_plain(content), at)
+            else:
+                yield from _person(content, id, at)
+        case "gemini":
+            yield from _reply(message, id, at)
+        case kind:
+            yield NoPlace(f"messages of the kind {text(kind) or 'nameless'}")
+
+
+def _person(content: object, id: str, at: str) -> Iterator[Step]:
+    pieces = [obj(piece) for piece in items(content)]
+    for place, piece in enumerate(pieces):
+        if answer := obj(piece.get("functionResponse")):
+            call = text(answer.get("id")) or text(answer.get("name"))
+            yield Said(
+                f"{id}.{place}", Message(0, "tool", _output(answer), call_id=call, name=text(answer.get("name")), at=at)
+            )
+    spoken = [piece for piece in pieces if "functionResponse" not in piece]
+    if not pieces or spoken:
+        note = _plain(content).lstrip().startswith(_HARNESS)
+        yield Said(id, Message(0, "user", _parts(spoken or content), at=at), "note" if note else "")
+
+
+def _reply(message: Object, id: str, at: str) -> Iterator[Step]:
+    thoughts = [
+        ": ".join(filter(None, (text(thought.get("subject")), text(thought.get("description")))))
+        for thought in map(obj, items(message.get("thoughts")))
+    ]
+    told = [obj(call) for call in items(message.get("toolCalls"))]
+    calls = [
+        ToolCall(text(call.get("id")), text(call.get("name")) or "unknown", as_json(call.get("args") or {}))
+        for call in told
+    ]
+    thought = "\n\n".join(filter(None, thoughts))
+    yield Said(
+        id,
+        Message(
+            0,
+            "assistant",
+            _parts(message.get("content")),
+            tuple(calls),
+            reasoning=Reasoning(thought) if thought else None,
+            at=at,
+        ),
+    )
+    tokens = obj(message.get("tokens"))
+    if prompt := number(tokens.get("input")):
+        thinking = number(tokens.get("thoughts"))
+        usage = Usage(prompt, number(tokens.get("output")) + thinking, number(tokens.get("cached")), thinking)
+        yield Counted(f"gemini/{text(message.get('model'))}", usage)
+    for call in told:
+        result = call.get("result")
+        if result is None and not call.get("resultDisplay"):
+            continue
+        pieces = [obj(piece) for piece in (items(result) or [result])]
+        answers = [obj(piece.get("functionResponse")) for piece in pieces if "functionResponse" in piece]
+        content = "\n".join(map(_output, answers)) if answers else _parts(result) or text(call.get("resultDisplay"))
+        name, told_at, call_id = text(call.get("name")), text(call.get("timestamp")) or at, text(call.get("id"))
+        yield Said(
+            f"{id}.{call_id}",
+            Message(0, "tool", content, call_id=call_id, name=name, at=told_at),
+        )
+
+
+def _saved(contents: list[object], file: Path) -> Iterator[Step]:
+    """A chat a person saved: contents as the provider takes them, without times. A call without an id is known by its name."""
+    yield Begin(file.stem)
+    for place, content in enumerate(map(obj, contents)):
+        pieces = [obj(piece) for piece in items(content.get("parts"))]
+        if content.get("role") != "model":
+            yield from _person(pieces, str(place), "")
+            continue
+        calls = [obj(piece.get("functionCall")) for piece in pieces if "functionCall" in piece]
+        made = [
+            ToolCall(text(c.get("id")) or text(c.get("name")), text(c.get("name")), as_json(c.get("args") or {}))
+            for c in calls
+        ]
+        thoughts = "\n\n".join(text(piece.get("text")) for piece in pieces if piece.get("thought"))
+        words = [piece for piece in pieces if "functionCall" not in piece and not piece.get("thought")]
+        reasoning = Reasoning(thoughts) if thoughts else None
+        yield Said(str(place), Message(0, "assistant", _parts(words), tuple(made), reasoning=reasoning))
+
+
+def _output(answer: Object) -> str:
+    response = answer.get("response")
+    inner = obj(response)
+    found = inner.get("output", inner.get("error", inner.get("content", response)))
+    return as_json(found if found is not None else "")
+
+
+def _parts(content: object) -> str | tuple[Part, ...]:
+    if isinstance(content, str):
+        return content
+    return simple([_part(piece) for piece in (items(content) or ([content] if content else []))])
+
+
+def _part(piece: object) -> Part:
+    fields = obj(piece)
+    if isinstance(piece, str) or "text" in fields:
+        return Text(piece if isinstance(piece, str) else text(fields.get("text")))
+    data = obj(fields.get("inlineData"))
+    if text(data.get("mimeType")).startswith("image/"):
+        return Image(f"data:{text(data.get('mimeType'))};base64,{text(data.get('data'))}")
+    return Opaque(next(iter(fields), "part"), as_json(fields))
+
+
+def _plain(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        piece if isinstance(piece, str) else text(obj(piece).get("text")) for piece in items(content) or [content]
+    )

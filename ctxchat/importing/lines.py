@@ -1,0 +1,116 @@
+"""Files read as JSON in a stream: line by line, each on its own, or whole where a form is one document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from ctxchat.core.messages import Part, Text
+from ctxchat.importing.steps import Damaged
+
+Object = dict[str, Any]
+
+Progress = Callable[[int], None]
+"""Told how many bytes were read since it was told last."""
+
+MOST_WHOLE = 1_000_000_000
+"""Bytes of a file that can only be read whole."""
+
+_decode = msgspec.json.Decoder().decode
+
+
+def silent(read: int) -> None:
+    """Nobody wants to know."""
+
+
+def lines(file: Path, progress: Progress = silent) -> Iterator[tuple[int, Object | Damaged]]:
+    """Each line that is not blank, by its number, as the object it holds. One that holds none costs nothing but itself."""
+    with file.open("rb") as opened:
+        for number, line in enumerate(opened, 1):
+            progress(len(line))
+            if text := line.strip(b"\0 \t\r\n\xef\xbb\xbf"):
+                yield number, read(text, f"{file.name}:{number}")
+
+
+def whole(file: Path, progress: Progress = silent) -> Object | list[Any] | Damaged:
+    """A file that is one JSON document."""
+    size = file.stat().st_size
+    if size > MOST_WHOLE:
+        return Damaged(file.name, f"longer than {MOST_WHOLE // 1_000_000:,} MB")
+    data = file.read_bytes()
+    progress(len(data))
+    value = _value(data.strip(b"\0 \t\r\n\xef\xbb\xbf"))
+    return value if isinstance(value, dict | list) else Damaged(file.name, "not a JSON document")
+
+
+def read(text: bytes, where: str) -> Object | Damaged:
+    """The object a line holds."""
+    value = _value(text)
+    if isinstance(value, dict):
+        return cast(Object, value)
+    return Damaged(where, "not JSON" if value is None else "not a JSON object")
+
+
+def _value(text: bytes) -> object:
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:  # halves of surrogate pairs, which cut-off output of tools has, and bytes that are no UTF-8
+        value = json.loads(text.decode("utf-8", "replace"))
+        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+# ── looking into what others wrote ──
+
+
+def obj(value: object) -> Object:
+    """The value where it is an object, else an empty one."""
+    return cast(Object, value) if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    """The value where it is a list, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def text(value: object) -> str:
+    """The value where it is text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def number(value: object) -> int:
+    """The value where it is a whole number that can be a count, else 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
+        return 0
+    return int(value)
+
+
+def as_json(value: object) -> str:
+    """As JSON text; a text stays as it is."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def when(value: object) -> str:
+    """A time as ISO 8601, UTC, from milliseconds since 1970; as it is where it is text."""
+    if isinstance(value, str) or not number(value):
+        return text(value)
+    with suppress(OverflowError, ValueError, OSError):
+        moment = datetime.fromtimestamp(number(value) / 1000, UTC)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return ""
+
+
+def simple(parts: Sequence[Part]) -> str | tuple[Part, ...]:
+    """Parts of a message, as one text where that is all they are."""
+    if all(isinstance(part, Text) and not part.name for part in parts):
+        return "\n\n".join(part.text for part in parts if isinstance(part, Text) and part.text)
+    return tuple(parts)

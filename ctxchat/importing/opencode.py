@@ -1,0 +1,325 @@
+"""opencode: a session, its messages and their parts as JSON files of their own below `storage` (two layouts), as rows of
+`opencode.db` (newer), or as one document (`opencode export`)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from ctxchat.core.events import Usage
+from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall
+from ctxchat.importing.lines import Object, Progress, as_json, items, number, obj, read, simple, text, when, whole
+from ctxchat.importing.steps import About, Back, Begin, Cleared, Compacted, Counted, Damaged, NoPlace, Said, Step
+
+NAME, LABEL = "opencode", "opencode"
+
+CLEARED = "[Old tool result content cleared]"
+
+_SQLITE = b"SQLite format 3\0"
+_NOTHING_SAID = {"step-start", "step-finish", "snapshot", "patch", "agent", "retry"}
+
+Told = Iterable[tuple[Object, Sequence[Object | Damaged]]]
+"""Messages in order, each with its parts."""
+
+
+def is_ours(file: Path) -> bool:
+    """A session's own file beside the folder of its messages, an exported document, or the database."""
+    with file.open("rb") as opened:
+        start = opened.read(4_096)
+    if start.startswith(_SQLITE):
+        return _has_tables(file)
+    if file.suffix != ".json":
+        return False
+    if b'"info"' in start and b'"ses' in start and b'"messages"' in _end_and(start, file):
+        return True
+    return file.stem.startswith("ses") and b'"time"' in start and _messages_of(file) is not None
+
+
+def files(home: Path) -> Iterator[Path]:
+    """The usual places."""
+    base = home / ".local" / "share" / "opencode"
+    yield from sorted(base.glob("opencode*.db"))
+    yield from sorted((base / "storage" / "session").glob("*/ses*.json"))
+    yield from sorted((base / "project").glob("*/storage/session/info/*.json"))
+
+
+def steps(file: Path, progress: Progress) -> Iterator[Step]:
+    """The sessions of a file."""
+    with file.open("rb") as opened:
+        database = opened.read(len(_SQLITE)) == _SQLITE
+    if database:
+        yield from _of_database(file, progress)
+        return
+    document = whole(file, progress)
+    if not isinstance(document, dict):
+        yield Begin(file.stem)
+        yield document if isinstance(document, Damaged) else Damaged(file.name, "not a JSON object")
+    elif "info" in document:
+        told = (
+            (obj(m.get("info")), [obj(p) for p in items(m.get("parts"))]) for m in map(obj, items(document["messages"]))
+        )
+        yield from _session(obj(document["info"]), told)
+    else:
+        yield from _session(document, _of_files(file, progress))
+
+
+def _end_and(start: bytes, file: Path) -> bytes:
+    """A session's title and summary may stand before the messages."""
+    if b'"messages"' in start:
+        return start
+    with file.open("rb") as opened:
+        return opened.read(65_536)
+
+
+# ── where messages and parts lie ──
+
+
+def _messages_of(file: Path) -> tuple[Path, Path] | None:
+    """The folders of a session's messages and of all parts."""
+    if file.parent.name == "info":  # storage/session/info/ID.json, session/message/ID/, session/part/ID/
+        base = file.parent.parent
+        return base / "message" / file.stem, base / "part" / file.stem
+    base = file.parent.parent.parent  # storage/session/PROJECT/ID.json, message/ID/, part/
+    messages = base / "message" / file.stem
+    return (messages, base / "part") if messages.is_dir() else None
+
+
+def _of_files(file: Path, progress: Progress) -> Iterator[tuple[Object, list[Object | Damaged]]]:
+    folders = _messages_of(file)
+    if folders is None:
+        return
+    messages, parts = folders
+    told: list[tuple[int, str, Object | Damaged]] = []
+    for path in messages.glob("*.json"):
+        message = _read(path, progress)
+        made = number(obj(message.get("time")).get("created")) if not isinstance(message, Damaged) else 0
+        told.append((made, path.stem, message))
+    for _, id, message in sorted(told, key=lambda one: one[:2]):
+        if isinstance(message, Damaged):
+            yield {"id": id}, [message]
+        else:
+            found = [_read(path, progress) for path in sorted((parts / id).glob("*.json"))]
+            yield message, found or [obj(part) for part in items(message.get("parts"))]
+
+
+def _read(path: Path, progress: Progress) -> Object | Damaged:
+    try:
+        data = path.read_bytes()
+    except OSError as problem:
+        return Damaged(path.name, problem.strerror or "it cannot be read")
+    progress(len(data))
+    return read(data.strip(b"\0 \t\r\n"), path.name)
+
+
+def _has_tables(file: Path) -> bool:
+    try:
+        with closing(_opened(file)) as database:
+            found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.Error:
+        return False
+    return {"session", "message", "part"} <= found
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def _of_database(file: Path, progress: Progress) -> Iterator[Step]:
+    with closing(_opened(file)) as database:
+        database.row_factory = sqlite3.Row
+        # those of sub-agents last, so that what they belong to is there
+        sessions = "SELECT * FROM session ORDER BY parent_id IS NOT NULL, time_created"
+        for row in database.execute(sessions).fetchall():
+            fields = {name: row[name] for name in row.keys()}  # noqa: SIM118
+            about = {
+                "id": fields["id"],
+                "parentID": fields.get("parent_id"),
+                "title": fields.get("title"),
+                "directory": fields.get("directory"),
+                "revert": _value(fields.get("revert"), "revert"),
+            }
+            yield from _session(about, _of_rows(database, fields["id"], progress))
+
+
+def _of_rows(
+    database: sqlite3.Connection, session: str, progress: Progress
+) -> Iterator[tuple[Object, list[Object | Damaged]]]:
+    messages = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
+    for id, data in database.execute(messages, (session,)):
+        progress(len(data or ""))
+        message = _value(data, id)
+        rows = database.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (id,)).fetchall()
+        progress(sum(len(body or "") for _, body in rows))
+        if isinstance(message, Damaged):
+            yield {"id": id}, [message]
+        else:
+            yield message | {"id": id}, [_value(body, name) for name, body in rows]
+
+
+def _value(data: object, where: str) -> Object | Damaged:
+    if not data:
+        return {}
+    return read(data if isinstance(data, bytes) else str(data).encode("utf-8", "replace"), where)
+
+
+# ── what they say ──
+
+
+def _session(about: Object, told: Told) -> Iterator[Step]:
+    parent = text(about.get("parentID"))
+    yield Begin(text(about.get("id")), parent, delegated=bool(parent))
+    title = text(about.get("title"))
+    given = title and not title.startswith(("New session - ", "Child session - "))
+    yield About(title=title if given else "", rank=1, folder=text(about.get("directory")))
+    reverted = text(obj(about.get("revert")).get("messageID"))
+    tip = ""
+    waiting: Object = {}
+    for message, parts in told:
+        id = text(message.get("id"))
+        if reverted and id == reverted:
+            yield from _taken_back(message, parts, told, tip)
+            return
+        compaction = next((p for p in parts if not isinstance(p, Damaged) and p.get("type") == "compaction"), None)
+        if compaction is not None:
+            waiting = compaction
+        made = list(_message(message, parts))
+        if message.get("summary") is True and message.get("role") == "assistant":
+            words = "\n\n".join(s.message.text for s in made if isinstance(s, Said) and s.message.text)
+            at = when(obj(message.get("time")).get("created"))
+            yield Compacted(
+                words,
+                at,
+                manual=waiting.get("auto") is False,
+                kept_from=text(waiting.get("tail_start_id")),
+                model=_model(message),
+            )
+            waiting = {}
+            continue
+        for step in made:
+            yield step
+            if isinstance(step, Said):
+                tip = step.key
+
+
+def _taken_back(message: Object, parts: Sequence[Object | Damaged], told: Told, tip: str) -> Iterator[Step]:
+    """What a person took back last: in the record, out of view."""
+    yield from _message(message, parts)
+    for more, its in told:
+        yield from _message(more, its)
+    yield Back(tip)
+
+
+def _message(message: Object, parts: Sequence[Object | Damaged]) -> Iterator[Step]:
+    at = when(obj(message.get("time")).get("created")) or when(
+        obj(obj(message.get("metadata")).get("time")).get("created")
+    )
+    whole = [part for part in parts if not isinstance(part, Damaged)]
+    yield from (part for part in parts if isinstance(part, Damaged))
+    if message.get("role") == "assistant":
+        yield from _reply(message, whole, at)
+    elif message.get("role") == "user":
+        yield from _person(message, whole, at)
+    elif "role" in message:
+        yield NoPlace(f"messages of {text(message.get('role')) or 'nobody'}")
+
+
+def _person(message: Object, parts: list[Object], at: str) -> Iterator[Step]:
+    id = text(message.get("id"))
+    mine: list[Part] = []
+    for part in parts:
+        kind = part.get("type")
+        if kind == "text" and part.get("synthetic") is True:
+            yield Said(f"{id}+", Message(0, "user", text(part.get("text")), at=at), "note")
+        elif kind == "text":
+            mine.append(Text(text(part.get("text"))))
+        elif kind == "file":
+            mine.append(_file(part))
+        elif kind == "subtask":
+            mine.append(Text(text(part.get("prompt")) or text(part.get("description"))))
+        elif kind not in _NOTHING_SAID and kind != "compaction":
+            yield NoPlace(f"{text(kind) or 'nameless'} parts")
+    if mine:
+        yield Said(id, Message(0, "user", simple(mine), at=at))
+
+
+def _reply(message: Object, parts: list[Object], at: str) -> Iterator[Step]:
+    id = text(message.get("id"))
+    words: list[Part] = []
+    thoughts: list[str] = []
+    results: list[tuple[str, Message]] = []
+    calls: list[ToolCall] = []
+    cleared: dict[str, str] = {}
+    for part in parts:
+        match part.get("type"):
+            case "text":
+                words.append(Text(text(part.get("text"))))
+            case "reasoning":
+                thoughts.append(text(part.get("text")))
+            case "file":
+                words.append(_file(part))
+            case "tool" | "tool-invocation":
+                call, result = _call(part, at)
+                calls.append(call)
+                results += [(f"{id}.{call.id}", result)] if result else []
+                if compacted := obj(obj(part.get("state")).get("time")).get("compacted"):
+                    cleared[call.id] = when(compacted)
+            case kind if kind in _NOTHING_SAID:
+                pass
+            case kind:
+                yield NoPlace(f"{text(kind) or 'nameless'} parts")
+    thought = "\n\n".join(filter(None, thoughts))
+    yield Said(
+        id,
+        Message(
+            0,
+            "assistant",
+            simple(words),
+            tuple(calls),
+            reasoning=Reasoning(thought) if thought else None,
+            at=at,
+            interrupted=bool(message.get("error")),
+        ),
+    )
+    tokens = obj(message.get("tokens"))
+    cache = obj(tokens.get("cache"))
+    prompt = number(tokens.get("input")) + number(cache.get("read")) + number(cache.get("write"))
+    if prompt:
+        thinking, cost = number(tokens.get("reasoning")), message.get("cost")
+        paid = float(cost) if isinstance(cost, int | float) and 0 <= cost < 1e6 else 0.0
+        usage = Usage(prompt, number(tokens.get("output")) + thinking, number(cache.get("read")), thinking, paid)
+        yield Counted(_model(message), usage)
+    for key, result in results:
+        yield Said(key, result)
+    if cleared:
+        yield Cleared(frozenset(cleared), CLEARED, max(cleared.values()))
+
+
+def _call(part: Object, at: str) -> tuple[ToolCall, Message | None]:
+    old = obj(part.get("toolInvocation"))
+    state = obj(part.get("state")) or old
+    id = text(part.get("callID")) or text(old.get("toolCallId")) or text(part.get("id"))
+    name = text(part.get("tool")) or text(old.get("toolName")) or "unknown"
+    arguments = state.get("input", old.get("args"))
+    call = ToolCall(id, name, as_json(arguments if arguments is not None else {}))
+    output = text(state.get("output")) or text(state.get("error")) or text(old.get("result"))
+    if not output and state.get("status") not in {"completed", "error"} and state.get("state") != "result":
+        return call, None
+    files = [_file(obj(file)) for file in items(state.get("attachments"))]
+    content = simple([Text(output), *files]) if files else output
+    return call, Message(0, "tool", content, call_id=id, name=name, at=when(obj(state.get("time")).get("end")) or at)
+
+
+def _file(part: Object) -> Part:
+    url, mime = text(part.get("url")), text(part.get("mime"))
+    if mime.startswith("image/") and url.startswith(("data:", "http")):
+        return Image(url, name=text(part.get("filename")))
+    return Opaque("file", as_json({name: part.get(name) for name in ("mime", "filename", "url")}))
+
+
+def _model(message: Object) -> str:
+    about = obj(message.get("model")) or message
+    provider, model = text(about.get("providerID")), text(about.get("modelID"))
+    prefix = {"google": "gemini"}.get(provider, provider)
+    return f"{prefix}/{model}" if prefix and model else model

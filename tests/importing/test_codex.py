@@ -1,0 +1,53 @@
+"""Codex's files, in each of the forms it has written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+from tests.importing import wild
+from tests.importing.conftest import Bring, put, shown, state
+
+
+def test_a_rollout_is_kept_with_its_compaction_and_what_was_rolled_back(
+    database: Database, brought: Bring, tmp_path: Path
+) -> None:
+    (told,) = brought(put(tmp_path / "rollout-1.jsonl", wild.codex()))
+    assert (told.outcome, told.messages, told.compactions, told.branches) == ("new", 10, 1, 1)
+    kept = state(database, told.id)
+    (change,) = kept.ledger.compactions
+    assert change.record and change.record.summary == "We listed files."
+    assert shown(kept)[-3:] == ["list the files", "keep it", "kept"]
+    assert "deleted" in [m.text for m in kept.ledger.messages()]
+    assert [g.kind for g in kept.ledger.groups[:4]] == ["note", "note", "user", "round"]
+    assert kept.used == 520
+    assert sessions.row(database, told.id).model == "openai/gpt-5-codex"
+
+
+def test_a_compaction_only_the_server_can_read_says_what_was_asked(
+    database: Database, brought: Bring, tmp_path: Path
+) -> None:
+    lines = [line for line in wild.codex() if line["type"] != "compacted"]
+    hidden = {"type": "compacted", "payload": {"message": "", "replacement_history": [{"type": "compaction"}]}}
+    (told,) = brought(put(tmp_path / "rollout-1.jsonl", [*lines, hidden, *wild.codex()[-3:-1]]))
+    kept = state(database, told.id)
+    assert told.compactions == 1
+    assert "list the files" in shown(kept)[0] and kept.ledger.compactions
+
+
+def test_older_forms_are_read_too(database: Database, brought: Bring, tmp_path: Path) -> None:
+    bare = wild.codex_bare()
+    (told,) = brought(put(tmp_path / "rollout-2.jsonl", bare))
+    whole = {"session": bare[0], "items": [item for item in bare[1:] if "type" in item]}
+    (first,) = brought(put(tmp_path / "rollout-3.json", [json.dumps(whole | {"session": bare[0] | {"id": "0196"}})]))
+    for one in (told, first):
+        assert [m.role for m in state(database, one.id).ledger.messages()] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_a_spawned_thread_lies_below_its_own(database: Database, brought: Bring, tmp_path: Path) -> None:
+    (above,) = brought(put(tmp_path / "rollout-1.jsonl", wild.codex()))
+    (below,) = brought(put(tmp_path / "rollout-2.jsonl", wild.codex("0199-be10", parent="0199-c0de")))
+    row = sessions.row(database, below.id)
+    assert (row.parent, row.delegated) == (above.id, True)

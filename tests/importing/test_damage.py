@@ -1,0 +1,63 @@
+"""A damaged line costs that line and nothing else, whichever it is and however it is damaged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ctxchat.core.journal import Record, fold
+from ctxchat.importing import formats
+from ctxchat.importing.lines import silent
+from ctxchat.importing.records import Building
+from ctxchat.importing.steps import Begin
+from tests.importing import wild
+from tests.importing.conftest import put
+
+CHATS = {"claude-code": wild.claude, "codex": wild.codex, "pi": wild.pi}
+GARBLED = st.sampled_from(["cut", "noise", "zeros", "joined"])
+
+
+def words(name: str, file: Path) -> tuple[list[str], int]:
+    """What is said in a file's first session, and how many lines were damaged."""
+    building = Building("0" * 12, name, lambda name, data: f"attachments/{name}")
+    records: list[Record] = []
+    for step in formats.named(name).steps(file, silent):
+        if not isinstance(step, Begin):
+            records += building.take(step)
+    records += building.finish()
+    state = fold(records)
+    assert state.skipped == ()
+    return texts(m.text for m in state.ledger.messages() if not m.synthetic), len(building.totals.damaged)
+
+
+def texts(found: Iterable[str]) -> list[str]:
+    return sorted(piece for text in found for piece in text.split("\n\n") if piece)
+
+
+@pytest.mark.parametrize("name", CHATS)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_only_the_line_is_lost(name: str, tmp_path: Path, data: st.DataObject) -> None:
+    lines = [json.dumps(line) for line in CHATS[name]()]
+    before, _ = words(name, put(tmp_path / "chat.jsonl", lines))
+    place = data.draw(st.integers(0, len(lines) - 1))
+    match data.draw(GARBLED):
+        case "cut":
+            damaged = lines[place][: data.draw(st.integers(1, len(lines[place]) - 1))]
+        case "noise":
+            damaged = "\\x81" + lines[place][1:]
+        case "zeros":
+            damaged = "\0" * 40 + lines[place][40:]
+        case _:
+            damaged = lines[place][:30] + lines[place]
+    after, told = words(name, put(tmp_path / "chat.jsonl", [*lines[:place], damaged, *lines[place + 1 :]]))
+    assert told == 1
+    missing = [text for text in before if text not in after]
+    assert len(missing) <= 2, f"line {place + 1} cost {missing}"
+    for text in missing:
+        assert text[:12] in lines[place]

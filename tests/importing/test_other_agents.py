@@ -1,0 +1,138 @@
+"""pi, gemini-cli, opencode and aider: what is kept of each, and that nothing comes twice."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ctxchat.core.messages import Image
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+from tests.importing import wild
+from tests.importing.conftest import Bring, put, shown, state
+
+
+def as_files(root: Path) -> Path:
+    session, messages = wild.opencode()
+    file = put(root / "session" / "p" / "ses_1.json", [session])
+    for message, parts in messages:
+        put(root / "message" / "ses_1" / f"{message['id']}.json", [message])
+        for part in parts:
+            put(root / "part" / message["id"] / f"{part['id']}.json", [part])
+    return file
+
+
+def as_export(root: Path) -> Path:
+    session, messages = wild.opencode()
+    return put(root / "export.json", [{"info": session, "messages": [{"info": m, "parts": p} for m, p in messages]}])
+
+
+def as_database(root: Path) -> Path:
+    session, messages = wild.opencode()
+    file = root / "opencode.db"
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("CREATE TABLE session (id, parent_id, title, directory, time_created)")
+        database.execute("CREATE TABLE message (id, session_id, time_created, data)")
+        database.execute("CREATE TABLE part (id, message_id, data)")
+        database.execute(
+            "INSERT INTO session VALUES ('ses_1', NULL, ?, ?, 1)", (session["title"], session["directory"])
+        )
+        for message, parts in messages:
+            values = (message["id"], message["time"]["created"], json.dumps(message))
+            database.execute("INSERT INTO message VALUES (?, 'ses_1', ?, ?)", values)
+            for part in parts:
+                database.execute("INSERT INTO part VALUES (?, ?, ?)", (part["id"], message["id"], json.dumps(part)))
+    return file
+
+
+@pytest.mark.parametrize("made", [as_files, as_export, as_database])
+def test_opencode(made: object, database: Database, brought: Bring, tmp_path: Path) -> None:
+    file = made(tmp_path)  # type: ignore[operator]
+    (told,) = brought(file)
+    assert (told.agent, told.outcome, told.messages, told.compactions, told.no_place) == ("opencode", "new", 6, 1, {})
+    row = sessions.row(database, told.id)
+    assert (row.title, row.folder, row.model) == ("Reading", "/w/tides", "anthropic/claude-sonnet-4-5")
+    kept = state(database, told.id)
+    assert kept.cost_usd == pytest.approx(1.5)
+    assert [p.name for p in kept.ledger.groups[0].first.content if isinstance(p, Image)] == ["shot.png"]
+    assert kept.ledger.groups[1].messages[1].text == "x = 1"
+    assert shown(kept)[-2:] == ["and y?", "there is none"] and "x is 1" not in shown(kept)
+    assert [one.outcome for one in brought(file)] == ["known"]
+
+
+def test_a_part_of_opencode_that_is_damaged_costs_that_part(database: Database, brought: Bring, tmp_path: Path) -> None:
+    file = as_files(tmp_path)
+    (tmp_path / "part" / "msg_3" / "prt_msg_3_0.json").write_text('{"type": "te')
+    (told,) = brought(file)
+    assert told.damaged == ("prt_msg_3_0.json: not JSON",)
+    assert told.messages == 5
+
+
+def test_pi(database: Database, brought: Bring, tmp_path: Path) -> None:
+    file = put(tmp_path / "2026_019c-p1.jsonl", wild.pi())
+    (told,) = brought(file)
+    assert (told.agent, told.messages, told.compactions, told.branches) == ("pi", 11, 1, 1)
+    kept = state(database, told.id)
+    assert kept.title == "The gauge" and kept.model == "anthropic/claude-opus-4-5"
+    assert "a dead end" in [m.text for m in kept.ledger.messages()] and "a dead end" not in shown(kept)
+    assert shown(kept)[-3:] == ["and then?", "home", "thanks"]
+    assert kept.cost_usd == pytest.approx(1.25)
+    assert [one.outcome for one in brought(file)] == ["known"]
+
+
+def test_the_first_version_of_pi_counts_its_entries(database: Database, brought: Bring, tmp_path: Path) -> None:
+    lines = [{k: v for k, v in line.items() if k not in {"parentId", "version"}} for line in wild.pi()]
+    lines = [lines[0], *({k: v for k, v in line.items() if k != "id"} for line in lines[1:])]
+    lines[11] |= {"firstKeptEntryIndex": 9}
+    (told,) = brought(put(tmp_path / "2026_019c-p1.jsonl", lines))
+    assert (told.branches, told.compactions) == (0, 1)
+    assert shown(state(database, told.id))[-3:] == ["and then?", "home", "thanks"]
+
+
+def test_gemini(database: Database, brought: Bring, tmp_path: Path) -> None:
+    file = put(tmp_path / "session-2026-9e31.json", [json.dumps(wild.gemini(), indent=2)])
+    (told,) = brought(file)
+    assert (told.agent, told.messages) == ("gemini-cli", 4)
+    assert told.no_place == {"messages of the kind info": 1}
+    kept = state(database, told.id)
+    assert [m.text for m in kept.ledger.messages()] == ["list the files", "", "a.py", "one file"]
+    assert kept.model == "gemini/gemini-3-pro" and kept.used == 930
+    assert [one.outcome for one in brought(file)] == ["known"]
+
+
+def test_gemini_in_lines(database: Database, brought: Bring, tmp_path: Path) -> None:
+    (told,) = brought(put(tmp_path / "session-2026-9e31.jsonl", wild.gemini_lines()))
+    assert (told.messages, told.compactions, told.branches) == (6, 1, 1)
+    kept = state(database, told.id)
+    assert kept.title == "Files"
+    assert "the wrong question" not in shown(kept)
+    assert shown(kept)[-1] == "the right question" and "<state_snapshot>" in shown(kept)[0]
+
+
+def test_a_chat_of_gemini_that_was_saved_by_hand(database: Database, brought: Bring, tmp_path: Path) -> None:
+    call, answer = {"name": "list", "args": {}}, {"name": "list", "response": {"output": "a.py"}}
+    contents = [
+        {"role": "user", "parts": [{"text": "list the files"}]},
+        {"role": "model", "parts": [{"text": "so", "thought": True}, {"functionCall": call}]},
+        {"role": "user", "parts": [{"functionResponse": answer}]},
+        {"role": "model", "parts": [{"text": "one"}]},
+    ]
+    (told,) = brought(put(tmp_path / "checkpoint-mine.json", [contents]))
+    assert [m.role for m in state(database, told.id).ledger.messages()] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_aider(database: Database, brought: Bring, tmp_path: Path) -> None:
+    file = tmp_path / ".aider.chat.history.md"
+    file.write_text(wild.AIDER)
+    first, second = brought(file)
+    kept = state(database, first.id)
+    assert kept.ledger.groups[1].first.text == "add a test\nfor the gauge"
+    assert sessions.row(database, second.id).title == "again"
+    assert sessions.row(database, first.id).folder == str(tmp_path)
+    assert [one.outcome for one in brought(file)] == ["known", "known"]
+    file.write_text(f"{wild.AIDER}\n#### more\n\nYes.\n")
+    assert [one.outcome for one in brought(file)] == ["known", "grown"]
