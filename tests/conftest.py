@@ -16,6 +16,7 @@ sys.dont_write_bytecode = False
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", settings.get_profile("untimed"))
 settings.load_profile("untimed")
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
@@ -27,10 +27,10 @@ from tests.agent.desk import Desk
 from tests.agent.test_turn import adds_up, of
 from tests.core.histories import histories, work
 from tests.doubles.scripted import ScriptedModel, fails, says
+from tests.examples import examples
 
 NAMES = sorted(builtin_strategies(PlanOptions()))
-# Each is a session of many turns and passes.
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = examples(20, 300)  # each is a session of many turns and passes
 
 
 class Filler:
@@ -69,7 +69,7 @@ def whole(desk: Desk) -> None:
     assert desk.folded() == desk.state
 
 
-@settings(QUICK, max_examples=300)
+@examples(60, 1_500)
 @given(
     history=histories,
     names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=4),
@@ -117,7 +117,7 @@ def test_passes_in_a_row_keep_every_promise(
 OVERFLOW = ModelError("maximum context length exceeded", kind="bad_request", status=400)
 
 
-@QUICK
+@EXAMPLES
 @given(
     history=work(),
     keep=st.integers(1, 12),
@@ -146,7 +146,7 @@ def test_nothing_is_sent_again_unchanged_after_an_overflow(
     asyncio.run(run())
 
 
-@QUICK
+@EXAMPLES
 @given(
     turns=st.lists(st.tuples(st.integers(20, 2_500), st.integers(20, 2_500)), min_size=3, max_size=9),
     keep=st.integers(1, 6),

@@ -14,12 +14,12 @@ from ctxchat.config.files import load
 from ctxchat.core.errors import UsageError
 from ctxchat.core.events import ToolFinished, TurnFinished
 from tests.bootstrap.test_subagents import say, started
-from tests.tools.test_mcp import SCRIPT
+from tests.tools.test_mcp import RAW
 
 HARBOUR = f"""
 [mcp.harbour]
 command = {sys.executable!r}
-args = [{SCRIPT!r}]
+args = [{RAW!r}, "harbour"]
 tools = ["add"]
 """
 GONE = '[mcp.gone]\ncommand = "no-such-program-here"\n'
@@ -57,8 +57,7 @@ async def test_where_nobody_sits_before_it_they_are_waited_for(tmp_path: Path):
 
 
 def wrong(how: str) -> str:
-    raw = str(Path(SCRIPT).with_name("raw_mcp_server.py"))
-    return f"[mcp.{how}]\ncommand = {sys.executable!r}\nargs = [{raw!r}, {how!r}]\n"
+    return f"[mcp.{how}]\ncommand = {sys.executable!r}\nargs = [{RAW!r}, {how!r}]\n"
 
 
 async def test_one_that_is_late_is_named_and_the_next_time_not_waited_for(tmp_path: Path):

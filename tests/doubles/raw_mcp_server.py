@@ -1,7 +1,7 @@
 """An MCP server that speaks the protocol by hand, to be as wrong as its argument says: `deaf` to every plea to end, `silent`,
 `babbling` without an end, `endless` (a line without one), `beside` the protocol, `twins` (tools of one name once cleaned),
 `shapeless` (schemas no provider takes), `broken` (entries that are no tools), `crowd` (results of very many parts), `long`
-(results of very many characters)."""
+(results of very many characters). As `harbour` it is right, and up at once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import time
 OBJECT = {"type": "object", "properties": {}}
 TOOLS = {
     "twins": [("a b", OBJECT), ("a_b", OBJECT), ("a.b", OBJECT), ("x" * 90, OBJECT), ("x" * 91, OBJECT)],
+    "harbour": [("add", OBJECT), ("fail", OBJECT)],
     "shapeless": [
         ("text", {"type": "string"}),
         ("number", {"type": "object", "required": 5, "properties": None}),
@@ -44,7 +45,7 @@ def answer(mode: str, method: str, parameters: dict) -> dict:
             tools = TOOLS.get(mode, [("echo", OBJECT)])
             return {"tools": [{"name": name, "inputSchema": schema} for name, schema in tools]}
         case _:
-            many, text = {"crowd": (100_000, "part"), "long": (1, "long " * 2_500_000)}.get(
+            many, text = {"crowd": (30_000, "part"), "long": (1, "long " * 2_500_000)}.get(
                 mode, (1, parameters["name"])
             )
             return {"content": [{"type": "text", "text": text}] * many}

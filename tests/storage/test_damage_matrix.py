@@ -174,7 +174,7 @@ def test_a_file_without_its_first_page_is_mended(store: Store) -> None:
             assert {s: said(database, s) for s in store.sessions} == store.texts
 
 
-@pytest.mark.parametrize("share", [0.6, 0.85])
+@pytest.mark.parametrize("share", [pytest.param(0.6, marks=pytest.mark.long), 0.85])
 def test_a_file_cut_short_keeps_what_is_left(store: Store, share: float) -> None:
     pages = int(len(store.clean) // store.size * share)
     store.put(store.clean[: pages * store.size])

@@ -28,7 +28,7 @@ from tests.tui.fakes import FakeSession
 from tests.tui.hostile import LONG, NASTY, SIGHT, Hostile
 from tests.tui.real import say, talking
 
-MEGABYTE = "x" * 1_000_000
+HUGE, MEGABYTE = "x" * 30_000, "x" * 1_000_000
 TABLE = f"{HOSTILE}\n\n| {HOSTILE} |\n|---|\n\n![x](javascript:boo) [l](file:///etc/passwd)\n\n```{HOSTILE}\n{HOSTILE}\n```\n"
 SCREENS = ("f1", "f2", "f3", "f4", "f8", "f9", "f10", "ctrl+f", "alt+l", "ctrl+p")
 BESIDE = ("f2", "f8")
@@ -36,18 +36,21 @@ BESIDE = ("f2", "f8")
 EVIL = {c for c in map(chr, range(0x10000)) if CONTROL.match(c)} - {"\n"}
 
 
-@pytest.mark.parametrize("size", [(120, 36), (40, 20), (20, 5)])
-async def test_hostile_text_is_text_on_every_screen(tmp_path: Path, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("size", "much"),
+    [((40, 20), HUGE), *(pytest.param(s, MEGABYTE, marks=pytest.mark.long) for s in ((120, 36), (40, 20), (20, 5)))],
+)
+async def test_hostile_text_is_text_on_every_screen(tmp_path: Path, size: tuple[int, int], much: str) -> None:
     script = [
         calls(("echo", {"text": HOSTILE, "times": 40}), (HOSTILE, {"a": HOSTILE}), reasoning=HOSTILE, text=HOSTILE),
-        calls(("write", {"text": HOSTILE}), ("echo", {"text": MEGABYTE})),
+        calls(("write", {"text": HOSTILE}), ("echo", {"text": much})),
         says(TABLE),
         fails(ModelError(HOSTILE, HOSTILE, kind="auth"), after=HOSTILE),
     ]
     tools = [Echo(), Echo("write", writes=True)]
     async with talking(tmp_path, chain(script, repeat(says(HOSTILE))), size=size, window=400_000, tools=tools) as there:
         app, pilot, desk = there
-        app.work.say(HOSTILE + MEGABYTE)
+        app.work.say(HOSTILE + much)
         await until(pilot, lambda: app.query(ApprovalPanel))
         assert not set(words(app)) & EVIL
         await pilot.press("tab", "y")
