@@ -19,6 +19,7 @@ from ctxchat.core.messages import Role
 from ctxchat.core.openai import recorded
 from ctxchat.core.sanitize import clean
 from ctxchat.core.search import Scope
+from ctxchat.core.secrets import masked
 from ctxchat.core.words import count, short
 from ctxchat.storage import archive, exporting
 from ctxchat.tui.reading.figures_text import gauge_words
@@ -92,13 +93,17 @@ def show(id: str) -> None:
     )  # a pass without a summary carries none; what it put away has them
     if flags().json:
         emit(
-            {
-                "record": msgspec.to_builtins(record) if record else {"id": found.change.id},
-                "undone": found.undone,
-                "summary": record.summary if record else "",
-                "ledger": [{"kind": f.kind, "text": f.key, "value": f.value, "message": f"m{f.seq}"} for f in facts],
-                "messages": [recorded(message) for message in found.messages],
-            }
+            exporting.masked_json(
+                {
+                    "record": msgspec.to_builtins(record) if record else {"id": found.change.id},
+                    "undone": found.undone,
+                    "summary": record.summary if record else "",
+                    "ledger": [
+                        {"kind": f.kind, "text": f.key, "value": f.value, "message": f"m{f.seq}"} for f in facts
+                    ],
+                    "messages": [recorded(message) for message in found.messages],
+                }
+            )
         )
         return
     if record:
@@ -107,10 +112,10 @@ def show(id: str) -> None:
         click.echo(
             clean(f"{record.id}  {record.at}  {REASONS[record.reason]}  {record.strategy}  {record.detail}{undone}")
         )
-        click.echo(clean(f"\n{record.summary}\n\n{record.evidence}\n").rstrip() + "\n")
+        click.echo(clean(masked(f"\n{record.summary}\n\n{record.evidence}\n")).rstrip() + "\n")
     for message in found.messages:
         calls = "".join(f"\n  calls {c.name} {c.arguments}" for c in message.calls)
-        click.echo(clean(f"{message.id} {message.role}: {message.text}{calls}"))
+        click.echo(clean(masked(f"{message.id} {message.role}: {message.text}{calls}")))
 
 
 @command.command("search")
@@ -138,12 +143,14 @@ def search(query: str, limit: int, role: Role | None, tool: str, before: str, af
 
     hits = run_async(work())
     if flags().json:
-        emit(hits)
+        emit(exporting.masked_json(msgspec.to_builtins(hits)))
         return
     for hit in hits:
         who = f"{hit.role}{f' ({hit.tool})' if hit.tool else ''}"
         where = f"{hit.session} {hit.message} {who}, turn {hit.turn}, {short(hit.tokens)} tokens"
-        click.echo(clean(f"{where}{', put away by ' + hit.compaction if hit.compaction else ''}\n  {hit.snippet}"))
+        click.echo(
+            clean(f"{where}{', put away by ' + hit.compaction if hit.compaction else ''}\n  {masked(hit.snippet)}")
+        )
     if not hits:
         click.echo("Nothing found.", err=True)
 

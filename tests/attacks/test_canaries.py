@@ -54,7 +54,7 @@ class Canaries:
 
 def _pieces(secret: str) -> list[bytes]:
     body = "".join(line for line in secret.splitlines() if "-----" not in line)
-    return [body[at : at + 14].encode() for at in range(8, len(body) - 14)]
+    return [body[at : at + 14].encode() for at in range(8, len(body) - 14, 7)]  # in a run of 21 is one
 
 
 def calls(home: Home, site: str) -> Reply:
@@ -89,7 +89,7 @@ async def test_no_key_that_a_tool_came_upon_is_sent_written_printed_or_exported(
     async with ModelDouble(lambda body: next(replies), {"/page": page}) as double:
         replies = iter([calls(home, double.root), *[says("Done.")] * 3])
         home.settings.joinpath("config.toml").write_text(
-            'model = "openai/double"\n[permissions]\nmode = "all"\nsandbox = false\n'
+            'model = "openai/double"\n[permissions]\nmode = "all"\nsandbox = false\n[tools]\nmcp_wait = 60\n'
             f'[models."openai/double"]\napi_base = "{double.base_url}"\nwindow = 60000\n'
             f"[mcp.harbour]\ncommand = {sys.executable!r}\nargs = [{str(SERVER)!r}]\n"
             '[[hooks]]\nevent = "tool_finished"\naction = "run"\ncommand = "cat hooked.txt"\nshow_output = true\nmax_fires = 1\n'
@@ -103,6 +103,13 @@ async def test_no_key_that_a_tool_came_upon_is_sent_written_printed_or_exported(
     for view, form in (("record", "openai"), ("record", "jsonl"), ("record", "markdown"), ("model", "jsonl")):
         done = await asyncio.to_thread(cli, "sessions", "export", session, "--view", view, "--format", form)
         assert done.code == 0 and "output before" in done.out, done.err
+        printed.append(done.out + done.err)
+    for command in (
+        ("compact", session, "--strategy", "truncate", "--keep-recent", "1"),
+        ("archive", "search", "before", "--json"),
+        ("context", session, "--json"),
+    ):
+        done = await asyncio.to_thread(cli, *command)
         printed.append(done.out + done.err)
     database = Database(home.data)
     state = (await database.run(loading.load, database, session)).state
