@@ -17,6 +17,7 @@ from rich.segment import Segment, Segments
 from rich.text import Text
 from textual._context import active_message_pump
 from textual.await_complete import AwaitComplete
+from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.events import Event, Key, Paste
 from textual.screen import Screen
@@ -227,6 +228,8 @@ class CtxchatApp(Handlers):
             return
         if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
             error = error.error
+        if self._exit and isinstance(error, NoMatches):
+            return  # a screen that was still on its way when the program left has nothing in it any more
         self._faults += 1
         said = self._write_down(error)
         words = Segments([Segment(clean(f"ctxchat: {said}\n"))])
