@@ -71,8 +71,10 @@ def searchable(message: Message) -> str:
 
 def frequencies(read: Read, words: Sequence[str]) -> dict[str, int]:
     """In how many messages each word of the index stands; 0 for one that was never said."""
-    sql = "SELECT coalesce(sum(doc), 0) FROM temp.terms WHERE term = ?"
-    return {word: read(sql, (fold(word),))[0][0] for word in words}
+    folded = {word: fold(word) for word in words}
+    marks = ", ".join("?" * len(folded))
+    seen = dict(read(f"SELECT term, doc FROM temp.terms WHERE term IN ({marks})", list(folded.values())))
+    return {word: seen.get(term, 0) for word, term in folded.items()}
 
 
 def prepare(connection: sqlite3.Connection, *, wanted: bool = True, mode: str = "rw") -> bool:

@@ -52,7 +52,7 @@ class Weights(msgspec.Struct, frozen=True):
 
     length: float = 0.3
     saturation: float = 1.2
-    beside: tuple[float, float] = (0.6, 0.4)
+    beside: tuple[float, ...] = (0.6, 0.4)
     session: float = 0.6
     whole: float = 0.6
     together: float = 0.3
@@ -94,19 +94,19 @@ def scored(
         place.row: (k + 1) / (1 + k * (1 - b + b * min(place.tokens / max(mean, 1), _TIMES))) / ideal
         for place in places
     }
+    beside = list(enumerate(weigh.beside, 1))
     total: dict[int, float] = defaultdict(float)
     own: dict[int, float] = defaultdict(float)
     for unit, rows in held.items():
         best: dict[int, float] = {}
-        for row in rows:
-            if row in at:
-                value = rarity[unit] * worth[row]
-                own[row] += value
-                best[row] = max(best.get(row, 0.0), value)
-                for away, share in enumerate(weigh.beside, 1):
-                    for other in (row - away, row + away):
-                        if other in at and at[other].session == at[row].session:
-                            best[other] = max(best.get(other, 0.0), share * value)
+        for row in rows & at.keys():
+            value = rarity[unit] * worth[row]
+            own[row] += value
+            best[row] = max(best.get(row, 0.0), value)
+            for away, share in beside:
+                for other in (row - away, row + away):
+                    if other in at and at[other].session == at[row].session:
+                        best[other] = max(best.get(other, 0.0), share * value)
         for row, value in best.items():
             total[row] += value
     if sessions:
@@ -128,7 +128,7 @@ def _of_sessions(
         length[place.session] += place.tokens
     mean = sum(length.values()) / max(1, len(length))
     for rows in held.values():
-        times = Counter(at[row].session for row in rows if row in at)
+        times = Counter(at[row].session for row in rows & at.keys())
         rare = rarity_of(len(times), len(length))
         for session, many in times.items():
             norm = 1.2 * (0.25 + 0.75 * length[session] / max(mean, 1))

@@ -22,7 +22,7 @@ from ctxchat.storage.words import LANGUAGES, mark
 _ROWS = (
     8_000  # rows that the index is asked for in all, the rarest words first; of words that are everywhere, the newest
 )
-_PLACED = 1_200  # of these, those that are scored with their neighbours: they hold the most
+_PLACED = 600  # of these, those that are scored with their neighbours: they hold the most
 _WEIGHED = 40  # of these, those whose text is read and weighed
 _READ = 4_000_000  # characters of a message that are looked at
 _SCANNED = 20_000  # messages, the newest, that are looked through for parts of longer words
@@ -190,7 +190,7 @@ class _Search(_Scan):
                 rare.append(unit.expression)
             rows = self._matching("stems", wanted, _ROWS)
             if self._query.typed and unit == self._query.units[-1] and unit.spaced:  # it may still be being typed
-                rows |= self._matching("search", f"{phrase(self._query.typed)} *", _ROWS // 4)
+                rows |= self._matching("search", f"{phrase(self._query.typed)} *", _ROWS // 2)
             held[unit] = rows if required is None else rows & required
             left -= len(rows)
         return held
@@ -198,7 +198,7 @@ class _Search(_Scan):
     def _with_phrases(self) -> set[int] | None:
         """The rows that hold all that stands in double quotes, and the file; None where nothing is wanted."""
         wanted = [*self._query.phrases, *([self._scope.file] if re.search(r"[^\W_]", self._scope.file) else [])]
-        return self._matching("search", " AND ".join(map(phrase, wanted)), 2 * _ROWS) if wanted else None
+        return self._matching("search", " AND ".join(map(phrase, wanted)), 4 * _ROWS) if wanted else None
 
     def _matching(self, table: str, expression: str, many: int) -> set[int]:
         sql = (
@@ -213,9 +213,12 @@ class _Search(_Scan):
             for row in rows:
                 most[row] += rarity[unit]  # type: ignore[assignment]
         kept = {row for row, _ in most.most_common(_PLACED)}
-        if self._query.question:
+        weights = self._weights
+        if not self._query.question:
+            weights = msgspec.structs.replace(weights, beside=())  # who gives words wants those that hold them
+        else:
             kept |= {row + away for row, _ in most.most_common(_PLACED // 4) for away in (-2, -1, 1, 2)}
-        scores = scored(held, self._places(kept), rarity, self._weights, sessions=not self._scope.session)
+        scores = scored(held, self._places(kept), rarity, weights, sessions=not self._scope.session)
         first = sorted(scores, key=lambda row: (-scores[row], -row))[: max(self._limit, _WEIGHED)]
         rows = self._database.read(_SELECT.format(source="(SELECT value AS id FROM json_each(?)) f"), (json(first),))
         return self._ranked([Candidate(*row, rank=scores[row[0]]) for row in rows])
@@ -280,6 +283,7 @@ def _tests(scope: Scope) -> tuple[list[str], list[object]]:
             values.append(value)
     if scope.recall:
         tests.append("m.tool <> 'recall'")
+    if scope.recall and scope.session:  # elsewhere the last thing asked is no question at hand
         tests.append(
             "NOT (m.role = 'user' AND m.place = (SELECT max(g.place) FROM groups g WHERE g.session = m.session"
             " AND g.kind = 'user'))"

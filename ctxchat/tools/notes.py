@@ -137,6 +137,6 @@ class Recall(Tool[RecallArguments]):
             yield ToolOutput(text or f"There is nothing with the id {name}.", "ok" if text else "error")
             return
         yield ToolOutput(
-            await self._search(arguments.query.strip(), arguments.scope)
+            await self._search(arguments.query.strip(), arguments.scope, arguments.room)
             or f"Nothing in the archive matches {arguments.query!r}."
         )

@@ -1,0 +1,48 @@
+"""The first answer of `recall` among long edits, drafts alike, short corrections and renamed functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.retold import answered, filled
+from ctxchat.bootstrap.recall import LARGER, TOKENS, Recollection
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.journal import Sealed
+from ctxchat.core.messages import Message
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+
+
+async def test_the_first_answer_holds_what_is_needed(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        session, asked = filled(database, seed=11)
+        found = await answered(database, session, asked)
+        assert len(found) == 40 and sum(found) >= 38
+        text = await Recollection(database, session).search("draft of the sidebar document")
+        assert "nearly the same as the older m" in text
+        assert "[called" in text or "(its result)" in text
+        recall = Recollection(database, session)
+        query = "How is each row of the tide chart drawn?"
+        small, large = await recall.search(query), await recall.search(query, room="large")
+        assert (
+            database.count(small) < TOKENS + 600
+            and database.count(small) < database.count(large) < LARGER * TOKENS + 600
+        )
+
+
+async def test_the_folders_other_sessions_when_asked_for(tmp_path: Path) -> None:
+    def said(text: str) -> Sealed:
+        return Sealed(group_messages([Message(1, "user", text), Message(2, "assistant", "Noted.")]))
+
+    with Database(tmp_path) as database:
+        here = sessions.create(database, records=[said("hello")], folder="/work/tide")
+        sister = sessions.create(database, records=[said("the harbour gate opens at nine")], folder="/work/tide")
+        stranger = sessions.create(database, records=[said("the harbour gate opens at ten")], folder="/work/other")
+        recall = Recollection(database, here)
+        assert await recall.search("when does the harbour gate open") == ""
+        text = await recall.search("when does the harbour gate open", scope="folder")
+        assert f"{sister}/m1 (user" in text and "at nine" in text and "at ten" not in text
+        assert "at nine" in await recall.show(f"{sister}/m1")
+        assert (await recall.show(f"{sister}/m1-m2")).startswith("m1 (user)")
+        assert await recall.show(f"{stranger}/m1") == ""
+        assert "since:soon is no time" in await recall.search("gate since:soon")
