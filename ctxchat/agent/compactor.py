@@ -113,7 +113,7 @@ class Compactor:
 
     async def _as_agreed(self, agreed: Agreed) -> Events:
         preview = await self.preview(agreed.instructions, look=False)
-        async with aclosing(self.run(preview)) as events:
+        async with aclosing(self.run(preview, reason=agreed.reason)) as events:
             async for event in events:
                 yield event
 
@@ -184,7 +184,7 @@ class Compactor:
         async with aclosing(self._perform(Order(plan, reason, preview.instructions, summary))) as events:
             async for event in events:
                 yield event
-                if isinstance(event, CompactionFinished) and event.outcome == "compacted":
+                if isinstance(event, CompactionFinished) and event.outcome == "compacted" and reason != "auto":
                     self.consent.helped()
 
     async def draft(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:

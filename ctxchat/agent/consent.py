@@ -18,6 +18,7 @@ from ctxchat.core.budget import make_budget
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionFinished, Notice
 from ctxchat.core.figures import Figures
+from ctxchat.core.record import Reason
 from ctxchat.core.triggers import FIXED, fixed, overhead
 from ctxchat.core.words import percent, short
 
@@ -26,10 +27,11 @@ When = Literal["now", "after"]
 
 
 class Agreed(msgspec.Struct, frozen=True):
-    """A pass a person has said yes to."""
+    """A pass a person has said yes to, or (`auto`) the model has asked for where it may."""
 
     when: When
     instructions: str = ""
+    reason: Reason = "manual"
 
 
 class Consent:
@@ -45,6 +47,16 @@ class Consent:
     def agree(self, when: When, instructions: str = "") -> None:
         """Yes to a suggestion."""
         self._agreed = Agreed(when, instructions)
+
+    def wanted_by_model(self, keep: str) -> str:
+        """The model asks for room, at the next place where no call is open; what it is told."""
+        figures, options = self._talk.figures, self._talk.options
+        if options.consent != "auto":
+            return "The person decides when room is made here: nothing is done. Go on with what fits, and read less at once."
+        if figures.used <= figures.target_tokens:
+            return f"Not needed yet: {percent(figures.pressure)} of {short(figures.limit)} tokens are used. Nothing is done."
+        self._agreed = self._agreed or Agreed("now", keep, "auto")
+        return "Room is made before your next step, as far as there is something that can go."
 
     def taken(self, *times: When) -> Agreed | None:
         """What was agreed for one of these times; it is no longer outstanding then."""

@@ -23,7 +23,7 @@ from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import Clock, JournalPort, ModelPort
 from ctxchat.core.tool_share import Afforded, afford
-from ctxchat.core.view import Frame, ToolSpec, View, compile
+from ctxchat.core.view import Frame, ToolSpec, View, compile, grown
 
 
 class Conversation(Books):
@@ -58,6 +58,9 @@ class Conversation(Books):
         self._streamed: Counted = 0
         self.use(model)
         self._frame = Frame(arranged.system, self._tools)
+        self._framed = (
+            0  # changes that were in force when the memory in it was read: with another of them the prefix is new
+        )
         self.view: View = View((), (), (), 0, "", 0)
         self.figures: Figures = closed_with(self.measured(), state.used, self.learned.off(state.used))
 
@@ -124,7 +127,10 @@ class Conversation(Books):
             self.learned.take(*told)
             self._newest, self._price = look, price
             tools = await self._affordable()
-            self._frame = Frame(self._arranged.system, tools, memory, injected, model.keeps_reasoning)
+            passes = len(self.ledger.changes)
+            before, self._framed = (self._frame.memory if self._framed == passes else ()), passes
+            memory, added = grown(before, memory) if before else (memory, ())
+            self._frame = Frame(self._arranged.system, tools, memory, (*added, *injected), model.keeps_reasoning)
             return self._adopt(await self.compiled(self.ledger))
 
     async def _affordable(self) -> tuple[ToolSpec, ...]:

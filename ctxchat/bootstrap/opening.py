@@ -28,6 +28,7 @@ from ctxchat.bootstrap.subagents import SubAgents
 from ctxchat.bootstrap.tools import tools_for
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rules
+from ctxchat.context.budget_note import BudgetNote
 from ctxchat.core.errors import CtxchatError, StorageError, UsageError
 from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
 from ctxchat.core.ledger import Ledger
@@ -39,6 +40,7 @@ from ctxchat.storage import files, loading
 from ctxchat.storage.journal import begin_journal, open_journal
 from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.delegating import Delegate
+from ctxchat.tools.make_room import AskForRoom, MakeRoom
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.todo import Todo, TodoList
 
@@ -69,6 +71,8 @@ class Opening:
         self._checkpoints = checkpoints
         self._notices: list[str] = []
         self._address: Callable[[], str | None] = lambda: None
+        self._conversation: Conversation | None = None
+        self._ask_for_room: AskForRoom = lambda keep: "Not now."
         self._arranging = Arranging(shared, self._extensions, ahead=interactive)
 
     async def open(self, session_id: str, *, only_read: bool = False) -> Session:
@@ -127,6 +131,8 @@ class Opening:
             registry=with_plugins(),
             prices=price,
         )
+        self._conversation = conversation
+        self._ask_for_room = compactor.consent.wanted_by_model
         run = HookCommands(shared.workspace, os.environ, lambda: shared.loaded, shared.masking)
         opened = Session(
             conversation,
@@ -196,7 +202,11 @@ class Opening:
         tools = list(tools_for(shared, session, paths.config_dir() / "AGENTS.md", seen))
         for todo in (tool for tool in tools if isinstance(tool, Todo)):
             todo.resume(record.groups)
-            self._arranging.own = (TodoList(todo),)
+            self._arranging.own = (
+                TodoList(todo),
+                BudgetNote(lambda: self._conversation.figures if self._conversation else None),
+            )
+        tools.append(MakeRoom(lambda keep: self._ask_for_room(keep)))
         if self._above is None:  # a sub-agent has none of its own
             open_below = SubAgents(
                 shared, session, lambda: self._address(), gate, partial(self._open_below, checkpoints)

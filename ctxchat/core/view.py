@@ -123,6 +123,18 @@ class View(msgspec.Struct, frozen=True, dict=True):
         return max((item.turn for item in self.items), default=0)
 
 
+def grown(before: Sequence[Insert], now: Sequence[Insert]) -> tuple[tuple[Insert, ...], tuple[Insert, ...]]:
+    """Memory files as they were sent before, and what was added at their ends since, so that the prefix stays as a server has it
+    cached. Where anything else changed they are sent as they are now."""
+    if [i.source_id for i in before] != [i.source_id for i in now]:
+        return tuple(now), ()
+    pairs = list(zip(before, now, strict=True))
+    if not all(new.text == old.text or new.text.startswith(f"{old.text}\n") for old, new in pairs):
+        return tuple(now), ()
+    added = [(new.source_id, new.text[len(old.text) :].strip()) for old, new in pairs]
+    return tuple(before), tuple(Insert(f"{source}, added since", text) for source, text in added if text)
+
+
 def compile(
     ledger: Ledger,
     frame: Frame,

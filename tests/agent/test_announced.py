@@ -16,10 +16,11 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.hooks import CompactContext, Hook, When
 from ctxchat.core.options import Options
 from ctxchat.core.triggers import starts_at
+from ctxchat.core.view import Insert
 from ctxchat.tui.reading.alarms import alarms, legend
 from ctxchat.tui.reading.bar import layout_bar
 from ctxchat.tui.reading.figures_text import draft_words, gauge_words, sentence
-from tests.agent.desk import Desk, Echo
+from tests.agent.desk import Around, Desk, Echo
 from tests.agent.hooked import Hooked
 from tests.agent.test_turn import of
 from tests.doubles.scripted import ScriptedModel, calls, says
@@ -159,3 +160,44 @@ async def test_no_pass_inside_a_turn_where_none_is_wanted(per_turn: int) -> None
     assert {p.reason for p in done} <= {"reactive_micro", "reactive_full", "context_overflow"}
     if not per_turn:
         assert all(p.reason == "context_overflow" and p.before.used > 0.9 * 7_000 for p in done)
+
+
+async def test_the_model_may_ask_for_room_and_say_what_has_to_stay() -> None:
+    """At the next place where no call is open; recorded as automatic; not where the person has the say, or none is needed."""
+    model = ScriptedModel([says("word " * 900)] * 9, window=Window(8_000, "loaded"))
+    desk = Desk(model, options=Options(compression_trigger=0.95, target=0.2, keep_recent=2, prepare=False))
+    assert desk.compactor.consent.wanted_by_model("").startswith("Not needed yet")
+    for _ in range(4):
+        await desk.say("tell me")
+    desk.conversation.options = Options(consent="ask")
+    assert "The person decides" in desk.compactor.consent.wanted_by_model("")
+    desk.conversation.options = Options(
+        compression_trigger=0.95, target=0.2, keep_recent=2, prepare=False, strategy="truncate"
+    )
+    assert desk.compactor.consent.wanted_by_model("the API decisions").startswith("Room is made")
+    done = of(await desk.say("go on"), CompactionFinished)
+    assert [(p.outcome, p.reason) for p in done] == [("compacted", "auto")]
+
+
+async def test_what_is_remembered_does_not_rewrite_the_prefix() -> None:
+    around = Growing()
+    model = ScriptedModel([says("fine")] * 4)
+    desk = Desk(model, around=around)
+    await desk.say("one")
+    around.text += "\n- the person likes tea"
+    await desk.say("two")
+    first, second = (request.view for request in model.requests)
+    assert first.fingerprint == second.fingerprint
+    assert [i.source for i in second.items if "likes tea" in i.message.text] == ["AGENTS.md, added since"]
+    around.text = "- something else"
+    await desk.say("three")
+    assert [i.source for i in model.requests[2].view.items if "something else" in i.message.text] == ["AGENTS.md"]
+
+
+class Growing(Around):
+    """A memory file that changes."""
+
+    text = "- be brief"
+
+    async def memory(self) -> tuple[Insert, ...]:
+        return (Insert("AGENTS.md", self.text),)

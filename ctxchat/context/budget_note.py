@@ -1,0 +1,34 @@
+"""ContextProvider `budget`: a line that tells the model how full its window is, once that matters. Never in the cached prefix.
+
+Knows the gauge by what it is handed; decides nothing about compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ctxchat.core.figures import Figures
+from ctxchat.core.triggers import starts_at
+from ctxchat.core.words import percent, short
+
+FROM = 0.8
+"""Share of the trigger from which there is something to say."""
+
+
+class BudgetNote:
+    """`figures` is the gauge as last measured, None before there is one."""
+
+    source_id = "budget"
+
+    def __init__(self, figures: Callable[[], Figures | None]) -> None:
+        self._figures = figures
+
+    async def provide(self) -> str:
+        """The line; empty while there is room enough."""
+        figures = self._figures()
+        if figures is None or figures.window_source == "assumed" or figures.used < FROM * figures.trigger_tokens:
+            return ""
+        line = f"Your context window is about {percent(figures.pressure)} full ({short(figures.limit)} tokens)."
+        if start := starts_at(figures):
+            line += f" From {percent(start / figures.limit)} on, older parts become a summary; recall finds them."
+        return f"{line} Read in parts and keep what you need in your own words. This is no request."

@@ -1,0 +1,38 @@
+"""The line that tells the model how full its window is: only once that matters."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ctxchat.context.budget_note import BudgetNote
+from ctxchat.core.automatic import Automatic
+from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.figures import Counting, Figures, measure
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.tokens import Meter, rough_count
+from ctxchat.core.view import Frame, compile
+
+
+def gauge(used: int, window: Window) -> Figures:
+    empty = measure(
+        compile(Ledger(), Frame(), Meter(rough_count, lambda w, h: 0)), make_budget(window, 0, 0.75, 0.5), Counting("m")
+    )
+    return msgspec.structs.replace(empty, used=used, pressure=used / empty.limit)
+
+
+async def said(figures: Figures | None) -> str:
+    return await BudgetNote(lambda: figures).provide()
+
+
+async def test_nothing_is_said_while_there_is_room_or_nobody_knows() -> None:
+    assert await said(None) == ""
+    assert await said(gauge(5_000, Window(20_000, "loaded"))) == ""
+    assert await said(gauge(19_000, Window(20_000, "assumed"))) == ""
+
+
+async def test_near_the_trigger_it_says_how_full_it_is_and_what_comes() -> None:
+    figures = gauge(14_000, Window(20_000, "loaded"))
+    line = await said(figures)
+    assert "70 % full (20.0k tokens)" in line and "From 75 % on" in line and "\n" not in line
+    off = msgspec.structs.replace(figures, automatic=Automatic("off"))
+    assert "70 % full" in await said(off) and "From" not in await said(off)
