@@ -73,6 +73,10 @@ def bring(database: Database, form: Format, file: Path, progress: Progress = sil
                 yield _bring(database, form, file, begin, steps, (stat.st_size, stat.st_mtime_ns))
     except CtxchatError as problem:
         yield Imported(str(file), form.name, "failed", problem=str(problem))
+    except (
+        Exception
+    ) as problem:  # a file of others may hold what nobody thought of; the next ones are read all the same
+        yield Imported(str(file), form.name, "failed", problem=f"{type(problem).__name__}: {problem}")
 
 
 def _sessions(steps: Iterator[Step]) -> Iterator[tuple[Begin, Iterator[Step]]]:

@@ -38,7 +38,7 @@ CLEARED = "[Old tool result content cleared]"
 
 def is_ours(line: Object) -> bool:
     """A line of Claude Code's."""
-    kind = line.get("type")
+    kind = text(line.get("type"))
     if kind in _SPOKEN or kind == "system" or kind == "attachment":
         return "sessionId" in line and ("uuid" in line or "parentUuid" in line)
     return (kind == "summary" and "leafUuid" in line) or (kind == "file-history-snapshot" and "messageId" in line)

@@ -43,7 +43,7 @@ _SUMMARY = "Another language model started to solve this problem and produced a 
 
 def is_ours(line: Object) -> bool:
     """A line of Codex's: an envelope, a bare item, or the header of the older forms."""
-    kind = line.get("type")
+    kind = text(line.get("type")) or None
     if kind in _ENVELOPES and isinstance(line.get("payload"), dict):
         return True
     if line.get("record_type") == "state" or ("session" in line and "items" in line):
@@ -113,7 +113,7 @@ class _Rollout:
         self._headed = False
 
     def steps(self, line: Object, place: int) -> Iterator[Step]:
-        kind, payload = line.get("type"), line.get("payload")
+        kind, payload = text(line.get("type")) or None, line.get("payload")
         self._at = text(line.get("timestamp")) or self._at
         if "session" in line and "items" in line:
             for part, item in enumerate(items(line.get("items"))):
@@ -142,7 +142,7 @@ class _Rollout:
                 yield NoPlace(f"{kind or 'nameless'} lines")
 
     def _event(self, event: Object) -> Iterator[Step]:
-        match event.get("type"):
+        match text(event.get("type")):
             case "token_count":
                 info = obj(event.get("info"))
                 usage, whole = obj(info.get("last_token_usage")), info.get("total_token_usage")

@@ -86,7 +86,7 @@ def _replaced(
     messages: list[object], latest: dict[str, Object], order: list[tuple[str, str]], *, checkpoint: bool
 ) -> None:
     """A whole conversation told at once: a document, or what an agent goes on with after it compressed its history."""
-    found = [message for message in map(obj, messages) if message.get("id")]
+    found = [message for message in map(obj, messages) if text(message.get("id"))]
     if checkpoint and found and _SNAPSHOT in _plain(found[0].get("content")) and text(found[0].get("id")) not in latest:
         kept = " ".join(text(message.get("id")) for message in found[1:])
         order.append(("compressed", f"{text(found[0].get('id'))} {kept}"))

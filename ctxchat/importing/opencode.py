@@ -58,9 +58,10 @@ def steps(file: Path, progress: Progress) -> Iterator[Step]:
         yield document if isinstance(document, Damaged) else Damaged(file.name, "not a JSON object")
     elif "info" in document:
         told = (
-            (obj(m.get("info")), [obj(p) for p in items(m.get("parts"))]) for m in map(obj, items(document["messages"]))
+            (obj(m.get("info")), [obj(p) for p in items(m.get("parts"))])
+            for m in map(obj, items(document.get("messages")))
         )
-        yield from _session(obj(document["info"]), told)
+        yield from _session(obj(document.get("info")), told)
     else:
         yield from _session(document, _of_files(file, progress))
 
@@ -127,20 +128,23 @@ def _opened(file: Path) -> sqlite3.Connection:
 
 
 def _of_database(file: Path, progress: Progress) -> Iterator[Step]:
-    with closing(_opened(file)) as database:
-        database.row_factory = sqlite3.Row
-        # those of sub-agents last, so that what they belong to is there
-        sessions = "SELECT * FROM session ORDER BY parent_id IS NOT NULL, time_created"
-        for row in database.execute(sessions).fetchall():
-            fields = {name: row[name] for name in row.keys()}  # noqa: SIM118
-            about = {
-                "id": fields["id"],
-                "parentID": fields.get("parent_id"),
-                "title": fields.get("title"),
-                "directory": fields.get("directory"),
-                "revert": _value(fields.get("revert"), "revert"),
-            }
-            yield from _session(about, _of_rows(database, fields["id"], progress))
+    try:
+        with closing(_opened(file)) as database:
+            database.row_factory = sqlite3.Row
+            # those of sub-agents last, so that what they belong to is there
+            sessions = "SELECT * FROM session ORDER BY parent_id IS NOT NULL, time_created"
+            for row in database.execute(sessions).fetchall():
+                fields = dict(zip(row.keys(), tuple(row), strict=True))
+                about = {
+                    "id": fields["id"],
+                    "parentID": fields.get("parent_id"),
+                    "title": fields.get("title"),
+                    "directory": fields.get("directory"),
+                    "revert": _value(fields.get("revert"), "revert"),
+                }
+                yield from _session(about, _of_rows(database, text(fields["id"]), progress))
+    except sqlite3.Error as problem:
+        yield Damaged(file.name, str(problem))
 
 
 def _of_rows(
@@ -229,7 +233,7 @@ def _person(message: Object, parts: list[Object], at: str) -> Iterator[Step]:
     id = text(message.get("id"))
     mine: list[Part] = []
     for part in parts:
-        kind = part.get("type")
+        kind = text(part.get("type"))
         if kind == "text" and part.get("synthetic") is True:
             yield Said(f"{id}+", Message(0, "user", text(part.get("text")), at=at), "note")
         elif kind == "text":
@@ -252,7 +256,7 @@ def _reply(message: Object, parts: list[Object], at: str) -> Iterator[Step]:
     calls: list[ToolCall] = []
     cleared: dict[str, str] = {}
     for part in parts:
-        match part.get("type"):
+        match text(part.get("type")):
             case "text":
                 words.append(Text(text(part.get("text"))))
             case "reasoning":
@@ -304,7 +308,7 @@ def _call(part: Object, at: str) -> tuple[ToolCall, Message | None]:
     arguments = state.get("input", old.get("args"))
     call = ToolCall(id, name, as_json(arguments if arguments is not None else {}))
     output = text(state.get("output")) or text(state.get("error")) or text(old.get("result"))
-    if not output and state.get("status") not in {"completed", "error"} and state.get("state") != "result":
+    if not output and text(state.get("status")) not in {"completed", "error"} and state.get("state") != "result":
         return call, None
     files = [_file(obj(file)) for file in items(state.get("attachments"))]
     content = simple([Text(output), *files]) if files else output

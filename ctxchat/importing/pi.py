@@ -20,7 +20,7 @@ def is_ours(line: Object) -> bool:
     """A header with a folder, or an entry whose message has one of pi's roles."""
     if line.get("type") == "session":
         return "cwd" in line and "id" in line
-    return line.get("type") in _KINDS and "timestamp" in line and "sessionId" not in line and "role" not in line
+    return text(line.get("type")) in _KINDS and "timestamp" in line and "sessionId" not in line and "role" not in line
 
 
 def files(home: Path) -> Iterator[Path]:
@@ -132,7 +132,7 @@ class _Session:
             for b in blocks
             if b.get("type") == "toolCall"
         ]
-        spoken = [b for b in blocks if b.get("type") not in {"thinking", "toolCall"}]
+        spoken = [b for b in blocks if text(b.get("type")) not in {"thinking", "toolCall"}]
         thought = "\n\n".join(filter(None, thoughts))
         yield Said(
             id,
@@ -143,7 +143,7 @@ class _Session:
                 tuple(calls),
                 reasoning=Reasoning(thought) if thought else None,
                 at=at,
-                interrupted=message.get("stopReason") in {"aborted", "error"},
+                interrupted=text(message.get("stopReason")) in {"aborted", "error"},
             ),
         )
         self._model = _model(message) or self._model

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -61,3 +63,49 @@ def test_only_the_line_is_lost(name: str, tmp_path: Path, data: st.DataObject) -
     assert len(missing) <= 2, f"line {place + 1} cost {missing}"
     for text in missing:
         assert text[:12] in lines[place]
+
+
+STRANGE: list[Any] = [
+    None,
+    1,
+    -5,
+    1.5,
+    True,
+    "",
+    [],
+    {},
+    [None],
+    [1, "a"],
+    {"a": None},
+    [[{}]],
+    "\ud800",
+    10**30,
+    {"type": []},
+]
+
+
+def strange(value: Any, chance: random.Random) -> Any:
+    """The value with some of what is in it missing or replaced by what nobody expects there."""
+    if chance.random() < 0.08:
+        return chance.choice(STRANGE)
+    if isinstance(value, dict):
+        return {name: strange(inner, chance) for name, inner in value.items() if chance.random() > 0.03}
+    return [strange(inner, chance) for inner in value] if isinstance(value, list) else value
+
+
+def exported() -> list[Any]:
+    session, messages = wild.opencode()
+    return [{"info": session, "messages": [{"info": m, "parts": p} for m, p in messages]}]
+
+
+MAKERS = {**CHATS, "gemini-cli": wild.gemini_lines, "opencode": exported}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("seed", range(12))
+def test_what_nobody_expects_in_a_line_ends_nothing(name: str, seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    file = tmp_path / ("chat.json" if name == "opencode" else "chat.jsonl")
+    put(file, [json.dumps(strange(line, chance)) for line in MAKERS[name]()])
+    formats.recognised(file)
+    words(name, file)
