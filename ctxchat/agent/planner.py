@@ -22,7 +22,7 @@ from ctxchat.core.facts import Memory
 from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import Summariser
-from ctxchat.core.strategies.base import Plan, Strategy
+from ctxchat.core.strategies.base import Plan, Step, Strategy
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.folding import NEAR
 from ctxchat.core.strategies.pipeline import Pipeline
@@ -39,6 +39,9 @@ Prices = Callable[[str, int, int], float]
 
 SUMMARY_SECONDS = 10.0
 """What a summary takes, as far as anybody can say before the first."""
+
+LARGEST = 3
+"""Messages that are named of what a step touches."""
 
 QUICK = 1_000
 """Groups that code summarises in no time."""
@@ -302,9 +305,23 @@ def _shown(plan: Plan, look: Look, after: int) -> tuple[PreviewStep, ...]:
             gain,
             step.groups,
             step.needs_summary,
+            _goes(step, look),
         )
         for step, gain in zip(plan.steps, gains(plan, look.scale, look.used - after), strict=True)
     )
+
+
+def _goes(step: Step, look: Look) -> str:
+    """The turns that a step touches, and the largest messages of them."""
+    names = {*step.fold, *(name for edit in step.edits for name in edit.covers)}
+    turns = sorted({look.ledger.group(name).turn for name in names})
+    shown = {e.group.id for e in look.ledger.live() if e.group and e.group.kind != "summary" and names & {*e.covers}}
+    items = sorted((i for i in look.view.items if i.group in shown), key=lambda i: -i.tokens)[:LARGEST]
+    largest = ", ".join(
+        f"{i.message.id}{f' {i.message.name}' if i.message.name else ''} {short(i.tokens)}" for i in items
+    )
+    where = f"turn {turns[0]}" if turns[0] == turns[-1] else f"turns {turns[0]}–{turns[-1]}"
+    return f"{where}; largest: {largest}" if largest else where
 
 
 def nothing_to_free(figures: Figures) -> str:

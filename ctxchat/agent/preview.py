@@ -12,13 +12,15 @@ from ctxchat.core.view import View
 
 
 class PreviewStep(msgspec.Struct, frozen=True):
-    """One step to tick: its name in words, tokens freed, groups touched, and whether a model must write a summary."""
+    """One step to tick: its name in words, tokens freed, groups touched, whether a model must write a summary, and `goes`: the
+    turns and the largest messages that it touches, in words."""
 
     name: str
     label: str
     tokens_freed: int
     groups: int
     needs_model: bool = False
+    goes: str = ""
 
 
 class Preview(msgspec.Struct, frozen=True):

@@ -22,13 +22,16 @@ from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import PlanOptions, is_summary
 from ctxchat.core.summaries import SAID, earlier, merged_digest
 from ctxchat.core.tokens import Count
-from ctxchat.core.tooluse import first_line, use_of
+from ctxchat.core.tooluse import failed, first_line, gist, use_of
 
 RESULTS = {"run": 700, "change": 120, "read": 300, "search": 300, "fetch": 500, "other": 500}
 """Tokens of a result that a summariser is shown, by what its call does: a file can be read again, an output cannot."""
 
 ANSWER, ATTACHED, NOTE, EDIT, ARGUMENTS = 1_500, 600, 300, 500, 300
 """Tokens of what the model said, of a file that came along, of a note of ours, of one edit, of other arguments."""
+
+DEFINED = 900
+"""Characters of the line that stands for a long file that was read."""
 
 NEWEST, EACH = 2_400, 160
 """Tokens of the newest messages as they are told to a summariser, together and each."""
@@ -164,11 +167,19 @@ def _body(message: Message, call: ToolCall | None, count: Count, to_do: ToolCall
             if call is not None and _LIST.search(call.name):
                 return "[the list as it was then]"
             kind = use_of(call).kind if call else "other"
-            return clip(message.text, RESULTS[kind], count)
+            if kind == "read" and not failed(message) and count(message.text) > RESULTS[kind]:
+                return f"[{gist(call, message, DEFINED)}]"  # what it defines says more than its head and tail
+            text = _once(message.text) if kind == "run" else message.text
+            return clip(text, RESULTS[kind], count)
         case _:
             text = clip(message.text, ANSWER if message.role == "assistant" else NOTE, count) if message.text else ""
             broken = ["[cut off here]"] if message.interrupted else []
             return "\n".join([text, *broken, *(_call(c, count, to_do) for c in message.calls)]).lstrip("\n")
+
+
+def _once(output: str) -> str:
+    """What a program said, each line once: banners come with every step of it."""
+    return "\n".join(dict.fromkeys(line.rstrip() for line in output.splitlines()))
 
 
 def _words(message: Message, count: Count) -> str:
@@ -190,6 +201,8 @@ def _call(call: ToolCall, count: Count, to_do: ToolCall | None) -> str:
     use = use_of(call)
     if use.kind == "change" and (changes := "\n".join(_changes(call))):
         return f"[calls {call.name} on {use.target}]\n{clip(changes, EDIT, count)}"
+    if use.kind == "run":
+        return f"[runs with {call.name}: {head(use.target, ARGUMENTS, count)}]"
     return f"[calls {call.name} with {head(call.arguments, ARGUMENTS if call is not to_do else ANSWER, count)}]"
 
 

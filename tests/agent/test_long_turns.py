@@ -147,3 +147,17 @@ async def test_a_window_that_two_rounds_fill_is_told_and_not_run_into():
         for item in model.requests[-1].view.items
         if item.section == "tool_results"
     )
+
+
+async def test_the_preview_opens_on_what_the_newest_messages_hold_and_names_it():
+    """Twelve recent messages, nearly all of a small window: fewer of them stay, and what goes is named."""
+    wanted = [calls(("echo", {"text": f"line {n}\n", "times": 900})) for n in range(5)]
+    model = ScriptedModel([*wanted, says("done")], window=Window(32_000, "loaded"))
+    desk = Desk(model, tools=[Echo()], summariser=Writer())
+    await desk.say("Look at all of it.")
+    preview = await desk.session.compaction.preview()
+    assert preview.plan is not None and preview.keep_recent < 12
+    assert preview.after_used <= preview.before.used / 2 + preview.before.limit * 0.05
+    assert all(step.goes.startswith("turn 1") for step in preview.steps)
+    assert "m" in preview.steps[0].goes.split("largest: ")[1]
+    await desk.session.close()

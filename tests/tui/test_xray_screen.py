@@ -61,6 +61,17 @@ async def test_the_biggest_come_first_and_enter_goes_there() -> None:
         assert app.result == wanted
 
 
+async def test_c_comes_back_with_what_to_compact_up_to() -> None:
+    app = Opened(Desk(state(20)))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.settle()
+        row = next(place for place, row in enumerate(app.rows.items) if row.group and row.section != "summary")
+        await pilot.press(*["down"] * row)
+        wanted = app.rows.current.group
+        await pilot.press("c")
+        assert app.result == f"up to:{wanted}"
+
+
 async def test_o_and_a_click_on_a_title_sort() -> None:
     app = Opened(Desk(state(20)))
     async with app.run_test(size=(120, 30)) as pilot:

@@ -11,11 +11,21 @@ from ctxchat.tui.host import Host
 
 async def free_up(host: Host, argument: str = "") -> None:
     """The preview; what is ticked there is run, with the summary as edited where that was asked for."""
+    await _agreed_to(host, await host.work.idle_session().compaction.preview(argument))
+
+
+async def free_up_to(host: Host, group: str) -> None:
+    """The preview of a pass for everything up to this group of the view, the group with it."""
+    session = host.work.idle_session()
+    items = [item for item in session.view.items if item.group and item.section != "summary"]
+    last = max((place for place, item in enumerate(items) if item.group == group), default=-1)
+    keep = max(1, len(items) - 1 - last)
+    await _agreed_to(host, await session.compaction.preview("", keep, target=0.0))
+
+
+async def _agreed_to(host: Host, preview: Preview) -> None:
     from ctxchat.tui.screens.preview import PreviewScreen
 
-    preview = await _previewed(host, argument)
-    if preview is None:
-        return
     session = host.work.idle_session()
     agreed = await host.ask(PreviewScreen(session, preview))
     if agreed is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxchat.core.sections import SECTIONS
+from ctxchat.tui.actions.compaction import free_up_to
 from ctxchat.tui.actions.sessions import go_on_in
 from ctxchat.tui.host import Host
 from ctxchat.tui.reading.figures_text import sentence
@@ -28,13 +29,16 @@ async def archive(host: Host, argument: str = "") -> None:
 
 
 async def xray(host: Host, argument: str = "") -> None:
-    """A row for each message, or for those of a section; Enter there comes back with a group to go to."""
-    from ctxchat.tui.screens.xray import XrayScreen
+    """A row for each message, or for those of a section; there Enter comes back with a group to go to, `c` with one that
+    everything is to be compacted up to."""
+    from ctxchat.tui.screens.xray import UP_TO, XrayScreen
 
     section = SECTIONS[SECTIONS.index(argument)] if argument in SECTIONS else None
     group = await host.ask(XrayScreen(host.work.open_session(), section))
     await host.chat.refresh_session()
-    if isinstance(group, str) and group:
+    if isinstance(group, str) and group.startswith(UP_TO):
+        await free_up_to(host, group.removeprefix(UP_TO))
+    elif isinstance(group, str) and group:
         await host.chat.transcript.go_to(group)
 
 

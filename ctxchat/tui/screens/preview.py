@@ -125,6 +125,7 @@ class PreviewScreen(Panel[Agreed]):
         with VerticalScroll(classes="panel-body", can_focus=False):
             yield Static(id="calm", markup=False)
             yield Steps(COLUMNS, self._cells, titles=False, id="steps")
+            yield Static(id="goes", markup=False)
             yield Stepper(self._preview.keep_recent)
             yield Static(id="stays", markup=False)
             yield Input(
@@ -160,6 +161,7 @@ class PreviewScreen(Panel[Agreed]):
         self.query_one(Steps).show(preview.steps)
         self.query_one(Steps).display = some
         self._say("calm", "" if some else clean(preview.reason or "Nothing to free."))
+        self._say("goes", "\n".join(self._goes()) if some else "")
         self._say("stays", self._stays() if some else "")
         self.query_one(Input).display = any(s.needs_model for s in preview.steps)
         both = (preview.before, figures)
@@ -208,6 +210,14 @@ class PreviewScreen(Panel[Agreed]):
     def _price(self, step: PreviewStep) -> str:
         asks = step.needs_model and self._preview.model
         return f"by {one_line(self._preview.model, 60).rsplit('/', 1)[-1]}" if asks else "no model needed"
+
+    def _goes(self) -> list[str]:
+        """What the ticked steps touch, a line each."""
+        return [
+            f"{one_line(step.label, 40)}: {one_line(step.goes, 160)}"
+            for step in self._preview.steps
+            if step.goes and step.name in self.ticked
+        ]
 
     def _stays(self) -> str:
         preview = self._seen

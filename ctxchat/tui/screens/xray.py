@@ -71,6 +71,10 @@ def pin_of(ledger: Ledger, group: str) -> str:
     return next(c.id for c in reversed(ledger.changes) if group in c.pins)
 
 
+UP_TO = "up to:"
+"""Before a group that comes back to be compacted up to."""
+
+
 class XrayScreen(Listing[str]):
     """Comes back with the key of what to go to in the chat (a group's, a compaction's), or None."""
 
@@ -79,6 +83,7 @@ class XrayScreen(Listing[str]):
         Binding("p", "change('pin')", "pin"),
         Binding("d", "change('drop')", "drop"),
         Binding("s", "change('shrink')", "shrink to a line"),
+        Binding("c", "up_to", "compact up to here"),
         Binding("u", "undo", "undo"),
         Binding("o", "sort", "order"),
         Binding("f", "part(1)", "part"),
@@ -190,6 +195,16 @@ class XrayScreen(Listing[str]):
             self.dismiss(f"change:{row.change}" if row.section == "summary" else row.group)
         else:
             self.notify("This stands around the conversation, not in it.", markup=False)
+
+    def action_up_to(self) -> None:
+        """Look at what a pass up to the row under the cursor would do."""
+        row = self.chosen
+        if row is None:
+            return
+        if row.group and row.section != "summary":
+            self.dismiss(f"{UP_TO}{row.group}")
+        else:
+            self.notify(SUMMARY if row.group else FOREIGN, markup=False)
 
     # ── changing ──
 
