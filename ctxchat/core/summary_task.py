@@ -168,7 +168,9 @@ def _body(message: Message, call: ToolCall | None, count: Count, to_do: ToolCall
                 return "[the list as it was then]"
             kind = use_of(call).kind if call else "other"
             if kind == "read" and not failed(message) and count(message.text) > RESULTS[kind]:
-                return f"[{gist(call, message, DEFINED)}]"  # what it defines says more than its head and tail
+                told = gist(call, message, DEFINED)
+                if ": " in told:  # what it defines says more than its head and tail
+                    return f"[{told}]"
             text = _once(message.text) if kind == "run" else message.text
             return clip(text, RESULTS[kind], count)
         case _:

@@ -15,7 +15,7 @@ from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall
 from ctxchat.core.recap import recap
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.summaries import earlier, merged_digest, too_little
+from ctxchat.core.summaries import earlier, merged_digest, too_little, within
 from ctxchat.core.summary_task import chunks, render_input, summary_task
 from ctxchat.core.tokens import rough_count
 from tests.core.histories import budget_of, histories, see
@@ -90,6 +90,52 @@ def test_the_summarisers_input_is_data_with_names_arguments_and_placeholders() -
     assert "[image]" in text
     assert "[file]" in text
     assert "base64" not in text
+
+
+def test_what_only_a_recap_stands_for_is_read_again_as_it_was() -> None:
+    ledger = folded(Ledger(groups=group_messages(talk(8))), "summarize", 1, "THE SUMMARY")
+    known = set(ledger.changes[-1].edits[-1].covers)
+    ledger = folded(ledger.append(*group_messages(talk(8, start=8))), "truncate", 2)
+    ledger = ledger.append(*group_messages(talk(8, start=16)))
+    plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
+    assert plan is not None
+    task = summary_task(ledger, plan.steps[-1], OPTIONS)
+    assert task.previous == "THE SUMMARY"
+    assert {g.id for g in task.groups} == set(plan.steps[-1].fold) - known
+    assert all(g == ledger.group(g.id) for g in task.groups)
+    assert "The request that governs the work now is m47" in task.beside
+
+
+def test_the_summariser_reads_edits_as_diffs_the_last_list_and_the_persons_words_whole() -> None:
+    edit = '{"path": "a.py", "old": "x = 1\\ny = 2\\nz = 3", "new": "x = 1\\ny = 5\\nz = 3"}'
+    lists = [ToolCall(f"t{n}", "todo", f'{{"items": ["step {n}"]}}') for n in (1, 2)]
+    said = "no, never like that " * 900
+    history = [
+        Message(1, "user", said),
+        Message(2, "assistant", "", calls=(ToolCall("e", "edit_file", edit), lists[0])),
+        Message(3, "tool", "ok", call_id="e", name="edit_file"),
+        Message(4, "tool", "step 1 listed", call_id="t1", name="todo"),
+        Message(5, "assistant", "", calls=(lists[1],)),
+        Message(6, "tool", "step 2 listed", call_id="t2", name="todo"),
+    ]
+    text = "".join(chunks(group_messages(history), 20_000, rough_count))
+    assert "-y = 2\n+y = 5" in text and '"old"' not in text
+    assert "step 2" in text and '["step 1"]' not in text
+    assert said in text
+    pieces = chunks(group_messages(history), 1_000, rough_count)
+    assert sum(piece.count("never like that") for piece in pieces) >= 895, "in several pieces, and nothing is clipped"
+
+
+def test_a_summary_is_held_to_its_length_where_it_is_longest() -> None:
+    long = (
+        "## Goal\nShip it.\n\n## Progress\n"
+        + "\n".join(f"- step {n} is done" for n in range(200))
+        + "\n\n## Next steps\nRest."
+    )
+    short = within(long, 200, rough_count)
+    assert rough_count(short) <= 200
+    assert short.startswith("## Goal\nShip it.") and short.endswith("## Next steps\nRest.")
+    assert within(short, 200, rough_count) == short
 
 
 @settings(max_examples=100, deadline=None)
