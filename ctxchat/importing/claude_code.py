@@ -6,6 +6,7 @@ the same file as side chains.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ _HARNESS = (
     "[Request interrupted by user",
 )
 """How texts begin that the program wrote under the person's name."""
+
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 CLEARED = "[Old tool result content cleared]"
 
@@ -90,7 +93,9 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
             if not sessions and (session := text(line.get("sessionId"))):
                 sessions.append(session)
                 own = text(line.get("agentId")) or file.stem.removeprefix("agent-")
-                yield Begin(own, parent=session, delegated=True) if agent else Begin(session)
+                # resumed sessions began with a copy of the older one's lines, its id in them; the file has their own
+                name = file.stem if _UUID.fullmatch(file.stem) else session
+                yield Begin(own, parent=session, delegated=True) if agent else Begin(name)
                 yield from waiting
                 waiting = []
         if sessions:

@@ -98,3 +98,10 @@ def test_a_session_that_was_gone_on_with_here_stays_as_it_is(
     assert sessions.row(database, first.id).title == "Mine"
     assert sessions.row(database, grown.id).parent == first.id
     assert [one.outcome for one in brought(file)] == ["known"]
+
+
+def test_two_that_were_resumed_from_one_are_two(database: Database, brought: Bring, tmp_path: Path) -> None:
+    for digit, many in (("1", 12), ("2", 16)):
+        name = f"{digit * 8}-1111-4111-8111-111111111111.jsonl"
+        assert [one.outcome for one in brought(put(tmp_path / name, wild.claude()[:many]))] == ["new"]
+    assert len(sessions.rows(database)) == 2
