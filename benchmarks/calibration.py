@@ -35,7 +35,7 @@ from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd, ToolContext, ToolOutput
 from ctxchat.core.view import ToolSpec
 from ctxchat.models.catalogue import package_folder
-from ctxchat.models.client import ModelClient
+from ctxchat.models.client import Lane, ModelClient
 from ctxchat.models.process import Worker
 from ctxchat.models.settings import ModelSettings
 from ctxchat.models.tokenizers import counter
@@ -112,9 +112,9 @@ class Records:
         yield ToolOutput(self._texts.take("json", next(self._sizes)))
 
 
-async def session(settings: ModelSettings, worker: Worker, kind: str, seed: int, *, images: bool = False) -> list[Sent]:
+async def session(settings: ModelSettings, lane: Lane, kind: str, seed: int, *, images: bool = False) -> list[Sent]:
     """One session from its first message; what was shown and counted for each request."""
-    texts, model = Texts(seed), Watched(settings, worker)
+    texts, model = Texts(seed), Watched(settings, lane)
     tools = standard_tools(sandbox=Sandbox("none"), environ={})
     if kind == "tools":
         tools = [*tools, Records(texts)]

@@ -1,4 +1,4 @@
-"""The figure before a request goes out, against what the server then counts: the real agent, the real litellm, a server that
+"""The figure before a request goes out, against what the server then counts: the real agent, both ways to a model, a server that
 counts by a published format."""
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ import pytest
 from benchmarks.calibration import Server, double, session
 from benchmarks.texts import KINDS
 from ctxchat.models.process import Worker
+from ctxchat.models.straight import Connections
 from ctxchat.models.tokenizers import counter
 from tests.doubles.counting import anthropic_prompt, openai_prompt
+from tests.models.served import lane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -22,11 +24,14 @@ SUPPOSED = Server("Anthropic's", "anthropic/claude-sonnet-4-5", anthropic_prompt
 
 @pytest.mark.parametrize("server", [KNOWN, NOTHING, SUPPOSED], ids=lambda s: s.title)
 @pytest.mark.parametrize("kind", [*KINDS, "tools", "images"])
-async def test_after_one_reply_the_figure_is_within_two_per_cent(worker: Worker, server: Server, kind: str) -> None:
+async def test_after_one_reply_the_figure_is_within_two_per_cent(
+    worker: Worker, connections: Connections, server: Server, kind: str
+) -> None:
     if kind == "images" and not server.images:
         pytest.skip("is shown none")
     async with double(server, kind) as settings:
-        sent = await session(settings, worker, "prose" if kind == "images" else kind, 3, images=kind == "images")
+        way = lane(settings, worker if server is SUPPOSED else connections)
+        sent = await session(settings, way, "prose" if kind == "images" else kind, 3, images=kind == "images")
     assert len(sent) == (16 if kind == "tools" else 8)
     # The first large JSON to a vocabulary nobody knows is a guess by a third of it; the band says so.
     most = 0.03 if (server, kind) == (NOTHING, "tools") else 0.02
@@ -35,7 +40,7 @@ async def test_after_one_reply_the_figure_is_within_two_per_cent(worker: Worker,
     assert sum(abs(s.shown - s.real) <= s.band for s in sent[1:]) >= len(sent) - 2, "the band says how sure it is"
 
 
-async def test_where_the_vocabulary_is_known_a_kind_never_seen_before_is_no_surprise(worker: Worker) -> None:
+async def test_where_the_vocabulary_is_known_a_kind_never_seen_before_is_no_surprise(connections: Connections) -> None:
     async with double(KNOWN, "mixed") as settings:
-        sent = await session(settings, worker, "mixed", 3)
+        sent = await session(settings, lane(settings, connections), "mixed", 3)
     assert max(s.error for s in sent[1:]) < 0.005
