@@ -60,7 +60,8 @@ def _bound(text: str, first_place: int, last: int, *, first: bool) -> int:
 
 
 def _pattern(wanted: Sequence[str]) -> re.Pattern[str]:
-    return re.compile("|".join(_loose(term) for term in sorted(wanted, key=len, reverse=True)), re.IGNORECASE)
+    terms = "|".join(_loose(term) for term in sorted(wanted, key=len, reverse=True))
+    return re.compile(terms or r"(?!)", re.IGNORECASE)
 
 
 def _loose(term: str) -> str:

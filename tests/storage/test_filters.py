@@ -72,4 +72,5 @@ def test_search_goes_by_them(tmp_path, full_text: bool) -> None:
         assert found("tide who:me since:2026-02-01") == {"m5"}
         assert found("file:src/tide.py tide") == {"m1", "m3"}
         assert [hit.message for hit in archive.search(database, "who:me")] == ["m5", "m1"]
+        assert "«" not in archive.search(database, "who:me")[0].snippet
         assert found("file:nowhere.py") == set()

@@ -189,6 +189,16 @@ async def test_a_tool_is_a_filter_too(store: Store) -> None:
         assert app.over.scope.tool == "" and await app.settled(pilot) == everything
 
 
+async def test_filters_are_typed_too_and_a_wrong_one_is_told_in_its_place(store: Store) -> None:
+    app = Opened(store)
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        assert "who:me" in app.text("#nothing")
+        mine = await app.typed(pilot, "day who:me")
+        assert mine and all("you ·" in line for line in mine)
+        assert await app.typed(pilot, "day who:bob") == []
+        assert "who:bob is nobody. Give who:me" in app.text("#nothing")
+
+
 async def test_typing_searches_by_itself_and_an_old_answer_is_dropped(store: Store) -> None:
     app = Opened(store)
     async with app.run_test(size=(40, 20)) as pilot:
