@@ -202,11 +202,14 @@ class Hooks:
             figures = self._seen or talk.figures
         else:
             figures = await self._looked() if event is None or isinstance(event, TurnStarted) else talk.figures
+        groups = talk.ledger.standing
         return Moment(
             context_pressure=round((figures.used + (self._results if tool else 0)) / figures.limit, 4),
             turn_count=talk.ledger.turn,
             tool_calls=self._calls,
             message_count=sum(bool(item.group) for item in talk.view.items),
+            session_calls=self._calls + sum(len(g.first.calls) for g in groups if g.turn < talk.ledger.turn),
+            session_messages=sum(len(g.messages) for g in groups),
             tool_name=tool,
         )
 

@@ -164,12 +164,12 @@ class Planner:
         """What strategies are told, from the options in force. `by_model`: summaries between rounds are the model's, if there is
         one. Where another `keep_recent` is asked for, more must go than
         usual, so no results are kept for being recent."""
-        options, usual = self._talk.options, PlanOptions()
+        options = self._talk.options
         return PlanOptions(
             meter=self._talk.meter,
             memory=self._memory,
             keep_recent=options.keep_recent if keep_recent is None else keep_recent,
-            keep_turns=usual.keep_turns if keep_turns is None else keep_turns,
+            keep_turns=options.keep_turns if keep_turns is None else keep_turns,
             recent_results=options.recent_results if keep_recent is None else 0,
             recent_result_tokens=options.recent_result_tokens,
             clip_current=clip_current,

@@ -29,6 +29,7 @@ def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead:
         compression_trigger=context.compression_trigger,
         target=context.target,
         keep_recent=context.keep_recent,
+        keep_turns=context.keep_turns,
         strategy=context.strategy,
         consent=context.auto_compact,
         min_messages=context.min_messages,

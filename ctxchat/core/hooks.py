@@ -28,22 +28,29 @@ HookEvent = Literal[
 
 class Moment(msgspec.Struct, frozen=True):
     """What conditions are about. `context_pressure` is used / limit, `tool_calls` those of the turn so far, `message_count`
-    the messages of the conversation in view; `tool_name` is empty where the event is not about a tool."""
+    the messages of the conversation in view; `session_calls` and `session_messages` are those of the whole session, in view or
+    not. `tool_name` is empty where the event is not about a tool."""
 
     context_pressure: float = 0.0
     turn_count: int = 0
     tool_calls: int = 0
     message_count: int = 0
+    session_calls: int = 0
+    session_messages: int = 0
     tool_name: str = ""
 
 
 class When(msgspec.Struct, frozen=True, omit_defaults=True, rename={"not_": "not"}):
-    """All that is given must hold; nothing given always holds. Numbers mean `at least`, `tool_name` may have wildcards."""
+    """All that is given must hold; nothing given always holds. Numbers mean `at least`, but `every`: turns whose number it
+    divides. `tool_name` may have wildcards."""
 
     context_pressure: float | None = None
     turn_count: int | None = None
     tool_calls: int | None = None
     message_count: int | None = None
+    session_calls: int | None = None
+    session_messages: int | None = None
+    every: int | None = None
     tool_name: str | None = None
     all_of: tuple[When, ...] | None = None
     any_of: tuple[When, ...] | None = None
@@ -57,8 +64,12 @@ def holds(when: When, moment: Moment) -> bool:
         (when.turn_count, moment.turn_count),
         (when.tool_calls, moment.tool_calls),
         (when.message_count, moment.message_count),
+        (when.session_calls, moment.session_calls),
+        (when.session_messages, moment.session_messages),
     )
     if any(wanted is not None and there < wanted for wanted, there in least):
+        return False
+    if when.every and (moment.turn_count == 0 or moment.turn_count % when.every):
         return False
     name = moment.tool_name
     if when.tool_name is not None and not (name and fnmatchcase(name, when.tool_name)):

@@ -22,6 +22,7 @@ class Options(msgspec.Struct, frozen=True):
     compression_trigger: float = 0.75
     target: float = 0.50
     keep_recent: int = 12
+    keep_turns: int = 4
     strategy: str = "pipeline"
     consent: Consent = "auto"
     min_messages: int = 4

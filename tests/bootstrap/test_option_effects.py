@@ -73,6 +73,7 @@ EFFECTS: dict[str, tuple[str, Look]] = {
     "context.output_reserved": ("2000", lambda s: (s.figures.reserved_output, s.figures.limit)),
     "context.strategy": ('"truncate"', plan(lambda p: [s.name for s in p.steps])),
     "context.keep_recent": ("2", plan(lambda p: p.keep_recent)),
+    "context.keep_turns": ("2", option("keep_turns")),
     "context.compression_trigger": ("0.6", lambda s: s.figures.trigger_tokens),
     "context.target": ("0.2", plan(lambda p: p.after)),
     "context.summary_max_tokens": ("300", option("summary_max_tokens")),

@@ -204,3 +204,12 @@ def test_other_hooks_replace_nothing():
     others = [Hook("a", "turn_finished", Inject("x")), Hook("b", "turn_finished", RunCommand("true"))]
     beside = [Hook("c", "session_finished", CompactContext()), Hook("d", "error", CompactContext())]
     assert not replaces_automatic([*others, *beside])
+
+
+def test_conditions_may_be_about_the_whole_session_and_each_so_manieth_turn() -> None:
+    assert [n for n in range(31) if holds(When(every=10), Moment(turn_count=n))] == [10, 20, 30]
+    assert holds(
+        When(session_calls=40, session_messages=100), Moment(session_calls=40, session_messages=100, tool_calls=1)
+    )
+    assert not holds(When(session_calls=40), Moment(session_calls=39, tool_calls=99))
+    assert holds(When(not_=When(every=2)), Moment(turn_count=3))

@@ -59,6 +59,16 @@ class ContextSettings(Table, frozen=True):
             le=10_000,
         ),
     ] = USUAL.keep_recent
+    keep_turns: Annotated[
+        int,
+        opt(
+            "Newest turns that the strategy `sliding_window` leaves in view.",
+            unit="turns",
+            effect="More: more of the talk stays, each compaction frees less.",
+            ge=1,
+            le=1000,
+        ),
+    ] = USUAL.keep_turns
     compression_trigger: Annotated[
         float,
         opt(

@@ -37,6 +37,14 @@ class Condition(Table, frozen=True, rename={"not_": "not"}):
     turn_count: Annotated[AtLeast | None, opt("Turns of the session.", unit="turns")] = None
     tool_calls: Annotated[AtLeast | None, opt("Tool calls of the turn.", unit="calls")] = None
     message_count: Annotated[AtLeast | None, opt("Messages of the conversation in view.", unit="messages")] = None
+    session_calls: Annotated[AtLeast | None, opt("Tool calls of the whole session.", unit="calls")] = None
+    session_messages: Annotated[
+        AtLeast | None, opt("Messages of the whole session, in view or not.", unit="messages")
+    ] = None
+    every: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        opt("Only in each turn of this number: 10 is the tenth, the twentieth and so on.", unit="turns"),
+    ] = None
     tool_name: Annotated[str | None, opt("Name of the tool, with wildcards.")] = None
     all_of: Annotated[tuple["Condition", ...] | None, opt("Each of these.")] = None
     any_of: Annotated[tuple["Condition", ...] | None, opt("At least one of these.")] = None

@@ -32,7 +32,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     meter: Meter = msgspec.field(default_factory=Meter)
     memory: Memory = msgspec.field(default_factory=Memory)
     keep_recent: int = USUAL.keep_recent
-    keep_turns: int = 4
+    keep_turns: int = USUAL.keep_turns
     summary_tokens: int = USUAL.summary_max_tokens
     recap_tokens: int = 800
     evidence_tokens: int = USUAL.facts_max_tokens
