@@ -21,15 +21,15 @@ NO_TERMINAL = (
 )
 
 
-def open_chat(flags: Flags | None = None) -> int:
-    """Open the interface until it is left; the exit code."""
+def open_chat(flags: Flags | None = None, *, tour: bool = False) -> int:
+    """Open the interface until it is left, with the tour's guide or without; the exit code."""
     if not in_browser() and (why := _no_terminal()):
         print(NO_TERMINAL.format(why=why), file=sys.stderr)
         return 2
-    return ended(lambda: _painted(flags))
+    return ended(lambda: _painted(flags, tour))
 
 
-def _painted(flags: Flags | None) -> int:
+def _painted(flags: Flags | None, tour: bool) -> int:
     with FirstFrame() as first:
         from ctxchat.bootstrap.flags import Flags
         from ctxchat.bootstrap.lazy_program import LazyProgram
@@ -38,7 +38,7 @@ def _painted(flags: Flags | None) -> int:
         program = LazyProgram(flags)
         from ctxchat.cli.interface import run  # the big import; the program tries its sandbox meanwhile
 
-        return run(program, flags.session, first)
+        return run(program, flags.session, first, tour=tour)
 
 
 def _no_terminal() -> str:

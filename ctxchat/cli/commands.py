@@ -15,6 +15,7 @@ from ctxchat.cli.ending import ended
 from ctxchat.core.errors import UsageError
 
 COMMANDS = {
+    "tour": ("ctxchat.cli.tour", "Two minutes in a made-up project: the gauge, a compaction, an undo."),
     "run": ("ctxchat.cli.run", "Answer one message on standard output."),
     "sessions": ("ctxchat.cli.sessions", "List, show, export, import, fork, rename and delete sessions."),
     "context": ("ctxchat.cli.context", "What the next request of a session would hold."),

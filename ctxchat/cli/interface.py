@@ -27,7 +27,7 @@ and lets it go on (SIGTSTP, SIGCONT) and another size (SIGWINCH) is the terminal
 away without a word counts as SIGHUP."""
 
 
-def run(program: LazyProgram, session: str, first: FirstFrame) -> int:
+def run(program: LazyProgram, session: str, first: FirstFrame, *, tour: bool = False) -> int:
     """Take over from the first frame, and run until the person leaves; the exit code."""
     themes = load_themes(paths.config_dir())
     app = CtxchatApp(
@@ -44,6 +44,10 @@ def run(program: LazyProgram, session: str, first: FirstFrame) -> int:
         driver=_driver(first),
         write_down=written_down,
     )
+    if tour:
+        from ctxchat.tui.guide import Guide
+
+        app.chat.guide = Guide()
     first.hand_over()
     asyncio.run(_until_left(app, program.settings.interface.mouse))
     return app.return_code or 0

@@ -19,8 +19,10 @@ KEYS = {
     "enter": "\r",
     "esc": ESCAPE,
     "ctrl+c": "\x03",
+    "ctrl+f": "\x06",
     "ctrl+q": "\x11",
     "f2": "\x1bOQ",
+    "f3": "\x1bOR",
     "f8": "\x1b[19~",
     "backspace": "\x7f",
 }

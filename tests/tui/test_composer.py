@@ -119,7 +119,7 @@ async def test_slash_and_at_complete(tmp_path: Path) -> None:
         assert not app.has_class("-busy") and session.sent == []
         app.chat.composer.prompt.clear()
         await pilot.press(*"see @README.md")
-        await until(pilot, lambda: app.chat.composer.prompt._completion.is_open)
+        await until(pilot, lambda: not app.chat.composer.prompt._completion.is_open)
         await pilot.press("enter")
         await until(pilot, lambda: session.sent == ["see @README.md"])
 

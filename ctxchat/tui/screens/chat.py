@@ -14,6 +14,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.events import Key, Paste
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from ctxchat.core.events import (
@@ -77,6 +78,7 @@ class ChatScreen(Screen[None]):
         self.gauges = Gauges(self.gauge, self.composer, self.side)
         self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
         self.feed = Feed(self.transcript, show_reasoning=show_reasoning)
+        self.guide: Widget | None = None  # of the tour
         self._session: Session | None = None
         self._begun = False
         self._away = False  # nobody was there to answer in this turn
@@ -89,6 +91,8 @@ class ChatScreen(Screen[None]):
                 yield self.empty
                 yield self.transcript
                 yield self.questions
+                if self.guide:
+                    yield self.guide
                 yield self.composer
             yield self.side
         yield self.gauge

@@ -201,7 +201,9 @@ class Prompt(TextArea):
         elif found.kind == "command":
             self._completion.offer(command_choices(found.typed))
         else:
-            self._completion.offer(file_choices(found.typed, self.files))
+            choices = file_choices(found.typed, self.files)
+            whole = bool(choices) and choices[0].insert.strip() == f"@{found.typed}"
+            self._completion.offer(() if whole else choices)
 
     def _word(self) -> Wanted | None:
         """The word at the cursor, where it can be completed."""

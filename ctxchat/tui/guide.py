@@ -1,0 +1,113 @@
+"""The tour's guide: a line over the composer that says what to press next, and goes on when that has been done. Knows the app it
+leads through; nobody else knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Static
+
+from ctxchat.core.words import percent
+from ctxchat.tui.screens.archive import ArchiveScreen
+from ctxchat.tui.screens.search import SearchScreen
+
+if TYPE_CHECKING:
+    from ctxchat.tui.app import CtxchatApp
+
+GLANCE = 0.25
+"""Seconds between two looks at how far the person is."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """`words` say what to do and why (`{full}` is how full the window is); `draft` is written for the person; it is `done` when
+    that holds, with all screens that were opened since it began."""
+
+    words: str
+    done: Callable[[CtxchatApp, set[type[Screen[object]]]], bool]
+    draft: str = ""
+
+
+def _said(least: int) -> Callable[[CtxchatApp, object], bool]:
+    def done(app: CtxchatApp, _: object) -> bool:
+        said = sum(group.kind == "user" for group in app.session.state.ledger.groups) if app.session else 0
+        return said >= least and not app.work.busy
+
+    return done
+
+
+def _compacted(app: CtxchatApp, _: object) -> bool:
+    return bool(app.session and app.session.state.ledger.compactions) and not app.work.busy
+
+
+def _been_in(screen: type[Screen[object]]) -> Callable[[CtxchatApp, set[type[Screen[object]]]], bool]:
+    return lambda app, seen: screen in seen and app.screen is app.chat
+
+
+STEPS: Sequence[Step] = (
+    Step(
+        "This harbour is made up, and nothing you do here touches your files. Press Enter: the built-in assistant looks into "
+        "the folder, and the bar at the bottom shows what each part of that costs.",
+        _said(1),
+        "Which logger does the gauge at Pier 7 report to?",
+    ),
+    Step(
+        "Two logs go along now; the line under the composer says what they weigh before you send them. Press Enter.",
+        _said(2),
+        "Which WARNING do these hold? @logs/pier-7.log @logs/pier-8.log",
+    ),
+    Step(
+        "The window is {full} full. Press F8: it shows what could go, what stays, and what that would give, before anything "
+        "happens. Enter there makes room.",
+        _compacted,
+    ),
+    Step(
+        "{full} now. The model sees less; you lost nothing. Press F3: the archive holds each compaction with all it put away. "
+        "Esc comes back.",
+        _been_in(ArchiveScreen),
+    ),
+    Step(
+        "Press ctrl+f and type `silted`: everything ever said is found, in view or not. Esc comes back.",
+        _been_in(SearchScreen),
+    ),
+    Step(
+        "And it can be taken back, exactly: type /undo and press Enter.",
+        lambda app, seen: not _compacted(app, seen) and not app.work.busy,
+    ),
+)
+END = "{full} again, word for word. That is all: ctrl+q leaves, and `ctxchat` in a folder of yours begins for real."
+
+
+class Guide(Static):
+    """One step at a time, with its draft in the composer where nothing is written there."""
+
+    def __init__(self, steps: Sequence[Step] = STEPS) -> None:
+        super().__init__(id="guide", markup=False)
+        self._steps = steps
+        self._at = -1
+        self._seen: set[type[Screen[object]]] = set()
+
+    def on_mount(self) -> None:
+        self.set_interval(GLANCE, self._look)
+
+    def _look(self) -> None:
+        app: CtxchatApp = self.app  # type: ignore[assignment]
+        self._seen.update(type(screen) for screen in app.screen_stack[1:])
+        if (self._at < 0 and app.session) or (
+            0 <= self._at < len(self._steps) and self._steps[self._at].done(app, self._seen)
+        ):
+            self._go_on(app)
+
+    def _go_on(self, app: CtxchatApp) -> None:
+        self._at += 1
+        self._seen.clear()
+        step = self._steps[self._at] if self._at < len(self._steps) else None
+        full = percent(app.session.figures.pressure) if app.session else ""
+        words = (step.words if step else END).replace("{full}", full)
+        place = f"tour {min(self._at + 1, len(self._steps))}/{len(self._steps)}  "
+        self.update(Content.assemble((place, "bold $text-accent"), words))
+        if step and step.draft and not app.chat.composer.draft:
+            app.chat.composer.set_draft(step.draft)

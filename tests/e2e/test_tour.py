@@ -1,0 +1,39 @@
+"""`ctxchat tour`, step by step as it says: it goes on when that has been done, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Home
+from tests.e2e.conftest import Open, left_clean
+
+
+@pytest.mark.pty
+def test_each_step_leads_to_the_next_and_nothing_is_left_behind(chat: Open, harbour: Home, tmp_path: Path) -> None:
+    before = sorted(harbour.work.rglob("*"))
+    (tmp_path / "tmp").mkdir()
+    with chat("tour", columns=100, rows=34, TMPDIR=str(tmp_path / "tmp")) as terminal:
+        for step, keys in enumerate((("enter",), ("enter",), ("f8",), ("f3",), ("ctrl+f",), ("/undo", "enter")), 1):
+            terminal.until(f"tour {step}/6")
+            terminal.settle(0.5, 3)
+            terminal.press(*keys)
+            if step == 3:
+                terminal.until("before  ST")
+                terminal.press("enter")
+            elif step == 4:
+                terminal.until("Archive")
+                terminal.press("esc")
+            elif step == 5:
+                terminal.until("Search")
+                terminal.type("silted")
+                terminal.until("put away")
+                terminal.press("esc")
+        terminal.until("ctrl+q leaves")
+        assert any((tmp_path / "tmp").glob("ctxchat-tour-*"))
+        terminal.press("ctrl+q")
+        assert terminal.wait() == 0
+        assert left_clean(terminal)
+    assert not any((tmp_path / "tmp").iterdir())
+    assert sorted(harbour.work.rglob("*")) == before and not harbour.settings.exists() and not harbour.data.exists()
