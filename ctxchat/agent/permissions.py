@@ -27,8 +27,9 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def judge(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str = "") -> Judgement:
-    """Deny rules first; then what only reads inside the workspace `folder` is free; the rest is up to the mode, then to the
-    rules, then to the person. Guarded places are asked about under every rule and mode but `all`."""
+    """Deny rules first; then what only reads inside the workspace `folder` is free, but for a shell command in mode `ask`; the
+    rest is up to the mode, then to the rules, then to the person. Guarded places are asked about under every rule and mode but
+    `all`."""
     held = [rule for rule in rules if rule.folder in {"", folder}]
     denying = [rule for rule in held if rule.denies]
     forbidden = [(rule, _forbids(rule, tool, demand, folder)) for rule in denying]
@@ -58,7 +59,7 @@ def _by_mode(tool: str, demand: Demand, mode: Mode) -> Judgement | None:
         reason = f"The session is read-only: {tool} was not run. Tell the user what you would have done."
         return Judgement("deny", "mode read-only", reason)
     only_reads = bool(demand.parts) and all(_reads(part) for part in demand.parts)
-    if only_reads and all(_free(part) for part in demand.parts):
+    if only_reads and all(_free(part) for part in demand.parts) and mode != "ask":
         return Judgement("allow", "free")
     if mode == "plan" and not only_reads and demand.access != "read":
         reason = (
@@ -193,7 +194,7 @@ def _allowed(
     piece: Demand | Part, tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str
 ) -> tuple[str, ...]:
     """What allows one thing a call does: rules, the mode, or `free`; nothing where it has to be asked."""
-    if isinstance(piece, Part) and _free(piece):
+    if isinstance(piece, Part) and _free(piece) and not (mode == "ask" and all(map(_free, demand.parts))):
         return ("free",)
     writes = piece.writes if isinstance(piece, Part) else demand.access == "write"
     if mode == "auto-edit" and writes and piece.inside:

@@ -10,7 +10,7 @@ from ctxchat.storage.database import Database
 
 NOTHING_FOUND = (
     "No key or local server found: the offline assistant answers, and quotes your files. For a model, set a key "
-    "(OPENAI_API_KEY, …) or start Ollama, LM Studio, llama.cpp or vLLM; then /model."
+    "(OPENAI_API_KEY, …) or start Ollama, LM Studio, llama.cpp or vLLM; then /model. New here? `ctxchat tour` takes two minutes."
 )
 
 _ASKED = "asked for a model"

@@ -36,7 +36,6 @@ make > out.txt 2>&1
 make >/dev/null 2>&1
 git add .github/workflows/ci.yml
 uv sync
-echo "it's" 'a "b"' \$HOME
 "make"
 m'a'ke
 \make

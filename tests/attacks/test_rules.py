@@ -39,9 +39,10 @@ python --version
 
 
 @pytest.mark.parametrize("command", READING.strip().splitlines())
-def test_what_only_reads_in_the_folder_is_free(command: str, project: Path):
-    for mode in ("ask", "plan", "auto-edit"):
+def test_what_only_reads_in_the_folder_is_free_but_in_mode_ask(command: str, project: Path):
+    for mode in ("plan", "auto-edit"):
         assert verdict(command, project, mode, ()).rule == "free"
+    assert verdict(command, project, "ask", ()).verdict == "ask"
     assert verdict(command, project, "read-only", ()).verdict == "deny"
 
 

@@ -43,7 +43,9 @@ def test_what_would_be_said_to_a_call(cli: Cli, home: Home) -> None:
     assert cli("permissions", "check", "write_file", "src/a.py", "--json").json["rule"] == "write_file: src/*"
     assert cli("permissions", "check", "write_file", ".git/config", "--json").json["offered"] == []
     assert cli("permissions", "check", "shell", "make", "--permissions", "plan", "--json").json["verdict"] == "deny"
-    assert "allow: free" in cli("permissions", "check", "shell", "ls -la").out
+    assert "allow: free" in cli("permissions", "check", "shell", "ls -la", "--permissions", "plan").out
+    said = cli("permissions", "check", "shell", "ls -la", "--json").json
+    assert (said["verdict"], said["offered"]) == ("ask", ["shell: ls -la"])
 
 
 def test_what_is_no_rule_or_no_tool_is_named(cli: Cli) -> None:
