@@ -68,6 +68,8 @@ _SYMBOL = re.compile(
     r"|_?[A-Za-z]\w*_\w+|[A-Z]{2}[A-Z0-9]{2,})(?![\w$])"
 )
 """`applyTheme`, `ThemeBg`, `keep_recent`, `ANSI`: what programs name, and words do not look like."""
+_ESCAPE = re.compile(r"\\[nrt](?=[A-Z\d\s])")
+"""A line end or a tab as a program writes it, which is no part of the word behind it."""
 _SHOUT = re.compile(r"[A-Z]+")
 _LOOKS = re.compile(
     r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk|git (?:status|log|diff|show))\b"
@@ -192,6 +194,7 @@ def _words(message: Message) -> str:
 
 
 def _numbers(text: str, at: At) -> Iterator[Fact]:
+    text = _ESCAPE.sub(" ", text)
     named: set[int] = set()
     for match in _some(_NAMED, text, 30):
         named.add(match.start(2))
@@ -265,7 +268,7 @@ def _wanted(call: ToolCall, use: Use) -> str:
 
 def _symbols(text: str) -> list[str]:
     """What programs name, each once, in their order; those that stand there most often where there are too many."""
-    counts = Counter(match.group() for match in _SYMBOL.finditer(text))
+    counts = Counter(match.group() for match in _SYMBOL.finditer(_ESCAPE.sub(" ", text)))
     kept = {symbol for symbol, _ in counts.most_common(SYMBOLS)}
     return [symbol for symbol in counts if symbol in kept]
 
@@ -291,7 +294,7 @@ def _is_path(text: str) -> bool:
         return (
             len(text) > 3
             and not head.replace("/", "").replace(".", "").isdigit()
-            and (text.count("/") > 1 or "." in head or text[0] in "~./")
+            and (text.count("/") > 1 or "." in head or text[0] in "~.")  # a command such as /export is none
         )
     return text.rsplit(".", 1)[-1] in _ENDINGS
 
