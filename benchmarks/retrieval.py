@@ -1,14 +1,13 @@
 """How often search finds the turns that answer a question, over LoCoMo's ten long conversations.
 
-    python -m benchmarks.retrieval [FILE] [--choose] [--json]
+    python -m benchmarks.retrieval [FILE] [--json]
 
 FILE is LoCoMo's `locomo10.json`. Without it the file is fetched from its public repository into the system's folder for temporary
 files; it is CC BY-NC and no part of this project. Each conversation is a store of its own with a session for each of its sessions
 and a message for each turn, the two speakers in turn `user` and `assistant`. The question is put as it stands.
 
 `turn recall@10`: the share of the turns that answer it among the first ten messages, categories 1 to 4. `right session`: the
-first message stands in a session that holds such a turn, all categories. `--choose` tries each weight a step up and down and
-says, for each conversation, what the best of them on the nine others gives on it.
+first message stands in a session that holds such a turn, all categories.
 """
 
 from __future__ import annotations
