@@ -4,7 +4,7 @@ leads through; nobody else knows of it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from textual.content import Content
@@ -27,7 +27,7 @@ class Step(msgspec.Struct, frozen=True):
     that holds, with all screens that were opened since it began."""
 
     words: str
-    done: Callable[[CtxchatApp, set[type[Screen[object]]]], bool]
+    done: Callable[[CtxchatApp, set[type[Screen[Any]]]], bool]
     draft: str = ""
 
 
@@ -43,7 +43,7 @@ def _compacted(app: CtxchatApp, _: object) -> bool:
     return bool(app.session and app.session.state.ledger.compactions) and not app.work.busy
 
 
-def _been_in(screen: type[Screen[object]]) -> Callable[[CtxchatApp, set[type[Screen[object]]]], bool]:
+def _been_in(screen: type[Screen[Any]]) -> Callable[[CtxchatApp, set[type[Screen[Any]]]], bool]:
     return lambda app, seen: screen in seen and app.screen is app.chat
 
 
@@ -88,7 +88,7 @@ class Guide(Static):
         super().__init__(id="guide", markup=False)
         self._steps = steps
         self._at = -1
-        self._seen: set[type[Screen[object]]] = set()
+        self._seen: set[type[Screen[Any]]] = set()
 
     def on_mount(self) -> None:
         self.set_interval(GLANCE, self._look)
