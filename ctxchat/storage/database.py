@@ -214,6 +214,9 @@ class Database:
             found += [line for (text,) in rows for line in str(text).splitlines() if _wrong(line)]
         except StorageError as problem:  # a page on which not even the looking goes on
             found.append(str(problem))
+        if self.fts and not self.only_read:
+            with contextlib.suppress(sqlite3.Error):  # damaged, which is told below
+                self.follow_index()  # another process may have made it anew, or been killed between two commits
         if self.fts and not self.only_read and not self._index_sound():
             self.renew_index()
             found.append(INDEX_MENDED)

@@ -99,7 +99,7 @@ def attach(connection: sqlite3.Connection, *, mode: str = "rw") -> bool:
         if not current(connection) and not _current_at_rest(connection, mode):
             raise sqlite3.DatabaseError(_OUT_OF_STEP)
         for table in ("search", "stems"):
-            connection.execute(f"SELECT rowid FROM fts.{table} LIMIT 1").fetchall()
+            connection.execute(f"SELECT rowid FROM fts.{table} WHERE {table} MATCH 'a' LIMIT 1").fetchall()
         connection.execute(_TERMS)
     except (sqlite3.Error, OSError):
         detach(connection)

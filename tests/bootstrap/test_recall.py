@@ -103,4 +103,4 @@ def test_every_needle_is_found_after_three_passes(tmp_path: Path) -> None:
     everything = {needle.message for needle in needles}
     assert len(everything) == 208
     assert told.searched == everything and told.recalled == everything
-    assert not told.seen  # what the view alone would give
+    assert told.seen < everything  # what the view alone would give

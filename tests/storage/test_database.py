@@ -273,3 +273,11 @@ async def test_what_was_asked_for_happens_in_order_even_when_nobody_waits(databa
     go.set()
     await database.run(done.append, 3)
     assert done == [1, 2, 3]
+
+
+def test_an_index_that_is_well_is_not_made_anew(tmp_path: Path) -> None:
+    for number in range(3):
+        with Database(tmp_path) as database:
+            assert database.fts
+            sessions.create(database, title=str(number), records=turns(2))
+            assert [file.name for file in tmp_path.glob("index-*.db")] == ["index-1.db"]
