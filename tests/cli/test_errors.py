@@ -42,7 +42,7 @@ from tests.cli.conftest import Cli, Home
         (("config", "set", "context.keep_recent", "-3"), "keep_recent"),
         (("nope",), "nope"),
         (("sessions", "shw"), "show"),
-        (("sessions", "import"), "FILE"),
+        (("sessions", "import"), "--found"),
         (("compact", ""), "empty"),
         (("compact", "--target", "7"), "target"),
         (("compact", "--target", "nan"), "range"),
