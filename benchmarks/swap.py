@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.history import Work
-from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
 from ctxchat.agent.session import Session
+from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.bootstrap.clock import SystemClock
 from ctxchat.core.budget import Window
@@ -140,7 +140,7 @@ def opened(database: Database, name: str, writer: Writer, prepare: bool) -> Sess
         (says("fine") for _ in range(99)), window=Window(int(raw * 1.28), "configured"), count=rough_count
     )
     options = Options(strategy="summarize", prepare=prepare, keep_recent=40, compression_trigger=0.72, soft_mark=0.5)
-    arranged = Arrangement(system="You help.", surroundings=Nothing(), open_model=lambda _: model, options=options)
+    arranged = SessionConfig(system="You help.", context_sources=Nothing(), open_model=lambda _: model, options=options)
     talk = Conversation(stored.journal, stored.state, model, clock, arranged, tools=())
     return Session(talk, toolbox, Compactor(talk, summariser=writer), arranged)
 

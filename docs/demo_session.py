@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
 from ctxchat.agent.prompts import prompt
 from ctxchat.agent.session import Session
+from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import level
@@ -213,7 +213,7 @@ async def demo_session(window: int = 96_000, turns: int = TURNS) -> Session:
     gate = Gate("ask")
     tools = standard_tools(sandbox=Sandbox(), environ={})
     toolbox = Toolbox(tools, gate, clock, workspace="/")
-    arranged = Arrangement(system=prompt("system"), surroundings=Harbour(), open_model=lambda name: model)
+    arranged = SessionConfig(system=prompt("system"), context_sources=Harbour(), open_model=lambda name: model)
     talk = Conversation(
         MemoryJournal(),
         fold([Named("harbour-logger")]),

@@ -29,32 +29,32 @@ class Attachments:
     """Those of one session."""
 
     def __init__(self, conversation: Conversation, mask: Callable[[str], str] = str) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self.mask = mask
         """For the texts of files that go along; what a person typed or pasted is theirs and stays."""
 
     @property
     def seen(self) -> bool:
         """The model is shown images; else words stand in their place."""
-        return self._talk.model.count_image(0, 0) > 0
+        return self._conversation.model.count_image(0, 0) > 0
 
     async def save(self, name: str, data: bytes) -> Image:
         """Keep an image beside the session; the same one twice is kept once. Raises StorageError."""
-        path = await self._talk.journal.attach(name, data)
+        path = await self._conversation.journal.attach(name, data)
         return Image(path, *size_in(data), name)
 
     async def put_away(self, name: str, text: str) -> Text:
         """Keep a text as a file that the agent can page through: its head and tail, and where the rest lies. Raises
         StorageError."""
-        path = await self._talk.journal.spill(name, text)
-        count = self._talk.meter.text
+        path = await self._conversation.journal.spill(name, text)
+        count = self._conversation.meter.text
         tokens = await asyncio.to_thread(count, text)
         mark = f"\n[… {{lines}}{{tokens}} tokens left out; full text: {path}, {tokens:,} tokens …]\n"
         return Text(await asyncio.to_thread(clip, text, GLIMPSE, count, mark), name)
 
     async def carried(self, groups: Sequence[Group]) -> tuple[Group, ...]:
         """The groups with their images inside the messages, as data URLs; words in place of one whose file is gone."""
-        data = await _read(self._talk, (path for g in groups for m in g.messages for path in stored_in(m)))
+        data = await _read(self._conversation, (path for g in groups for m in g.messages for path in stored_in(m)))
         return tuple(msgspec.structs.replace(g, messages=tuple(addressed(m, data) for m in g.messages)) for g in groups)
 
     def weigh(self, part: Part) -> int:
@@ -62,22 +62,24 @@ class Attachments:
         return self._mix(part).raw
 
     def _mix(self, part: Part) -> Mix:
-        meter = self._talk.meter
+        meter = self._conversation.meter
         if isinstance(part, Text) and _long(part) and not meter.knows(part.words):
             return Mix(rough_count(part.words))
         return meter.part_mix(part)
 
     async def count(self, parts: Sequence[Part]) -> None:
         """Count the long texts among these, beside everything else; `weigh` is exact then."""
-        await asyncio.to_thread(_count, self._talk.meter, [p for p in parts if isinstance(p, Text) and _long(p)])
+        await asyncio.to_thread(
+            _count, self._conversation.meter, [p for p in parts if isinstance(p, Text) and _long(p)]
+        )
 
     def with_draft(self, text: str, parts: Sequence[Part] = ()) -> Figures:
         """The gauge with an unsent message in it."""
         if not text and not parts:
-            return self._talk.measured()
+            return self._conversation.measured()
         plain = Message(seq=0, role="user", content=text or " ")
-        typed = Mix(rough_count(text)) if len(text) > ROUGH_FROM else self._talk.meter.draft_mix(plain)
-        return self._talk.measured(draft=total((typed, *map(self._mix, parts))))
+        typed = Mix(rough_count(text)) if len(text) > ROUGH_FROM else self._conversation.meter.draft_mix(plain)
+        return self._conversation.measured(draft=total((typed, *map(self._mix, parts))))
 
 
 async def images_for(conversation: Conversation) -> dict[str, str]:

@@ -27,45 +27,45 @@ class Changes:
     """The verbs for changes by hand. All raise LedgerError for what cannot be done, and then nothing is written."""
 
     def __init__(self, conversation: Conversation, lock: SessionLock, consent: Consent) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._lock = lock
         self._consent = consent
 
     async def undoing(self, change_id: str = "") -> Undoing:
         """What taking back a change would do, the last one without an id: how full the window would be, and which part fits."""
         if not self._lock.busy:
-            await self._talk.refresh()  # the window of a session just opened has not been asked for yet
-        looked = await asyncio.to_thread(look, self._talk.ledger, change_id, self._measured)
-        return msgspec.structs.replace(looked, before=self._talk.figures)  # which a server may have counted
+            await self._conversation.refresh()  # the window of a session just opened has not been asked for yet
+        looked = await asyncio.to_thread(look, self._conversation.ledger, change_id, self._measured)
+        return msgspec.structs.replace(looked, before=self._conversation.figures)  # which a server may have counted
 
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
         """Take back a change, the last one without an id; of a compaction only these groups, where given. Where what comes
         back no longer fits, `over` of the figures says by how much."""
         async with self._lock.alone():
-            ledger, at = self._talk.ledger, self._talk.clock.now()
+            ledger, at = self._conversation.ledger, self._conversation.clock.now()
             undone = found(ledger, change_id)
             left = [await asyncio.to_thread(in_part, ledger, undone.id, groups, self._measured)] if groups else []
             if undone.kind == "compaction":
                 self._consent.stopped()
-            await self._talk.write(Undone(undone.id, at), *(Changed(change) for change in left))
-            return await self._talk.refresh()
+            await self._conversation.write(Undone(undone.id, at), *(Changed(change) for change in left))
+            return await self._conversation.refresh()
 
     async def redo(self, change_id: str = "") -> Figures:
         """Make a change again that was undone, the one last undone without an id, exactly as it was."""
-        state = self._talk.state
+        state = self._conversation.state
         return await self._apply(redone(state.undone, state.ledger, change_id))
 
     async def pin(self, group_id: str) -> Figures:
         """Keep a group word for word from now on."""
-        return await self._apply(pinned(self._talk.ledger, group_id, self._talk.clock.now()))
+        return await self._apply(pinned(self._conversation.ledger, group_id, self._conversation.clock.now()))
 
     async def drop(self, group_id: str) -> Figures:
         """Take a group out of the view; the record keeps it."""
-        return await self._apply(dropped(self._talk.ledger, group_id, self._talk.clock.now()))
+        return await self._apply(dropped(self._conversation.ledger, group_id, self._conversation.clock.now()))
 
     async def shrink(self, group_id: str) -> Figures:
         """Show a group as one line from now on."""
-        return await self._apply(shrunk(self._talk.ledger, group_id, self._talk.clock.now()))
+        return await self._apply(shrunk(self._conversation.ledger, group_id, self._conversation.clock.now()))
 
     async def restore(self, group_id: str) -> Figures:
         """Put a group of the record back at the end, as a marked quotation."""
@@ -81,24 +81,24 @@ class Changes:
 
     def lost_facts(self, change_id: str) -> tuple[str, ...]:
         """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not in force."""
-        return lost_facts(self._talk.ledger, change_id)
+        return lost_facts(self._conversation.ledger, change_id)
 
     def _measured(self, ledger: Ledger) -> tuple[View, Figures]:
-        view = self._talk.compile(ledger)
-        return view, self._talk.expected(view, len(ledger.compactions))
+        view = self._conversation.compile(ledger)
+        return view, self._conversation.expected(view, len(ledger.compactions))
 
     async def _apply(self, change: Change) -> Figures:
-        self._talk.ledger.apply(change)  # raises before anything is written
+        self._conversation.ledger.apply(change)  # raises before anything is written
         return await self._write(Changed(change))
 
     async def _put_back(self, make: Callable[[Ledger, str, str], tuple[Group, Change]], of: str) -> Figures:
         async with self._lock.alone():
-            await self._talk.settle()
-            note, change = make(self._talk.ledger, of, self._talk.clock.now())
-            await self._talk.write(Sealed((note,)), Changed(change))
-            return await self._talk.refresh()
+            await self._conversation.settle()
+            note, change = make(self._conversation.ledger, of, self._conversation.clock.now())
+            await self._conversation.write(Sealed((note,)), Changed(change))
+            return await self._conversation.refresh()
 
     async def _write(self, *records: Record) -> Figures:
         async with self._lock.alone():
-            await self._talk.write(*records)
-            return await self._talk.refresh()
+            await self._conversation.write(*records)
+            return await self._conversation.refresh()

@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 from ctxchat.agent.consent import Agreed, Consent
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.passes import Order, Pass, writing
+from ctxchat.agent.passes import Pass, PassRequest, writing
 from ctxchat.agent.planner import Planner, Prices, Registry
 from ctxchat.agent.prefetch import Prefetch
 from ctxchat.agent.preview import Preview
@@ -38,7 +38,7 @@ class Compactor:
         registry: Registry = builtin_strategies,
         prices: Prices | None = None,
     ) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._summariser = summariser
         self._planner = Planner(conversation, registry, summariser, prices)
         self._prefetch = Prefetch(conversation, self._planner, summariser)
@@ -49,9 +49,9 @@ class Compactor:
 
     async def make_room(self, rounds: int) -> Events:
         """Measure, and compact where it is due or agreed. `rounds` is how many model calls this turn has made."""
-        figures = await self._talk.refresh()
+        figures = await self._conversation.refresh()
         yield figures
-        for text in self._talk.troubles():
+        for text in self._conversation.troubles():
             yield Notice("warning", text)
         agreed = self.consent.taken("now")
         async with aclosing(self._as_agreed(agreed) if agreed else self._due(figures, rounds)) as events:
@@ -85,7 +85,7 @@ class Compactor:
             for event in (asked,) if asked else self.scheduler.about_trigger(figures, rounds):
                 yield event
 
-    async def _automatic(self, order: Order, *, inside: bool = False) -> Events:
+    async def _automatic(self, order: PassRequest, *, inside: bool = False) -> Events:
         ended = False
         try:
             async with aclosing(self._perform(order)) as events:
@@ -133,12 +133,12 @@ class Compactor:
     @property
     def ghost(self) -> int:
         """Tokens the window would hold after the pass that stands prepared, 0 for none."""
-        prepared, figures = self._prefetch.prepared, self._talk.figures
+        prepared, figures = self._prefetch.prepared, self._conversation.figures
         return max(0, figures.used - figures.tokens("draft") - prepared.freed) if prepared else 0
 
     def _prepare(self, *, inside: bool) -> None:
         """Make the next summary ahead, where a pass may take it up by itself."""
-        if self.consent.may_start(self._talk.figures, inside=inside):
+        if self.consent.may_start(self._conversation.figures, inside=inside):
             self._prefetch.prepare(inside=inside)
 
     # ── by hand ──
@@ -154,7 +154,7 @@ class Compactor:
     ) -> Preview:
         """What freeing up context would do now, on a view made anew unless it is not to `look`."""
         if look:
-            await self._talk.refresh()
+            await self._conversation.refresh()
         return await self._planner.preview(instructions, keep_recent, strategy, target)
 
     async def with_steps(self, preview: Preview, steps: Sequence[str]) -> Preview:
@@ -172,7 +172,7 @@ class Compactor:
         if preview.plan is None:
             yield Notice("info", preview.reason)
             return
-        if preview.changes != tuple(c.id for c in self._talk.ledger.changes):
+        if preview.changes != tuple(c.id for c in self._conversation.ledger.changes):
             yield Notice(
                 "info", "The conversation has been compacted or changed since that was planned. Look again (F8)."
             )
@@ -181,7 +181,7 @@ class Compactor:
         if not plan.steps:
             yield Notice("info", "No step was ticked: nothing was changed.")
             return
-        async with aclosing(self._perform(Order(plan, reason, preview.instructions, summary))) as events:
+        async with aclosing(self._perform(PassRequest(plan, reason, preview.instructions, summary))) as events:
             async for event in events:
                 yield event
                 if isinstance(event, CompactionFinished) and event.outcome == "compacted" and reason != "auto":
@@ -197,7 +197,7 @@ class Compactor:
         cost = 0.0
         try:
             async with aclosing(
-                writing(self._talk, step, self._summariser, self._planner.options(), preview.instructions)
+                writing(self._conversation, step, self._summariser, self._planner.options(), preview.instructions)
             ) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Usage):
@@ -206,20 +206,20 @@ class Compactor:
                         yield piece
         finally:
             if cost:
-                self._talk.note(Spent(self._summariser.model, cost))
+                self._conversation.note(Spent(self._summariser.model, cost))
 
     # ── for a hook ──
 
     async def for_hook(self, strategy: str = "", instructions: str = "") -> Events:
         """A pass a hook asks for, as far down as one by hand. None, in silence, where nothing can be freed or passes rest
         after failures. Raises UsageError for a strategy nobody has."""
-        await self._talk.refresh()
+        await self._conversation.refresh()
         if self.consent.standing in {"waiting", "broken"}:
             return
         plan = await self._planner.usual(strategy, self._planner.goal_by_hand())
         if plan is None:
             return
-        async with aclosing(self._automatic(Order(plan, "hook", instructions))) as events:
+        async with aclosing(self._automatic(PassRequest(plan, "hook", instructions))) as events:
             async for event in events:
                 yield event
                 if isinstance(event, CompactionFinished) and event.outcome == "compacted":
@@ -229,14 +229,14 @@ class Compactor:
 
     def rescue(self) -> Rescue:
         """The way out for one request that the server may refuse as too long."""
-        return Rescue(self._talk, self._planner, self._perform)
+        return Rescue(self._conversation, self._planner, self._perform)
 
     async def close(self) -> None:
         """End what is being prepared."""
         await self._prefetch.close()
 
-    async def _perform(self, order: Order) -> Events:
-        doing = Pass(self._talk, order, self._planner.options(), self._summariser, self._prefetch.fitted)
+    async def _perform(self, order: PassRequest) -> Events:
+        doing = Pass(self._conversation, order, self._planner.options(), self._summariser, self._prefetch.fitted)
         async with aclosing(doing.run()) as events:
             async for event in events:
                 yield event

@@ -38,7 +38,7 @@ class Consent:
     """The standing of one conversation."""
 
     def __init__(self, conversation: Conversation) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._agreed: Agreed | None = None
         self._told = 0  # the turn in which something was last said that is said once a turn
 
@@ -50,7 +50,7 @@ class Consent:
 
     def wanted_by_model(self, keep: str) -> str:
         """The model asks for room, at the next place where no call is open; what it is told."""
-        figures, options = self._talk.figures, self._talk.options
+        figures, options = self._conversation.figures, self._conversation.options
         if options.consent != "auto":
             return "The person decides when room is made here: nothing is done. Go on with what fits, and read less at once."
         if figures.used <= figures.target_tokens:
@@ -69,49 +69,49 @@ class Consent:
     def rest(self, turns: int) -> None:
         """Nothing by itself and no question for the rest of this turn and `turns` more, unless the window cannot hold it."""
         self._agreed = None
-        self._use(self._talk.guard.rested(self._talk.ledger.turn, turns))
+        self._use(self._conversation.guard.rested(self._conversation.ledger.turn, turns))
 
     def stopped(self) -> None:
         """A person stopped a pass, or took one back: it is not to come back at once."""
-        self._use(self._talk.guard.rested(self._talk.ledger.turn))
+        self._use(self._conversation.guard.rested(self._conversation.ledger.turn))
 
     def start_over(self) -> None:
         """What passes were stopped by may be another now: a model was chosen, or a setting edited."""
-        self._use(self._talk.guard.again())
+        self._use(self._conversation.guard.again())
 
     def _use(self, guard: Guard) -> None:
-        self._talk.guard = guard
-        self._talk.remeasured()
+        self._conversation.guard = guard
+        self._conversation.remeasured()
 
     # ── what may be done ──
 
     @property
     def standing(self) -> str:
         """As the guard sees it."""
-        return self._talk.guard.standing(self._talk.clock.seconds(), self._talk.ledger.turn)
+        return self._conversation.guard.standing(self._conversation.clock.seconds(), self._conversation.ledger.turn)
 
     def may_start(self, figures: Figures, *, inside: bool) -> bool:
         """True where a pass may start by itself; `inside` a turn, where it asks no model.
 
         What rests does not rest at the price of a request that cannot fit.
         """
-        if self._talk.options.consent != "auto":
+        if self._conversation.options.consent != "auto":
             return False
         standing = self.standing
-        rests = standing == "resting" and not self._talk.guard.waits(self._talk.clock.seconds())
+        rests = standing == "resting" and not self._conversation.guard.waits(self._conversation.clock.seconds())
         return standing == "free" or (figures.over > 0 and (inside or rests))
 
     def may_ask(self) -> bool:
         """True where a person wants to be asked, and was not in this turn."""
-        if self._talk.options.consent != "ask" or self._agreed or self.standing == "resting":
+        if self._conversation.options.consent != "ask" or self._agreed or self.standing == "resting":
             return False
-        return self._told != self._talk.ledger.turn
+        return self._told != self._conversation.ledger.turn
 
     # ── what came of it ──
 
     def helped(self) -> None:
         """A pass that somebody asked for made room: everything may run again."""
-        self._use(self._talk.guard.closed())
+        self._use(self._conversation.guard.closed())
 
     def learn(self, result: CompactionFinished, *, inside: bool) -> Sequence[Notice]:
         """What is made of a pass that started by itself, and what the user is told of it. `inside` a turn it is no refill."""
@@ -119,18 +119,18 @@ class Consent:
             if inside:
                 return ()
             if result.reason == "auto":
-                self._use(self._talk.guard.helped(self._talk.ledger.turn))
+                self._use(self._conversation.guard.helped(self._conversation.ledger.turn))
             return self._refilled() if self.standing == "thrashing" else ()
-        self._use(self._talk.guard.failed(self._talk.clock.seconds()))
+        self._use(self._conversation.guard.failed(self._conversation.clock.seconds()))
         if self.standing == "broken":
             return (Notice("warning", f"{result.detail} {BREAKER} passes failed: automatic compaction stops. {AGAIN}"),)
-        seconds = round(Guard.wait(self._talk.guard.failures))
+        seconds = round(Guard.wait(self._conversation.guard.failures))
         wait = f"{seconds} s" if seconds < 60 else f"{seconds // 60} min"
         return (Notice("warning", f"{result.detail} Next try in {wait}, or F8."),)
 
     def _refilled(self) -> Sequence[Notice]:
         """Advises what would change something: a higher trigger only where the window lets it be higher."""
-        options, budget = self._talk.options, self._talk.budget
+        options, budget = self._conversation.options, self._conversation.budget
         higher = make_budget(
             budget.window, options.output_reserved, min(0.95, options.compression_trigger + 0.1), options.target
         )
@@ -142,7 +142,7 @@ class Consent:
 
     def once_a_turn(self) -> bool:
         """True the first time in a turn."""
-        told, self._told = self._told, self._talk.ledger.turn
+        told, self._told = self._told, self._conversation.ledger.turn
         return told != self._told
 
     def about_overhead(self, figures: Figures) -> Sequence[Notice]:
@@ -168,7 +168,7 @@ class Consent:
 
     def about_trigger(self, figures: Figures, *, inside: bool) -> Sequence[Notice]:
         """The trigger is reached, and nothing is done by itself: it may not be, or there is nothing that could go."""
-        automatic = self._talk.automatic
+        automatic = self._conversation.automatic
         if automatic.standing == "off":
             ways = "F8 frees up context; nothing is done by itself."
         elif automatic.at_trigger and not (automatic.few or inside or self._agreed):

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.assumptions import Assumptions, NothingKnown
-from ctxchat.agent.books import Books
 from ctxchat.agent.guard import Guard
+from ctxchat.agent.journal_writer import JournalWriter
 from ctxchat.agent.learned import Learned
+from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.figures import Counted, Counting, Figures, Past, Pending, TokenPrice, measure
@@ -26,7 +26,7 @@ from ctxchat.core.tool_share import Afforded, afford
 from ctxchat.core.view import Frame, ToolSpec, View, compile, grown
 
 
-class Conversation(Books):
+class Conversation(JournalWriter):
     """The books of one session, and the view and figures that follow from them."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Conversation(Books):
         state: SessionState,
         model: ModelPort,
         clock: Clock,
-        arranged: Arrangement,
+        arranged: SessionConfig,
         *,
         tools: Sequence[ToolSpec],
         assumptions: Assumptions | None = None,
@@ -71,11 +71,11 @@ class Conversation(Books):
         self.learned = Learned(self, self._assumptions, model)
         self.meter = self.learned.meter
 
-    async def arrange(self, arranged: Arrangement, tools: Sequence[ToolSpec]) -> None:
-        """Be set up otherwise from the next look on. Surroundings that are others' now are closed."""
-        before, self._arranged = self._arranged.surroundings, arranged
+    async def arrange(self, arranged: SessionConfig, tools: Sequence[ToolSpec]) -> None:
+        """Be set up otherwise from the next look on. ContextSources that are others' now are closed."""
+        before, self._arranged = self._arranged.context_sources, arranged
         self.options, self._tools = arranged.options, tuple(tools)
-        if before is not arranged.surroundings:
+        if before is not arranged.context_sources:
             await before.close()
 
     def offer(self, tools: Sequence[ToolSpec]) -> None:
@@ -119,7 +119,7 @@ class Conversation(Books):
         look, model = self._looks, self.model
         told = await self.learned.asked()
         price = self._price or await asyncio.to_thread(self._price_of, model.name)
-        around = self._arranged.surroundings
+        around = self._arranged.context_sources
         memory, injected = await asyncio.gather(around.memory(), around.injected())
         async with self._looking:
             if look < self._newest or model is not self.model:
@@ -149,7 +149,7 @@ class Conversation(Books):
 
     def troubles(self) -> tuple[str, ...]:
         """Who around the conversation was late, failed or is too heavy, in a sentence each; nobody is named twice."""
-        troubles = self._arranged.surroundings.troubles
+        troubles = self._arranged.context_sources.troubles
         said = {source: f"Context from {source} {why}." for source, why in troubles.items()}
         if trouble := self._afforded.trouble:
             said[trouble] = trouble
@@ -159,7 +159,7 @@ class Conversation(Books):
 
     async def leave(self) -> None:
         """End what is still at work around the conversation."""
-        await self._arranged.surroundings.close()
+        await self._arranged.context_sources.close()
 
     def _adopt(self, view: View) -> Figures:
         self.view, self._streamed = view, 0

@@ -21,7 +21,7 @@ class Fallback:
     """The fallbacks of one session."""
 
     def __init__(self, conversation: Conversation, setup: Setup) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._setup = setup
         self._away: tuple[ModelPort, Window | None] | None = None  # the chosen model, while another answers for it
         self._failed: set[str] = set()  # in this turn
@@ -29,7 +29,7 @@ class Fallback:
     @property
     def retries(self) -> int:
         """How often a call to the model in force may be tried again."""
-        return 0 if self._talk.model.name in self._setup.doubted else self._talk.options.retries
+        return 0 if self._conversation.model.name in self._setup.doubted else self._conversation.options.retries
 
     def in_vain(self, problem: ModelError) -> bool:
         """Trying again is not worth the wait: it said nothing for as long as anybody waits, and another one stands by."""
@@ -37,14 +37,14 @@ class Fallback:
 
     def answered(self) -> None:
         """The model in force has replied."""
-        self._setup.doubted.discard(self._talk.model.name)
+        self._setup.doubted.discard(self._conversation.model.name)
 
     def step_in(self, problem: ModelError) -> str:
         """Put the next fallback in force; a sentence for the person, or empty where there is none or it would not help.
 
         Raises `problem`, with what is wrong in its hint, where the fallback cannot be had.
         """
-        talk = self._talk
+        talk = self._conversation
         failing = talk.model
         if problem.kind not in FOR_GOOD:
             return ""
@@ -66,7 +66,7 @@ class Fallback:
             return False
         (model, window), self._away = self._away, None
         self._use(model, window)
-        self._talk.remeasured()
+        self._conversation.remeasured()
         return True
 
     def _next(self, problem: ModelError) -> ModelPort | None:
@@ -81,7 +81,7 @@ class Fallback:
     def _use(self, model: ModelPort, window: Window | None = None) -> None:
         """`window` is what is known of it, so that nobody need be asked who does not answer."""
         self._setup.use(model)
-        self._talk.learned.claimed = window
+        self._conversation.learned.claimed = window
 
 
 def _sentence(problem: ModelError) -> str:

@@ -31,7 +31,7 @@ class Files:
     """The verbs for files. Those that look change nothing; the others do all or, with CtxchatError, nothing."""
 
     def __init__(self, conversation: Conversation, lock: SessionLock, port: WorkspaceFiles) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._lock = lock
         self._port = port
 
@@ -42,7 +42,7 @@ class Files:
         try:
             restored = await self._port.unfinished()
             if restored:
-                await self._talk.write(restored)
+                await self._conversation.write(restored)
                 self._port.done()
             changed = await self._settle()
             await self._port.close()
@@ -67,19 +67,19 @@ class Files:
 
     async def _settle(self) -> Checkpoint | None:
         name, changes = await self._port.settle()
-        if not name or any(c.id == name for c in self._talk.state.checkpoints):
+        if not name or any(c.id == name for c in self._conversation.state.checkpoints):
             return None
         checkpoint = self._checkpoint(name, changes)
-        await self._talk.write_or_owe(checkpoint)
+        await self._conversation.write_or_owe(checkpoint)
         self._port.forget()
         return checkpoint
 
     def note(self, event: FilesChanged) -> None:
         """A call of the turn under way changed files; written down with its result."""
-        self._talk.note(self._checkpoint(event.id, event.changes, event.call_id))
+        self._conversation.note(self._checkpoint(event.id, event.changes, event.call_id))
 
     def _checkpoint(self, name: str, changes: tuple[FileChange, ...], call_id: str = "") -> Checkpoint:
-        talk = self._talk
+        talk = self._conversation
         return Checkpoint(name, talk.ledger.turn, changes, call_id, talk.ledger.next_seq, at=talk.clock.now())
 
     def noted(self) -> None:
@@ -103,7 +103,7 @@ class Files:
 
     async def rewinding(self, group_id: str) -> Restoring:
         """What taking back all that was done since this user message would do."""
-        seq = self._talk.ledger.group(group_id).first.seq
+        seq = self._conversation.ledger.group(group_id).first.seq
         return await self._look(files.since(self._checkpoints, seq))
 
     async def unrewinding(self, change_id: str) -> Restoring:
@@ -122,7 +122,7 @@ class Files:
 
     @property
     def _checkpoints(self) -> tuple[Checkpoint, ...]:
-        return self._talk.state.checkpoints
+        return self._conversation.state.checkpoints
 
     # ── changing ──
 
@@ -135,21 +135,21 @@ class Files:
     async def rewind(self, group_id: str, wanted: Restoring | None, keep: Keep = "mine") -> tuple[Checkpoint, Figures]:
         """Go back to before a user message: the talk, and the files where `wanted` was looked at. An undo takes both back."""
         async with self._lock.alone():
-            change = rewound(self._talk.ledger, group_id, self._talk.clock.now())
-            self._talk.ledger.apply(change)  # raises before anything is written
+            change = rewound(self._conversation.ledger, group_id, self._conversation.clock.now())
+            self._conversation.ledger.apply(change)  # raises before anything is written
             done = await self._carry_out(wanted, keep, Changed(change), change=change.id)
-            return done, await self._talk.refresh()
+            return done, await self._conversation.refresh()
 
     async def unrewind(self, change_id: str, wanted: Restoring, keep: Keep = "mine") -> Figures:
         """Take back a rewind, talk and files."""
         async with self._lock.alone():
-            await self._carry_out(wanted, keep, Undone(change_id, self._talk.clock.now()))
-            return await self._talk.refresh()
+            await self._carry_out(wanted, keep, Undone(change_id, self._conversation.clock.now()))
+            return await self._conversation.refresh()
 
     async def _carry_out(
         self, wanted: Restoring | None, keep: Keep, *records: Record, change: str = "", tell: bool = False
     ) -> Checkpoint:
-        talk = self._talk
+        talk = self._conversation
         await talk.settle()
         planned = _chosen(wanted, keep) if wanted else ()
         undoes = wanted.undoes if wanted else ()
@@ -172,7 +172,7 @@ class Files:
 
     def _note(self, done: Checkpoint):
         """What the model has to know: its files are other ones now."""
-        talk = self._talk
+        talk = self._conversation
         names = [c.name for c in done.changes]
         more = f" and {len(names) - NOTED} more" if len(names) > NOTED else ""
         text = (

@@ -26,7 +26,7 @@ class Notes:
     """The notes that wait, in their order. Empty is false."""
 
     def __init__(self, conversation: Conversation) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._waiting: list[Note] = []
 
     def __bool__(self) -> bool:
@@ -44,14 +44,14 @@ class Notes:
 
     async def write(self, notes: list[Note]) -> None:
         """Into the record. Raises StorageError."""
-        talk = self._talk
+        talk = self._conversation
         await talk.settle()
         groups = [await self._group(note, seq) for seq, note in enumerate(notes, talk.ledger.next_seq)]
         await talk.write(Sealed(tuple(groups)))
 
     async def _group(self, note: Note, seq: int) -> Group:
         """The note as it enters the record; one that is too long keeps head and tail, and the whole in a file."""
-        talk = self._talk
+        talk = self._conversation
         text = note.text
         cap = max(200, min(talk.options.tool_result_tokens, talk.budget.limit // 4))
         tokens = await asyncio.to_thread(talk.meter.text, text)

@@ -68,7 +68,7 @@ class Hooks:
         self, hooks: Sequence[Hook], conversation: Conversation, compactor: Compactor, run: CommandRunner
     ) -> None:
         self._hooks = tuple(hooks)
-        self._talk = conversation
+        self._conversation = conversation
         self._compactor = compactor
         self._run = run
         self._tallies: dict[str, Tally] = dict(conversation.state.hooks)
@@ -152,7 +152,7 @@ class Hooks:
                     for news in await self._heard(event):
                         yield news
         with suppress(StorageError):  # it stays owed
-            await self._talk.settle()
+            await self._conversation.settle()
 
     async def _heard(self, event: Event) -> Sequence[Event]:
         """What hooks do at once about an event."""
@@ -196,7 +196,7 @@ class Hooks:
         return said
 
     async def _moment(self, event: Event | None) -> Moment:
-        talk = self._talk
+        talk = self._conversation
         tool = event.name if isinstance(event, ToolStarted | ToolFinished) else ""
         if tool:
             figures = self._seen or talk.figures
@@ -215,7 +215,7 @@ class Hooks:
 
     async def _looked(self) -> Figures:
         """The gauge with the message that has just come; what stands around is asked by the turn itself."""
-        return await (self._talk.again() if self._seen else self._talk.refresh())
+        return await (self._conversation.again() if self._seen else self._conversation.refresh())
 
     # ── doing ──
 
@@ -266,14 +266,14 @@ class Hooks:
         except StorageError as problem:
             return tuple(n for name in names for n in self._failed(name, f"its note could not be written. {problem}"))
         said = (Notice("info", f"Hook {name}: a note went to the model.") for name in names)
-        return (*said, await self._talk.again())
+        return (*said, await self._conversation.again())
 
     def _did(self, hook: Hook) -> None:
         """Count it. It is written down with whatever comes next: now, in a round, that would forget the round's partial."""
-        turn = self._talk.ledger.turn
+        turn = self._conversation.ledger.turn
         self._tallies[hook.name] = self._tallies.get(hook.name, Tally()).after(turn)
         if hook.counts:
-            self._talk.owe(HookFired(hook.name, turn, self._talk.clock.now()))
+            self._conversation.owe(HookFired(hook.name, turn, self._conversation.clock.now()))
 
     def _failed(self, hook: str, why: str) -> Sequence[Notice]:
         """Said once for each hook; the first time tells what there is to mend."""
@@ -285,7 +285,7 @@ class Hooks:
     def _line(self, hook: Hook, event: Event | None, moment: Moment) -> bytes:
         """The event as `run --json` shows it, with the hook's name and what its condition saw, in plain ASCII."""
         body = cast("dict[str, object]", msgspec.to_builtins(event)) if event else {}
-        head = {"type": hook.event, "session": self._talk.journal.session, "at": self._talk.clock.now()}
+        head = {"type": hook.event, "session": self._conversation.journal.session, "at": self._conversation.clock.now()}
         more = {"hook": hook.name, "moment": msgspec.to_builtins(moment)}
         return (json.dumps(body | head | more) + "\n").encode()
 

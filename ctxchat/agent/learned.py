@@ -10,7 +10,7 @@ import asyncio
 import msgspec
 
 from ctxchat.agent.assumptions import Assumptions, Known, corrected
-from ctxchat.agent.books import Books
+from ctxchat.agent.journal_writer import JournalWriter
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import MOST_RATE, Anchor, Calibration, Mix, most_tokens
 from ctxchat.core.events import Usage
@@ -28,7 +28,7 @@ LEAST_JUMP = 500
 class Learned:
     """The lessons about one model. `claimed` is the window it says it has, None until it was asked."""
 
-    def __init__(self, books: Books, assumptions: Assumptions, model: ModelPort) -> None:
+    def __init__(self, books: JournalWriter, assumptions: Assumptions, model: ModelPort) -> None:
         self._books = books
         self._assumptions = assumptions
         self._known = assumptions.load(model.name)

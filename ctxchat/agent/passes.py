@@ -32,7 +32,7 @@ from ctxchat.core.view import View
 from ctxchat.core.words import count
 
 
-class Order(msgspec.Struct, frozen=True):
+class PassRequest(msgspec.Struct, frozen=True):
     """What is to be done: a plan, why, and for its summary what to heed, the text a person has written, or one that was
     prepared ahead."""
 
@@ -54,12 +54,12 @@ class Pass:
     def __init__(
         self,
         conversation: Conversation,
-        order: Order,
+        order: PassRequest,
         options: PlanOptions,
         summariser: Summariser | None,
-        complete: Callable[[Order], Awaitable[Order]] | None = None,
+        complete: Callable[[PassRequest], Awaitable[PassRequest]] | None = None,
     ) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._order = order
         self._options = options
         self._summariser = summariser
@@ -74,7 +74,7 @@ class Pass:
 
     async def run(self) -> AsyncGenerator[Event, None]:
         """The events of the pass. Closing it leaves everything as it was."""
-        talk, order = self._talk, self._order
+        talk, order = self._conversation, self._order
         try:
             yield CompactionStarted(self._id, order.reason, order.plan.strategy)
             await talk.write(PassStarted(self._id, talk.clock.now(), order.reason, order.plan.strategy))
@@ -105,7 +105,7 @@ class Pass:
 
     @property
     def _in_force(self) -> bool:
-        return any(c.id == self._id for c in self._talk.ledger.changes)
+        return any(c.id == self._id for c in self._conversation.ledger.changes)
 
     async def _written(self, step: Step) -> AsyncGenerator[str | Notice, None]:
         """The summary of a step's groups as it comes, the earlier one merged into it. One that stands ready is told at once."""
@@ -121,7 +121,7 @@ class Pass:
             raise Refused("There is nobody to write a summary. Nothing was changed.")
         self._attempts += 1
         async with aclosing(
-            writing(self._talk, step, summariser, self._options, order.instructions, prepared)
+            writing(self._conversation, step, summariser, self._options, order.instructions, prepared)
         ) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Usage):
@@ -134,13 +134,13 @@ class Pass:
         most = sum(step.summary_tokens for step in self._order.plan.steps)
         if self._order.summary is not None or not self._model:
             return summary
-        if self._talk.meter.text(summary) > 2 * most:
+        if self._conversation.meter.text(summary) > 2 * most:
             raise Refused("The summary came back more than twice as long as it may be. Nothing was changed.")
-        return within(summary, most, self._talk.meter.text)
+        return within(summary, most, self._conversation.meter.text)
 
     async def _swapped(self, summary: str) -> CompactionFinished:
         """Try the change on the side; if it holds, archive first, swap second, in one transaction."""
-        talk, plan = self._talk, self._order.plan
+        talk, plan = self._conversation, self._order.plan
         if not summary and any(s.needs_summary for s in plan.steps):
             raise Refused("The summary came back empty. Nothing was changed.")
         at = talk.clock.now()
@@ -160,17 +160,17 @@ class Pass:
         return result
 
     async def _in_one_go(self, *records: Record) -> None:
-        await self._talk.write(*records)
-        await self._talk.again()
+        await self._conversation.write(*records)
+        await self._conversation.again()
 
     async def _ended(self, outcome: Outcome, detail: str) -> CompactionFinished:
         result = self._result(outcome, detail)
-        await self._talk.write_or_owe(PassEnded(result, self._talk.clock.now()))
-        self._talk.remeasured()  # it may have cost something
+        await self._conversation.write_or_owe(PassEnded(result, self._conversation.clock.now()))
+        self._conversation.remeasured()  # it may have cost something
         return result
 
     def _result(self, outcome: Outcome, detail: str, trial: Trial | None = None) -> CompactionFinished:
-        order, talk = self._order, self._talk
+        order, talk = self._order, self._conversation
         after = side(talk.expected(trial.view, trial.passes), trial.view) if trial else self._before
         freed = gains(order.plan, self._scale, self._before.used - after.used) if trial else ()
         steps = tuple(StepGain(s.name, gain, s.groups) for s, gain in zip(order.plan.steps, freed, strict=False))
@@ -192,7 +192,7 @@ class Pass:
 
     def _record(self, result: CompactionFinished, trial: Trial) -> CompactionRecord:
         """What is written down for good. Its cost counts a prepared summary, which the session has paid for already."""
-        talk, prepared = self._talk, self._order.prepared
+        talk, prepared = self._conversation, self._order.prepared
         calls = [f"{c.name} {c.arguments}" for g in talk.ledger.groups[-40:] for c in g.first.calls]
         return CompactionRecord(
             id=result.id,

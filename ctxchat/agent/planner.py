@@ -90,7 +90,7 @@ class Planner:
         summariser: Summariser | None = None,
         prices: Prices | None = None,
     ) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._registry = registry
         self._prices = prices
         self._memory = Memory()
@@ -117,12 +117,14 @@ class Planner:
         UsageError for a name nobody has.
         """
         options = self.options(keep_recent, keep_turns, clip_current=clip_current, by_model=by_model)
-        return await asyncio.to_thread(self._plan, name or self._talk.options.strategy, options, self._look(target))
+        return await asyncio.to_thread(
+            self._plan, name or self._conversation.options.strategy, options, self._look(target)
+        )
 
     async def usual(self, name: str = "", target: float | None = None) -> Plan | None:
         """As `plan`, with as many recent messages kept as the settings say. Where that misses the target, as in a window that
         they alone fill, half as many stay, and so on: else the next request would ask for a pass again."""
-        return await asyncio.to_thread(self._usual, name or self._talk.options.strategy, self._look(target))
+        return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, self._look(target))
 
     async def ahead(self, name: str = "") -> Plan | None:
         """What a pass will do that is due only when the trigger is reached: it has to free that much more, and the next
@@ -131,11 +133,11 @@ class Planner:
         more = max(int(look.budget.limit * NEAR), look.budget.trigger - look.view.raw)
         budget = msgspec.structs.replace(look.budget, target=max(1, look.budget.target - more))
         look = msgspec.structs.replace(look, budget=budget)
-        return await asyncio.to_thread(self._usual, name or self._talk.options.strategy, look)
+        return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, look)
 
     def _usual(self, name: str, look: Look, floor: int | None = None) -> Plan | None:
-        keep = self._talk.options.keep_recent
-        floor = self._talk.options.emergency_floor if floor is None else floor
+        keep = self._conversation.options.keep_recent
+        floor = self._conversation.options.emergency_floor if floor is None else floor
         best = self._plan(name, self.options(), look)
         while keep > floor and not look.reaches(best):
             keep = max(floor, keep // 2)
@@ -150,7 +152,7 @@ class Planner:
         return registry[name].plan(look.view, look.ledger, look.budget)
 
     def _look(self, target: float | None = None) -> Look:
-        talk = self._talk
+        talk = self._conversation
         return Look(talk.view, talk.ledger, talk.figures, self.raw_budget(target), talk.scale)
 
     def options(
@@ -164,9 +166,9 @@ class Planner:
         """What strategies are told, from the options in force. `by_model`: summaries between rounds are the model's, if there is
         one. Where another `keep_recent` is asked for, more must go than
         usual, so no results are kept for being recent."""
-        options = self._talk.options
+        options = self._conversation.options
         return PlanOptions(
-            meter=self._talk.meter,
+            meter=self._conversation.meter,
             memory=self._memory,
             keep_recent=options.keep_recent if keep_recent is None else keep_recent,
             keep_turns=options.keep_turns if keep_turns is None else keep_turns,
@@ -182,11 +184,11 @@ class Planner:
 
     def _options_for(self, keep_recent: int | None) -> PlanOptions:
         """As many messages kept as a person chose, which may be as many as always."""
-        return self.options(None if keep_recent == self._talk.options.keep_recent else keep_recent)
+        return self.options(None if keep_recent == self._conversation.options.keep_recent else keep_recent)
 
     def raw_budget(self, target: float | None = None) -> Budget:
         """The budget in the view's raw tokens; `target` as a share of the limit where it is not the usual one."""
-        budget, scale = self._talk.budget, self._talk.scale
+        budget, scale = self._conversation.budget, self._conversation.scale
         goal = budget.target if target is None else int(budget.limit * target)
         return msgspec.structs.replace(
             budget,
@@ -199,8 +201,8 @@ class Planner:
     def goal_by_hand(self) -> float:
         """How far down a pass goes that somebody asked for, as a share of the limit: further than the window alone demands,
         to the target, or to half of what is used where that is less."""
-        figures = self._talk.figures
-        return min(self._talk.options.target, (figures.used - figures.tokens("draft")) / figures.limit / 2)
+        figures = self._conversation.figures
+        return min(self._conversation.options.target, (figures.used - figures.tokens("draft")) / figures.limit / 2)
 
     async def ticked(self, plan: Plan, names: Sequence[str] | None) -> Plan:
         """The plan with the named steps only, all without names. A pipeline plans anew: its steps build on the ones before."""
@@ -222,7 +224,7 @@ class Planner:
         """What freeing up context would do now. Raises UsageError for a strategy nobody has."""
         goal = target if target is not None else self.goal_by_hand()
         look = self._look(goal)
-        name = strategy or self._talk.options.strategy
+        name = strategy or self._conversation.options.strategy
         if keep_recent is None:
             plan = await asyncio.to_thread(self._usual, name, look, 1)
         else:
@@ -248,11 +250,11 @@ class Planner:
         step = next((s for s in plan.steps if s.needs_summary), None)
         if step is None or self.summariser is None or self.writer or len(step.fold) > QUICK:
             return ""
-        async with aclosing(writing(self._talk, step, self.summariser, self.options(), instructions)) as pieces:
+        async with aclosing(writing(self._conversation, step, self.summariser, self.options(), instructions)) as pieces:
             return "".join([piece async for piece in pieces if isinstance(piece, str)])
 
     def _drawn(self, plan: Plan, look: Look, instructions: str, text: str) -> Preview:
-        talk = self._talk
+        talk = self._conversation
         trial = estimated(look.ledger, look.view, plan, self.options(), talk.compile, text)
         after = talk.expected(trial.view, trial.passes).used if trial else self.after_used(plan)
         seconds, cost = self._price(plan, look)
@@ -279,7 +281,7 @@ class Planner:
 
     def after_used(self, plan: Plan) -> int:
         """Where the gauge would stand after a plan, its summary as long as is to be expected. Quick; `preview` knows better."""
-        talk, figures = self._talk, self._talk.figures
+        talk, figures = self._conversation, self._conversation.figures
         freed = round((plan.before - plan.after + unneeded(plan, talk.ledger, talk.view)) * talk.scale)
         return max(0, figures.used - figures.tokens("draft") - freed)
 

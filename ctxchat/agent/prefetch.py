@@ -12,7 +12,7 @@ import msgspec
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.estimate import estimated
-from ctxchat.agent.passes import Order, writing
+from ctxchat.agent.passes import PassRequest, writing
 from ctxchat.agent.planner import Planner
 from ctxchat.agent.prepared import Prepared, PreparedSlot, bearing
 from ctxchat.agent.trial import look_ahead
@@ -32,7 +32,7 @@ class Prefetch:
     """Prepares the summary of what will go next."""
 
     def __init__(self, conversation: Conversation, planner: Planner, summariser: Summariser | None) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._planner = planner
         self._slot = PreparedSlot()
         self.summariser = summariser
@@ -40,19 +40,19 @@ class Prefetch:
     @property
     def prepared(self) -> Prepared | None:
         """The summary that stands ready."""
-        return self._slot.ready(self._talk.ledger)
+        return self._slot.ready(self._conversation.ledger)
 
     def prepare(self, *, inside: bool = False) -> None:
         """Begin to make the next summary once the soft mark is passed, or to add to the one that stands ready what has come to
         it since; `inside` a turn, where a pass folds in any case. If that fails the swap makes its own."""
-        options = self._talk.options
+        options = self._conversation.options
         if not options.prepare or self.summariser is None:
             return
-        if due(self._talk.figures, options.soft_mark) in {"prepare", "compact"}:
+        if due(self._conversation.figures, options.soft_mark) in {"prepare", "compact"}:
             self._slot.start(lambda: self._made(inside=inside))
 
     async def _made(self, *, inside: bool) -> Prepared | None:
-        talk, summariser, options = self._talk, self.summariser, self._planner.options()
+        talk, summariser, options = self._conversation, self.summariser, self._planner.options()
         plan = await self._planner.ahead("summarize" if inside else "")
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
         if plan is None or step is None or summariser is None:
@@ -84,13 +84,13 @@ class Prefetch:
     def _adds(self, step: Step, before: Prepared, *, inside: bool) -> bool:
         """A summary of this step would stand for more than the one there is."""
         more = set(step.fold).difference(before.covers)
-        return bool(more) and (not inside or self._weight(more) >= self._talk.budget.limit * WORTH)
+        return bool(more) and (not inside or self._weight(more) >= self._conversation.budget.limit * WORTH)
 
     def _weight(self, groups: set[str]) -> int:
         """Tokens of these groups in the view."""
-        return sum(item.tokens for item in self._talk.view.items if item.group in groups)
+        return sum(item.tokens for item in self._conversation.view.items if item.group in groups)
 
-    async def fitted(self, order: Order) -> Order:
+    async def fitted(self, order: PassRequest) -> PassRequest:
         """The order with the prepared summary, where one stands ready or is nearly made: as it is where it frees enough, else
         to be topped up with the rest."""
         step = next((s for s in order.plan.steps if s.needs_summary), None)
@@ -111,11 +111,11 @@ class Prefetch:
 
     async def _after(self, plan: Plan, summary: str) -> int:
         """Raw tokens of the view that a plan leaves with this summary; as many as there are where it cannot be done."""
-        talk, options = self._talk, self._planner.options()
+        talk, options = self._conversation, self._planner.options()
         trial = await asyncio.to_thread(estimated, talk.ledger, talk.view, plan, options, talk.compile, summary)
         return trial.view.raw if trial else talk.view.raw
 
-    def _goal(self, order: Order) -> int:
+    def _goal(self, order: PassRequest) -> int:
         """Raw tokens that are low enough without another call: near the target, or halfway to it inside a turn."""
         budget = self._planner.raw_budget()
         if order.plan.strategy.startswith("reactive"):
@@ -127,14 +127,14 @@ class Prefetch:
         being folded, and would not keep its texts."""
         left_out = set(step.fold).difference(names)
         gain = self._weight(names.difference(step.fold)) - self._weight(left_out)
-        fold = tuple(g.id for g in self._talk.ledger.groups if g.id in names)
+        fold = tuple(g.id for g in self._conversation.ledger.groups if g.id in names)
         changed = msgspec.structs.replace(step, fold=fold, tokens_freed=max(0, step.tokens_freed + gain))
         steps = [changed if s is step else _without(s, left_out) for s in plan.steps]
         return msgspec.structs.replace(plan, steps=tuple(s for s in steps if s.edits or s.fold))
 
     def clear(self) -> None:
         """A pass was made, with what was prepared or without."""
-        self._slot.clear(self._talk.ledger)
+        self._slot.clear(self._conversation.ledger)
 
     async def close(self) -> None:
         """End what is being made."""

@@ -40,7 +40,7 @@ class Replies:
         between: Between | None = None,
         before: str = "",
     ) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._compactor = compactor
         self._open = unsealed
         self._fallback = fallback
@@ -54,7 +54,7 @@ class Replies:
                 yield event
         rescue = self._compactor.rescue()
         while self._open.draft.end is None:
-            self._open.draft, asked = Draft(), self._talk.model
+            self._open.draft, asked = Draft(), self._conversation.model
             try:
                 async with aclosing(self._listen(rescue.output)) as events:
                     async for event in events:
@@ -63,7 +63,7 @@ class Replies:
                 async with aclosing(self._helped(problem, rescue, rounds)) as events:
                     async for event in events:
                         yield event
-                if self._talk.model is not asked:
+                if self._conversation.model is not asked:
                     rescue = self._compactor.rescue()
         self._fallback.answered()
         async with aclosing(self._heard()) as events:
@@ -98,7 +98,7 @@ class Replies:
 
     async def _listen(self, output: int) -> Steps:
         """The stream of one call as events; the gauge grows with it. Raises ModelError."""
-        talk, draft = self._talk, self._open.draft
+        talk, draft = self._conversation, self._open.draft
         tally, shown = Tally(talk.meter.text_mix), talk.clock.seconds()
         async with aclosing(self._pieces(output)) as pieces:
             async for piece in pieces:
@@ -126,7 +126,7 @@ class Replies:
 
     async def _pieces(self, output: int) -> AsyncGenerator[ModelPiece | Retry, None]:
         """What the model says, without what it says again of a reply that goes on."""
-        talk, continuation = self._talk, Continuation(self._before)
+        talk, continuation = self._conversation, Continuation(self._before)
         request = ModelRequest(talk.view, output, await images_for(talk))
         asked = ask(talk.model, request, talk.clock, self._fallback.retries, self._fallback.in_vain)
         async with aclosing(asked) as pieces:
@@ -143,7 +143,7 @@ class Replies:
         """Why what came is no reply."""
         usage = draft.end.usage if draft.end else None
         if usage and usage.cost_usd:  # no reply, but paid for
-            self._talk.note(Spent(self._talk.model.name, usage.cost_usd))
+            self._conversation.note(Spent(self._conversation.model.name, usage.cost_usd))
         if draft.begun:
             return ModelError("The reply broke off before its end.", kind="interrupted")
         if self._before and draft.end:
@@ -154,7 +154,7 @@ class Replies:
 
     async def _heard(self) -> Steps:
         """Take in a whole reply: seal it, or keep it open for its calls; anchor the gauge on what the server counted."""
-        talk, end = self._talk, self._open.draft.end
+        talk, end = self._conversation, self._open.draft.end
         assert end is not None
         message = self._open.draft.message(talk.ledger.next_seq, talk.clock.now())
         self._open.heard(message)
@@ -176,7 +176,7 @@ class Replies:
 
     def _own_count(self, message: Message, usage: Usage | None) -> Usage:
         """What a server that counted nothing, or nonsense, would have counted."""
-        talk = self._talk
+        talk = self._conversation
         cost = usage.cost_usd if usage else 0.0
         return Usage(talk.learned.prompt_tokens(talk.view), talk.meter.message(message), cost_usd=cost, estimated=True)
 

@@ -11,7 +11,7 @@ from contextlib import aclosing
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.passes import Order
+from ctxchat.agent.passes import PassRequest
 from ctxchat.agent.planner import Planner
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionFinished, Event, Notice, Retry
@@ -22,7 +22,7 @@ from ctxchat.core.strategies.base import Plan
 from ctxchat.core.summaries import too_little
 from ctxchat.core.words import brief, short
 
-Perform = Callable[[Order], AsyncGenerator[Event, None]]
+Perform = Callable[[PassRequest], AsyncGenerator[Event, None]]
 
 CAUTION = 0.9
 """Share of what was refused that a window is taken to be where the server does not name it."""
@@ -47,7 +47,7 @@ class Rescue:
     """The ladder for one request. Each rung is tried once. `output` is what the request asks for, in tokens."""
 
     def __init__(self, conversation: Conversation, planner: Planner, perform: Perform) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._planner = planner
         self._perform = perform
         self._calls = 1
@@ -59,7 +59,7 @@ class Rescue:
 
         Running it raises `problem` with the largest offenders when nothing is left to try, or there were enough calls.
         """
-        talk = self._talk
+        talk = self._conversation
         room = output_excess(problem, estimated_tokens=talk.figures.used)
         if LEAST_OUTPUT <= room < (self.output or talk.window.tokens):
             return self._shorter_reply(problem, room)
@@ -77,7 +77,7 @@ class Rescue:
 
     async def _smaller(self, problem: ModelError) -> AsyncGenerator[Event, None]:
         """One rung that made the request smaller."""
-        talk = self._talk
+        talk = self._conversation
         self._count_call(problem)
         before, believed, raw = self._counted(problem), talk.window.tokens, talk.view.raw
         stated = stated_window(problem)
@@ -109,7 +109,7 @@ class Rescue:
 
     def _counted(self, problem: ModelError) -> Figures:
         """The gauge for what was refused: as the server counted it, where it says so, which teaches how it counts."""
-        talk = self._talk
+        talk = self._conversation
         counted = talk.learned.refused(stated_prompt(problem), talk.view, talk.clock.now())
         if counted:
             talk.note(counted)
@@ -133,26 +133,26 @@ class Rescue:
                 break
         if best is not None:
             self._left = tuple(rung for rung in self._left if rung != best[1])
-            async with aclosing(self._perform(Order(best[0], reason))) as events:
+            async with aclosing(self._perform(PassRequest(best[0], reason))) as events:
                 async for event in events:
                     yield event
 
     def _room_for_reply(self) -> int:
         """What is reserved for a reply, or what the prompt leaves of the window where that is less."""
-        talk = self._talk
+        talk = self._conversation
         if talk.window.source == "assumed":
             return talk.budget.reserved
         left = talk.window.tokens - talk.figures.used
         return min(talk.budget.reserved, max(LEAST_OUTPUT, left))
 
     def _count_call(self, problem: ModelError) -> None:
-        if self._calls >= self._talk.options.emergency_calls:
+        if self._calls >= self._conversation.options.emergency_calls:
             raise self._given_up(problem)
         self._calls += 1
 
     def _given_up(self, problem: ModelError) -> ModelError:
         """The original error, with what fills the window and what to do."""
-        items = sorted(self._talk.view.items, key=lambda item: -item.tokens)[:3]
+        items = sorted(self._conversation.view.items, key=lambda item: -item.tokens)[:3]
         biggest = ", ".join(
             f"{item.message.id if item.message.seq else item.section} {short(item.tokens)}" for item in items
         )

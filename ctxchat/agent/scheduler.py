@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ctxchat.agent.consent import Consent
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.passes import Order
+from ctxchat.agent.passes import PassRequest
 from ctxchat.agent.planner import Planner
 from ctxchat.core.events import CompactionSuggested, Notice
 from ctxchat.core.figures import Figures
@@ -20,7 +20,7 @@ class Scheduler:
     """Passes that start by themselves, for one conversation."""
 
     def __init__(self, conversation: Conversation, planner: Planner, consent: Consent) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._planner = planner
         self._consent = consent
         self._inside = (0, 0)  # the turn, and how many passes there were inside it
@@ -28,7 +28,7 @@ class Scheduler:
 
     def switched(self) -> None:
         """Another model than that of the last request is to have the next one; said before the gauge is measured for it."""
-        self._window_before = self._window_before or self._talk.figures.window
+        self._window_before = self._window_before or self._conversation.figures.window
 
     def room_made(self) -> None:
         """Room was made for the model in force: what comes now is no longer due to a switch."""
@@ -36,11 +36,11 @@ class Scheduler:
 
     def reason(self, otherwise: Reason) -> Reason:
         """Why a pass is made now: for a model with a smaller window than the one of the last request, else `otherwise`."""
-        return "model_switch" if self._talk.figures.window < self._window_before else otherwise
+        return "model_switch" if self._conversation.figures.window < self._window_before else otherwise
 
     def standing(self, figures: Figures, rounds: int) -> Due:
         """What is due: between two rounds the marks for that decide, since a turn is not to be interrupted for less."""
-        options = self._talk.options
+        options = self._conversation.options
         standing = due(figures, options.soft_mark)
         if not rounds or standing == "overhead":
             return standing
@@ -48,12 +48,12 @@ class Scheduler:
             return "compact"
         return "prepare" if standing == "compact" else standing
 
-    async def order(self, figures: Figures, rounds: int) -> Order | None:
+    async def order(self, figures: Figures, rounds: int) -> PassRequest | None:
         """The pass that is due now, None where nothing may or can be done."""
-        options = self._talk.options
-        if self._talk.automatic.few or not self._consent.may_start(figures, inside=bool(rounds)):
+        options = self._conversation.options
+        if self._conversation.automatic.few or not self._consent.may_start(figures, inside=bool(rounds)):
             return None
-        if self._talk.by_hook and not rounds:
+        if self._conversation.by_hook and not rounds:
             return None
         name, reason = self._inside_turn(figures) if rounds else (options.strategy, "auto")
         if not rounds:
@@ -61,7 +61,7 @@ class Scheduler:
         else:  # in an emergency nobody is asked
             by_model = self._consent.standing == "free" and reason != "context_overflow"
             plan = await self._worth_it(name, "oversize", by_model=by_model) if name else None
-        return Order(plan, self.reason(reason)) if plan else None
+        return PassRequest(plan, self.reason(reason)) if plan else None
 
     async def _worth_it(self, *names: str, by_model: bool) -> Plan | None:
         """The first of these strategies that frees enough. Where recaps do not, what fills the window stands in the newest
@@ -74,7 +74,7 @@ class Scheduler:
 
     def _inside_turn(self, figures: Figures) -> tuple[str, Reason]:
         """Strategy and reason between two rounds; no strategy where there were enough passes, or none are wanted."""
-        options, turn = self._talk.options, self._talk.ledger.turn
+        options, turn = self._conversation.options, self._conversation.ledger.turn
         passes = self._inside[1] if self._inside[0] == turn else 0
         full = figures.pressure >= options.full_trigger
         if passes >= options.reactive_per_turn:  # but a request that cannot fit must not go out
@@ -85,7 +85,7 @@ class Scheduler:
 
     async def suggestion(self, figures: Figures) -> CompactionSuggested | None:
         """A question to the person, where they want to be asked and a pass would help."""
-        if due(figures) != "compact" or self._talk.automatic.few or not self._consent.may_ask():
+        if due(figures) != "compact" or self._conversation.automatic.few or not self._consent.may_ask():
             return None
         plan = await self._planner.usual()
         if plan is None or not self._consent.once_a_turn():
@@ -98,7 +98,7 @@ class Scheduler:
 
     def too_long(self) -> bool:
         """The conversation is longer than the whole window of a model whose window is known: in every mode it must be cut."""
-        figures = self._talk.figures
+        figures = self._conversation.figures
         if figures.window_source == "assumed" or overhead(figures) >= figures.trigger_tokens:
             return False
         return figures.used > figures.window

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 
-from ctxchat.agent.arrangement import Arrange, Arrangement
 from ctxchat.agent.attachments import Attachments
 from ctxchat.agent.changes import Changes
 from ctxchat.agent.compaction import Compaction
@@ -18,6 +17,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.fallback import Fallback
 from ctxchat.agent.files import Files
 from ctxchat.agent.hooks import Hooks
+from ctxchat.agent.session_config import Arrange, SessionConfig
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.setup import Setup
 from ctxchat.agent.toolbox import Toolbox
@@ -40,7 +40,7 @@ class Session:
         conversation: Conversation,
         toolbox: Toolbox,
         compactor: Compactor,
-        arranged: Arrangement,
+        arranged: SessionConfig,
         *,
         arrange: Arrange | None = None,
         hooks: Hooks | None = None,
@@ -48,7 +48,7 @@ class Session:
         read_only: str = "",
         notices: Sequence[str] = (),
     ) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._toolbox = toolbox
         self.permissions = toolbox.gate
         self._compactor = compactor
@@ -68,22 +68,22 @@ class Session:
     @property
     def id(self) -> str:
         """The session's id."""
-        return self._talk.journal.session
+        return self._conversation.journal.session
 
     @property
     def state(self) -> SessionState:
         """Ledger, title, fills, past passes."""
-        return self._talk.state
+        return self._conversation.state
 
     @property
     def view(self) -> View:
         """What the next request holds, as last compiled."""
-        return self._talk.view
+        return self._conversation.view
 
     @property
     def figures(self) -> Figures:
         """The gauge, as last measured."""
-        return self._talk.figures
+        return self._conversation.figures
 
     @property
     def busy(self) -> bool:
@@ -115,7 +115,7 @@ class Session:
     def _turn(self, meanwhile: Meanwhile) -> Turn:
         between = self._hooks.between if self._hooks else None
         return Turn(
-            self._talk,
+            self._conversation,
             self._toolbox,
             self._compactor,
             self._fallback,
@@ -138,12 +138,12 @@ class Session:
 
     async def measure(self) -> Figures:
         """Compile and measure now; while a turn is under way, the gauge as it stands."""
-        return self._talk.figures if self.busy else await self._talk.refresh()
+        return self._conversation.figures if self.busy else await self._conversation.refresh()
 
     async def rename(self, title: str) -> None:
         """Give the session another title."""
         async with self._lock.alone():
-            await self._talk.write(Named(title))
+            await self._conversation.write(Named(title))
 
     async def close(self) -> tuple[Notice, ...]:
         """End what is being prepared, and give the session free for others. What hooks had to say at the end. A second time
@@ -156,10 +156,10 @@ class Session:
             return await self._hooks.finish() if self._hooks and not self.read_only else ()
         finally:
             await self._compactor.close()
-            await self._talk.leave()
+            await self._conversation.leave()
             with suppress(CtxchatError):  # nobody is left who could mend it
-                await self._talk.settle()
+                await self._conversation.settle()
             if self.files:
                 await self.files.close()
-            await self._talk.learned.remember()
-            await self._talk.journal.close()
+            await self._conversation.learned.remember()
+            await self._conversation.journal.close()

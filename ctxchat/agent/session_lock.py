@@ -20,7 +20,7 @@ class SessionLock:
     """The right to work on one conversation. `read_only` says why nobody has it, empty where somebody may."""
 
     def __init__(self, conversation: Conversation, hooks: Hooks | None = None, read_only: str = "") -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._hooks = hooks
         self._mutex = asyncio.Lock()
         self._closed = False
@@ -56,7 +56,7 @@ class SessionLock:
                         continue
                     told = event
                     self._seq += 1
-                    yield Stamped(self._talk.journal.session, self._seq, self._talk.clock.now(), event)
+                    yield Stamped(self._conversation.journal.session, self._seq, self._conversation.clock.now(), event)
         finally:
             await events.aclose()
 

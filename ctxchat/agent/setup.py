@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from ctxchat.agent.arrangement import Arrange, Arrangement, next_model
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
+from ctxchat.agent.session_config import Arrange, SessionConfig, next_model
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import CtxchatError, UsageError
@@ -35,10 +35,10 @@ class Setup:
         toolbox: Toolbox,
         compactor: Compactor,
         hooks: Hooks | None,
-        arranged: Arrangement,
+        arranged: SessionConfig,
         arrange: Arrange | None = None,
     ) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._lock = lock
         self._toolbox = toolbox
         self._compactor = compactor
@@ -62,7 +62,7 @@ class Setup:
     @property
     def options(self) -> Options:
         """How the agent behaves."""
-        return self._talk.options
+        return self._conversation.options
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -81,15 +81,15 @@ class Setup:
         model = self._arranged.open_model(name)
         after = await self._look(self.agent, model.name)
         async with self._lock.alone():
-            await self._talk.write(ModelChosen(model.name, model.address))
-            await self._talk.learned.remember()
+            await self._conversation.write(ModelChosen(model.name, model.address))
+            await self._conversation.learned.remember()
             self.use(model)
             self._compactor.consent.start_over()
             return await self._taken(after)
 
     async def switch_agent(self, name: str) -> Figures:
         """Go on as another agent; empty for the usual one. Raises UsageError for one nobody has, or whose model cannot be had."""
-        before, current = self._arranged, self._talk.model.name
+        before, current = self._arranged, self._conversation.model.name
         after = await self._look(name, current)
         if after is None:
             raise UsageError("There are no agents here.")
@@ -98,27 +98,29 @@ class Setup:
             model = after.open_model(wanted)
             after = await self._look(name, model.name)
         async with self._lock.alone():
-            await self._talk.write(AgentChosen(name), *([ModelChosen(model.name, model.address)] if model else []))
+            await self._conversation.write(
+                AgentChosen(name), *([ModelChosen(model.name, model.address)] if model else [])
+            )
             await self._take(after)
             if model:
-                await self._talk.learned.remember()
+                await self._conversation.learned.remember()
                 self.use(model)
-            return await self._talk.refresh()
+            return await self._conversation.refresh()
 
     def use(self, model: ModelPort) -> None:
         """Go on with this model, and with whoever writes summaries beside it. What does not fit goes before the next request."""
         self._compactor.switched()
-        self._talk.use(model)
+        self._conversation.use(model)
         self._write_for(model)
 
     def fallback(self) -> ModelPort | None:
         """Who answers when the model in force fails, None for nobody. Raises CtxchatError for one that cannot be had."""
-        return self._arranged.fallback_of(self._talk.model.name)
+        return self._arranged.fallback_of(self._conversation.model.name)
 
     @property
     def address(self) -> str:
         """Where the model in force is asked, empty for its provider's own."""
-        return self._talk.model.address or ""
+        return self._conversation.model.address or ""
 
     async def unreached(self) -> bool:
         """Nobody takes connections where the model in force is, and it has no fallback."""
@@ -127,15 +129,15 @@ class Setup:
                 return False
         except CtxchatError:
             pass  # then it is of no help
-        return not await self._talk.model.reached()
+        return not await self._conversation.model.reached()
 
     async def adapt(self) -> Figures:
         """Go on by the settings as they are now."""
         after = await self._again()
         if self._lock.busy:
             self._late = True
-            self._talk.options = after.options if after else self._talk.options
-            return self._talk.remeasured()
+            self._conversation.options = after.options if after else self._conversation.options
+            return self._conversation.remeasured()
         if self._lock.read_only:
             return await self._taken(after)
         async with self._lock.alone():
@@ -149,12 +151,12 @@ class Setup:
             async for event in events:
                 yield event
 
-    async def _look(self, agent: str, model: str) -> Arrangement | None:
+    async def _look(self, agent: str, model: str) -> SessionConfig | None:
         return await asyncio.to_thread(self._arrange, agent, model) if self._arrange else None
 
-    async def _again(self) -> Arrangement | None:
+    async def _again(self) -> SessionConfig | None:
         """As now, by the settings of now; as the usual one where they no longer have the agent."""
-        model = self._talk.model.name
+        model = self._conversation.model.name
         try:
             return await self._look(self.agent, model)
         except UsageError:
@@ -164,13 +166,13 @@ class Setup:
         if self._arranged.summariser_of is not None:
             self._compactor.write_with(self._arranged.summariser_of(model))
 
-    async def _taken(self, after: Arrangement | None) -> Figures:
+    async def _taken(self, after: SessionConfig | None) -> Figures:
         await self._take(after)
-        return await self._talk.refresh()
+        return await self._conversation.refresh()
 
-    async def _take(self, after: Arrangement | None) -> None:
+    async def _take(self, after: SessionConfig | None) -> None:
         """Exchange what differs. A mode somebody set here stays where the settings' own did not change."""
-        talk, before, gate = self._talk, self._arranged, self._toolbox.gate
+        talk, before, gate = self._conversation, self._arranged, self._toolbox.gate
         if after is None:
             return
         self._late, self._arranged = False, after

@@ -32,7 +32,7 @@ class ToolCalls:
     def __init__(
         self, conversation: Conversation, toolbox: Toolbox, unsealed: Unsealed, files: Files | None = None
     ) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._toolbox = toolbox
         self._open = unsealed
         self._files = files
@@ -41,7 +41,7 @@ class ToolCalls:
 
     async def run(self, reply: Message) -> AsyncGenerator[Event, None]:
         """Run the calls of an open reply and seal the round. Raises Stuck, after it, where the model runs in circles."""
-        talk, results = self._talk, self._open.results
+        talk, results = self._conversation, self._open.results
         places = {call.id: reply.seq + 1 + place for place, call in enumerate(reply.calls)}
         self._toolbox.begun.clear()
         taken = 0
@@ -74,14 +74,14 @@ class ToolCalls:
         more = sub.cost_usd - self._paid.get(sub.sub_session, 0.0)
         if more > 0:
             self._paid[sub.sub_session] = sub.cost_usd
-            self._talk.note(Spent(sub.model, more))
+            self._conversation.note(Spent(sub.model, more))
         return more > 0
 
     def _cap(self, calls: int, left: int, taken: int) -> int:
         """Tokens that the next result of a batch may have: its share, of which two rounds of so many calls have room beside what
         is always there, and half of what is free beyond the shares of those that come after it, where that is more. `taken` is
         what those before it have."""
-        talk = self._talk
+        talk = self._conversation
         room = talk.budget.limit - overhead(talk.figures)
         share = room // max(4, 3 * calls)
         free = min(talk.budget.limit - talk.figures.used, int(room * BATCH)) - taken
@@ -91,7 +91,7 @@ class ToolCalls:
     async def _fitted(self, outcome: Outcome, seq: int, cap: int) -> tuple[Message, str, str]:
         """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay. With it the file,
         and why there is none where the store refuses: the call has run, and what is known of it stays."""
-        talk = self._talk
+        talk = self._conversation
         text, spilled, trouble = outcome.output.text, "", ""
         remark = self._repeats.remark(outcome.call, outcome.output.status, text)
         tokens = await asyncio.to_thread(talk.meter.text, text)

@@ -54,7 +54,7 @@ class Turn:
         meanwhile: Meanwhile = nothing,
         files: Files | None = None,
     ) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._toolbox = toolbox
         self._compactor = compactor
         self._fallback = fallback
@@ -70,7 +70,7 @@ class Turn:
 
         Raises StorageError when the message itself could not be written: then nothing has happened.
         """
-        began = self._talk.clock.seconds()
+        began = self._conversation.clock.seconds()
         yield await self._begin(text, attachments)
         async with aclosing(self._to_its_end(began)) as events:
             async for event in events:
@@ -81,12 +81,12 @@ class Turn:
 
         Raises CtxchatError where the last reply is whole.
         """
-        began = self._talk.clock.seconds()
-        last = open_end(self._talk.ledger)
+        began = self._conversation.clock.seconds()
+        last = open_end(self._conversation.ledger)
         if last is None:
             raise CtxchatError(NOTHING_OPEN, "Send a message instead.")
-        await self._talk.settle()
-        yield TurnStarted(self._talk.ledger.turn, last.first.id, "", resumed=True)
+        await self._conversation.settle()
+        yield TurnStarted(self._conversation.ledger.turn, last.first.id, "", resumed=True)
         before = last.first.text if last.kind == "reply" else ""
         async with aclosing(self._to_its_end(began, before)) as events:
             async for event in events:
@@ -94,7 +94,7 @@ class Turn:
 
     async def _begin(self, text: str, attachments: Sequence[Part]) -> TurnStarted:
         """Write the user's message down; a session without a title gets one from it."""
-        talk = self._talk
+        talk = self._conversation
         await talk.settle()
         message, along = await self._message(text, attachments)
         records: list[Record] = [Sealed((single("user", message, talk.ledger.turn + 1),))]
@@ -107,12 +107,12 @@ class Turn:
         """What was said meanwhile, each message as its own, in the order in which it was said."""
         while (said := await self._meanwhile()) is not None:
             message, along = await self._message(*said)
-            await self._talk.write(Sealed((single("user", message, self._talk.ledger.turn),)))
+            await self._conversation.write(Sealed((single("user", message, self._conversation.ledger.turn),)))
             yield Steered(message.id, said[0], along)
 
     async def _message(self, text: str, attachments: Sequence[Part]) -> tuple[Message, tuple[Attached, ...]]:
         """What the user said, at the end of the record, and what goes along as it is shown."""
-        talk = self._talk
+        talk = self._conversation
         along = await asyncio.to_thread(weights, talk.meter, attachments)
         content = (Text(text), *attachments) if attachments else text
         message = Message(seq=talk.ledger.next_seq, role="user", content=content, at=talk.clock.now())
@@ -121,7 +121,7 @@ class Turn:
     async def _to_its_end(self, began: float, before: str = "") -> Steps:
         """Rounds, whatever is open sealed, and what follows a turn. `before` is the half reply that goes on."""
         status: TurnStatus = "done"
-        self._talk.under_way = True
+        self._conversation.under_way = True
         try:
             async with aclosing(self._until_done(before)) as events:
                 async for event in events:
@@ -131,7 +131,7 @@ class Turn:
                 await self._open.seal(ENOUGH)
                 yield Notice("warning", f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»).")
         except (asyncio.CancelledError, GeneratorExit):
-            self._talk.under_way = False
+            self._conversation.under_way = False
             await to_the_end(self._stop())
             self._fallback.step_back()
             raise
@@ -141,12 +141,12 @@ class Turn:
             status = "error"
             partial = self._open.draft.begun
             await to_the_end(self._open.seal(FAILED))
-            yield failure(problem, partial, self._talk.model.name)
-        self._talk.under_way = False
+            yield failure(problem, partial, self._conversation.model.name)
+        self._conversation.under_way = False
         async with aclosing(self._after(agreed=status == "done")) as events:
             async for event in events:
                 yield event
-        seconds = round(self._talk.clock.seconds() - began, 3)
+        seconds = round(self._conversation.clock.seconds() - began, 3)
         yield TurnFinished(status, self._open.text, self._rounds, seconds)
 
     async def _stop(self) -> None:
@@ -157,14 +157,14 @@ class Turn:
 
     async def _until_done(self, before: str) -> Steps:
         """Rounds until a reply calls nothing, or there were enough of them (then the last reply is still open)."""
-        replies = Replies(self._talk, self._compactor, self._open, self._fallback, self._between, before)
+        replies = Replies(self._conversation, self._compactor, self._open, self._fallback, self._between, before)
         while True:
-            self._talk.offer(self._toolbox.specs)
+            self._conversation.offer(self._toolbox.specs)
             async with aclosing(replies.next(self._rounds)) as events:
                 async for event in events:
                     yield event
             self._rounds += 1
-            if self._open.reply is None or self._rounds >= self._talk.options.max_rounds:
+            if self._open.reply is None or self._rounds >= self._conversation.options.max_rounds:
                 return
             for step in (self._calls.run(self._open.reply), self._steered()):
                 async with aclosing(step) as events:
@@ -173,14 +173,14 @@ class Turn:
 
     async def _after(self, *, agreed: bool) -> Steps:
         """The gauge, what was put off until now, the chosen model in force again."""
-        yield self._talk.remeasured()
+        yield self._conversation.remeasured()
         async with aclosing(self._compactor.after_turn(agreed=agreed)) as events:
             async for event in events:
                 yield event
         if self._fallback.step_back():
-            yield await self._talk.again()
+            yield await self._conversation.again()
         with suppress(StorageError):  # what is still owed is asked for again at the next turn
-            await self._talk.settle()
+            await self._conversation.settle()
 
 
 def failure(problem: Exception, partial: bool, model: str = "") -> Failed:

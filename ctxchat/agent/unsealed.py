@@ -30,7 +30,7 @@ class Unsealed:
     """The open end of a conversation. `begun` are the calls that began to run, with what they have shown so far."""
 
     def __init__(self, conversation: Conversation, begun: Mapping[str, str]) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._begun = begun
         self.draft = Draft()
         self.reply: Message | None = None  # whole, but not sealed
@@ -44,7 +44,7 @@ class Unsealed:
 
     async def seal(self, closing: str) -> None:
         """Seal whatever is open, calls without a result with `closing`. Never raises: what the store refuses is owed to it."""
-        talk = self._talk
+        talk = self._conversation
         group = self._group(closing)
         self.reply, self.draft = None, Draft()
         if group is not None:
@@ -54,7 +54,7 @@ class Unsealed:
 
     def _group(self, closing: str) -> Group | None:
         """A half reply as interrupted, a round with `closing` for calls without a result; None where nothing is open."""
-        talk, reply = self._talk, self.reply
+        talk, reply = self._conversation, self.reply
         if reply is None:
             return self._half_reply()
         if reply.seq < talk.ledger.next_seq:
@@ -72,7 +72,7 @@ class Unsealed:
     def _half_reply(self) -> Group | None:
         if not self.draft.begun:
             return None
-        talk = self._talk
+        talk = self._conversation
         message = self.draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True)
         self.text = message.text
         return single("reply", msgspec.structs.replace(message, calls=()), talk.ledger.turn)
@@ -81,5 +81,5 @@ class Unsealed:
         """What a call had shown when it was stopped, and that it was."""
         if not shown.strip():
             return closing
-        text = clip(shown.rstrip(), STOPPED_RESULT, self._talk.meter.text)
+        text = clip(shown.rstrip(), STOPPED_RESULT, self._conversation.meter.text)
         return f"{text}\n{closing}"

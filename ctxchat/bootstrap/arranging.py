@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.prompts import prompt
+from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.bootstrap.agents import in_force, unknown_tools
 from ctxchat.bootstrap.clock import SystemClock
@@ -21,7 +21,7 @@ from ctxchat.bootstrap.shared import Shared
 from ctxchat.config import paths
 from ctxchat.config.rules import read_rules
 from ctxchat.config.schema import AgentSettings, Settings
-from ctxchat.context.gather import WorkspaceSurroundings
+from ctxchat.context.gather import WorkspaceSources
 from ctxchat.context.standard import standard_providers
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.permissions import Rule, parse_rule
@@ -40,7 +40,7 @@ class Arranging:
         self._shared = shared
         self._extensions = extensions
         self._ahead = ahead
-        self._around: tuple[object, WorkspaceSurroundings] | None = None
+        self._around: tuple[object, WorkspaceSources] | None = None
         self._edits: tuple[tuple[str, ...], tuple[Transform, ...]] = ((), ())
         self.first = ""
         """The model the session was opened with, which the flags are about."""
@@ -53,16 +53,16 @@ class Arranging:
         """The settings for an agent. Raises UsageError for one nobody has."""
         return in_force(self._shared.loaded.settings, self._shared.flags, agent)
 
-    def __call__(self, agent: str | None, model: str) -> Arrangement:
-        """Fulfils `agent.arrangement.Arrange`."""
+    def __call__(self, agent: str | None, model: str) -> SessionConfig:
+        """Fulfils `agent.session_config.Arrange`."""
         shared = self._shared
         settings, own = self.settings(agent)
         rules, problems = rules_in_force(settings)
-        return Arrangement(
+        return SessionConfig(
             agent=settings.agent,
             options=agent_options(settings, model, shared.flags.max_rounds, ahead=self._ahead),
             system=f"{_instructions(own)}\n\nThe folder: {shared.workspace}",
-            surroundings=self._surroundings(settings),
+            context_sources=self._context_sources(settings),
             compiler=compiler_of(settings),
             open_model=partial(self._open, settings),
             summariser_of=partial(self._summariser, settings),
@@ -102,7 +102,7 @@ class Arranging:
         offered = frozenset(self.tools()) if own.tools is None else frozenset(own.tools)
         return offered if settings.tools.web else offered - WEB
 
-    def _surroundings(self, settings: Settings) -> WorkspaceSurroundings:
+    def _context_sources(self, settings: Settings) -> WorkspaceSources:
         """With the providers of the settings, in their order; the ones there are where nothing about them changed."""
         about = (settings.context.providers, self._shared.trusted)
         if self._around is None or self._around[0] != about:
@@ -110,7 +110,7 @@ class Arranging:
             providers = [*self.own, *self._providers(settings.context.providers)]
             self._around = (
                 about,
-                WorkspaceSurroundings(self._shared.workspace, memory, providers, self._shared.masking),
+                WorkspaceSources(self._shared.workspace, memory, providers, self._shared.masking),
             )
         return self._around[1]
 

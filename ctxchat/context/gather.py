@@ -17,7 +17,7 @@ DEADLINE = 0.5
 """Seconds providers are waited for with each request; a late one gives its last good value."""
 
 
-class WorkspaceSurroundings:
+class WorkspaceSources:
     """For one session. `memory_file` is the user's own, across folders; `mask` takes secrets out of what is found."""
 
     def __init__(

@@ -128,7 +128,7 @@ class Worker:
         finally:
             os.close(log)
 
-    def _send(self, order: protocol.Order) -> None:
+    def _send(self, order: protocol.Request) -> None:
         """Not drained: orders are few, and waiting here would let a stuck process stop the one who gives them."""
         if self._process and self._process.stdin and not self._process.stdin.is_closing():
             self._process.stdin.write(protocol.encode(order) + b"\n")

@@ -24,7 +24,7 @@ class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
     id: int
 
 
-Order = Call | Cancel
+Request = Call | Cancel
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
@@ -71,7 +71,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
 
 News = Ready | Piece | Failure | Done
 
-read_order = msgspec.json.Decoder(Order).decode
+read_request = msgspec.json.Decoder(Request).decode
 read_news = msgspec.json.Decoder(News).decode
 
 

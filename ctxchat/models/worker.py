@@ -57,9 +57,9 @@ class Worker:
         self._litellm = asyncio.create_task(self._load())
         self._litellm.add_done_callback(_give_up_without)
         while (line := await orders.readline()).endswith(b"\n"):
-            self._obey(protocol.read_order(line))
+            self._obey(protocol.read_request(line))
 
-    def _obey(self, order: protocol.Order) -> None:
+    def _obey(self, order: protocol.Request) -> None:
         match order:
             case protocol.Call(id=id):
                 task = self._calls[id] = asyncio.create_task(self._run(order))

@@ -20,7 +20,7 @@ from ctxchat.tui.style.theming import textual_theme
 
 
 class InForce:
-    """Fulfils `edits.Told` for an app."""
+    """Fulfils `edits.Listener` for an app."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

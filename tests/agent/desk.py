@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable, Container, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
-from ctxchat.agent.arrangement import Arrangement, FallbackOf, Surroundings
 from ctxchat.agent.assumptions import Assumptions
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
 from ctxchat.agent.session import Session
+from ctxchat.agent.session_config import ContextSources, FallbackOf, SessionConfig
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
@@ -110,7 +110,7 @@ class StillClock:
 
 
 class Around:
-    """Surroundings that say what they are told to."""
+    """ContextSources that say what they are told to."""
 
     def __init__(self, memory: Sequence[Insert] = (), injected: Sequence[Insert] = ()) -> None:
         self._memory, self._injected = tuple(memory), tuple(injected)
@@ -178,7 +178,7 @@ class Desk:
         interactive: bool = True,
         gate: Gate | None = None,
         records: Sequence[Record] = (),
-        around: Surroundings | None = None,
+        around: ContextSources | None = None,
         summariser: Summariser | None = None,
         others: dict[str, ModelPort] | None = None,
         summariser_of: Callable[[ModelPort], Summariser] | None = None,
@@ -195,9 +195,9 @@ class Desk:
         self.gate = gate or Gate(mode, rules, interactive=interactive)
         self.toolbox = Toolbox(tools, self.gate, self.clock, workspace=str(workspace), files=files)
         models = {model.name: model, **(others or {})}
-        self.arranged = Arrangement(
+        self.arranged = SessionConfig(
             system=system,
-            surroundings=around or Around(),
+            context_sources=around or Around(),
             open_model=lambda name, at=None: models[name],
             summariser_of=summariser_of,
             fallback_of=fallback_of,

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ctxchat.agent.arrangement import Arrangement
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
 from ctxchat.agent.session import Session
+from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.budget import Window
 from ctxchat.core.journal import Partial, Record
@@ -80,8 +80,8 @@ class Deadly:
 def session_of(journal: Deadly, state: object, model: ScriptedModel) -> Session:
     clock, gate = StillClock(), Gate("all")
     toolbox = Toolbox([Echo()], gate, clock, workspace="/")
-    arranged = Arrangement(
-        system="You are a test.", surroundings=Around(), open_model=lambda name, at=None: model, options=OPTIONS
+    arranged = SessionConfig(
+        system="You are a test.", context_sources=Around(), open_model=lambda name, at=None: model, options=OPTIONS
     )
     talk = Conversation(journal, state, model, clock, arranged, tools=toolbox.specs)  # type: ignore[arg-type]
     compactor = Compactor(talk, summariser=Writer("## Goal\nAnswer."))

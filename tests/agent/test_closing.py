@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.context.gather import WorkspaceSurroundings
+from ctxchat.context.gather import WorkspaceSources
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice, TextDelta, TurnFinished
 from tests.agent.desk import Desk, MemoryJournal
@@ -82,7 +82,7 @@ class Faulty:
 
 async def test_a_provider_in_trouble_is_told_once_and_ended_with_the_session(tmp_path: Path):
     hanging = Hanging()
-    around = WorkspaceSurroundings(tmp_path, tmp_path / "none.md", [hanging, Faulty()])
+    around = WorkspaceSources(tmp_path, tmp_path / "none.md", [hanging, Faulty()])
     desk = Desk(ScriptedModel([says("a"), says("b")]), around=around)
     told = [n.text for n in of(await desk.say("x"), Notice)]
     assert len(told) == 2 and "weather" in told[0] and "no time" in told[1]

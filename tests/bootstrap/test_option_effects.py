@@ -88,7 +88,7 @@ EFFECTS: dict[str, tuple[str, Look]] = {
         lambda s: [i.message.text for i in s.view.items if i.message.text == "Speak Latin."],
     ),
     "context.providers": ('["identity"]', sources),
-    "context.transforms": ("[]", lambda s: s._talk._transforms),
+    "context.transforms": ("[]", lambda s: s._conversation._transforms),
     "context.summary_model.name": ('"openai/small"', lambda s: s._compactor._summariser.model),
     "context.summary_model.api_base": ('"http://x"', lambda s: s.setup._arranged.serving),
     "context.summary_model.api_key_env": ('"KEY"', lambda s: s.setup._arranged.serving),
@@ -135,7 +135,7 @@ async def observed(folder: Path, text: str, look: Look) -> Any:
     program = Program(Flags(), loaded, folder, Database(folder / "data"))
     try:
         session = await program.open()
-        await session._talk.write(Sealed(group_messages(history())))
+        await session._conversation.write(Sealed(group_messages(history())))
         await session.measure()
         seen = look(session)
         seen = await seen if hasattr(seen, "__await__") else seen
@@ -164,5 +164,5 @@ def test_providers_and_transforms_keep_their_order(tmp_path: Path) -> None:
     loaded = load(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(tmp_path / "d")})
     program = Program(Flags(), loaded, tmp_path, Database(tmp_path / "data"))
     arranged = Arranging(program, Extensions(), ahead=False)(None, "x")
-    assert [p.source_id for p in arranged.surroundings._providers] == order
+    assert [p.source_id for p in arranged.context_sources._providers] == order
     program.database.close()

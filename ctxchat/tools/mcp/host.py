@@ -123,7 +123,7 @@ class _Line:
         finally:
             del self._inboxes[id]
 
-    def send(self, order: protocol.Order) -> None:
+    def send(self, order: protocol.Request) -> None:
         """Not drained: orders are few, and waiting here would let a stuck process stop the one who gives them."""
         if self._stdin and not self._stdin.is_closing():
             self._stdin.write(protocol.encode(order) + b"\n")

@@ -58,7 +58,7 @@ class End(msgspec.Struct, frozen=True, tag="end"):
     id: int
 
 
-Order = Open | Call | End
+Request = Open | Call | End
 
 
 class Tool(msgspec.Struct, frozen=True, tag="tool"):
@@ -100,7 +100,7 @@ class Down(msgspec.Struct, frozen=True, tag="down"):
 News = Tool | Up | Piece | Over | Down
 
 encode = msgspec.json.Encoder().encode
-read_order = msgspec.json.Decoder(Order).decode
+read_request = msgspec.json.Decoder(Request).decode
 read_news = msgspec.json.Decoder(News).decode
 
 

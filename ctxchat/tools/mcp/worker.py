@@ -20,14 +20,14 @@ from ctxchat.tools.mcp.protocol import (
     End,
     News,
     Open,
-    Order,
     Over,
     Piece,
+    Request,
     Tool,
     Up,
     encode,
     lines,
-    read_order,
+    read_request,
 )
 from ctxchat.tools.text import clip, without_zeros
 
@@ -50,7 +50,7 @@ class Worker:
         self._connections: dict[int, tuple[Connection, Address]] = {}
         self._leave: dict[int, asyncio.Event] = {}
 
-    def take(self, order: Order) -> None:
+    def take(self, order: Request) -> None:
         """Begin to do as told."""
         match order:
             case Open():
@@ -152,7 +152,7 @@ async def main() -> None:
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
     worker = Worker(asyncio.StreamWriter(transport, protocol, None, loop))
     async for line in lines(orders):
-        worker.take(read_order(line))
+        worker.take(read_request(line))
     await worker.close()
 
 

@@ -16,7 +16,7 @@ from ctxchat.core.messages import Message
 from ctxchat.core.ports import JournalPort
 
 
-class Books:
+class JournalWriter:
     """The journal of one session and the state it folds to."""
 
     def __init__(self, journal: JournalPort, state: SessionState) -> None:

@@ -27,7 +27,7 @@ class OpenModel(Protocol):
     def __call__(self, name: str, at: str | None = None) -> ModelPort: ...
 
 
-class Surroundings(Protocol):
+class ContextSources(Protocol):
     """What stands around a conversation besides the tools: made anew for each request, never stored."""
 
     async def memory(self) -> tuple[Insert, ...]:
@@ -48,7 +48,7 @@ class Surroundings(Protocol):
         ...
 
 
-class Arrangement(msgspec.Struct, frozen=True, kw_only=True):
+class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that may become another while a session is open.
 
     `agent` is its name, empty for the usual one. `model` is the one the settings name for this agent (empty for none), and
@@ -58,7 +58,7 @@ class Arrangement(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     system: str
-    surroundings: Surroundings
+    context_sources: ContextSources
     open_model: OpenModel
     summariser_of: Callable[[ModelPort], Summariser] | None = None
     fallback_of: FallbackOf = lambda name: None
@@ -78,12 +78,12 @@ class Arrangement(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...] = ()
 
 
-Arrange = Callable[[str | None, str], Arrangement]
-"""The arrangement for an agent (empty for the usual one, None for the one the settings name) on a model, by the settings as they
-are now. Touches the disk. Raises UsageError for an agent nobody has."""
+Arrange = Callable[[str | None, str], SessionConfig]
+"""How a session is set up for an agent (empty for the usual one, None for the one the settings name) on a model, by the settings
+as they are now. Touches the disk. Raises UsageError for an agent nobody has."""
 
 
-def next_model(before: Arrangement, after: Arrangement, current: str) -> str:
+def next_model(before: SessionConfig, after: SessionConfig, current: str) -> str:
     """The model to go on with when the agent changes: the one the new agent names; the application's where the agent before had
     brought its own; else the one there is."""
     return after.model if after.model and (after.own_model or before.own_model) else current
