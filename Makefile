@@ -23,7 +23,7 @@ test:
 # The long part: every fault, key and signal there is, in full. Its last figures are in docs/robustness.md.
 chaos:
 	$(RUN) pytest -m long -n auto
-	$(RUN) pytest --hypothesis-profile=long tests/agent/test_any_history.py
+	$(RUN) pytest --hypothesis-profile=long -n auto
 
 # Pictures of the screens, from the real interface over a fixed session.
 docs:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ctxchat.config.consistency import agent_context
 from ctxchat.config.schema import DEFAULTS
+from tests.examples import examples
 
 from .conftest import Home
 
@@ -97,7 +98,7 @@ def test_no_bytes_raise(fresh_home: Callable[[], Home], data: bytes) -> None:
     assert loaded.problems or loaded.settings == DEFAULTS or loaded.origins or not data.strip(b"\n") or b"#" in data
 
 
-@settings(max_examples=150, deadline=None)
+@examples(37, 150)
 @given(tree=st.dictionaries(WORDS, VALUES, max_size=5))
 def test_any_tree_leads_to_settings_or_problems_with_lines(
     fresh_home: Callable[[], Home], tree: dict[str, object]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ctxchat.config.lines import layout, parse_key
 from ctxchat.config.literals import literal
 from ctxchat.config.problems import KeyPath, key_text
+from tests.examples import examples
 
 TEXT = '''\
 # a comment with [brackets] = "and" signs
@@ -95,7 +96,7 @@ TREES = st.dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50, 200)
 @given(tree=TREES)
 def test_any_tree_in_any_spelling(tree: dict[str, Any]) -> None:
     inline = "".join(f"{literal(key)} = {literal(value)}\n" for key, value in tree.items())

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from difflib import SequenceMatcher
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ctxchat.config.lines import parse_key
 from ctxchat.config.trees import get, nested, overlay, without
 from ctxchat.config.write import set_value, unset_value
 from ctxchat.core.errors import UsageError
+from tests.examples import examples
 
 from .conftest import Home
 
@@ -77,7 +78,7 @@ def changed_lines(before: str, after: str) -> tuple[list[str], list[str]]:
     return gone, come
 
 
-@settings(max_examples=250, deadline=None)
+@examples(62, 250)
 @given(text=files(), edit=st.sampled_from(EDITS))
 def test_only_the_edited_line_changes(fresh_home: Callable[[], Home], text: str, edit: tuple[str, object]) -> None:
     home, (key, value) = fresh_home(), edit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Budget, Window, make_budget
@@ -19,12 +19,13 @@ from ctxchat.core.tokens import Meter, apportion, image_tokens, rough_count
 from ctxchat.core.view import Frame, compile
 from tests.core.histories import ledgers
 from tests.core.test_view import FRAME
+from tests.examples import examples
 
 METER = Meter()
 tokens = st.integers(0, 2_000_000)
 
 
-@settings(max_examples=500, deadline=None)
+@examples(125, 500)
 @given(
     ledgers,
     st.integers(0, 2_000_000),
@@ -74,7 +75,7 @@ def test_a_window_of_nothing_divides_nothing_by_zero() -> None:
     assert (got.used, got.pressure, got.limit) == (0, 0, 1)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(37, 150)
 @given(st.integers(0, 10**7), st.lists(st.integers(0, 10**6), min_size=1, max_size=12))
 def test_apportioning_is_exact_and_fair(total: int, weights: list[int]) -> None:
     parts = apportion(total, weights)
@@ -85,7 +86,7 @@ def test_apportioning_is_exact_and_fair(total: int, weights: list[int]) -> None:
     assert all(p == 0 for p, w in zip(parts, weights, strict=True) if w == 0)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(37, 150)
 @given(st.text(st.characters(), max_size=200))
 def test_the_rough_count_never_raises(text: str) -> None:
     assert 0 <= rough_count(text) <= 3 * len(text) + 1

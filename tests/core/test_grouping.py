@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from ctxchat.core.errors import UnpairedCall
 from ctxchat.core.grouping import close_round, group_messages, seal_round
 from ctxchat.core.messages import Message, ToolCall
 from tests.core.histories import histories
+from tests.examples import examples
 
 
 def said(*plan: str) -> list[Message]:
@@ -39,7 +40,7 @@ def shape_of(*plan: str) -> list[str]:
     return [f"{g.kind} {' '.join('-' if m.synthetic else str(m.seq) for m in g.messages)}" for g in groups]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(75, 300)
 @given(histories)
 def test_every_message_is_in_exactly_one_group(history: list[Message]) -> None:
     groups = group_messages(history)
@@ -49,7 +50,7 @@ def test_every_message_is_in_exactly_one_group(history: list[Message]) -> None:
     assert len({g.id for g in groups}) == len(groups)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(75, 300)
 @given(histories)
 def test_every_round_is_whole(history: list[Message]) -> None:
     for group in group_messages(history):

@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.errors import LedgerError
@@ -17,6 +17,7 @@ from ctxchat.core.messages import Group, Message
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile
 from tests.core.histories import ledgers
+from tests.examples import examples
 
 
 def summary(text: str = "what happened") -> Group:
@@ -52,7 +53,7 @@ def changed(draw: st.DrawFn) -> tuple[Ledger, list[Ledger]]:
     return ledger, states
 
 
-@settings(max_examples=500, deadline=None)
+@examples(125, 500)
 @given(changed())
 def test_live_entries_cover_every_group_once(made: tuple[Ledger, list[Ledger]]) -> None:
     for ledger in made[1]:
@@ -64,7 +65,7 @@ def test_live_entries_cover_every_group_once(made: tuple[Ledger, list[Ledger]]) 
         assert shown == {name: ledger.group(name) for name in ledger.pinned}, "pinned groups are shown as they were"
 
 
-@settings(max_examples=300, deadline=None)
+@examples(75, 300)
 @given(changed(), st.randoms(use_true_random=False))
 def test_undoing_everything_in_any_order_gives_back_the_first_view(
     made: tuple[Ledger, list[Ledger]], random: object
@@ -79,7 +80,7 @@ def test_undoing_everything_in_any_order_gives_back_the_first_view(
     assert compile(ledger, frame, meter) == compile(states[0], frame, meter)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(75, 300)
 @given(changed())
 def test_a_ledger_survives_json(made: tuple[Ledger, list[Ledger]]) -> None:
     ledger = made[0]

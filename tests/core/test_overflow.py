@@ -10,12 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.errors import ModelError
 from ctxchat.core.overflow import denials, is_context_overflow, overflow_code, sizes, stated_window, wordings
 from ctxchat.core.overflow.wordings import Wordings
+from tests.examples import examples
 
 HERE = Path(__file__).parent
 Said = tuple[str, int, str, str]
@@ -282,7 +283,7 @@ def test_a_remedy_that_asks_for_a_longer_answer_speaks_of_the_answer() -> None:
 
 
 @given(st.sampled_from(data("messages", "overflows")), st.sampled_from(data("messages", "others")))
-@settings(max_examples=200, deadline=None)
+@examples(50, 200)
 def test_a_denial_in_words_wins_over_words(overflow: Said, other: Said) -> None:
     """Of an overflow's words and a rate limit's in one text, the second decides; a code is no word."""
     text = f"{overflow[3]}\nRate limit reached: 30000 tokens per minute.\n{other[3]}"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.overflow import is_context_overflow, output_excess, stated_prompt, stated_window
 from tests.core.test_overflow import ApiError
+from tests.examples import examples
 
 SAID = "Input is too long for requested model."
 OTHER = "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 217 instead."
@@ -167,7 +168,7 @@ errors = st.builds(ApiError, texts, st.integers(-1, 700), anything) | st.builds(
 
 
 @given(anything | errors, st.none() | st.integers(-5, 10**9), st.none() | st.integers(-5, 10**9))
-@settings(max_examples=300, deadline=None)
+@examples(75, 300)
 def test_it_never_raises(value: object, tokens: int | None, window: int | None) -> None:
     assert is_context_overflow(value, estimated_tokens=tokens, window=window) in (True, False)
     assert (

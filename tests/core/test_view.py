@@ -9,7 +9,7 @@ import struct
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.compilers import (
@@ -29,6 +29,7 @@ from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, Insert, ToolSpec, View, compile, problems
 from tests.core.histories import ARGUMENTS, IDS, histories, texts
 from tests.core.test_ledger import changed
+from tests.examples import examples
 
 METER = Meter()
 NOTE = single("note", Message(0, "user", "remember"), 1, source="buffer:x")
@@ -58,7 +59,7 @@ def compilers(draw: st.DrawFn) -> Compiler:
     return compiler
 
 
-@settings(max_examples=400, deadline=None)
+@examples(100, 400)
 @given(changed(), compilers())
 def test_every_view_is_valid(made: tuple[Ledger, list[Ledger]], compiler: Compiler) -> None:
     ledger = made[0]
@@ -74,7 +75,7 @@ def test_every_view_is_valid(made: tuple[Ledger, list[Ledger]], compiler: Compil
     assert {item.group for item in view.items}.issuperset(e.group.id for e in standing if e.group)
 
 
-@settings(max_examples=500, deadline=None)
+@examples(125, 500)
 @given(changed(), compilers())
 def test_the_wire_alternates_and_its_arguments_are_objects(
     made: tuple[Ledger, list[Ledger]], compiler: Compiler
@@ -124,7 +125,7 @@ wire_calls = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(100, 400)
 @given(
     st.fixed_dictionaries(
         {"role": st.sampled_from(["system", "developer", "user", "assistant", "tool"])},
@@ -143,7 +144,7 @@ def test_what_came_in_comes_out_equal(message: dict[str, Any]) -> None:
     assert {f: back[f] for f in FIELDS if f in back} == message
 
 
-@settings(max_examples=300, deadline=None)
+@examples(75, 300)
 @given(histories)
 def test_messages_and_views_survive_json(history: list[Message]) -> None:
     assert msgspec.json.decode(msgspec.json.encode(history), type=list[Message]) == history

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.messages import Message, Reasoning, ToolCall
@@ -31,6 +31,7 @@ from ctxchat.models.dialects import (
     shape,
 )
 from tests.doubles.requests import view_of
+from tests.examples import examples
 
 ALL = [OPENAI, ANTHROPIC, MISTRAL, GEMINI, DEEPSEEK, THINKS_ALOUD, LOCAL, OPENROUTER, OPENROUTER_CLAUDE]
 
@@ -90,7 +91,7 @@ def check_common(messages: list[dict[str, Any]], dialect: Dialect) -> None:
     assert not waiting
 
 
-@settings(max_examples=150)
+@examples(37, 150)
 @given(histories(), st.sampled_from(ALL), st.booleans())
 def test_what_everybody_asks_for(history: list[dict[str, Any]], dialect: Dialect, keep: bool) -> None:
     before = copy.deepcopy(history)
@@ -110,7 +111,7 @@ def test_what_everybody_asks_for(history: list[dict[str, Any]], dialect: Dialect
     assert shape(history, dialect, keep_reasoning=keep) == shaped, "the same prefix gives the same bytes"
 
 
-@settings(max_examples=150)
+@examples(37, 150)
 @given(histories(), st.sampled_from([ANTHROPIC, MISTRAL, GEMINI, LOCAL]))
 def test_strict_alternation(history: list[dict[str, Any]], dialect: Dialect) -> None:
     shaped = [m for m in shape(history, dialect) if m["role"] != "system"]

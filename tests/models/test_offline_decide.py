@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.grouping import seal_round, single
@@ -15,6 +15,7 @@ from ctxchat.core.view import Frame, Insert, Item, ToolSpec, View, compile
 from ctxchat.models.offline import decide
 from ctxchat.models.offline.assistant import told_only
 from ctxchat.models.offline.commands import Command, command
+from tests.examples import examples
 
 NAMES = (
     "read_file",
@@ -106,7 +107,7 @@ VIEWS = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(75, 300)
 @given(VIEWS)
 def test_any_view_gets_a_reply_that_calls_only_what_is_offered(view: View) -> None:
     reply = decide(view)
@@ -122,7 +123,7 @@ def test_any_view_gets_a_reply_that_calls_only_what_is_offered(view: View) -> No
     assert decide(view) == reply
 
 
-@settings(max_examples=150, deadline=None)
+@examples(37, 150)
 @given(st.lists(TEXTS, min_size=1, max_size=3), SPECS, st.data())
 def test_every_turn_ends_whatever_tools_say(
     questions: list[str], specs: tuple[ToolSpec, ...], data: st.DataObject

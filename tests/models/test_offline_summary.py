@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.grouping import group_messages, single
@@ -14,6 +14,7 @@ from ctxchat.core.ports import SummaryTask
 from ctxchat.core.tokens import rough_count
 from ctxchat.models.offline import OfflineSummariser, extractive_summary
 from ctxchat.models.offline.summary import parse_summary
+from tests.examples import examples
 
 _seq = itertools.count(1)
 
@@ -163,7 +164,7 @@ HISTORIES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(37, 150)
 @given(HISTORIES, st.integers(0, 400), PIECES)
 def test_any_history_fits_and_no_section_comes_twice(history: list[Message], room: int, before: str) -> None:
     summary = extractive_summary(history, room, before)

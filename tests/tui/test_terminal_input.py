@@ -12,6 +12,7 @@ from textual import events
 from textual.drivers import web_driver
 
 from ctxchat.tui.terminal_input import END, PATIENCE, START, InputParser, PasteFilter, entered, forgiving, guard_browser
+from tests.examples import examples
 
 PRESSES = [
     "\x1b[97;1:1u",
@@ -99,7 +100,7 @@ def test_what_is_no_key_press_types_nothing_and_takes_nothing_along(sequence: st
     st.lists(st.sampled_from(ODD) | st.text(max_size=6) | st.just(f"{START}x\x1b[97;1:1uy{END}"), max_size=8),
     st.lists(st.integers(1, 9), max_size=30),
 )
-@settings(max_examples=150, deadline=None)
+@examples(37, 150)
 @example(["\x1b[48;24;80;0;0t", "\x1b[<35;4;5M"], [])
 def test_no_bytes_in_any_pieces_raise_and_the_parser_lives(pieces: list[str], cuts: list[int]) -> None:
     parser = InputParser()
