@@ -89,6 +89,19 @@ async def test_unticking_reckons_anew() -> None:
         assert app.result.steps == ("shrink_tool_results",)
 
 
+@pytest.mark.parametrize(("freed", "told"), [(0.04, True), (0.06, False)])
+async def test_a_pass_that_would_be_refused_for_freeing_too_little_is_told_before_it_is_run(
+    freed: float, told: bool
+) -> None:
+    here = desk()
+    whole = await here.preview()
+    start = whole.before.used - whole.before.tokens("draft")
+    app = Opened(here, steps=whole.steps[:1], after_used=round(start * (1 - freed)))
+    async with app.run_test(size=(100, 30)):
+        assert app.text("#sent").startswith("Nothing is sent anywhere.")
+        assert ("less than 5 %" in app.text("#sent")) is told
+
+
 async def test_what_is_ticked_is_weighed_as_it_would_be_run() -> None:
     app = Opened(desk())
     app.desk.closer = 1_000

@@ -17,6 +17,8 @@ from textual.widget import Widget
 from textual.widgets import Input, Label, Static
 
 from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
+from ctxchat.core.summaries import LEAST_GAIN, too_little
+from ctxchat.core.words import percent
 from ctxchat.tui.reading.figures_text import count, gain, money, tilde
 from ctxchat.tui.reading.outcome import after
 from ctxchat.tui.reading.text import clean, one_line, short
@@ -230,12 +232,20 @@ class PreviewScreen(Panel[Agreed]):
         asks = any(s.needs_model for s in preview.steps if s.name in self.ticked)
         price = f"~{max(1, round(preview.seconds))} s" + (f", {money(preview.cost_usd)}" if preview.cost_usd else "")
         if not asks or not preview.model:
-            words = ["Nothing is sent anywhere."]
+            words = ["Nothing is sent anywhere.", *self._too_little()]
         elif preview.other_provider:
             words = [f"! Sent to {one_line(preview.model)}, not the provider you are using ({price})."]
         else:
             words = [f"Sent to {one_line(preview.model)}, the provider you are using ({price})."]
         return "  ".join([*words, *self._cache()])
+
+    def _too_little(self) -> list[str]:
+        """That the pass would be refused. Told only where no summary is written: how short one turns out is not known before."""
+        before = self._preview.before
+        start = before.used - before.tokens("draft")
+        if not self.ticked or not too_little(start, start - self._freed):
+            return []
+        return [f"! It frees less than {percent(LEAST_GAIN)}: too little for a pass, nothing would be changed."]
 
     def _cache(self) -> list[str]:
         """What the server has cached of the prompt, and what of it the next request pays in full again."""
