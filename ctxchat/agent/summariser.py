@@ -104,6 +104,10 @@ class _Order(msgspec.Struct, frozen=True):
             parts.append(f"<stays>\n{self.beside}\n</stays>")
         if self.instructions.strip():
             parts.append(f"The person asks of this record: {self.instructions.strip()}")
+        if number < of:
+            parts.append(
+                "More parts follow, so that the end of this one is not the end: write the record up to here, for the next."
+            )
         parts.append("Write the record now.")
         items = (
             Item(Message(seq=0, role="system", content=self.system), "system", 0, "system"),

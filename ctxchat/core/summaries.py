@@ -69,7 +69,9 @@ def summary_group(
         digest.evidence, evidence_tokens - count(said), count, "\n".join((digest.summary, said, digest.recap))
     )
     turns = [g.turn for g in covered]
-    where = f"Covers messages {_ranges(m.seq for g in covered for m in g.messages)} (turns {min(turns)}–{max(turns)})."
+    where = (
+        f"Covers messages {id_ranges(m.seq for g in covered for m in g.messages)} (turns {min(turns)}–{max(turns)})."
+    )
     parts = [
         OPENING,
         f"{PREFACE} {where} Their full text can be recalled by id.",
@@ -117,7 +119,8 @@ def too_little(before: int, after: int) -> str:
     return f"The pass would have freed {freed} of {short(before)} tokens, less than {percent(LEAST_GAIN)}."
 
 
-def _ranges(places: Iterable[int]) -> str:
+def id_ranges(places: Iterable[int]) -> str:
+    """Ids of messages in runs, `m3–m7, m9`; what is behind the first runs as a number."""
     runs: list[tuple[int, int]] = []
     for place in sorted(set(places)):
         if runs and place == runs[-1][1] + 1:

@@ -20,7 +20,7 @@ from ctxchat.core.ports import SummaryTask
 from ctxchat.core.recap import person_said
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import PlanOptions, is_summary
-from ctxchat.core.summaries import SAID, earlier, merged_digest
+from ctxchat.core.summaries import SAID, earlier, id_ranges, merged_digest
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import failed, first_line, gist, use_of
 
@@ -70,7 +70,7 @@ def written_of(ledger: Ledger) -> frozenset[str]:
 
 
 def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
-    """The request in force, the newest messages, the person's messages and the facts that go along with the summary."""
+    """What the person said last, the newest messages, the person's messages and the facts that go along with the summary."""
     count = options.meter.text
     folded = frozenset(step.fold)
     kept = [e.group for e in ledger.live() if e.group and not is_summary(e) and folded.isdisjoint(e.covers)]
@@ -78,11 +78,10 @@ def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     said.sort(key=lambda m: m.seq)
     parts: list[str] = []
     if said:
-        parts.append(
-            f"The request that governs the work now is {said[-1].id}: {head(_words(said[-1], count), 400, count)}"
-        )
+        parts.append(f"What the person said last is {said[-1].id}: {head(_words(said[-1], count), 400, count)}")
     if newest := "\n".join(_newest(kept, count)):
-        parts.append(f"The newest messages stay in view whole; here in short:\n{newest}")
+        places = id_ranges(m.seq for g in kept if g.kind != "system" for m in g.messages)
+        parts.append(f"These messages stay in view: {places}. The newest of them in short:\n{newest}")
     groups = [ledger.group(name) for name in step.fold]
     words = person_said(groups, int(step.evidence_tokens * SAID), count)
     if words:

@@ -131,7 +131,7 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
             how = f"exit {code}: " if code else ""
             told = how + (wrong or said or ["no output"])[-1]
         case "read" if not failed(result) and len(said) > 1:
-            names = [found[1] for line in said if (found := _DEFINES.match(line))]
+            names = dict.fromkeys(found[1] for line in said if (found := _DEFINES.match(line)))
             places = [int(found[1]) for line in result.text.splitlines() if (found := _NUMBERED.match(line))]
             where = f"lines {places[0]}–{places[-1]}" if places else f"{len(said)} lines"
             told = f"{where} of {use.target.rpartition('/')[2]}" + (f": {', '.join(names)}" if names else "")

@@ -158,6 +158,8 @@ async def test_a_smaller_model_makes_room_first_and_its_summariser_reads_in_part
     assert of(events, TurnFinished)[0].text == "ok"
     assert not of(events, Retry)
     assert all(not problems(r.view) for r in asked)
+    parts = [text for r in asked if "Write the record" in (text := r.view.items[-1].message.text)]
+    assert ["More parts follow" in text for text in parts] == [True] * (len(parts) - 1) + [False]
 
 
 @pytest.mark.parametrize("consent", ["off", "ask"])

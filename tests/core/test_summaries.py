@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,7 +105,8 @@ def test_what_only_a_recap_stands_for_is_read_again_as_it_was() -> None:
     assert task.previous == "THE SUMMARY"
     assert {g.id for g in task.groups} == set(plan.steps[-1].fold) - known
     assert all(g == ledger.group(g.id) for g in task.groups)
-    assert "The request that governs the work now is m47" in task.beside
+    assert "What the person said last is m47" in task.beside
+    assert re.search(r"These messages stay in view: m\d.*m48\. The newest of them in short:\n- m\d", task.beside)
 
 
 def test_the_summariser_reads_edits_as_diffs_the_last_list_and_the_persons_words_whole() -> None:

@@ -32,3 +32,9 @@ def test_what_stands_for_a_result_is_the_line_that_mattered(
 def test_a_result_of_nobody_knows_what_keeps_its_first_words_and_its_width() -> None:
     assert gist(None, Message(2, "tool", "---\n" + "word " * 100), 40) == ("word " * 8)[:39] + "…"
     assert gist(None, Message(2, "tool", ""), 40) == ""
+
+
+def test_what_a_file_defines_several_times_is_named_once() -> None:
+    text = "class Chat:\n    def show(self): ...\nclass Log:\n    def show(self): ...\n"
+    call = ToolCall("1", "read_file", '{"path": "ui/chat.py"}')
+    assert gist(call, Message(2, "tool", text, call_id="1"), 160) == "4 lines of chat.py: Chat, show, Log"
