@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import to_thread
 
-from ctxchat.core.errors import CtxchatError
+from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.open_end import NOTHING_OPEN, open_end
 from ctxchat.tui.host import Host
 from ctxchat.tui.reading.text import clean, one_line
@@ -17,6 +17,11 @@ async def models(host: Host, argument: str = "") -> None:
     from ctxchat.tui.screens.models import ModelsScreen
 
     session = host.work.idle_session()
+    if len(argument.split()) > 1:
+        raise UsageError(
+            f"{argument!r} is no name of a model: it holds a space.",
+            'A server\'s address goes into the settings: [models."NAME"] api_base = "http://…".',
+        )
     name = argument or await host.ask(ModelsScreen(host.services, session, host.settings_file, host.settings.model))
     if isinstance(name, str) and name and name != session.figures.model:
         await _switch(host, name)
