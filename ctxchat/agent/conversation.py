@@ -1,4 +1,4 @@
-"""A session while it is being worked on: its books, the view compiled from them, and the gauge.
+"""A session while it is being worked on: its state and journal, the view compiled from them, and the gauge.
 
 Knows nothing of turns or screens.
 """
@@ -23,11 +23,11 @@ from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import Clock, JournalPort, ModelPort
 from ctxchat.core.tool_share import Afforded, afford
-from ctxchat.core.view import Frame, ToolSpec, View, compile, grown
+from ctxchat.core.view import BUDGET, Frame, ToolSpec, View, compile, grown
 
 
 class Conversation(JournalWriter):
-    """The books of one session, and the view and figures that follow from them."""
+    """The journal of one session, and the view and figures that follow from it."""
 
     def __init__(
         self,
@@ -143,8 +143,12 @@ class Conversation(JournalWriter):
         return self._afforded.tools
 
     async def again(self) -> Figures:
-        """Compile and measure in the frame of the last request: for what was added to it since, without asking anybody."""
+        """Compile and measure in the frame of the last request: for what was added to it since, without asking anybody. What the
+        model was told of its window is not true any more where something was changed."""
         async with self._looking:
+            if self._framed != len(self.ledger.changes):
+                injected = tuple(each for each in self._frame.injected if each.source_id != BUDGET)
+                self._frame = msgspec.structs.replace(self._frame, injected=injected)
             return self._adopt(await self.compiled(self.ledger))
 
     def troubles(self) -> tuple[str, ...]:

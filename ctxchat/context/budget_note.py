@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.triggers import starts_at
+from ctxchat.core.view import BUDGET
 from ctxchat.core.words import percent, short
 
 FROM = 0.8
@@ -18,7 +19,7 @@ FROM = 0.8
 class BudgetNote:
     """`figures` is the gauge as last measured, None before there is one."""
 
-    source_id = "budget"
+    source_id = BUDGET
 
     def __init__(self, figures: Callable[[], Figures | None]) -> None:
         self._figures = figures
@@ -28,7 +29,8 @@ class BudgetNote:
         figures = self._figures()
         if figures is None or figures.window_source == "assumed" or figures.used < FROM * figures.trigger_tokens:
             return ""
-        line = f"Your context window is about {percent(figures.pressure)} full ({short(figures.limit)} tokens)."
+        held = f"{short(figures.used)} of {short(figures.limit)} tokens"
+        line = f"Your context window is about {percent(figures.pressure)} full ({held})."
         if start := starts_at(figures):
             line += f" From {percent(start / figures.limit)} on, older parts become a summary; recall finds them."
         return f"{line} Read in parts and keep what you need in your own words. This is no request."

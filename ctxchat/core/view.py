@@ -34,6 +34,10 @@ class ToolSpec(msgspec.Struct, frozen=True):
         return msgspec.json.encode(function).decode()
 
 
+BUDGET = "budget"
+"""The source of what a model is told of its window: true until the next change."""
+
+
 class Insert(msgspec.Struct, frozen=True):
     """Text from a memory file or a context provider, attributed by `source_id`."""
 

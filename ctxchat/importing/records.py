@@ -169,7 +169,7 @@ class Building:
         if not messages:
             return
         groups = [
-            *group_messages(m for m in messages if not kinds[m.seq]),
+            *group_messages((m for m in messages if not kinds[m.seq]), self._seq),
             *(
                 single("note" if kinds[m.seq] == "note" else "summary", m, 0, self._agent)
                 for m in messages

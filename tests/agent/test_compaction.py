@@ -13,8 +13,8 @@ from ctxchat.core.events import CompactionFinished, CompactionStarted, Failed, N
 from ctxchat.core.figures import Figures
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
-from ctxchat.core.view import problems
-from tests.agent.desk import Desk
+from ctxchat.core.view import BUDGET, Insert, problems
+from tests.agent.desk import Around, Desk
 from tests.agent.test_turn import adds_up, of
 from tests.doubles.scripted import ScriptedModel, fails, says
 
@@ -222,3 +222,14 @@ async def test_overhead_above_the_trigger_is_named_and_nothing_is_called():
     assert writer.asked == []
     assert any("in vain" in n.text for n in of(events, Notice))
     assert of(events, TextDelta)
+
+
+async def test_what_the_model_was_told_of_its_window_goes_with_a_pass():
+    around = Around(injected=[Insert(BUDGET, "88 % full"), Insert("date", "today")])
+    script = ScriptedModel([says(LONG) for _ in range(6)], window=Window(8_000, "configured"))
+    options = Options(keep_recent=2, strategy="summarize", prepare=False)
+    desk = Desk(script, options=options, summariser=Writer(), around=around)
+    assert of(await talk(desk, 6), CompactionFinished)
+    told = [{i.source for i in r.view.items} & {BUDGET, "date"} for r in script.requests]
+    assert told.count({BUDGET, "date"}) == len(told) - len(desk.state.ledger.compactions)
+    assert told.count({"date"}) == len(desk.state.ledger.compactions)

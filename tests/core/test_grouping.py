@@ -95,3 +95,9 @@ def test_an_interrupted_round_is_closed() -> None:
     call, first = said("A:x,y", "R:y")
     group = close_round(call, [first], 1, next_seq=3, text="[cancelled]")
     assert [(m.call_id, m.text, m.seq) for m in group.messages[1:]] == [("x", "[cancelled]", 3), ("y", "result 2", 2)]
+
+
+def test_what_closes_a_call_takes_no_place_that_is_taken_elsewhere() -> None:
+    call = Message(2, "assistant", "", calls=(ToolCall("a", "read_file", "{}"),))
+    (closed,) = group_messages([call], free=9)
+    assert [m.seq for m in closed.messages] == [2, 9]
