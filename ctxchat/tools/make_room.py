@@ -17,12 +17,14 @@ AskForRoom = Callable[[str], str]
 
 
 class RoomArguments(Arguments, frozen=True):
-    keep: Annotated[str, msgspec.Meta(description="What the summary must keep")] = ""
+    keep: Annotated[str, msgspec.Meta(description="What a summary must keep")] = ""
 
 
 class MakeRoom(Tool[RoomArguments]):
     name = "make_room"
-    about = "Have older parts of this conversation summarised, before a long step. They stay in the archive."
+    about = (
+        "Have older parts of this conversation shortened or summarised, before a long step. They stay in the archive."
+    )
     arguments = RoomArguments
     reads_only = False
 

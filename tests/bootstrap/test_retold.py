@@ -35,9 +35,9 @@ async def test_the_folders_other_sessions_when_asked_for(tmp_path: Path) -> None
         return Sealed(group_messages([Message(1, "user", text), Message(2, "assistant", "Noted.")]))
 
     with Database(tmp_path) as database:
-        here = sessions.create(database, records=[said("hello")], folder="/work/tide")
-        sister = sessions.create(database, records=[said("the harbour gate opens at nine")], folder="/work/tide")
-        stranger = sessions.create(database, records=[said("the harbour gate opens at ten")], folder="/work/other")
+        here = sessions.create(database, records=[said("hello")], folder="/home/me/tide")
+        sister = sessions.create(database, records=[said("the harbour gate opens at nine")], folder="/home/me/tide")
+        stranger = sessions.create(database, records=[said("the harbour gate opens at ten")], folder="/home/me/other")
         recall = Recollection(database, here)
         assert await recall.search("when does the harbour gate open") == ""
         text = await recall.search("when does the harbour gate open", scope="folder")

@@ -77,3 +77,7 @@ def test_a_call_of_the_record_ends_as_it_did(name: str, text: str, status: ToolS
     arguments = '{"command": "x"}' if name == "shell" else '{"path": "x"}'
     result = Message(2, "tool", text, call_id="c", name=name)
     assert ending(ToolCall("c", name, arguments), result) == (status, code)
+
+
+def test_a_call_without_arguments_has_nothing_behind_its_name() -> None:
+    assert key_argument("{}") == key_argument({}) == ""

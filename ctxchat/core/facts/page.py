@@ -40,7 +40,7 @@ TITLES: dict[FactKind, str] = {
     "decision": "Decisions",
     "changed": "Files changed",
     "command": "Commands run",
-    "error": "Errors still open",
+    "error": "Errors not known to be solved",
     "symbol": "Symbols worked with, by file",
     "number": "Numbers",
     "read": "Files read",

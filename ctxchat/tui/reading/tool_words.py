@@ -46,7 +46,7 @@ def decoded(arguments: str) -> dict[str, object] | str:
 def key_argument(arguments: dict[str, object] | str) -> str:
     """The argument that tells one call from another, on one line: `"tide gauge" src`, `README.md 1–80`."""
     if isinstance(arguments, str):
-        return one_line(arguments, 120)
+        return one_line(arguments.strip().removeprefix("{}"), 120)
     names = [n for n in FIRST if arguments.get(n)] or [n for n, v in arguments.items() if isinstance(v, str | int)][:1]
     if not names:
         return ""

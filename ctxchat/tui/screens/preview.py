@@ -216,7 +216,7 @@ class PreviewScreen(Panel[Agreed]):
     def _goes(self) -> list[str]:
         """What the ticked steps touch, a line each."""
         return [
-            f"{one_line(step.label, 40)}: {one_line(step.goes, 160)}"
+            f"{one_line(step.label, 80)}: {one_line(step.goes, 160)}"
             for step in self._preview.steps
             if step.goes and step.name in self.ticked
         ]

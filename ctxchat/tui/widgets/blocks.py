@@ -132,10 +132,10 @@ class ErrorBlock(Static):
     """A turn that could not go on, and what to do about it."""
 
     def __init__(self, text: str, hint: str = "") -> None:
-        words = Content.styled(f"✗ {excerpt(clean(text), 12, 4)}", "$text-error")
+        words = Content.styled(excerpt(clean(text), 12, 4), "$text-error")
         if hint:
-            words = words.append("\n  ").append(Content.styled(clean(hint), "$text-muted"))
-        super().__init__(words, markup=False, classes="error")
+            words = words.append("\n").append(Content.styled(clean(hint), "$text-muted"))
+        super().__init__(Hanging("✗", words), markup=False, classes="error")
 
 
 class QuoteBlock(Static):
