@@ -19,13 +19,14 @@ pytestmark = pytest.mark.pty
 QUICK = {"asked again and again", "all of it, and sizes"}
 """Rows of the table that are tried each time; the others hold the same door from another side."""
 
-ENDS: dict[str, tuple[Sequence[int], int]] = {
-    "the machine goes down": ([SIGTERM], 143),
-    "the terminal was closed": ([SIGHUP], 129),
-    "interrupted from outside": ([SIGINT], 130),
-    "asked to quit": ([SIGQUIT], 131),
-    "asked again and again": ([SIGHUP, SIGTERM, SIGINT, SIGHUP], 129),
-    "asked while it is stopped": ([SIGTSTP, SIGTERM, SIGCONT], 143),
+ENDS: dict[str, tuple[Sequence[int], set[int]]] = {
+    "the machine goes down": ([SIGTERM], {143}),
+    "the terminal was closed": ([SIGHUP], {129}),
+    "interrupted from outside": ([SIGINT], {130}),
+    "asked to quit": ([SIGQUIT], {131}),
+    # Which of several that wait is heard first, no system promises.
+    "asked again and again": ([SIGHUP, SIGTERM, SIGINT, SIGHUP], {129, 130, 143}),
+    "asked while it is stopped": ([SIGTSTP, SIGTERM, SIGCONT], {143}),
 }
 STAYS: dict[str, Sequence[int]] = {
     "told to go on though it ran": [SIGCONT],
@@ -88,13 +89,13 @@ def draft_is_back(chat: Open) -> None:
 
 
 @pytest.mark.parametrize("row", rows(ENDS))
-def test_what_asks_for_the_end_gets_it_in_good_order(chat: Open, row: tuple[Sequence[int], int]) -> None:
-    numbers, code = row
+def test_what_asks_for_the_end_gets_it_in_good_order(chat: Open, row: tuple[Sequence[int], set[int]]) -> None:
+    numbers, codes = row
     with chat() as terminal:
         written(terminal)
         processes = below(terminal.pid)
         send(terminal, numbers)
-        assert terminal.wait() == code
+        assert terminal.wait() in codes
         assert left_clean(terminal)
         assert "Traceback" not in terminal.raw and "never awaited" not in terminal.raw
         terminal.until(lambda: gone(processes)) if not gone(processes) else None
