@@ -24,7 +24,7 @@ from ctxchat.agent.gate import Gate
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.toolbox import Toolbox
-from ctxchat.bootstrap.clock import SystemClock
+from ctxchat.bootstrap.shared import SystemClock
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionFinished, Usage
 from ctxchat.core.grouping import group_messages

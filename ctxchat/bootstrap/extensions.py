@@ -1,4 +1,4 @@
-"""What installed packages add, by entry point: tools, context providers, transforms and strategies.
+"""What installed packages add, by entry point: tools, context providers, transforms, and strategies beside the built-in ones.
 
 An entry is a callable. `ctxchat.tools`: nothing in, a ToolPort out. `ctxchat.providers`: the workspace's path in, a
 ContextProvider out. `ctxchat.transforms`: nothing in, a Transform out. `ctxchat.strategies`: PlanOptions in, a Strategy out.
@@ -11,9 +11,27 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ctxchat.agent.planner import Registry
 from ctxchat.core.ports import ContextProvider, ToolPort
+from ctxchat.core.strategies.base import Strategy
+from ctxchat.core.strategies.builtin import builtin_strategies
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.view import Transform
-from ctxchat.plugins import Group, load
+from ctxchat.plugins import Group, Plugins, load
+
+
+def with_plugins(plugins: Plugins | None = None) -> Registry:
+    """A registry of all strategies. Installed plug-ins are looked up the first time a plan is made, not before."""
+    found: list[Plugins] = [plugins] if plugins else []
+
+    def registry(options: PlanOptions) -> dict[str, Strategy]:
+        if not found:
+            found.append(load("ctxchat.strategies"))
+        ours = builtin_strategies(options)
+        theirs = {name: made(options) for name, made in found[0].factories.items() if name not in ours}
+        return theirs | ours
+
+    return registry
 
 
 class Extensions:

@@ -1,11 +1,16 @@
-"""Opening a session: its journal and state, the model, the tools behind their gate, what stands around it."""
+"""Opening a session: its journal and state, the model, the tools behind their gate, what stands around it.
+
+A session that is open for writing elsewhere gets a journal that refuses; a sub-agent is a session behind its caller's gate.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
@@ -15,34 +20,117 @@ from ctxchat.agent.gate import Gate
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.toolbox import Toolbox
+from ctxchat.bootstrap.agents import in_force
 from ctxchat.bootstrap.arranging import Arranging, remembered
 from ctxchat.bootstrap.assumptions import StoredAssumptions
-from ctxchat.bootstrap.clock import SystemClock
-from ctxchat.bootstrap.extensions import Extensions
+from ctxchat.bootstrap.extensions import Extensions, with_plugins
 from ctxchat.bootstrap.hooks import HookCommands
 from ctxchat.bootstrap.model_choice import Overrides, price, settings_of, token_price
-from ctxchat.bootstrap.read_only import ReadOnlyJournal
-from ctxchat.bootstrap.shared import Shared
-from ctxchat.bootstrap.strategies import with_plugins
-from ctxchat.bootstrap.subagents import SubAgents
-from ctxchat.bootstrap.tools import tools_for
+from ctxchat.bootstrap.recall import Recollection
+from ctxchat.bootstrap.shared import Shared, SystemClock
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rules
 from ctxchat.context.budget_note import BudgetNote
-from ctxchat.core.errors import CtxchatError, StorageError, UsageError
-from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
+from ctxchat.core.errors import CtxchatError, SessionBusy, StorageError, UsageError
+from ctxchat.core.journal import AgentChosen, ModelChosen, Partial, Record, SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.permissions import Rule
-from ctxchat.core.ports import JournalPort, ModelPort
+from ctxchat.core.ports import JournalPort, ModelPort, ToolPort
 from ctxchat.models.keys import where
 from ctxchat.models.offline import OFFLINE_NAME
-from ctxchat.storage import files, loading
+from ctxchat.storage import files, loading, sessions
 from ctxchat.storage.journal import begin_journal, open_journal
+from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.delegating import Delegate
 from ctxchat.tools.make_room import AskForRoom, MakeRoom
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.todo import Todo, TodoList
+
+
+def tools_for(shared: Shared, session: str, memory_file: Path, seen: SeenFiles) -> tuple[ToolPort, ...]:
+    """Every tool the session offers, in the order a model is told of them."""
+    recall = Recollection(shared.database, session)
+    return standard_tools(
+        sandbox=shared.sandbox,
+        environ=os.environ,
+        memory_file=memory_file,
+        search=recall.search,
+        show=recall.show,
+        web=True,
+        seen=seen,
+    )
+
+
+OpenBelow = Callable[[str, Gate], Awaitable[Session]]
+"""The session of that id, behind this gate."""
+
+
+class SubAgents:
+    """Fulfils `tools.delegating.Open` for the session `caller`, whose model is asked at `address` now, behind its `gate`."""
+
+    def __init__(
+        self, shared: Shared, caller: str, address: Callable[[], str | None], gate: Gate, open_below: OpenBelow
+    ) -> None:
+        self._shared = shared
+        self._caller = caller
+        self._address = address
+        self._gate = gate
+        self._open_below = open_below
+
+    async def __call__(self, agent: str) -> Session:
+        """A new session for that agent (empty: the usual one), with the caller's model unless the agent names its own, and with
+        no more rights than the caller has now. Raises UsageError for an agent nobody has."""
+        shared = self._shared
+        settings, own = in_force(shared.loaded.settings, shared.flags, agent)
+        caller = await shared.database.run(sessions.row, shared.database, self._caller)
+        model = caller.model if own.model is None else settings.model
+        records = (AgentChosen(agent), ModelChosen(model, self._address() if model == caller.model else None))
+        session = await shared.database.run(
+            sessions.create,
+            shared.database,
+            model=model,
+            parent=self._caller,
+            folder=str(shared.workspace),
+            delegated=True,
+            records=records,
+        )
+        return await self._open_below(session, self._gate.below(own.permissions or "all"))
+
+
+class ReadOnlyJournal:
+    """Fulfils the port and refuses every write with the same sentence."""
+
+    def __init__(self, session: str, why: str) -> None:
+        self.session = session
+        self._why = why
+
+    async def write(self, *records: Record) -> None:
+        """Raises SessionBusy."""
+        self._refuse()
+
+    async def keep(self, partial: Partial) -> None:
+        """Raises SessionBusy."""
+        self._refuse()
+
+    async def spill(self, name: str, text: str) -> str:
+        """Raises SessionBusy."""
+        self._refuse()
+
+    async def attach(self, name: str, data: bytes) -> str:
+        """Raises SessionBusy."""
+        self._refuse()
+
+    async def attached(self, path: str) -> bytes:
+        """Nothing is sent from here, so nothing is read for it either. Raises SessionBusy."""
+        self._refuse()
+
+    async def close(self) -> None:
+        """There is nothing to give free."""
+
+    def _refuse(self) -> NoReturn:
+        raise SessionBusy(self._why, "Close the other window, or fork the session.")
+
 
 _ONLY_READ = "This session was opened to be read only."
 

@@ -1,8 +1,12 @@
-"""A running program: settings in force, the store, the models, and sessions opened over them. Fulfils `tui.services.Services`."""
+"""A running program: settings in force, the store and its daily copy, the models, and sessions opened over them.
+
+Fulfils `tui.services.Services`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -12,28 +16,67 @@ import msgspec
 from ctxchat.agent.assumptions import corrected
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.assumptions import StoredAssumptions
-from ctxchat.bootstrap.daily import DailyBackup
 from ctxchat.bootstrap.first_look import first_look
 from ctxchat.bootstrap.flags import Flags, settings_from
-from ctxchat.bootstrap.masking import adapt
 from ctxchat.bootstrap.model_choice import Overrides, settings_of, warm_up
 from ctxchat.bootstrap.opening import Opening
-from ctxchat.bootstrap.shared import Shared
+from ctxchat.bootstrap.shared import Shared, adapt
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.config import paths
 from ctxchat.config.files import Loaded
+from ctxchat.config.schema.program import Storage
 from ctxchat.core.budget import Window
-from ctxchat.core.errors import CtxchatError, UsageError
+from ctxchat.core.errors import CtxchatError, StorageError, UsageError
 from ctxchat.core.messages import Group
 from ctxchat.core.search import Hit, Scope
 from ctxchat.models.catalogue import prices
 from ctxchat.models.discovery import FirstLook, FoundModel, configured, discover
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
-from ctxchat.storage import archive, glance, importing, sessions
+from ctxchat.storage import archive, backups, glance, importing, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.glance import Said
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.server import ServerRow
+
+QUIET = 30.0
+"""Seconds after the start: by then everything has been drawn and loaded."""
+
+SMALL = 16_000_000
+"""Bytes of a store that is copied at the end, in some hundredths of a second."""
+
+
+class DailyBackup:
+    """For one start of the program."""
+
+    def __init__(self, database: Database, settings: Storage) -> None:
+        self._database, self._settings = database, settings
+        self._stop = threading.Event()
+
+    @asynccontextmanager
+    async def beside(self) -> AsyncGenerator[None, None]:
+        """For as long as the block lasts."""
+        task = asyncio.create_task(self._later(), name="backup")
+        try:
+            yield
+        finally:
+            self._stop.set()
+            early = not task.done()
+            task.cancel()
+            await asyncio.wait({task})
+            if early and self._database.path.stat().st_size < SMALL:
+                self._stop = threading.Event()
+                await asyncio.to_thread(self._made)
+
+    async def _later(self) -> None:
+        await asyncio.sleep(QUIET)
+        await asyncio.to_thread(self._made)
+
+    def _made(self) -> None:
+        kept, most = self._settings.backups, self._settings.backups_mb * 1_000_000
+        with suppress(StorageError, OSError, backups.Stopped):  # tried again at the next start
+            if backups.due(self._database, kept):
+                backups.daily(self._database, kept, most, self._stop)
+
 
 COUNTED = 10_000_000
 """Tokens of what is brought in that are counted at once, in some seconds; more than any window stays a rough estimate."""

@@ -1,16 +1,21 @@
-"""What every session of one start shares: flags and settings, the folder, the store, the ways to models.
+"""What every session of one start shares: flags and settings, the folder, the store, the ways to models, the clock, the
+masking of secrets.
 
 Opens no session itself and knows no screen.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
 from ctxchat.bootstrap.agents import in_force
 from ctxchat.bootstrap.flags import LAST_HERE, Flags
-from ctxchat.bootstrap.masking import masking_of
 from ctxchat.bootstrap.model_choice import Lanes, Overrides, model_port
 from ctxchat.bootstrap.servers import Servers
 from ctxchat.bootstrap.workspace import sandbox_of
@@ -18,11 +23,53 @@ from ctxchat.config import files as settings_files
 from ctxchat.config.schema import Settings
 from ctxchat.core.errors import UsageError
 from ctxchat.core.ports import ModelPort
+from ctxchat.core.secrets import Masking
 from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.models.process import Worker
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
+from ctxchat.storage.files import write_private
 from ctxchat.tools.sandbox import Sandbox
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> str:
+        """ISO 8601, UTC, to the millisecond."""
+        return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def seconds(self) -> float:
+        """Steadily rising."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+KEY = "masking.key"
+LENGTH = 32
+
+
+def masking_of(data: Path, settings: Settings) -> Masking:
+    """With the key that lies in the data folder; one is made where there is none. A folder that takes none costs marks that stay
+    the same from one start to the next. Reads and writes a file."""
+    path = data / KEY
+    key = b""
+    with suppress(OSError):
+        if not path.exists():
+            with suppress(FileExistsError):  # another window was quicker
+                write_private(path, os.urandom(LENGTH))
+        key = path.read_bytes()[:LENGTH]
+    masking = Masking(key if len(key) == LENGTH else os.urandom(LENGTH))
+    adapt(masking, settings)
+    return masking
+
+
+def adapt(masking: Masking, settings: Settings) -> None:
+    """From now on by these settings."""
+    masking.on, masking.allowed = settings.secrets.mask, settings.secrets.allow
 
 
 class Shared:

@@ -11,8 +11,7 @@ import click
 import msgspec
 
 from ctxchat.bootstrap.flags import settings_from
-from ctxchat.bootstrap.model_check import answers_after
-from ctxchat.bootstrap.model_choice import Overrides
+from ctxchat.bootstrap.model_choice import Overrides, answers_after
 from ctxchat.bootstrap.program import SERVERS, Program
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli.common import common_options, emit, flags, run_async

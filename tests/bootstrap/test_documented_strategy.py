@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ctxchat.bootstrap.strategies import with_plugins
+from ctxchat.bootstrap.extensions import with_plugins
 from ctxchat.core import Ledger, Meter, compile
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget

@@ -16,9 +16,9 @@ import msgspec
 import pytest
 
 from ctxchat.bootstrap.agents import in_force, unknown_tools
+from ctxchat.bootstrap.arranging import agent_options
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.hooks import HookCommands, hooks_of
-from ctxchat.bootstrap.options import agent_options
 from ctxchat.bootstrap.program import Program
 from ctxchat.config import schema
 from ctxchat.config.files import Loaded, load

@@ -8,8 +8,8 @@ from typing import get_args
 
 import pytest
 
-from ctxchat.bootstrap.options import agent_options, compiler_of
-from ctxchat.bootstrap.strategies import with_plugins
+from ctxchat.bootstrap.arranging import agent_options, compiler_of
+from ctxchat.bootstrap.extensions import with_plugins
 from ctxchat.config.files import load
 from ctxchat.config.schema import DEFAULTS, own_names
 from ctxchat.context.standard import standard_providers
