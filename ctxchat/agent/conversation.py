@@ -62,7 +62,7 @@ class Conversation(JournalWriter):
             0  # changes that were in force when the memory in it was read: with another of them the prefix is new
         )
         self.view: View = View((), (), (), 0, "", 0)
-        self.figures: Figures = closed_with(self.measured(), state.used, self.learned.off(state.used))
+        self.figures: Figures = closed_with(self.measured(), state, self.learned.off(state.used))
 
     def use(self, model: ModelPort) -> None:
         """Go on with this model; what it can hold is asked at the next refresh."""
@@ -220,13 +220,15 @@ class Conversation(JournalWriter):
         return Counting(self.model.name, learned.calibration, learned.anchor, self._price or TokenPrice())
 
 
-def closed_with(empty: Figures, used: int, off: float) -> Figures:
-    """The gauge of a stored session before the first look at it: the total it closed with, told as conversation until its
-    parts are known. `empty` is the gauge of an empty view, `off` the tokens by which the total may be off."""
+def closed_with(empty: Figures, state: SessionState, off: float) -> Figures:
+    """The gauge of a stored session before the first look at it: the total and the parts it closed with; sessions of older
+    versions know the total only, and tell it as answers. `empty` is the gauge of an empty view, `off` the tokens by which the
+    total may be off."""
+    used, parts = state.used, state.parts
     if not used or empty.used:
         return empty
     free = max(0, empty.window - empty.reserved_output - used)
-    tokens = {"assistant": used, "free": free}
+    tokens = {**(parts if sum(parts.values()) == used else {"assistant": used}), "free": free}
     sections = tuple(
         msgspec.structs.replace(s, tokens=tokens.get(s.name, s.tokens), estimated=s.name in tokens)
         for s in empty.sections

@@ -14,7 +14,7 @@ from ctxchat.agent.journal_writer import JournalWriter
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import MOST_RATE, Anchor, Calibration, Mix, most_tokens
 from ctxchat.core.events import Usage
-from ctxchat.core.figures import used_tokens
+from ctxchat.core.figures import parts_of, used_tokens
 from ctxchat.core.journal import Measured, WindowLearned
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelPort
@@ -126,7 +126,9 @@ class Learned:
             mix = view.kinds + said if kept else view.kinds
             anchor = Anchor(usage.prompt + kept, mix, view.passes, self._model.name)
         used, _ = used_tokens(view.kinds + said, view.passes, calibration, anchor)
-        return Measured(self._model.name, usage, used, anchor, calibration, at, turn_end, cut)
+        parts = parts_of(view, used, calibration, streamed=said)
+        shown: dict[str, int] = {name: tokens for name, tokens in parts.items() if tokens}
+        return Measured(self._model.name, usage, used, anchor, calibration, at, turn_end, cut, shown)
 
     def _taught(self, calibration: Calibration, real: int, view: View) -> Calibration:
         """After a server counted this view: what was added since its last count teaches more than the whole."""

@@ -63,7 +63,8 @@ class ToolCalls:
                 if trouble:
                     yield Notice("warning", f"The whole result of {item.call.name} could not be saved. {trouble}")
                 await talk.keep(reply, tuple(results.values()))
-                yield finished(item, message.text, talk.meter.message(message), spilled)
+                weight = talk.learned.calibration.part(talk.meter.mix(message))
+                yield finished(item, message.text, max(0, weight), spilled)
         await talk.write(Sealed((seal_round(reply, list(results.values()), talk.ledger.turn),)))
         self._open.reply = None
         self._toolbox.begun.clear()  # a server may use an id again

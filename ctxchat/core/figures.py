@@ -107,7 +107,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
         return next((s.tokens for s in self.sections if s.name == name), 0)
 
 
-NOTHING, BEGINNING, BY_ITSELF = Pending(), Past(), Automatic()
+NOTHING, BEGINNING, BY_ITSELF, NO_MIX = Pending(), Past(), Automatic(), Mix()
 
 
 def used_tokens(mix: Mix, passes: int, calibration: Calibration, anchor: Anchor | None) -> tuple[int, float]:
@@ -119,10 +119,15 @@ def used_tokens(mix: Mix, passes: int, calibration: Calibration, anchor: Anchor 
     return max(0, anchor.tokens + calibration.part(grown)), error
 
 
-def _parts(used: int, weights: Mapping[SectionName, int]) -> dict[SectionName, int]:
-    """What is in use by section, so that the parts add up to the whole."""
+def parts_of(
+    view: View, used: int, calibration: Calibration, *, draft: Mix = NO_MIX, streamed: Mix = NO_MIX
+) -> dict[SectionName, int]:
+    """What is in use by section, so that the parts add up to `used`; with a draft and a reply that are not in the view."""
+    mixes: dict[SectionName, Mix] = view.mixes()
+    mixes["draft"] = draft
+    mixes["assistant"] += streamed
     inside: list[SectionName] = [name for name in SECTIONS if name not in OUTSIDE]
-    shares = apportion(used, [weights[name] for name in inside])
+    shares = apportion(used, [max(0, calibration.part(mixes[name])) for name in inside])
     return dict(zip(inside, shares, strict=True))
 
 
@@ -139,10 +144,7 @@ def measure(
     draft, streamed = by_kind(pending.draft), by_kind(pending.streamed)
     calibration = counting.calibration
     used, error = used_tokens(view.kinds + draft + streamed, view.passes, calibration, counting.anchor)
-    mixes: dict[SectionName, Mix] = view.mixes()
-    mixes["draft"] = draft
-    mixes["assistant"] += streamed
-    parts = _parts(used, {name: max(0, calibration.part(mix)) for name, mix in mixes.items()})
+    parts = parts_of(view, used, calibration, draft=draft, streamed=streamed)
     used = sum(parts.values())  # 0 where there is nothing to hold tokens
     parts["reserved"] = budget.reserved
     parts["free"] = max(0, budget.window.tokens - budget.reserved - used)

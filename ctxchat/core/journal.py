@@ -41,7 +41,7 @@ class Undone(msgspec.Struct, frozen=True, tag="undone"):
 
 class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
     """A model's reply was counted. `used` is what the gauge showed then, in tokens; `turn_end` marks the last of a turn; `cut` is
-    what the server seems to have left out of the prompt in silence."""
+    what the server seems to have left out of the prompt in silence; `parts` are tokens by section, as the gauge showed them."""
 
     model: str
     usage: Usage
@@ -51,6 +51,7 @@ class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
     at: str = ""
     turn_end: bool = False
     cut: int = 0
+    parts: dict[str, int] = {}
 
 
 class PassStarted(msgspec.Struct, frozen=True, tag="pass_started", omit_defaults=True):
@@ -155,9 +156,9 @@ class Ending(msgspec.Struct, frozen=True):
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its journal says. `fills` are tokens used at the end of each turn that was counted at its end, `filled` the
     numbers of those turns; `skipped` are entries that could not be taken, in words; `agent` is None where none was ever chosen;
-    `endings` belong to `passes`, one to one; `windows` what was learned of models and `hooks` how often hooks with a limit did
-    something, both by name; `cut` is the newest Measured's, for as long as the same view goes to the same model; `checkpoints`
-    what was done to files.
+    `used` and `parts` (by section) are what the gauge showed last; `endings` belong to `passes`, one to one; `windows` what was
+    learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
+    long as the same view goes to the same model; `checkpoints` what was done to files.
     """
 
     ledger: Ledger = Ledger()
@@ -170,6 +171,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     filled: tuple[int, ...] = ()
     cost_usd: float = 0.0
     used: int = 0
+    parts: dict[str, int] = {}
     cached: int = 0
     cut: int = 0
     passes: tuple[CompactionFinished, ...] = ()
@@ -212,7 +214,11 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger.append(*groups), state
         case Changed(change=change):
             undone = tuple(c for c in state.undone if c.id != change.id)
-            return ledger.apply(change), replace(state, anchor=None, cut=0, undone=undone)  # counted for another view
+            ledger, state = ledger.apply(change), replace(state, anchor=None, cut=0, undone=undone)  # for another view
+            if change.record is None or not change.record.after.used:
+                return ledger, state
+            after = change.record.after
+            return ledger, replace(state, used=after.used, parts=dict(after.sections))
         case Undone(change=name):
             undone = tuple(c for c in ledger.changes if c.id == name)
             return ledger.undo(name), replace(state, anchor=None, cut=0, undone=state.undone + undone)
@@ -227,6 +233,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
                 fills=(*state.fills, used) if record.turn_end else state.fills,
                 cost_usd=state.cost_usd + (_paid(usage.cost_usd) if true else 0.0),
                 used=used,
+                parts=record.parts if true else state.parts,
                 cached=usage.cached if true else 0,
                 cut=record.cut if true else 0,
             )

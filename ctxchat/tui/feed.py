@@ -11,6 +11,7 @@ from ctxchat.core.events import CompactionFinished
 from ctxchat.core.open_end import open_end
 from ctxchat.tui.live_turn import Growing, LiveTurn
 from ctxchat.tui.reading.history import items, last_answer
+from ctxchat.tui.reading.inventory import weighed
 from ctxchat.tui.widgets.blocks import ErrorBlock, Level, NoticeBlock
 from ctxchat.tui.widgets.compaction_mark import PassLine
 from ctxchat.tui.widgets.reply import Interrupted
@@ -146,10 +147,13 @@ class Feed:
 
 
 def _tokens(session: Session) -> dict[int | tuple[int, int], int]:
-    shown = [item for item in session.view.items if item.group]
-    tokens: dict[int | tuple[int, int], int] = {item.message.seq: item.tokens for item in shown}
-    for item in shown:
+    view = session.view
+    tokens: dict[int | tuple[int, int], int] = {}
+    for item, held in zip(view.items, weighed(view, session.figures), strict=True):
+        if not item.group:
+            continue
+        tokens[item.message.seq] = held
         parts = item.message.content
         for place, part in enumerate(parts if isinstance(parts, tuple) else ()):
-            tokens[item.message.seq, place] = session.attachments.weigh(part)
+            tokens[item.message.seq, place] = round(session.attachments.weigh(part) * held / max(1, item.tokens))
     return tokens

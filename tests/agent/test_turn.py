@@ -269,3 +269,5 @@ async def test_a_resumed_session_opens_on_the_total_it_closed_with():
     first = again.session.figures
     assert first.used == 520 and first.estimated and adds_up(first)
     assert (first.window, first.window_source, first.band) == (200_000, "configured", 0)
+    for name in ("system", "user", "assistant"):
+        assert first.tokens(name) == desk.session.figures.tokens(name) > 0

@@ -9,12 +9,16 @@ import pytest
 from textual.widgets import Static
 from textual.widgets._markdown import MarkdownParagraph
 
+from ctxchat.core.calibration import level
 from ctxchat.core.events import TextDelta
+from ctxchat.core.figures import Counting, Figures, measure
 from ctxchat.core.grouping import single
 from ctxchat.core.ledger import Change, Edit
-from ctxchat.core.messages import Message
+from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.record import CompactionRecord, FactCount, PutBack, SideFigures
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.reading.inventory import inventory
+from ctxchat.tui.reading.text import short
 from ctxchat.tui.widgets.compaction_mark import CompactionMark
 from ctxchat.tui.widgets.record_window import MOST, STEP
 from ctxchat.tui.widgets.reply import ReplyBlock
@@ -244,3 +248,26 @@ async def test_a_pass_between_turns_is_marked_between_them(tmp_path: Path) -> No
         wanted = ("said: one", "said: two", "compacted", "said: six")
         found = [w for row in words(app).split("\n") for w in wanted if w in row]
         assert found == list(wanted)
+
+
+class Dear(FakeSession):
+    """Its server counts half as much again as we do."""
+
+    @property
+    def figures(self) -> Figures:
+        return measure(self.view, self.budget, Counting(self.model, level(1.5)))
+
+
+async def test_a_result_weighs_in_the_chat_what_it_weighs_in_the_x_ray(tmp_path: Path) -> None:
+    call = ToolCall(id="c1", name="read_file", arguments='{"path": "a.py"}')
+    said = [
+        Message(1, "user", "read it", at=AT),
+        Message(2, "assistant", "", calls=(call,), at=AT),
+        Message(3, "tool", "word " * 1_000, call_id="c1", at=AT),
+        Message(4, "assistant", "done", at=AT),
+    ]
+    async with chatting(tmp_path, Dear(messages=said)) as (app, pilot):
+        await until(pilot, lambda: "read_file" in words(app))
+        row = next(r for r in inventory(app.session.view, app.session.figures) if r.kind == "result")
+        assert row.tokens > 1_400
+        assert any(line.rstrip().endswith(short(row.tokens)) for line in words(app).split("\n") if "read_file" in line)

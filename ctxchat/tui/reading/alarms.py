@@ -78,7 +78,9 @@ def _marks(figures: Figures) -> list[str]:
         return []  # an alarm says so
     if not automatic.at_trigger:
         return [words]
-    return [f"╷ {words}", f"╎ down to {short(figures.target_tokens)}"]
+    inside = int(figures.limit * automatic.inside)
+    within = [f"  inside a turn from {short(inside)}"] if inside else []
+    return [f"╷ {words}", *within, f"╎ down to {short(figures.target_tokens)}"]
 
 
 def _capital(text: str) -> str:

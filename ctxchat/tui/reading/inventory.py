@@ -56,9 +56,24 @@ def inventory(view: View, figures: Figures) -> tuple[Row, ...]:
     What the figures hold beyond the view (a draft, a reply that is arriving) belongs to no row yet.
     """
     answered = _answered(view)
-    rows = [_tool_row(t, n) for t, n in zip(view.tools, view.tool_tokens, strict=True)]
-    rows += [_row(item, answered.get(i)) for i, item in enumerate(view.items)]
-    return _placed(_scaled(rows, view, figures), figures.cached)
+    tools = apportion(_held("tools", view, figures), view.tool_tokens)
+    rows = [_tool_row(tool, tokens) for tool, tokens in zip(view.tools, tools, strict=True)]
+    for place, (item, tokens) in enumerate(zip(view.items, weighed(view, figures), strict=True)):
+        rows.append(_row(item, answered.get(place), tokens))
+    return _placed(rows, figures.cached)
+
+
+def weighed(view: View, figures: Figures) -> list[int]:
+    """The gauge's tokens of each message of a view, as its rows have them."""
+    places: dict[SectionName, list[int]] = {}
+    for place, item in enumerate(view.items):
+        places.setdefault(item.section, []).append(place)
+    tokens = [0] * len(view.items)
+    for name, at in places.items():
+        parts = apportion(_held(name, view, figures), [view.items[i].tokens for i in at])
+        for place, part in zip(at, parts, strict=True):
+            tokens[place] = part
+    return tokens
 
 
 def offenders(view: View, figures: Figures, count: int, sections: Collection[SectionName] = SECTIONS) -> list[Row]:
@@ -69,9 +84,10 @@ def offenders(view: View, figures: Figures, count: int, sections: Collection[Sec
     found: list[Row] = []
     for tokens, place in nlargest(count, weighed):
         item = view.items[place - tools] if place >= tools else None
-        row = _row(item, answered.get(place - tools)) if item else _tool_row(view.tools[place], tokens)
-        tokens = round(tokens * _held(row.section, view, figures) / max(1, raw[row.section]))
-        found.append(msgspec.structs.replace(row, number=place + 1, tokens=tokens))
+        section = item.section if item else "tools"
+        tokens = round(tokens * _held(section, view, figures) / max(1, raw[section]))
+        row = _row(item, answered.get(place - tools), tokens) if item else _tool_row(view.tools[place], tokens)
+        found.append(msgspec.structs.replace(row, number=place + 1))
     return found
 
 
@@ -97,17 +113,6 @@ def _held(section: SectionName, view: View, figures: Figures) -> int:
     return expected if shown > expected + len(SECTIONS) else shown
 
 
-def _scaled(rows: list[Row], view: View, figures: Figures) -> list[Row]:
-    """Raw counts made the gauge's: each section's tokens spread over its rows."""
-    scaled = list(rows)
-    for name in SECTIONS:
-        places = [i for i, row in enumerate(rows) if row.section == name]
-        parts = apportion(_held(name, view, figures), [rows[i].tokens for i in places])
-        for i, tokens in zip(places, parts, strict=True):
-            scaled[i] = msgspec.structs.replace(rows[i], tokens=tokens)
-    return scaled
-
-
 def _placed(rows: Sequence[Row], cached: int) -> tuple[Row, ...]:
     placed: list[Row] = []
     running = 0
@@ -121,11 +126,9 @@ def _tool_row(tool: ToolSpec, tokens: int) -> Row:
     return Row(0, "tools", "tool", one_line(f"{tool.name}: {tool.description}", WIDEST), "tools", tokens)
 
 
-def _row(item: Item, call: ToolCall | None) -> Row:
+def _row(item: Item, call: ToolCall | None, tokens: int) -> Row:
     kind, what, source = _words(item, call)
-    return Row(
-        0, item.section, kind, what, source, item.tokens, item.turn, 0, item.group, item.pinned, change=item.change
-    )
+    return Row(0, item.section, kind, what, source, tokens, item.turn, 0, item.group, item.pinned, change=item.change)
 
 
 _TAG = re.compile(r"\A<context source=[^>]*>\s*")

@@ -51,7 +51,7 @@ def lines_of(hit: Hit, here: bool, width: int) -> Content:
         who = f"{'result' if hit.role == 'tool' else 'call'} of {hit.tool}"
     facts = [
         one_line(who, 24),
-        f"{short(hit.tokens)} tokens",
+        f"~{short(hit.tokens)} tokens",
         "this session" if here else one_line(hit.title, 30) or "without a title",
         *([f"turn {hit.turn}"] if hit.turn else []),
         day_and_clock(hit.at),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from textual.widget import Widget
 
@@ -55,6 +55,14 @@ def _round(group: Group, tokens: Tokens, files: Mapping[str, str]) -> list[Widge
         finished = _finished(call, result, tokens)
         widgets.append(ToolBlock(call.id, call.name, decoded(call.arguments), finished, files.get(call.id, "")))
     return widgets
+
+
+def weigh(shown: Shown, widgets: Sequence[Widget], tokens: Tokens) -> None:
+    """The calls of an item that stands there say what their results weigh now."""
+    blocks = [w for w in widgets if isinstance(w, ToolBlock)]
+    results = [m for m in shown.group.messages if m.role == "tool"] if blocks and shown.group else []
+    for block, result in zip(blocks, results, strict=False):
+        block.weigh(tokens.get(result.seq, 0))
 
 
 def _finished(call: ToolCall, result: Message | None, tokens: Tokens) -> ToolFinished:

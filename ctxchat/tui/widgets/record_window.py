@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from ctxchat.tui.reading.history import Shown
 from ctxchat.tui.widgets.more import More
-from ctxchat.tui.widgets.record_blocks import Tokens, widgets_for
+from ctxchat.tui.widgets.record_blocks import Tokens, weigh, widgets_for
 
 MOST = 24
 """Items that are widgets at a time while the reader is at the end."""
@@ -97,6 +97,8 @@ class RecordWindow:
             self._blocks[shown.key] = mine
         if at_end:
             self.stop = len(self.items)
+        for shown in self.items[self.start : self.stop]:
+            weigh(shown, self.widgets(shown.key), tokens)
         self._say()
 
     async def trim(self) -> None:

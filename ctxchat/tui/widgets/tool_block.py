@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from time import monotonic
 
+import msgspec
 from textual.content import Content
 
 from ctxchat.core.events import Delegated, ToolFinished
@@ -80,6 +81,12 @@ class ToolBlock(Fold):
         self._mark()
         self.redraw()
         self.redraw_body()
+
+    def weigh(self, tokens: int) -> None:
+        """So much of the window does its result hold by now; 0 where it is not in it."""
+        if self._result is not None and self._result.tokens != tokens:
+            self._result = msgspec.structs.replace(self._result, tokens=tokens)
+            self.redraw()
 
     def stop(self) -> None:
         """The turn ended before the call did."""
