@@ -36,7 +36,7 @@ from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd, ToolContext, 
 from ctxchat.core.view import ToolSpec
 from ctxchat.models.catalogue import package_folder
 from ctxchat.models.client import Lane, ModelClient
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
 from ctxchat.models.tokenizers import counter
 from ctxchat.tools.catalogue import standard_tools
@@ -212,7 +212,7 @@ def row(title: str, kind: str, sessions: Sequence[Sequence[Sent]]) -> str:
 
 
 async def main(seeds: str = "6", *vocabularies: str) -> None:
-    worker, every = Worker(), list[list[Sent]]()
+    worker, every = ModelProcess(), list[list[Sent]]()
     print(f"{'':<36}{'first':>8}{'second':>9}{'worst':>8}{'later':>9}{'p95':>8}{'within 2%':>10}{'in band':>9}")
     try:
         for server in doubles(vocabularies):

@@ -32,7 +32,7 @@ from ctxchat.core.view import Insert
 from ctxchat.models.discovery import FirstLook, FoundModel
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
-from ctxchat.storage.glance import Said
+from ctxchat.storage.glance import LastSaid
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.sandbox import Sandbox
@@ -254,10 +254,10 @@ class DemoServices:
     async def open(self, session_id: str = "") -> Session:
         return self._session
 
-    async def glance(self, session_id: str) -> Sequence[Said]:
+    async def glance(self, session_id: str) -> Sequence[LastSaid]:
         groups = self._session.state.ledger.groups[-8:]
         said = [m for g in groups for m in g.messages if m.role in ("user", "assistant") and m.text]
-        return [Said(m.role, m.text, m.at) for m in said[-4:]]
+        return [LastSaid(m.role, m.text, m.at) for m in said[-4:]]
 
     async def servers(self, wait: bool = False) -> Sequence[object]:
         return ()

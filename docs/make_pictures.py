@@ -45,7 +45,7 @@ from ctxchat.tui.screens.undoing import UndoScreen
 from ctxchat.tui.screens.xray import XrayScreen
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.first_choice import FirstChoice
-from ctxchat.tui.widgets.header import Heading
+from ctxchat.tui.widgets.header import HeaderState
 
 FOLDER = Path(__file__).parent / "pictures"
 FONTS = "'Fira Code', 'DejaVu Sans Mono', monospace"
@@ -152,7 +152,7 @@ async def first_start(pilot: Pilot[int], session: Session) -> None:
     budget = make_budget(Window(32_768, "loaded"), 4096, 0.75, 0.5)
     empty = measure(View((), (), (), 0, "", 0), budget, Counting("offline/assistant"))
     await chat.transcript.show([], {})
-    chat.header.show(Heading(model=empty.model, mode="ask"))
+    chat.header.show(HeaderState(model=empty.model, mode="ask"))
     chat.gauge.show(empty)
     await chat.questions.choose_model(FirstChoice([Offer(model, 2 - place) for place, model in enumerate(found)]))
     await pilot.press("tab")

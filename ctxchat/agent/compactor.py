@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 from ctxchat.agent.consent import Agreed, Consent
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.passes import Pass, PassRequest, writing
+from ctxchat.agent.passes import PassRequest, PassUnderWay, writing
 from ctxchat.agent.planner import Planner, Prices, Registry
 from ctxchat.agent.prefetch import Prefetch
 from ctxchat.agent.preview import Preview
@@ -236,7 +236,9 @@ class Compactor:
         await self._prefetch.close()
 
     async def _perform(self, order: PassRequest) -> Events:
-        doing = Pass(self._conversation, order, self._planner.options(), self._summariser, self._prefetch.fitted)
+        doing = PassUnderWay(
+            self._conversation, order, self._planner.options(), self._summariser, self._prefetch.fitted
+        )
         async with aclosing(doing.run()) as events:
             async for event in events:
                 yield event

@@ -15,7 +15,7 @@ from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Group, Message
 
 
-class Note(msgspec.Struct, frozen=True):
+class HookNote(msgspec.Struct, frozen=True):
     """A text on its way into the conversation, in the name of a hook."""
 
     hook: str
@@ -27,29 +27,29 @@ class Notes:
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._waiting: list[Note] = []
+        self._waiting: list[HookNote] = []
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     def add(self, hook: str, text: str) -> None:
         """To go with the next request; the same words once, however many calls of a round led to them."""
-        if (note := Note(hook, text)) not in self._waiting:
+        if (note := HookNote(hook, text)) not in self._waiting:
             self._waiting.append(note)
 
-    def taken(self) -> list[Note]:
+    def taken(self) -> list[HookNote]:
         """All that wait; none does then."""
         taken, self._waiting = self._waiting, []
         return taken
 
-    async def write(self, notes: list[Note]) -> None:
+    async def write(self, notes: list[HookNote]) -> None:
         """Into the record. Raises StorageError."""
         talk = self._conversation
         await talk.settle()
         groups = [await self._group(note, seq) for seq, note in enumerate(notes, talk.ledger.next_seq)]
         await talk.write(Sealed(tuple(groups)))
 
-    async def _group(self, note: Note, seq: int) -> Group:
+    async def _group(self, note: HookNote, seq: int) -> Group:
         """The note as it enters the record; one that is too long keeps head and tail, and the whole in a file."""
         talk = self._conversation
         text = note.text

@@ -25,7 +25,7 @@ LONGEST_WAIT = 120.0
 """Seconds a server may ask to be left alone for; with more than this it is not waited for."""
 
 
-class Draft:
+class ArrivingReply:
     """A reply that is arriving. Text and reasoning as far as they have come; `end` when it is whole."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Draft:
         )
 
 
-class Tally:
+class TokenTally:
     """Our count of a reply that is arriving, made in blocks: word by word would be too much, and slow besides."""
 
     BLOCK = 400

@@ -47,7 +47,7 @@ class Refused(CtxchatError):
     """The pass would not help; the text says why in a sentence."""
 
 
-class Pass:
+class PassUnderWay:
     """A pass that is under way. `complete` may still fit a prepared summary into the order; it is called once the pass has
     begun, since it may have to wait for that summary."""
 

@@ -12,7 +12,7 @@ from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.continuation import Continuation
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.fallback import Fallback
-from ctxchat.agent.model_calls import Draft, Tally, ask
+from ctxchat.agent.model_calls import ArrivingReply, TokenTally, ask
 from ctxchat.agent.rescue import Rescue
 from ctxchat.agent.unsealed import Unsealed
 from ctxchat.core.errors import ModelError
@@ -54,7 +54,7 @@ class Replies:
                 yield event
         rescue = self._compactor.rescue()
         while self._open.draft.end is None:
-            self._open.draft, asked = Draft(), self._conversation.model
+            self._open.draft, asked = ArrivingReply(), self._conversation.model
             try:
                 async with aclosing(self._listen(rescue.output)) as events:
                     async for event in events:
@@ -90,7 +90,7 @@ class Replies:
             steps = (self._ready(rounds),)
         else:
             raise problem
-        self._open.draft = Draft()  # what an overflowing call said is no answer
+        self._open.draft = ArrivingReply()  # what an overflowing call said is no answer
         for step in steps:
             async with aclosing(step) as events:
                 async for event in events:
@@ -99,7 +99,7 @@ class Replies:
     async def _listen(self, output: int) -> Steps:
         """The stream of one call as events; the gauge grows with it. Raises ModelError."""
         talk, draft = self._conversation, self._open.draft
-        tally, shown = Tally(talk.meter.text_mix), talk.clock.seconds()
+        tally, shown = TokenTally(talk.meter.text_mix), talk.clock.seconds()
         async with aclosing(self._pieces(output)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Retry):
@@ -139,7 +139,7 @@ class Replies:
                     yield TextPiece(text)
                 yield piece
 
-    def _nothing(self, draft: Draft) -> ModelError:
+    def _nothing(self, draft: ArrivingReply) -> ModelError:
         """Why what came is no reply."""
         usage = draft.end.usage if draft.end else None
         if usage and usage.cost_usd:  # no reply, but paid for

@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 import msgspec
 
-from ctxchat.agent.model_calls import Draft, ask
+from ctxchat.agent.model_calls import ArrivingReply, ask
 from ctxchat.agent.prompts import prompt
 from ctxchat.core.clip import head
 from ctxchat.core.errors import ModelError
@@ -73,7 +73,7 @@ class ModelSummariser:
     async def _merged(self, order: _Order, pieces: Sequence[str], previous: str) -> AsyncGenerator[str | Usage, None]:
         """The pieces one after the other, each with what was made of the ones before."""
         for number, piece in enumerate(pieces, 1):
-            draft = Draft()
+            draft = ArrivingReply()
             async with aclosing(
                 ask(self._model, order.request(piece, previous, number, len(pieces)), self._clock, 1)
             ) as stream:
@@ -120,7 +120,7 @@ def _system(max_tokens: int) -> str:
     return prompt("summary").replace("{words}", str(max(60, int(max_tokens * 0.6))))
 
 
-def _checked(draft: Draft) -> str:
+def _checked(draft: ArrivingReply) -> str:
     """The text of a whole summary. Raises ModelError for one that is none."""
     end = draft.end
     if end is None:

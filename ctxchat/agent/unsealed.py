@@ -11,7 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.model_calls import Draft
+from ctxchat.agent.model_calls import ArrivingReply
 from ctxchat.core.clip import clip
 from ctxchat.core.grouping import close_round, single
 from ctxchat.core.journal import Sealed
@@ -32,21 +32,21 @@ class Unsealed:
     def __init__(self, conversation: Conversation, begun: Mapping[str, str]) -> None:
         self._conversation = conversation
         self._begun = begun
-        self.draft = Draft()
+        self.draft = ArrivingReply()
         self.reply: Message | None = None  # whole, but not sealed
         self.results: dict[str, Message] = {}
         self.text = ""  # of the last reply that said something
 
     def heard(self, message: Message) -> None:
         """The reply is whole."""
-        self.reply, self.results, self.draft = message, {}, Draft()
+        self.reply, self.results, self.draft = message, {}, ArrivingReply()
         self.text = message.text or self.text
 
     async def seal(self, closing: str) -> None:
         """Seal whatever is open, calls without a result with `closing`. Never raises: what the store refuses is owed to it."""
         talk = self._conversation
         group = self._group(closing)
-        self.reply, self.draft = None, Draft()
+        self.reply, self.draft = None, ArrivingReply()
         if group is not None:
             await talk.write_or_owe(Sealed((group,)))
         with suppress(Exception):  # the next request compiles anew, and then says what is wrong

@@ -26,7 +26,7 @@ from ctxchat.models.tokenizers import counter
 from ctxchat.storage import files, origins
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
-from ctxchat.storage.origins import Origin
+from ctxchat.storage.origins import SessionOrigin
 from ctxchat.storage.spill import attach
 
 Outcome = Literal["new", "grown", "known", "empty", "failed"]
@@ -109,7 +109,7 @@ def _bring(
     if first is None:
         damaged = tuple(f"{s.where}: {s.why}" for s in ahead if isinstance(s, Damaged))
         return Imported(str(file), form.name, "empty", damaged=damaged)
-    origin = Origin(f"{form.name}:{begin.id}:{_digest(first.message)}", str(file.absolute()), *stat)
+    origin = SessionOrigin(f"{form.name}:{begin.id}:{_digest(first.message)}", str(file.absolute()), *stat)
     built: list[Building] = []
 
     def records(session: str) -> Iterable[Record]:
@@ -118,10 +118,10 @@ def _bring(
         built.append(building)
         return _records(building, chain(ahead, steps))
 
-    def about() -> origins.About:
+    def about() -> origins.SessionListing:
         building = built[0]
         parent = building.about.parent or begin.parent
-        return origins.About(
+        return origins.SessionListing(
             building.totals.messages,
             building.totals.first,
             building.totals.last,

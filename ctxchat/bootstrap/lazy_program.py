@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ctxchat.core.search import Hit, Scope
     from ctxchat.core.secrets import Masking
     from ctxchat.models.discovery import FirstLook, FoundModel
-    from ctxchat.storage.glance import Said
+    from ctxchat.storage.glance import LastSaid
     from ctxchat.storage.sessions import SessionRow
     from ctxchat.tools.mcp.server import ServerRow
 
@@ -94,7 +94,7 @@ class LazyProgram:
         """All stored sessions, the one used last first."""
         return await (await self._program()).sessions()
 
-    async def glance(self, session_id: str) -> Sequence[Said]:
+    async def glance(self, session_id: str) -> Sequence[LastSaid]:
         """What you and the model said last in a stored session, in its order."""
         return await (await self._program()).glance(session_id)
 

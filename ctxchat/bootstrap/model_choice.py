@@ -22,7 +22,7 @@ from ctxchat.core.ports import ModelPiece, ModelPort, ModelRequest
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW, OfflineAssistant
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.straight import Connections
 from ctxchat.models.tokenizers import counter
 
@@ -63,7 +63,7 @@ class Lanes(msgspec.Struct, frozen=True):
     """The ways to models, shared by all of one start: the process that holds litellm, which starts when it is needed, and the
     connections of the straight lane."""
 
-    worker: Worker
+    worker: ModelProcess
     connections: Connections = msgspec.field(default_factory=Connections)
 
     def to(self, settings: ModelSettings, transport: Transport) -> Lane:

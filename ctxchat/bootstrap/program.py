@@ -34,7 +34,7 @@ from ctxchat.models.discovery import FirstLook, FoundModel, configured, discover
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
 from ctxchat.storage import archive, backups, glance, importing, sessions
 from ctxchat.storage.database import Database
-from ctxchat.storage.glance import Said
+from ctxchat.storage.glance import LastSaid
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.server import ServerRow
 
@@ -139,7 +139,7 @@ class Program(Shared):
         """All stored sessions, the one used last first."""
         return await self.database.run(sessions.rows, self.database)
 
-    async def glance(self, session_id: str) -> Sequence[Said]:
+    async def glance(self, session_id: str) -> Sequence[LastSaid]:
         """What you and the model said last in a stored session, in its order. Raises StorageError."""
         return await self.database.run(glance.glance, self.database, session_id)
 

@@ -12,7 +12,7 @@ import msgspec
 from ctxchat.config.schema import McpSettings
 from ctxchat.core.errors import UsageError
 from ctxchat.core.ports import ToolPort
-from ctxchat.tools.mcp.host import Host
+from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer, ServerRow
 from ctxchat.tools.mcp.tool import name_of
@@ -23,7 +23,7 @@ class Servers:
 
     def __init__(self, workspace: Path, logs: Path) -> None:
         self._workspace, self._logs = workspace, logs
-        self._host = Host()
+        self._host = McpHost()
         self._settings: Mapping[str, McpSettings] = {}
         self._servers: dict[str, McpServer] = {}
 

@@ -25,7 +25,7 @@ from ctxchat.core.errors import UsageError
 from ctxchat.core.ports import ModelPort
 from ctxchat.core.secrets import Masking
 from ctxchat.models.offline import OFFLINE_NAME
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.files import write_private
@@ -80,7 +80,7 @@ class Shared:
         self.loaded = loaded
         self.workspace = workspace
         self.database = database
-        self.lanes = Lanes(Worker(database.folder / "worker.log"))
+        self.lanes = Lanes(ModelProcess(database.folder / "worker.log"))
         self.masking = masking_of(database.folder, self.settings)
         self.servers = Servers(workspace, database.folder / "mcp")
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 
 from ctxchat.config.options import Shape, allowed, facts, members, shape
-from ctxchat.config.problems import Fault, KeyPath, nearest, shown
+from ctxchat.config.problems import ConfigFault, KeyPath, nearest, shown
 from ctxchat.config.schema import HookSettings, Settings, Table, own_names
 from ctxchat.config.schema.option import Names
 
@@ -24,28 +24,28 @@ class _Wrong(Exception):
     """The value cannot stay."""
 
 
-def check(tree: dict[str, Any], known: KnownNames) -> tuple[dict[str, Any], list[Fault]]:
+def check(tree: dict[str, Any], known: KnownNames) -> tuple[dict[str, Any], list[ConfigFault]]:
     """The right part of a settings tree, in plain values, and everything that is wrong with the rest."""
-    faults: list[Fault] = []
+    faults: list[ConfigFault] = []
     return _table(tree, Settings, (), faults, known), faults
 
 
-def _table(tree: Any, table: type[Table], at: KeyPath, faults: list[Fault], known: KnownNames) -> dict[str, Any]:
+def _table(tree: Any, table: type[Table], at: KeyPath, faults: list[ConfigFault], known: KnownNames) -> dict[str, Any]:
     if not isinstance(tree, dict):
-        faults.append(Fault(at, f"is {shown(tree)}", "must be a table"))
+        faults.append(ConfigFault(at, f"is {shown(tree)}", "must be a table"))
         raise _Wrong
     fields = members(table)
     clean: dict[str, Any] = {}
     for name, value in tree.items():
         if name not in fields:
-            faults.append(Fault((*at, name), "is unknown", "", nearest(name, fields) or _below(name, table)))
+            faults.append(ConfigFault((*at, name), "is unknown", "", nearest(name, fields) or _below(name, table)))
             continue
         try:
             clean[name] = _value(value, fields[name].type, (*at, name), faults, known)
         except _Wrong:
             continue
     if missing := [n for n, field in fields.items() if field.required and n not in tree]:
-        faults.extend(Fault((*at, name), "is missing", allowed(fields[name].type)) for name in missing)
+        faults.extend(ConfigFault((*at, name), "is missing", allowed(fields[name].type)) for name in missing)
     if any(field.required and n not in clean for n, field in fields.items()):
         raise _Wrong
     return clean
@@ -64,7 +64,7 @@ def _one_of(words: Collection[str]) -> str:
     return f"one of {', '.join(words)}"
 
 
-def _value(value: Any, tp: Any, at: KeyPath, faults: list[Fault], known: KnownNames) -> Any:
+def _value(value: Any, tp: Any, at: KeyPath, faults: list[ConfigFault], known: KnownNames) -> Any:
     kind = shape(tp)
     match kind.kind:
         case "table":
@@ -77,29 +77,29 @@ def _value(value: Any, tp: Any, at: KeyPath, faults: list[Fault], known: KnownNa
             return _leaf(value, tp, at, faults, known)
 
 
-def _named(value: Any, kind: Shape, at: KeyPath, faults: list[Fault], known: KnownNames) -> dict[str, Any]:
+def _named(value: Any, kind: Shape, at: KeyPath, faults: list[ConfigFault], known: KnownNames) -> dict[str, Any]:
     if not isinstance(value, dict):
-        faults.append(Fault(at, f"is {shown(value)}", "must be a table"))
+        faults.append(ConfigFault(at, f"is {shown(value)}", "must be a table"))
         raise _Wrong
     clean: dict[str, Any] = {}
     for name, inner in value.items():
         if kind.words and name not in kind.words:
-            faults.append(Fault((*at, name), "is unknown", _one_of(kind.words), nearest(name, kind.words)))
+            faults.append(ConfigFault((*at, name), "is unknown", _one_of(kind.words), nearest(name, kind.words)))
             continue
         if (right := _whole(inner, kind.item, (*at, name), faults, known)) is not None:
             clean[name] = right
     return clean
 
 
-def _array(value: Any, kind: Shape, at: KeyPath, faults: list[Fault], known: KnownNames) -> list[Any]:
+def _array(value: Any, kind: Shape, at: KeyPath, faults: list[ConfigFault], known: KnownNames) -> list[Any]:
     if not isinstance(value, list):
-        faults.append(Fault(at, f"is {shown(value)}", "must be a list of tables"))
+        faults.append(ConfigFault(at, f"is {shown(value)}", "must be a list of tables"))
         raise _Wrong
     items = [_whole(inner, kind.item, (*at, i), faults, known) for i, inner in enumerate(value)]
     return [item for item in items if item is not None]
 
 
-def _whole(value: Any, tp: Any, at: KeyPath, faults: list[Fault], known: KnownNames) -> Any:
+def _whole(value: Any, tp: Any, at: KeyPath, faults: list[ConfigFault], known: KnownNames) -> Any:
     """The element if all of it is right, else None: half a hook would do something nobody asked for."""
     before = len(faults)
     try:
@@ -111,17 +111,17 @@ def _whole(value: Any, tp: Any, at: KeyPath, faults: list[Fault], known: KnownNa
     return right if len(faults) == before else None
 
 
-def _check_hook(hook: dict[str, Any], at: KeyPath, faults: list[Fault]) -> None:
+def _check_hook(hook: dict[str, Any], at: KeyPath, faults: list[ConfigFault]) -> None:
     need = {"run": "command", "notify": "text", "inject": "text"}.get(hook["action"])
     if need and not hook.get(need, "").strip():
-        faults.append(Fault((*at, need), f"is missing for the action {hook['action']}", "must be text"))
+        faults.append(ConfigFault((*at, need), f"is missing for the action {hook['action']}", "must be text"))
 
 
-def _leaf(value: Any, tp: Any, at: KeyPath, faults: list[Fault], known: KnownNames) -> Any:
+def _leaf(value: Any, tp: Any, at: KeyPath, faults: list[ConfigFault], known: KnownNames) -> Any:
     try:
         right = _plain(msgspec.to_builtins(msgspec.convert(value, tp)))
     except (msgspec.ValidationError, OverflowError, RecursionError, TypeError):
-        faults.append(Fault(at, f"is {shown(value)}", f"must be {allowed(tp)}", _near_word(value, tp)))
+        faults.append(ConfigFault(at, f"is {shown(value)}", f"must be {allowed(tp)}", _near_word(value, tp)))
         raise _Wrong from None
     if names := facts(tp).names:
         _check_names(right if isinstance(right, list) else [right], names, at, faults, known)
@@ -145,7 +145,9 @@ def _words(tp: Any) -> list[Any]:
     return [w for a in args for w in (_words(a) if get_args(a) else [a])]
 
 
-def _check_names(words: Collection[str], names: Names, at: KeyPath, faults: list[Fault], known: KnownNames) -> None:
+def _check_names(
+    words: Collection[str], names: Names, at: KeyPath, faults: list[ConfigFault], known: KnownNames
+) -> None:
     own = own_names(names)
     foreign = [w for w in words if w and w not in own]
     if not foreign:
@@ -157,6 +159,6 @@ def _check_names(words: Collection[str], names: Names, at: KeyPath, faults: list
     if wrong:
         near = nearest(wrong[0], every)
         faults.append(
-            Fault(at, f"{shown(wrong[0])} is none of the {names}", f"one of {', '.join(every) or 'none'}", near)
+            ConfigFault(at, f"{shown(wrong[0])} is none of the {names}", f"one of {', '.join(every) or 'none'}", near)
         )
         raise _Wrong

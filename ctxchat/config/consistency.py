@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.config.problems import Fault, KeyPath, key_text, nearest, shown
+from ctxchat.config.problems import ConfigFault, KeyPath, key_text, nearest, shown
 from ctxchat.config.schema import DEFAULTS, AgentSettings, ContextSettings, Settings
 from ctxchat.config.trees import Tree, get, nested, overlay
 from ctxchat.core.errors import UsageError
@@ -77,7 +77,7 @@ def agent_context(settings: Settings, name: str) -> ContextSettings:
     return msgspec.convert(settle(merged, own), ContextSettings)
 
 
-def contradictions(settings: Settings) -> list[Fault]:
+def contradictions(settings: Settings) -> list[ConfigFault]:
     """Values that are each allowed but not together."""
     faults = list(_context(settings.context, ("context",)))
     for name, agent in settings.agents.items():
@@ -85,40 +85,42 @@ def contradictions(settings: Settings) -> list[Fault]:
         faults += [f for f in found if get(agent.context, f.path[3:]) is not None]
     if settings.agent and settings.agent not in settings.agents:
         near = nearest(settings.agent, settings.agents)
-        faults.append(Fault(("agent",), f"there is no agent {shown(settings.agent)} in [agents]", nearest=near))
+        faults.append(ConfigFault(("agent",), f"there is no agent {shown(settings.agent)} in [agents]", nearest=near))
     for name, model in settings.models.items():
         if model.fallback == name:
-            faults.append(Fault(("models", name, "fallback"), "is the model itself", "another model"))
+            faults.append(ConfigFault(("models", name, "fallback"), "is the model itself", "another model"))
     for name, server in settings.mcp.items():
         if not _SERVER.fullmatch(name):  # it is part of the names of its tools, and two must not come out as one
-            faults.append(Fault(("mcp", name), "is no name for a server", "up to 30 letters, digits, - and _"))
+            faults.append(ConfigFault(("mcp", name), "is no name for a server", "up to 30 letters, digits, - and _"))
         if bool(server.command) == bool(server.url):
             what = "has both a command and a url" if server.url else "has neither a command nor a url"
-            faults.append(Fault(("mcp", name, "url" if server.url else "command"), what, "exactly one of them"))
+            faults.append(ConfigFault(("mcp", name, "url" if server.url else "command"), what, "exactly one of them"))
         if like := next(
             (other for other in settings.mcp if name != other and f"{name}__".startswith(f"{other}__")), ""
         ):
             what = f"has tools that could not be told from those of mcp.{like}"
-            faults.append(Fault(("mcp", name), what, f"needs a name without {like}_ in front", against=("mcp", like)))
+            faults.append(
+                ConfigFault(("mcp", name), what, f"needs a name without {like}_ in front", against=("mcp", like))
+            )
     return faults
 
 
-def _context(c: ContextSettings, at: KeyPath) -> Iterator[Fault]:
+def _context(c: ContextSettings, at: KeyPath) -> Iterator[ConfigFault]:
     full = overlay(_CONTEXT, msgspec.to_builtins(c))
     for low, high, _ in _MARKS:
         if low[0] == "prepare" and not c.prepare.enabled:
             continue
         if get(full, low) >= get(full, high):
             what = f"{get(full, low)} is not below {key_text(high)} ({get(full, high)})"
-            yield Fault((*at, *low), what, against=(*at, *high))
+            yield ConfigFault((*at, *low), what, against=(*at, *high))
     for pattern in c.redact:
         try:
             re.compile(pattern)
         except re.error as wrong:
-            yield Fault((*at, "redact"), f"{shown(pattern)} is no regular expression ({wrong})")
+            yield ConfigFault((*at, "redact"), f"{shown(pattern)} is no regular expression ({wrong})")
     sizes = ("output_reserved", "summary_max_tokens", "facts_max_tokens")
     for name, size in ((name, getattr(c, name)) for name in sizes):
         if size >= c.max_tokens > 0 and size != getattr(DEFAULTS.context, name):
-            yield Fault(
+            yield ConfigFault(
                 (*at, name), f"{size} does not fit into max_tokens ({c.max_tokens})", against=(*at, "max_tokens")
             )

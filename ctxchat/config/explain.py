@@ -13,7 +13,7 @@ from ctxchat.config.problems import KeyPath, key_text
 from ctxchat.config.trees import get, leaves
 
 
-class Row(msgspec.Struct, frozen=True):
+class OptionRow(msgspec.Struct, frozen=True):
     """One option as it is in force. `value` and `default` are plain values as TOML has them, None where left out."""
 
     key: str
@@ -23,7 +23,7 @@ class Row(msgspec.Struct, frozen=True):
     option: Option
 
 
-def rows(loaded: Loaded) -> tuple[Row, ...]:
+def rows(loaded: Loaded) -> tuple[OptionRow, ...]:
     """Every option that has a fixed key, in the order of the schema, then what was set under names of a person's own."""
     tree = msgspec.to_builtins(loaded.settings)
     paths: list[KeyPath] = [o.path for o in options() if "*" not in o.path]
@@ -37,12 +37,12 @@ def as_json(loaded: Loaded) -> dict[str, dict[str, Any]]:
     return {row.key: {"value": row.value, "default": row.default, "origin": row.origin.text} for row in rows(loaded)}
 
 
-def _row(loaded: Loaded, tree: dict[str, Any], path: KeyPath, option: Option) -> Row:
+def _row(loaded: Loaded, tree: dict[str, Any], path: KeyPath, option: Option) -> OptionRow:
     default = _as_list(msgspec.to_builtins(option.default))
     value = get(tree, path)
     if value is None and "*" not in option.path:
         value = default
-    return Row(key_text(path), _as_list(value), default, loaded.origin(key_text(path)), option)
+    return OptionRow(key_text(path), _as_list(value), default, loaded.origin(key_text(path)), option)
 
 
 def _as_list(value: Any) -> Any:

@@ -13,7 +13,7 @@ from ctxchat.config.check import KnownNames, check
 from ctxchat.config.consistency import build, contradictions
 from ctxchat.config.lines import layout, parse_key
 from ctxchat.config.options import Option, bare, find, options
-from ctxchat.config.problems import Fault, KeyPath, Problem, key_text, nearest
+from ctxchat.config.problems import ConfigFault, KeyPath, Problem, key_text, nearest
 from ctxchat.config.reading import read
 from ctxchat.config.trees import Tree, get, merge, nested, overlay, without
 
@@ -119,7 +119,7 @@ def agreeing(below: Tree, layer: Layer) -> Layer:
     return msgspec.structs.replace(layer, tree=tree, problems=tuple(problems))
 
 
-def _problems(faults: list[Fault], where: Callable[[KeyPath], Origin]) -> tuple[Problem, ...]:
+def _problems(faults: list[ConfigFault], where: Callable[[KeyPath], Origin]) -> tuple[Problem, ...]:
     made = [(where(f.path), f) for f in faults]
     made.sort(key=lambda pair: pair[0].line)
     return tuple(Problem(f.what, key_text(f.path), f.allowed, f.nearest, at.place, at.line) for at, f in made)

@@ -27,7 +27,7 @@ _VALUE = re.compile(
 _LINE_END = re.compile(r"[^\n]*\n?")
 
 
-class Place(msgspec.Struct, frozen=True):
+class KeyPlace(msgspec.Struct, frozen=True):
     """Where a key and its value stand, as offsets into the text."""
 
     key: int
@@ -35,7 +35,7 @@ class Place(msgspec.Struct, frozen=True):
     end: int
 
 
-class Section(msgspec.Struct, frozen=True):
+class TomlTable(msgspec.Struct, frozen=True):
     """A `[table]` with its path; `body` is the offset after its last key (or its header), at the start of a line."""
 
     path: KeyPath
@@ -45,8 +45,8 @@ class Section(msgspec.Struct, frozen=True):
 class Layout(msgspec.Struct, frozen=True):
     """Every key of a text. `sections` begin with the root, whose path is empty."""
 
-    places: dict[KeyPath, Place]
-    sections: list[Section]
+    places: dict[KeyPath, KeyPlace]
+    sections: list[TomlTable]
     starts: list[int]
 
     def line(self, path: KeyPath) -> int:
@@ -77,8 +77,8 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.places: dict[KeyPath, Place] = {}
-        self.sections: list[Section] = [Section((), 0)]
+        self.places: dict[KeyPath, KeyPlace] = {}
+        self.sections: list[TomlTable] = [TomlTable((), 0)]
         self._counts: dict[KeyPath, int] = {}
 
     def document(self) -> None:
@@ -88,7 +88,7 @@ class _Scanner:
                 here = self._header()
             else:
                 self._pair(here)
-            self.sections[-1] = Section(here, self._line_end())
+            self.sections[-1] = TomlTable(here, self._line_end())
 
     def _header(self) -> KeyPath:
         start = self.at
@@ -99,15 +99,15 @@ class _Scanner:
         path = self._resolve((), front)
         if many:
             path = (*path, last)
-            self.places.setdefault(path, Place(start, start, start))
+            self.places.setdefault(path, KeyPlace(start, start, start))
             self._counts[path] = self._counts.get(path, 0) + 1
             path = (*path, self._counts[path] - 1)
         else:
             path = self._resolve(path, [last])
         self._skip()
         self.at += 2 if many else 1
-        self.places.setdefault(path, Place(start, start, self.at))
-        self.sections.append(Section(path, self.at))
+        self.places.setdefault(path, KeyPlace(start, start, self.at))
+        self.sections.append(TomlTable(path, self.at))
         return path
 
     def _pair(self, here: KeyPath) -> None:
@@ -115,13 +115,13 @@ class _Scanner:
         path: KeyPath = here
         for part in self._key():
             path = (*path, part)
-            self.places.setdefault(path, Place(start, start, start))
+            self.places.setdefault(path, KeyPlace(start, start, start))
         self._skip()
         self.at += 1  # the equals sign
         self._skip()
         value = self.at
         self._value(path)
-        self.places[path] = Place(start, value, self.at)
+        self.places[path] = KeyPlace(start, value, self.at)
 
     def _value(self, path: KeyPath) -> None:
         opening = self.text[self.at]
@@ -143,7 +143,7 @@ class _Scanner:
         while self._skip() and self.text[self.at] != "]":
             start = self.at
             self._value((*path, n))
-            self.places[(*path, n)] = Place(start, start, self.at)
+            self.places[(*path, n)] = KeyPlace(start, start, self.at)
             n += 1
         self.at += 1
 

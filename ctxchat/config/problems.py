@@ -38,7 +38,7 @@ class Problem(msgspec.Struct, frozen=True):
         return (msgspec.structs.replace(self, allowed="") if self.nearest else self).text
 
 
-class Fault(msgspec.Struct, frozen=True):
+class ConfigFault(msgspec.Struct, frozen=True):
     """What is wrong at one place of a tree. `against` is the other place of a contradiction."""
 
     path: KeyPath

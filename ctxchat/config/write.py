@@ -15,9 +15,9 @@ from ctxchat.config.atomic import write_text
 from ctxchat.config.check import KnownNames, check
 from ctxchat.config.consistency import build, contradictions
 from ctxchat.config.files import entry_points
-from ctxchat.config.lines import Layout, Section, layout, parse_key
+from ctxchat.config.lines import Layout, TomlTable, layout, parse_key
 from ctxchat.config.literals import bare_key, literal
-from ctxchat.config.problems import Fault, KeyPath, Problem, key_text
+from ctxchat.config.problems import ConfigFault, KeyPath, Problem, key_text
 from ctxchat.config.reading import read
 from ctxchat.config.trees import get, nested, overlay, without
 from ctxchat.core.errors import UsageError
@@ -85,7 +85,7 @@ def _read(path: Path) -> tuple[str, dict[str, Any]]:
     return found.text, found.tree or {}
 
 
-def _contradictions(path: Path, parts: KeyPath, value: Any, known: KnownNames) -> list[Fault]:
+def _contradictions(path: Path, parts: KeyPath, value: Any, known: KnownNames) -> list[ConfigFault]:
     """What would no longer agree because of this edit."""
     tree = check(read(path).tree or {}, known)[0]
     before = {f.path for f in contradictions(build(tree))}
@@ -142,7 +142,7 @@ def _removals(text: str, places: Layout, parts: KeyPath) -> Iterator[str]:
     yield before.removesuffix(",") + after
 
 
-def _with_line(text: str, section: Section, line: str, end: str) -> str:
+def _with_line(text: str, section: TomlTable, line: str, end: str) -> str:
     head = text[: section.body]
     if head and not head.endswith("\n"):
         head += end

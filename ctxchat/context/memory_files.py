@@ -18,7 +18,7 @@ MEMORY_BYTES = 100_000
 """More of one file is not read: standing instructions of that size would crowd out the conversation."""
 
 
-class Memory(msgspec.Struct, frozen=True):
+class MemoryFiles(msgspec.Struct, frozen=True):
     """The inserts, the user's own first and the one nearest to the workspace last, and one sentence for each problem."""
 
     inserts: tuple[Insert, ...] = ()
@@ -37,7 +37,7 @@ def find_memory(root: Path) -> tuple[Path, ...]:
     return tuple(f / MEMORY_NAME for f in reversed(folders) if _there(f / MEMORY_NAME))
 
 
-def load_memory(root: Path, user_file: Path | None = None) -> Memory:
+def load_memory(root: Path, user_file: Path | None = None) -> MemoryFiles:
     """Every memory file that applies in `root`. Blocking; never raises OSError."""
     root = root.resolve()
     top = repository_root(root)
@@ -57,10 +57,10 @@ def load_memory(root: Path, user_file: Path | None = None) -> Memory:
             text += f"\n\n[{source} {file.problem}]"
         if text:
             inserts.append(Insert(source, text))
-    return Memory(tuple(inserts), tuple(problems))
+    return MemoryFiles(tuple(inserts), tuple(problems))
 
 
-async def memory(root: Path, user_file: Path | None = None) -> Memory:
+async def memory(root: Path, user_file: Path | None = None) -> MemoryFiles:
     """Like load_memory, off the event loop."""
     return await asyncio.to_thread(load_memory, root, user_file)
 

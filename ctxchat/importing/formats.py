@@ -96,7 +96,7 @@ def inside(folder: Path, form: Format | None = None) -> list[tuple[Format, Path]
     return sorted(known, key=lambda pair: pair[1].name.startswith("agent-"))
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundSessions(msgspec.Struct, frozen=True):
     """What one agent left in its usual places. `size` in bytes; `newest` in seconds since 1970."""
 
     form: Format
@@ -110,9 +110,9 @@ class Found(msgspec.Struct, frozen=True):
         return Path(os.path.commonpath([file.parent for file in self.files]))
 
 
-def found(home: Path) -> list[Found]:
+def found(home: Path) -> list[FoundSessions]:
     """What there is on this machine, agents without any left out. Looks at names, sizes and times, into no file."""
-    there: list[Found] = []
+    there: list[FoundSessions] = []
     for form in FORMATS.values():
         stats: dict[Path, tuple[int, float]] = {}
         for path in form.files(home):
@@ -122,5 +122,5 @@ def found(home: Path) -> list[Found]:
                     stats[path] = stat.st_size, stat.st_mtime
         if stats:
             sizes, times = zip(*stats.values(), strict=True)
-            there.append(Found(form, tuple(stats), sum(sizes), max(times)))
+            there.append(FoundSessions(form, tuple(stats), sum(sizes), max(times)))
     return there

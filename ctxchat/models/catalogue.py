@@ -39,7 +39,7 @@ class OffPeak(msgspec.Struct, frozen=True):
     windows: tuple[Hours, ...] = ()
 
 
-class Entry(msgspec.Struct, frozen=True):
+class CatalogueModel(msgspec.Struct, frozen=True):
     """One model. Tokens, and US dollars a token; None where litellm does not know."""
 
     provider: str | None = msgspec.field(name="litellm_provider", default=None)
@@ -89,9 +89,9 @@ def package_folder() -> Path | None:
 
 
 @functools.cache
-def entries() -> dict[str, Entry]:
+def entries() -> dict[str, CatalogueModel]:
     """All models by litellm's name; empty where the file cannot be read. Some 10 ms the first time."""
-    return _read(_FILES[0], dict[str, Entry], {})
+    return _read(_FILES[0], dict[str, CatalogueModel], {})
 
 
 @functools.cache
@@ -104,7 +104,7 @@ def prefixes() -> frozenset[str]:
     return frozenset(name for name in {*listed, *known} if "/" not in name)
 
 
-def find(name: str) -> Entry | None:
+def find(name: str) -> CatalogueModel | None:
     """The entry of a model, by its full name, else by the name without its provider where that provider made it."""
     table = entries()
     if name in table:

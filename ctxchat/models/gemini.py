@@ -16,7 +16,7 @@ def is_gemini(model: str) -> bool:
     return model.startswith(("gemini/", "vertex_ai/gemini"))
 
 
-class Listener:
+class GeminiStream:
     """One stream, heard piece by piece. `ended`: the provider has said why the reply ended."""
 
     def __init__(self, stream: Any, seconds: float) -> None:

@@ -125,7 +125,7 @@ def _in_another_form(settings: ModelSettings) -> bool:
     return (newest and not settings.base) or "search" in model or not settings.extra.keys() <= _LEFT_ALONE
 
 
-class Asked(msgspec.Struct, frozen=True):
+class WireRequest(msgspec.Struct, frozen=True):
     """A request as it goes out."""
 
     url: str
@@ -133,7 +133,7 @@ class Asked(msgspec.Struct, frozen=True):
     body: bytes
 
 
-def request(server: Server, model: str, arguments: Mapping[str, Any]) -> Asked:
+def request(server: Server, model: str, arguments: Mapping[str, Any]) -> WireRequest:
     """The request of arguments in litellm's form, `model` as the server knows it. A few milliseconds a megabyte."""
     ours = {"model", "messages", "tools", "api_base", "api_key", "max_tokens", *_LEFT_ALONE}
     body: dict[str, object] = {"model": model, "messages": [_sent(m, server) for m in arguments["messages"]]}
@@ -152,7 +152,7 @@ def request(server: Server, model: str, arguments: Mapping[str, Any]) -> Asked:
         headers["authorization"] = f"Bearer {key}"
     headers |= {str(name): str(value) for name, value in (arguments.get("extra_headers") or {}).items()}
     url = server.base if server.base.endswith("/chat/completions") else f"{server.base}/chat/completions"
-    return Asked(url, headers, encode(body))
+    return WireRequest(url, headers, encode(body))
 
 
 def _sent(message: Wire, server: Server) -> Wire:

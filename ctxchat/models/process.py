@@ -27,7 +27,7 @@ CANCEL_SECONDS = 1.0
 Inbox = asyncio.Queue[protocol.News]
 
 
-class Worker:
+class ModelProcess:
     """A handle on the process. `log`: where it may write what libraries print; None for nowhere. `environment`: its variables."""
 
     def __init__(self, log: Path | None = None, environment: Mapping[str, str] = os.environ) -> None:

@@ -44,7 +44,7 @@ _XAI_TICKS = 1e10
 """xAI tells costs in these parts of a dollar (docs.x.ai/developers/cost-tracking)."""
 
 
-class Refused(Exception):
+class ServerRefused(Exception):
     """A server answered something else than a reply: `body` is what it said, as JSON where it is that. `status_code` 0: inside
     a stream."""
 
@@ -79,7 +79,7 @@ class Delta(msgspec.Struct):
     tool_calls: list[Fragment] = []
 
 
-class Choice(msgspec.Struct):
+class StreamChoice(msgspec.Struct):
     """The one reply that was asked for."""
 
     delta: Delta
@@ -89,7 +89,7 @@ class Choice(msgspec.Struct):
 class Chunk(msgspec.Struct):
     """A piece of a stream, its fields sound."""
 
-    choices: list[Choice]
+    choices: list[StreamChoice]
     usage: dict[str, Any]
 
 
@@ -184,11 +184,13 @@ def _client(near: bool, secure: bool) -> httpx.AsyncClient:
     )
 
 
-async def _refusal(response: httpx.Response) -> Refused:
+async def _refusal(response: httpx.Response) -> ServerRefused:
     """What a server said instead of a reply."""
     if response.is_redirect:
         there = response.headers.get("location", "")
-        return Refused(f"The server sends us to {there}; set that as api_base if it is right.", 404, None, response)
+        return ServerRefused(
+            f"The server sends us to {there}; set that as api_base if it is right.", 404, None, response
+        )
     said = b""
     async for data in response.aiter_bytes():
         said += data
@@ -197,9 +199,9 @@ async def _refusal(response: httpx.Response) -> Refused:
     text = said.decode("utf-8", "replace")
     words = f"The server answered {response.status_code} {response.reason_phrase}."
     try:
-        return Refused(words, response.status_code, msgspec.json.decode(said), response)
+        return ServerRefused(words, response.status_code, msgspec.json.decode(said), response)
     except (msgspec.DecodeError, RecursionError):
-        return Refused(words, response.status_code, text.strip(), response)
+        return ServerRefused(words, response.status_code, text.strip(), response)
 
 
 async def _chunks(response: httpx.Response) -> AsyncGenerator[list[Chunk], None]:
@@ -231,14 +233,14 @@ async def _chunks(response: httpx.Response) -> AsyncGenerator[list[Chunk], None]
         raise trouble
 
 
-def _read(lines: Iterable[bytes]) -> tuple[list[Chunk], Refused | ValueError | None]:
+def _read(lines: Iterable[bytes]) -> tuple[list[Chunk], ServerRefused | ValueError | None]:
     """What the lines hold up to the first one that is an error, and that."""
     chunks: list[Chunk] = []
     try:
         for line in lines:
             if chunk := _chunk(line):
                 chunks.append(chunk)
-    except (Refused, ValueError) as trouble:
+    except (ServerRefused, ValueError) as trouble:
         return chunks, trouble
     return chunks, None
 
@@ -253,20 +255,20 @@ def _chunk(line: bytes) -> Chunk | None:
         return None
     read = mended(read)
     if error := told_error(read):
-        raise Refused(*error)
+        raise ServerRefused(*error)
     usage = read.get("usage")
     choices = read.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return Chunk([_choice(first)] if isinstance(first, dict) else [], usage if isinstance(usage, dict) else {})
 
 
-def _choice(choice: Mapping[str, Any]) -> Choice:
+def _choice(choice: Mapping[str, Any]) -> StreamChoice:
     finish = choice.get("finish_reason")
     given = choice.get("delta")
     delta: Mapping[str, Any] = given if isinstance(given, dict) else {}
     text, thought = _said(delta.get("content"))
     details = delta.get("reasoning_details")
-    return Choice(
+    return StreamChoice(
         Delta(
             text,
             thought or _text(delta.get("reasoning_content")) or _text(delta.get("reasoning")),

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ctxchat.models import cohere
-from ctxchat.models.gemini import Listener as GeminiListener
+from ctxchat.models.gemini import GeminiStream as GeminiListener
 from ctxchat.models.gemini import is_gemini
 from ctxchat.models.patience import pieces, within
 from ctxchat.models.protocol import sound

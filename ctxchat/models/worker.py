@@ -44,7 +44,7 @@ class MaskedLog(logging.Formatter):
         return masked(super().format(record))
 
 
-class Worker:
+class ModelWorker:
     """Serves orders until the input ends. One task a call; the loop sleeps when there is none."""
 
     def __init__(self, output: BinaryIO) -> None:
@@ -236,7 +236,7 @@ async def _main() -> None:
     orders, news = _take_standard_streams()
     reader = asyncio.StreamReader(limit=1 << 30)  # a request with images is one long line
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), orders)
-    await Worker(news).serve(reader)
+    await ModelWorker(news).serve(reader)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ _rows = msgspec.json.Decoder(Record | Packed)
 _partials = msgspec.json.Decoder(Partial)
 
 
-class Damaged(msgspec.Struct, frozen=True):
+class DamagedEntry(msgspec.Struct, frozen=True):
     """An entry that cannot be read, and why."""
 
     seq: int
@@ -274,13 +274,13 @@ def _pairs(flat: Runs) -> Iterable[tuple[int, int]]:
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode(seq: int, body: bytes, groups: Callable[[], Sequence[str]]) -> Record | Damaged:
+def decode(seq: int, body: bytes, groups: Callable[[], Sequence[str]]) -> Record | DamagedEntry:
     """One entry. `groups` gives the ids of the session's groups by place, asked for only where they are needed."""
     try:
         value = _rows.decode(body)
         return _unpack(value, groups()) if isinstance(value, Packed) else value
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError) as error:
-        return Damaged(seq, str(error))
+        return DamagedEntry(seq, str(error))
 
 
 def _unpack(packed: Packed, groups: Sequence[str]) -> Changed:

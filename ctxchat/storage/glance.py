@@ -10,7 +10,7 @@ from ctxchat.storage.database import Database
 _CHARACTERS = 600
 
 
-class Said(msgspec.Struct, frozen=True):
+class LastSaid(msgspec.Struct, frozen=True):
     """The beginning of what was said last, and when."""
 
     role: Role
@@ -18,7 +18,7 @@ class Said(msgspec.Struct, frozen=True):
     at: str
 
 
-def glance(database: Database, session: str, many: int = 6) -> list[Said]:
+def glance(database: Database, session: str, many: int = 6) -> list[LastSaid]:
     """What you and the model said last in a session (a full id), in its order, calls left out; empty for one that is not
     there. Raises StorageError."""
     found = database.read(
@@ -26,4 +26,4 @@ def glance(database: Database, session: str, many: int = 6) -> list[Said]:
         " WHERE session = ? AND role IN ('user', 'assistant') AND tool = '' ORDER BY seq DESC LIMIT ?",
         (session, many),
     )
-    return [Said(*row) for row in reversed(found)]
+    return [LastSaid(*row) for row in reversed(found)]

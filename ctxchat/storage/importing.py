@@ -44,7 +44,9 @@ def import_file(database: Database, file: Path, title: str = "") -> str:
     records += [Sealed((group,)) for group in group_messages(messages)]
     session = sessions.create(database, records=records)
     stat = file.stat()
-    origins.remember(database, session, origins.Origin(source, str(file.absolute()), stat.st_size, stat.st_mtime_ns))
+    origins.remember(
+        database, session, origins.SessionOrigin(source, str(file.absolute()), stat.st_size, stat.st_mtime_ns)
+    )
     return session
 
 

@@ -33,7 +33,7 @@ from ctxchat.storage.database import Database
 INTERRUPTED = "[interrupted: ctxchat ended before this call finished]"
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class LoadedSession(msgspec.Struct, frozen=True):
     """A session as its journal says. `problems` are sentences for a person: entries that are damaged, rounds and
     passes that were
     cut off. `repairs` are the entries that close what was cut off; `state` has them taken in already."""
@@ -43,7 +43,7 @@ class Loaded(msgspec.Struct, frozen=True):
     repairs: tuple[Record, ...] = ()
 
 
-def load(database: Database, session: str, *, owned: bool = False) -> Loaded:
+def load(database: Database, session: str, *, owned: bool = False) -> LoadedSession:
     """The session `session` (a full id). `owned` says that nobody else has it open, so that a pass without an end has ended.
 
     Raises StorageError when the database cannot be read; a damaged entry costs that entry only.
@@ -56,7 +56,7 @@ def load(database: Database, session: str, *, owned: bool = False) -> Loaded:
         repairs += ended
         closed += [f"compaction {pass_.result.id} was cut off: {pass_.result.detail}" for pass_ in ended]
     state = fold(repairs, state)
-    return Loaded(state, (*problems, *state.skipped, *closed), tuple(repairs))
+    return LoadedSession(state, (*problems, *state.skipped, *closed), tuple(repairs))
 
 
 def read_records(database: Database, session: str) -> tuple[list[Record], list[str]]:
@@ -76,12 +76,14 @@ def read_entries(database: Database, session: str) -> tuple[list[tuple[int, Reco
         return ids
 
     found: list[tuple[int, Record]] = []
-    damage: list[entries.Damaged] = []
+    damage: list[entries.DamagedEntry] = []
     lost: list[int] = []
-    place, words = salvage.Place(), salvage.Words(database, session)
+    place, words = salvage.RecordPlace(), salvage.Words(database, session)
     for seq, body in _bodies(database, session):
-        value = entries.decode(seq, body, groups) if body is not None else entries.Damaged(seq, "it cannot be read")
-        if not isinstance(value, entries.Damaged):
+        value = (
+            entries.decode(seq, body, groups) if body is not None else entries.DamagedEntry(seq, "it cannot be read")
+        )
+        if not isinstance(value, entries.DamagedEntry):
             pieces: Sequence[Record] = [value]
         else:
             damage.append(value)
@@ -101,7 +103,7 @@ def read_entries(database: Database, session: str) -> tuple[list[tuple[int, Reco
     return found, _told(session, damage)
 
 
-def _told(session: str, damage: Sequence[entries.Damaged]) -> list[str]:
+def _told(session: str, damage: Sequence[entries.DamagedEntry]) -> list[str]:
     """A sentence for each run of entries that are damaged in the same way."""
     runs: list[tuple[int, int, str]] = []
     for seq, why in ((one.seq, one.why) for one in damage):

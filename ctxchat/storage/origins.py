@@ -18,7 +18,7 @@ from ctxchat.storage.database import Database
 from ctxchat.storage.schema import OF_A_SESSION
 
 
-class Origin(msgspec.Struct, frozen=True):
+class SessionOrigin(msgspec.Struct, frozen=True):
     """Where a session comes from: `source` is the agent and its own id for it, `path` the file, `size` (bytes) and `changed`
     (nanoseconds) what that was like."""
 
@@ -28,7 +28,7 @@ class Origin(msgspec.Struct, frozen=True):
     changed: int
 
 
-class About(msgspec.Struct, frozen=True):
+class SessionListing(msgspec.Struct, frozen=True):
     """What lists say of a session, known when all of it was read. `parent` is how the
     source of another one begins."""
 
@@ -61,7 +61,10 @@ def session_of(database: Database, source: str) -> str:
 
 
 def bring(
-    database: Database, origin: Origin, records: Callable[[str], Iterable[Record]], about: Callable[[], About]
+    database: Database,
+    origin: SessionOrigin,
+    records: Callable[[str], Iterable[Record]],
+    about: Callable[[], SessionListing],
 ) -> tuple[str, bool]:
     """Write a session, or the newer form of one, in one transaction; its id, and whether it is new here. `records` is told the
     session's id and asked once; `about` is asked after that.
@@ -108,7 +111,7 @@ def bring(
             raise
 
 
-def remember(database: Database, session: str, origin: Origin) -> None:
+def remember(database: Database, session: str, origin: SessionOrigin) -> None:
     """Where a session comes from that counts as begun here; of two, the newer. Raises StorageError."""
     with database.transaction() as connection:
         connection.execute(
@@ -117,7 +120,7 @@ def remember(database: Database, session: str, origin: Origin) -> None:
         )
 
 
-def seen(database: Database, origin: Origin) -> None:
+def seen(database: Database, origin: SessionOrigin) -> None:
     """Remember what the file of a session that has nothing new is like, so that it is not read again. Raises StorageError."""
     with database.transaction() as connection:
         connection.execute(
@@ -162,7 +165,7 @@ def _empty(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
     )
 
 
-def _describe(connection: sqlite3.Connection, session: str, about: About, at: str, *, beside: str) -> None:
+def _describe(connection: sqlite3.Connection, session: str, about: SessionListing, at: str, *, beside: str) -> None:
     parent = beside
     if about.parent and not parent:
         found = connection.execute(

@@ -68,7 +68,7 @@ class Weights(msgspec.Struct, frozen=True):
 WEIGHTS = Weights()
 
 
-class Place(msgspec.Struct, frozen=True):
+class MessagePlace(msgspec.Struct, frozen=True):
     """Where a message stands: its row, its session, and its length in tokens."""
 
     row: int
@@ -78,7 +78,7 @@ class Place(msgspec.Struct, frozen=True):
 
 def scored(
     held: Mapping[Unit, set[int]],
-    places: Sequence[Place],
+    places: Sequence[MessagePlace],
     rarity: Mapping[Unit, float],
     weigh: Weights,
     *,
@@ -116,7 +116,11 @@ def scored(
 
 
 def _of_sessions(
-    held: Mapping[Unit, set[int]], at: Mapping[int, Place], own: Mapping[int, float], weigh: Weights, ideal: float
+    held: Mapping[Unit, set[int]],
+    at: Mapping[int, MessagePlace],
+    own: Mapping[int, float],
+    weigh: Weights,
+    ideal: float,
 ) -> dict[str, float]:
     """What each session adds to all of its messages."""
     best: dict[str, list[float]] = defaultdict(list)

@@ -71,16 +71,16 @@ class Words:
         return self._by_place
 
 
-class Place(msgspec.Struct, frozen=True):
+class RecordPlace(msgspec.Struct, frozen=True):
     """Where in the record the reading is: the last message and the turn so far."""
 
     message: int = 0
     turn: int = 0
 
-    def after(self, record: Sealed) -> Place:
+    def after(self, record: Sealed) -> RecordPlace:
         """The place behind these groups."""
         numbers = [m.seq for group in record.groups for m in group.messages]
-        return Place(max([self.message, *numbers]), max([self.turn, *(g.turn for g in record.groups)]))
+        return RecordPlace(max([self.message, *numbers]), max([self.turn, *(g.turn for g in record.groups)]))
 
     def gap(self, lost: Sequence[int], before: Sealed | None = None) -> list[Sealed]:
         """A note in place of the messages that went with these entries; nothing where none did. `before` are the groups that come

@@ -20,7 +20,7 @@ APPLICATION = 0x43745874
 """SQLite's application id: tells our databases from anyone's."""
 
 
-class Table(msgspec.Struct, frozen=True):
+class StoredTable(msgspec.Struct, frozen=True):
     """`key` tells the rows of one session apart, empty where the table belongs to no session; `copied` are the columns that a
     repair takes over, empty where it makes the rows anew from the journal."""
 
@@ -29,16 +29,16 @@ class Table(msgspec.Struct, frozen=True):
 
 
 TABLES = {
-    "covers": Table("rowid"),
-    "compactions": Table("id"),
-    "messages": Table("id"),
-    "groups": Table("place"),
-    "journal": Table("id"),
-    "partials": Table("session", copied="session, at, body"),
-    "origins": Table("session", copied="session, source, path, size, changed, entries"),
-    "sessions": Table(),
-    "doomed": Table(copied="session"),
-    "meta": Table(copied="key, value"),
+    "covers": StoredTable("rowid"),
+    "compactions": StoredTable("id"),
+    "messages": StoredTable("id"),
+    "groups": StoredTable("place"),
+    "journal": StoredTable("id"),
+    "partials": StoredTable("session", copied="session, at, body"),
+    "origins": StoredTable("session", copied="session, source, path, size, changed, entries"),
+    "sessions": StoredTable(),
+    "doomed": StoredTable(copied="session"),
+    "meta": StoredTable(copied="key, value"),
 }
 """Every table, those first whose rows point to others'. What is deleted with a session and what a repair keeps goes by this."""
 

@@ -15,7 +15,7 @@ from ctxchat.storage import index
 from ctxchat.storage.database import Database
 from ctxchat.storage.filters import narrowed
 from ctxchat.storage.query import Query, Unit, parse, phrase
-from ctxchat.storage.ranking import WEIGHTS, Candidate, Match, Place, Weights, alike, ranked, rarity_of, scored
+from ctxchat.storage.ranking import WEIGHTS, Candidate, Match, MessagePlace, Weights, alike, ranked, rarity_of, scored
 from ctxchat.storage.snippet import passage, snippet
 from ctxchat.storage.words import LANGUAGES, mark
 
@@ -223,11 +223,11 @@ class _Search(_Scan):
         rows = self._database.read(_SELECT.format(source="(SELECT value AS id FROM json_each(?)) f"), (json(first),))
         return self._ranked([Candidate(*row, rank=scores[row[0]]) for row in rows])
 
-    def _places(self, rows: set[int]) -> list[Place]:
+    def _places(self, rows: set[int]) -> list[MessagePlace]:
         """Those of these rows that are in the scope."""
         tests = " ".join(f"AND {test}" for test in self._tests)
         sql = f"SELECT m.id, m.session, m.tokens FROM messages m WHERE m.id IN (SELECT value FROM json_each(?)) {tests}"
-        return [Place(*row) for row in self._database.read(sql, (json(sorted(rows)), *self._values))]
+        return [MessagePlace(*row) for row in self._database.read(sql, (json(sorted(rows)), *self._values))]
 
 
 def json(rows: Sequence[int]) -> str:

@@ -37,7 +37,7 @@ _guards = lru_cache(200_000)(guarded)
 """It is asked of every file of the workspace, before and after each command."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class GuardedPath(msgspec.Struct, frozen=True):
     """A guarded file, folder or link; `link` is where a link leads. What is moved keeps its `device` and `number`."""
 
     path: str
@@ -110,7 +110,7 @@ class Guarding:
                         yield entry.path
 
 
-def _places(workspace: str) -> Iterator[Place]:
+def _places(workspace: str) -> Iterator[GuardedPath]:
     for _, among_dependencies, entries in _walk(workspace):
         names = {entry.name for entry in entries}
         bare = names >= _REPOSITORY
@@ -125,13 +125,13 @@ def _places(workspace: str) -> Iterator[Place]:
                 yield from (place for part in _entries(entry.path) if part.name in _RUNS for place in _place(part))
 
 
-def _place(entry: os.DirEntry[str]) -> Iterator[Place]:
+def _place(entry: os.DirEntry[str]) -> Iterator[GuardedPath]:
     try:
         info = entry.stat(follow_symlinks=False)
         link = str(Path(entry.path).readlink()) if entry.is_symlink() else ""
     except OSError:  # gone meanwhile
         return
-    yield Place(entry.path, info.st_dev, info.st_ino, link, stat.S_ISREG(info.st_mode))
+    yield GuardedPath(entry.path, info.st_dev, info.st_ino, link, stat.S_ISREG(info.st_mode))
 
 
 def _walk(workspace: str) -> Iterator[tuple[str, bool, list[os.DirEntry[str]]]]:
@@ -156,7 +156,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _led_to(place: Place) -> Iterator[str]:
+def _led_to(place: GuardedPath) -> Iterator[str]:
     """Where the repository of a `.git` really lies, what it shares, and where its hooks are."""
     path = Path(place.path)
     if _guards(path.name) != ".git":

@@ -39,7 +39,7 @@ _ENDS = ".,;:!?)]}'\""
 _LIKE_A_FILE = re.compile(r"/|\.\w{1,6}$")
 
 
-class Named(msgspec.Struct, frozen=True):
+class MentionedFile(msgspec.Struct, frozen=True):
     """A file that was named: `text` or `data` (an image) where it goes along, else `why` not, as the rest of a sentence."""
 
     name: str
@@ -66,22 +66,22 @@ def mentions(text: str) -> list[str]:
     return list(dict.fromkeys(found))[:MOST_NAMED]
 
 
-def look_all(text: str, workspace: Path, longest: int = LONGEST_TEXT) -> list[Named]:
+def look_all(text: str, workspace: Path, longest: int = LONGEST_TEXT) -> list[MentionedFile]:
     """What is mentioned in a message, looked at. Words with an `@` that resemble no file are left out."""
     looked = (_mentioned(path, workspace, longest) for path in mentions(text))
     return list({named.name: named for named in looked if named}.values())
 
 
-def look(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> Named:
+def look(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> MentionedFile:
     """A file by its path, relative to the workspace or not. Never raises, and waits for no pipe."""
     name = written
     try:
         path = workspace / Path(written).expanduser()
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
-            return Named(name, "nothing", why="a folder: the agent looks into it")
+            return MentionedFile(name, "nothing", why="a folder: the agent looks into it")
         if not stat.S_ISREG(found.st_mode):
-            return Named(name, "nothing", why="no plain file")
+            return MentionedFile(name, "nothing", why="no plain file")
         with path.open("rb") as file:
             head = file.read(SNIFF)
             if kind_of(head):
@@ -89,28 +89,28 @@ def look(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> Named:
                     image(name, head + file.read(MOST_BYTES)) if found.st_size <= MOST_BYTES else _too_big(name, head)
                 )
             if kind := binary_kind(head):
-                return Named(name, "nothing", why=f"{kind}, {size(found.st_size)}: only named")
+                return MentionedFile(name, "nothing", why=f"{kind}, {size(found.st_size)}: only named")
             if found.st_size > 4 * longest:
                 return _too_long(name, found.st_size)
             return _text(name, head + file.read(4 * longest), longest)
     except FileNotFoundError:
-        return Named(name, "nothing", why="there is no such file")
+        return MentionedFile(name, "nothing", why="there is no such file")
     except (OSError, ValueError, RuntimeError) as problem:
-        return Named(name, "nothing", why=getattr(problem, "strerror", "") or "no usable path")
+        return MentionedFile(name, "nothing", why=getattr(problem, "strerror", "") or "no usable path")
 
 
-def image(name: str, data: bytes) -> Named:
+def image(name: str, data: bytes) -> MentionedFile:
     """An image by its bytes, where every provider would take it."""
     width, height = size_in(data)
     if not (width and height):
-        return Named(name, "nothing", why="a damaged image")
+        return MentionedFile(name, "nothing", why="a damaged image")
     if len(data) > MOST_BYTES or max(width, height) > MOST_PIXELS:
         return _too_big(name, data)
-    return Named(name, "image", data=data, width=width, height=height)
+    return MentionedFile(name, "image", data=data, width=width, height=height)
 
 
 async def part_of(
-    named: Named, save: Callable[[str, bytes], Awaitable[Image]], mask: Callable[[str], str]
+    named: MentionedFile, save: Callable[[str, bytes], Awaitable[Image]], mask: Callable[[str], str]
 ) -> Part | None:
     """The part of the message that it becomes: a text with its secrets masked, an image once it is saved. None where nothing of
     it goes along."""
@@ -132,7 +132,7 @@ def pasted_images(text: str) -> list[str]:
     return paths[:MOST_NAMED] if good else []
 
 
-def pasted_data(text: str) -> Named | None:
+def pasted_data(text: str) -> MentionedFile | None:
     """The image in a paste that is a data URL and nothing else; None for any other text."""
     if not text.startswith("data:image/"):
         return None
@@ -140,7 +140,7 @@ def pasted_data(text: str) -> Named | None:
     return image(f"pasted.{kind_of(data)}", data) if data else None
 
 
-def _mentioned(path: str, workspace: Path, longest: int) -> Named | None:
+def _mentioned(path: str, workspace: Path, longest: int) -> MentionedFile | None:
     named = look(path, workspace, longest)
     if named.kind == "nothing" and not _is_there(path, workspace):
         shorter = path.rstrip(_ENDS)
@@ -157,27 +157,27 @@ def _is_there(path: str, workspace: Path) -> bool:
         return False
 
 
-def _text(name: str, data: bytes, longest: int) -> Named:
+def _text(name: str, data: bytes, longest: int) -> MentionedFile:
     try:
         text = encoding_of(data).decode(data)
     except UnicodeDecodeError:
-        return Named(name, "nothing", why="no text in any known encoding")
+        return MentionedFile(name, "nothing", why="no text in any known encoding")
     if len(text) > longest:
         return _too_long(name, len(data))
     if not text.strip():
-        return Named(name, "nothing", why="an empty file")
-    return Named(name, "text", text=text.replace("\r\n", "\n"))
+        return MentionedFile(name, "nothing", why="an empty file")
+    return MentionedFile(name, "text", text=text.replace("\r\n", "\n"))
 
 
-def _too_long(name: str, length: int) -> Named:
-    return Named(name, "nothing", why=f"{size(length)}: the agent reads what it needs of it")
+def _too_long(name: str, length: int) -> MentionedFile:
+    return MentionedFile(name, "nothing", why=f"{size(length)}: the agent reads what it needs of it")
 
 
-def _too_big(name: str, data: bytes) -> Named:
+def _too_big(name: str, data: bytes) -> MentionedFile:
     width, height = size_in(data)
     pixels = f"{width}×{height} pixels, " if width else ""
     limit = f"providers take {size(MOST_BYTES)} and {MOST_PIXELS:,} pixels a side"
-    return Named(name, "nothing", why=f"not sent: {pixels}more than {limit}; make it smaller first")
+    return MentionedFile(name, "nothing", why=f"not sent: {pixels}more than {limit}; make it smaller first")
 
 
 def _words(text: str) -> Iterable[str]:

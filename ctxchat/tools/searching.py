@@ -16,7 +16,7 @@ from ctxchat.tools.paths import Place, locate, missing, patterns
 from ctxchat.tools.text import size
 from ctxchat.tools.tool import A, Arguments, Pieces, Tool
 from ctxchat.tools.walking import wants_hidden
-from ctxchat.tools.worker import Answer, Found, GlobJob, GrepJob, Job, Line, ListJob, Skipped
+from ctxchat.tools.worker import Answer, FoundPath, GlobJob, GrepJob, Job, ListJob, MatchLine, Skipped
 from ctxchat.tools.worker_client import TimeUp, answers
 
 SECONDS = 30.0
@@ -48,7 +48,7 @@ class GrepArguments(Arguments, frozen=True):
     max_hits: Annotated[int, msgspec.Meta(description="Default 100")] = 100
 
 
-class _Search(Tool[A]):
+class _SearchTool(Tool[A]):
     """`seconds` is what a search may take."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
@@ -72,7 +72,7 @@ class _Search(Tool[A]):
             )
 
 
-class ListFiles(_Search[ListArguments]):
+class ListFiles(_SearchTool[ListArguments]):
     name = "list_files"
     about = (
         "List a folder as a tree, without what .gitignore leaves out. For an overview; use glob to find files by name."
@@ -92,12 +92,12 @@ class ListFiles(_Search[ListArguments]):
                 if len(lines) >= MAX_LISTED:
                     notes.append(f"only the first {MAX_LISTED} are shown; list a folder below or less depth")
                     break
-                if isinstance(entry, Found):
+                if isinstance(entry, FoundPath):
                     lines.append(_drawn(entry))
         yield ToolOutput(_joined([f"{place.shown}/", *lines] if lines else [f"{place.shown}/ is empty"], notes))
 
 
-class Glob(_Search[GlobArguments]):
+class Glob(_SearchTool[GlobArguments]):
     name = "glob"
     about = "Find files by name pattern, newest first; respects .gitignore."
     arguments = GlobArguments
@@ -112,7 +112,7 @@ class Glob(_Search[GlobArguments]):
         notes: list[str] = []
         hidden = wants_hidden(arguments.pattern)
         async with aclosing(self._results(GlobJob(str(place.path), arguments.pattern, hidden), notes)) as results:
-            found = [entry async for entry in results if isinstance(entry, Found)]
+            found = [entry async for entry in results if isinstance(entry, FoundPath)]
         found.sort(key=lambda entry: (-entry.changed, entry.path))
         if found and found[0].loosely:
             notes.append(f"none is spelled {arguments.pattern}; these are with other capitals")
@@ -122,7 +122,7 @@ class Glob(_Search[GlobArguments]):
         yield ToolOutput(_joined(paths or [f"No file matches {arguments.pattern}."], notes))
 
 
-class Grep(_Search[GrepArguments]):
+class Grep(_SearchTool[GrepArguments]):
     name = "grep"
     about = (
         "Search file contents; results are path:line:text. Respects .gitignore, skips hidden and binary files and those "
@@ -161,7 +161,7 @@ class Grep(_Search[GrepArguments]):
                 async for found in results:
                     if isinstance(found, Skipped):
                         notes.append(f"not searched: {_shown(place, found.path)} ({found.why})")
-                    if not isinstance(found, Line):
+                    if not isinstance(found, MatchLine):
                         continue
                     if (found.matches and hits >= most) or room < 0:
                         notes.append(f"only the first {hits} hits are shown")
@@ -204,7 +204,7 @@ def _shown(place: Place, below: str) -> str:
     return below if place.shown == "." else f"{place.shown.rstrip('/')}/{below}"
 
 
-def _drawn(entry: Found) -> str:
+def _drawn(entry: FoundPath) -> str:
     name = "  " * entry.depth + PurePosixPath(entry.path).name
     match entry.kind:
         case "folder":

@@ -39,7 +39,7 @@ class TooMany(Exception):
     """The folder holds more than MOST files."""
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class SeenPath(msgspec.Struct, frozen=True, gc=False):
     """What stood at a path, and the stamp by which a change would show; `sure` that it would."""
 
     state: FileState
@@ -53,7 +53,7 @@ class Tree:
     def __init__(self, root: str, apart: Collection[str] = ()) -> None:
         self._root = root
         self._apart = frozenset(apart)
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, SeenPath] = {}
         self._left_out: set[str] = set()
         self._rules: dict[str, Rules] = {}
 
@@ -70,21 +70,21 @@ class Tree:
         self._seen = found
         return {name: one.state for name, one in found.items()}
 
-    def _walk(self, keep: Keep) -> dict[str, Seen]:
+    def _walk(self, keep: Keep) -> dict[str, SeenPath]:
         if "" not in self._rules:
             self._rules[""] = rules_above(self._root)
-        look = _Look(self, keep)
+        look = _Walk(self, keep)
         look.folder("", self._rules[""], 1)
         look.hand_on()
         return look.found
 
     # ── for the look ──
 
-    def known(self, name: str) -> Seen | None:
+    def known(self, name: str) -> SeenPath | None:
         """What stood there at the look before."""
         return self._seen.get(name)
 
-    def below(self, name: str) -> dict[str, Seen]:
+    def below(self, name: str) -> dict[str, SeenPath]:
         """All that stood in a folder then."""
         return {path: one for path, one in self._seen.items() if path.startswith(f"{name}/")}
 
@@ -117,7 +117,7 @@ class Tree:
         return os.path.join(self._root, name) if name else self._root  # noqa: PTH118 - strings all the way
 
 
-class _Look:
+class _Walk:
     """One walk over the tree."""
 
     def __init__(self, tree: Tree, keep: Keep) -> None:
@@ -125,7 +125,7 @@ class _Look:
         self._now = time.time_ns()
         self._gathered: dict[str, bytes] = {}
         self._bytes = 0
-        self.found: dict[str, Seen] = {}
+        self.found: dict[str, SeenPath] = {}
 
     def folder(self, name: str, above: Rules, level: int) -> None:
         try:
@@ -154,7 +154,7 @@ class _Look:
 
     def _entry(self, name: str, path: str, st: os.stat_result, rules: Rules, level: int) -> None:
         if stat.S_ISDIR(st.st_mode):
-            self.found[name] = Seen(FileState("folder", st.st_mode & 0o7777), (), True)
+            self.found[name] = SeenPath(FileState("folder", st.st_mode & 0o7777), (), True)
             if level < DEEPEST:
                 self.folder(name, rules, level + 1)
             return
@@ -169,7 +169,7 @@ class _Look:
         state, data = looked
         if data is None and known and known.state.kept and _same_but_mode(known.stamp, stamp):
             state = msgspec.structs.replace(known.state, mode=state.mode)  # it cannot be read any more
-        self.found[name] = Seen(state, stamp, self._now - max(st.st_mtime_ns, st.st_ctime_ns) > _SURE)
+        self.found[name] = SeenPath(state, stamp, self._now - max(st.st_mtime_ns, st.st_ctime_ns) > _SURE)
         if data is not None:
             self._gathered[state.digest] = data
             self._bytes += len(data)
@@ -227,7 +227,7 @@ def _same_but_mode(before: tuple[int, ...], now: tuple[int, ...]) -> bool:
     return (before[1], before[2], before[4]) == (now[1], now[2], now[4])
 
 
-def _rules_of(found: Mapping[str, Seen]) -> dict[str, FileState]:
+def _rules_of(found: Mapping[str, SeenPath]) -> dict[str, FileState]:
     return {name: one.state for name, one in found.items() if name.endswith(".gitignore")}
 
 

@@ -21,7 +21,7 @@ Rules = tuple[tuple[str, GitIgnoreSpec], ...]
 """Ignore rules that hold in a folder, outermost first, each with the folder (ending in `/`) it counts from."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class FolderEntry(msgspec.Struct, frozen=True):
     """Something in a folder. `path` is absolute; `kind` is file, folder, link or other; `size` in bytes, of files only."""
 
     path: str
@@ -30,13 +30,13 @@ class Entry(msgspec.Struct, frozen=True):
     size: int = 0
 
 
-def walk(top: str, *, hidden: bool = False, depth: int = 0) -> Iterator[Entry]:
+def walk(top: str, *, hidden: bool = False, depth: int = 0) -> Iterator[FolderEntry]:
     """Everything under `top`, sorted, folders before what is in them, `depth` levels deep (0: all). Folders that cannot be read
     are passed over. `.git` is never shown; what is hidden only if asked for."""
     yield from _walk(top, rules_above(top), hidden, min(depth or DEEPEST, DEEPEST), 1)
 
 
-def _walk(folder: str, rules: Rules, hidden: bool, depth: int, level: int) -> Iterator[Entry]:
+def _walk(folder: str, rules: Rules, hidden: bool, depth: int, level: int) -> Iterator[FolderEntry]:
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -49,7 +49,7 @@ def _walk(folder: str, rules: Rules, hidden: bool, depth: int, level: int) -> It
         kind, size = _look(entry)
         if ignored(entry.path, kind == "folder", rules):
             continue
-        yield Entry(entry.path, kind, level, size)
+        yield FolderEntry(entry.path, kind, level, size)
         if kind == "folder" and level < depth:
             yield from _walk(entry.path, rules, hidden, depth, level + 1)
 

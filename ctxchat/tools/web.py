@@ -14,7 +14,7 @@ from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.text import SNIFF, binary_kind, encoding_of, size, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
-from ctxchat.tools.worker import HtmlJob, Page
+from ctxchat.tools.worker import HtmlJob, WebPage
 from ctxchat.tools.worker_client import TimeUp, answers
 
 if TYPE_CHECKING:  # httpx takes a tenth of a second to import: when it is first needed
@@ -110,7 +110,7 @@ async def _converted(html: str, base: str) -> str:
     try:
         async with aclosing(answers(HtmlJob(html, base), _CONVERTING)) as pages:
             async for page in pages:
-                if isinstance(page, Page):
+                if isinstance(page, WebPage):
                     return page.text
     except TimeUp as error:
         raise ToolError("The page is made such that it cannot be read in reasonable time.") from error

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.tools.text import SNIFF, binary_kind, clip, clip_line, encoding_of
-from ctxchat.tools.walking import Entry, matcher, walk
+from ctxchat.tools.walking import FolderEntry, matcher, walk
 
 MAX_FILE = 20_000_000
 """Bytes; larger files are not searched."""
@@ -62,7 +62,7 @@ class HtmlJob(msgspec.Struct, frozen=True, tag="html"):
 Job = ListJob | GlobJob | GrepJob | HtmlJob
 
 
-class Found(msgspec.Struct, frozen=True, tag="found", omit_defaults=True):
+class FoundPath(msgspec.Struct, frozen=True, tag="found", omit_defaults=True):
     """A path below the top, what it is, its size in bytes and when it was changed (seconds). `loosely`: but for capitals."""
 
     path: str
@@ -73,7 +73,7 @@ class Found(msgspec.Struct, frozen=True, tag="found", omit_defaults=True):
     loosely: bool = False
 
 
-class Line(msgspec.Struct, frozen=True, tag="line"):
+class MatchLine(msgspec.Struct, frozen=True, tag="line"):
     """A line of a file, matching or beside one."""
 
     path: str
@@ -82,7 +82,7 @@ class Line(msgspec.Struct, frozen=True, tag="line"):
     matches: bool = True
 
 
-class Page(msgspec.Struct, frozen=True, tag="page"):
+class WebPage(msgspec.Struct, frozen=True, tag="page"):
     """A converted page."""
 
     text: str
@@ -95,13 +95,13 @@ class Skipped(msgspec.Struct, frozen=True, tag="skipped"):
     why: str
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class JobRefused(msgspec.Struct, frozen=True, tag="refused"):
     """The job makes no sense."""
 
     why: str
 
 
-Answer = Found | Line | Page | Skipped | Refused
+Answer = FoundPath | MatchLine | WebPage | Skipped | JobRefused
 
 
 def perform(job: Job) -> Iterator[Answer]:
@@ -117,31 +117,31 @@ def perform(job: Job) -> Iterator[Answer]:
             case HtmlJob():
                 from ctxchat.tools.markdown import to_markdown
 
-                yield Page(clip(to_markdown(job.html, job.base), MAX_PAGE))
+                yield WebPage(clip(to_markdown(job.html, job.base), MAX_PAGE))
     except (re.error, ValueError, OverflowError, RecursionError) as error:
-        yield Refused(str(error))
+        yield JobRefused(str(error))
 
 
-def _list(job: ListJob) -> Iterator[Found]:
+def _list(job: ListJob) -> Iterator[FoundPath]:
     for entry in walk(job.top, hidden=job.hidden, depth=job.depth):
-        yield Found(_below(entry.path, job.top), entry.kind, entry.depth, entry.size)
+        yield FoundPath(_below(entry.path, job.top), entry.kind, entry.depth, entry.size)
 
 
-def _glob(job: GlobJob) -> Iterator[Found]:
+def _glob(job: GlobJob) -> Iterator[FoundPath]:
     exactly, loosely = matcher(job.pattern), matcher(job.pattern.lower())
-    near: list[Entry] | None = []
+    near: list[FolderEntry] | None = []
     for entry in walk(job.top, hidden=job.hidden):
         path = _below(entry.path, job.top)
         if entry.kind not in {"file", "link"}:
             continue
         if exactly.match_file(path):
             near = None
-            yield Found(path, entry.kind, size=entry.size, changed=_changed(entry.path))
+            yield FoundPath(path, entry.kind, size=entry.size, changed=_changed(entry.path))
         elif near is not None and loosely.match_file(path.lower()):
             near.append(entry)
     for entry in near or ():
         changed = _changed(entry.path)
-        yield Found(_below(entry.path, job.top), entry.kind, size=entry.size, changed=changed, loosely=True)
+        yield FoundPath(_below(entry.path, job.top), entry.kind, size=entry.size, changed=changed, loosely=True)
 
 
 def _changed(path: str) -> float:
@@ -151,7 +151,7 @@ def _changed(path: str) -> float:
         return 0.0
 
 
-def _grep(job: GrepJob) -> Iterator[Line | Skipped]:
+def _grep(job: GrepJob) -> Iterator[MatchLine | Skipped]:
     pattern = re.compile(job.pattern, re.IGNORECASE if job.ignore_case else 0)
     # A pattern without repeats, anchors and classes that is not in a text is in none of its lines; and it is quick to try.
     quick = not re.search(r"[*+?{^$]|\\\w", job.pattern)
@@ -165,7 +165,7 @@ def _grep(job: GrepJob) -> Iterator[Line | Skipped]:
             yield from _search(pattern, quick, entry.path, path, job.context)
 
 
-def _search(pattern: re.Pattern[str], quick: bool, file: str, path: str, around: int) -> Iterator[Line | Skipped]:
+def _search(pattern: re.Pattern[str], quick: bool, file: str, path: str, around: int) -> Iterator[MatchLine | Skipped]:
     try:
         data = _content(file)
     except OSError as error:
@@ -192,7 +192,7 @@ def _search(pattern: re.Pattern[str], quick: bool, file: str, path: str, around:
             hit = found if near == at else pattern.search(line)
             if near > at and hit:
                 break
-            yield Line(path, near + 1, clip_line(line, MAX_LINE, hit.start() if hit else 0), bool(hit))
+            yield MatchLine(path, near + 1, clip_line(line, MAX_LINE, hit.start() if hit else 0), bool(hit))
             shown = near
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.tools.processes import child, environment
-from ctxchat.tools.worker import Answer, Job, Refused
+from ctxchat.tools.worker import Answer, Job, JobRefused
 
 _PIECE = 1 << 16
 
@@ -34,7 +34,7 @@ async def answers(job: Job, seconds: float) -> AsyncGenerator[Answer, None]:
         try:
             async for line in _lines(process, asyncio.get_running_loop().time() + seconds):
                 answer: Answer = msgspec.json.decode(line, type=Answer)
-                if isinstance(answer, Refused):
+                if isinstance(answer, JobRefused):
                     raise ToolError(answer.why)
                 yield answer
         except TimeoutError as error:

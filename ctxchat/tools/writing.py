@@ -45,7 +45,7 @@ class FileDemand(Demand, frozen=True, omit_defaults=True):
     digest: str = ""
 
 
-class Change(msgspec.Struct, frozen=True):
+class Rewrite(msgspec.Struct, frozen=True):
     """A file before (None: not there) and after, as bytes, and the difference for people."""
 
     place: Place
@@ -54,14 +54,14 @@ class Change(msgspec.Struct, frozen=True):
     diff: Diff
 
 
-class _Writer(Tool[A]):
+class _WritingTool(Tool[A]):
     reads_only = False
 
     def __init__(self, seen: SeenFiles | None = None) -> None:
         super().__init__()
         self._seen = seen or SeenFiles()
 
-    def change(self, arguments: A, context: ToolContext) -> Change:
+    def change(self, arguments: A, context: ToolContext) -> Rewrite:
         """What would be written. Raises ToolError or OSError."""
         raise NotImplementedError
 
@@ -91,36 +91,36 @@ class _Writer(Tool[A]):
         yield ToolOutput(text, diff=diff.text)
 
 
-class WriteFile(_Writer[WriteArguments]):
+class WriteFile(_WritingTool[WriteArguments]):
     name = "write_file"
     about = "Create a file, or replace all of its content; missing folders are made. To change a part, use edit_file."
     arguments = WriteArguments
 
-    def change(self, arguments: WriteArguments, context: ToolContext) -> Change:
+    def change(self, arguments: WriteArguments, context: ToolContext) -> Rewrite:
         place = locate(arguments.path, context, spilled=False)
         content = arguments.content
         before = _content(place) if _writable(place) else None
         if before is None:
             after = _encoded(content, Encoding(), place)
-            return Change(place, None, after, difference("", content, place.shown))
+            return Rewrite(place, None, after, difference("", content, place.shown))
         self._seen.check(place, before, whole=True)
         if kind := binary_kind(before[:SNIFF]):
             diff = difference("", content, f"{place.shown} ({kind}, {size(len(before))}, replaced by this text)")
-            return Change(place, before, _encoded(content, Encoding(), place), diff)
+            return Rewrite(place, before, _encoded(content, Encoding(), place), diff)
         encoding = encoding_of(before)
         old = encoding.decode(before)
         content = to_crlf(content) if only_crlf(old) else content
         # An encoding that cannot hold the new text gives way: nothing of the old text has to stay.
         after = _encoded(content, encoding if _fits(content, encoding) else Encoding(), place)
-        return Change(place, before, after, difference(old, content, place.shown))
+        return Rewrite(place, before, after, difference(old, content, place.shown))
 
 
-class EditFile(_Writer[EditArguments]):
+class EditFile(_WritingTool[EditArguments]):
     name = "edit_file"
     about = "Replace an exact piece of a text file. Fails when it is not there, or there more than once without replace_all."
     arguments = EditArguments
 
-    def change(self, arguments: EditArguments, context: ToolContext) -> Change:
+    def change(self, arguments: EditArguments, context: ToolContext) -> Rewrite:
         place = locate(arguments.path, context, spilled=False)
         if not _writable(place):
             raise missing(place)
@@ -131,7 +131,7 @@ class EditFile(_Writer[EditArguments]):
         encoding = encoding_of(before)
         text = encoding.decode(before)
         after, _ = replaced(text, arguments.old, arguments.new, arguments.replace_all)
-        return Change(place, before, _encoded(after, encoding, place), difference(text, after, place.shown))
+        return Rewrite(place, before, _encoded(after, encoding, place), difference(text, after, place.shown))
 
 
 def _writable(place: Place) -> bool:
@@ -175,7 +175,7 @@ def _encoded(text: str, encoding: Encoding, place: Place) -> bytes:
         ) from error
 
 
-def _store(change: Change) -> None:
+def _store(change: Rewrite) -> None:
     """Write beside the file, then put it in its place in one step, with the old mode. All of it in the folder that was judged,
     held open: a link that is put in the way meanwhile leads nowhere."""
     path = change.place.path

@@ -30,7 +30,7 @@ MOST_LINES = 8
 """Changes that are told, likewise."""
 
 
-class Listener(Protocol):
+class SettingsListener(Protocol):
     """Who puts settings in force, and tells the person."""
 
     async def put_in_force(self, loaded: Loaded) -> None:
@@ -53,7 +53,7 @@ class Listener(Protocol):
 class Edits:
     """`loaded` are the settings in force, `load` reads them anew, `folder` is that of the person's settings."""
 
-    def __init__(self, host: Listener, load: Callable[[], Loaded], loaded: Loaded, folder: Path) -> None:
+    def __init__(self, host: SettingsListener, load: Callable[[], Loaded], loaded: Loaded, folder: Path) -> None:
         self._host = host
         self._load = load
         self._folder = folder

@@ -22,7 +22,7 @@ GLANCE = 0.25
 """Seconds between two looks at how far the person is."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class TourStep(msgspec.Struct, frozen=True):
     """`words` say what to do and why (`{full}` is how full the window is); `draft` is written for the person; it is `done` when
     that holds, with all screens that were opened since it began."""
 
@@ -47,33 +47,33 @@ def _been_in(screen: type[Screen[Any]]) -> Callable[[CtxchatApp, set[type[Screen
     return lambda app, seen: screen in seen and app.screen is app.chat
 
 
-STEPS: Sequence[Step] = (
-    Step(
+STEPS: Sequence[TourStep] = (
+    TourStep(
         "This harbour is made up, and nothing you do here touches your files. Press Enter: the built-in assistant looks into "
         "the folder, and the bar at the bottom shows what each part of that costs.",
         _said(1),
         "Which logger does the gauge at Pier 7 report to?",
     ),
-    Step(
+    TourStep(
         "Two logs go along now; the line under the composer says what they weigh before you send them. Press Enter.",
         _said(2),
         "Which WARNING do these hold? @logs/pier-7.log @logs/pier-8.log",
     ),
-    Step(
+    TourStep(
         "The window is {full} full. Press F8: it shows what could go, what stays, and what that would give, before anything "
         "happens. Enter there makes room.",
         _compacted,
     ),
-    Step(
+    TourStep(
         "{full} now. The model sees less; you lost nothing. Press F3: the archive holds each compaction with all it put away. "
         "Esc comes back.",
         _been_in(ArchiveScreen),
     ),
-    Step(
+    TourStep(
         "Press ctrl+f and type `silted`: everything ever said is found, in view or not. Esc comes back.",
         _been_in(SearchScreen),
     ),
-    Step(
+    TourStep(
         "And it can be taken back, exactly: type /undo and press Enter.",
         lambda app, seen: not _compacted(app, seen) and not app.work.busy,
     ),
@@ -84,7 +84,7 @@ END = "{full} again, word for word. That is all: ctrl+q leaves, and `ctxchat` in
 class Guide(Static):
     """One step at a time, with its draft in the composer where nothing is written there."""
 
-    def __init__(self, steps: Sequence[Step] = STEPS) -> None:
+    def __init__(self, steps: Sequence[TourStep] = STEPS) -> None:
         super().__init__(id="guide", markup=False)
         self._steps = steps
         self._at = -1

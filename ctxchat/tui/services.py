@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from ctxchat.core.search import Hit, Scope
     from ctxchat.core.secrets import Masking
     from ctxchat.models.discovery import FirstLook, FoundModel
-    from ctxchat.storage.glance import Said
+    from ctxchat.storage.glance import LastSaid
     from ctxchat.storage.sessions import SessionRow
     from ctxchat.tools.mcp.server import ServerRow
 
@@ -53,7 +53,7 @@ class Services(Protocol):
         ...
 
     async def sessions(self) -> Sequence[SessionRow]: ...
-    async def glance(self, session_id: str) -> Sequence[Said]:
+    async def glance(self, session_id: str) -> Sequence[LastSaid]:
         """What you and the model said last in a stored session, in its order."""
         ...
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.straight import Connections
 from tests.models.served import STRAIGHT, Way
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def worker(tmp_path_factory) -> AsyncIterator[Worker]:
+async def worker(tmp_path_factory) -> AsyncIterator[ModelProcess]:
     """Through litellm, which is loaded with the first call."""
     log: Path = tmp_path_factory.mktemp("worker") / "worker.log"
-    worker = Worker(log)
+    worker = ModelProcess(log)
     yield worker
     await worker.close()
 
@@ -31,7 +31,7 @@ async def connections() -> AsyncIterator[Connections]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session", params=["litellm", "straight"])
-async def way(request: pytest.FixtureRequest, worker: Worker, connections: Connections) -> Way:
+async def way(request: pytest.FixtureRequest, worker: ModelProcess, connections: Connections) -> Way:
     """Both, one after the other; for a family that only litellm knows the one."""
     return worker if request.param == "litellm" else connections
 

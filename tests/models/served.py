@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ctxchat.models.client import Lane, ModelClient
 from ctxchat.models.openai_servers import SERVERS, server_of
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
 from ctxchat.models.straight import Connections, Straight
 from tests.doubles.http_model import ModelDouble, Script
@@ -50,13 +50,13 @@ FAMILIES: dict[str, Family] = {
 STRAIGHT = {name for name, family in FAMILIES.items() if family.model.partition("/")[0] in SERVERS} - {"responses"}
 """Those the straight way leads to."""
 
-Way = Worker | Connections
+Way = ModelProcess | Connections
 """To a model: through litellm, or straight to its server."""
 
 
 def led_to(way: Way) -> set[str]:
     """The families there."""
-    return {*FAMILIES} if isinstance(way, Worker) else STRAIGHT
+    return {*FAMILIES} if isinstance(way, ModelProcess) else STRAIGHT
 
 
 def served(family: str, script: Script) -> ModelDouble:
@@ -79,7 +79,7 @@ def settings_at(double: ModelDouble, family: str, timeout: float = 30, **more: o
 
 def lane(settings: ModelSettings, way: Way) -> Lane:
     """That way to a model. Raises LookupError where it does not lead there."""
-    if isinstance(way, Worker):
+    if isinstance(way, ModelProcess):
         return way
     server = server_of(settings, {})
     if server is None:

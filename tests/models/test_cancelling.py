@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.straight import Connections
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import Reply, breaks, says
@@ -52,7 +52,7 @@ async def test_one_cancelled_stream_leaves_the_others_alone(way: Way) -> None:
         assert (await other).text == "word " * 60
 
 
-async def test_an_ollama_that_answers_no_further_question_holds_up_nobody(worker: Worker) -> None:
+async def test_an_ollama_that_answers_no_further_question_holds_up_nobody(worker: ModelProcess) -> None:
     async with ModelDouble([says("well")], silent=["/api/show"]) as double:
         assert (await listen(model_at(double, worker, "ollama"), asks("hi"))).text == "well"
         other = await asyncio.wait_for(listen(model_at(double, worker), asks("and you?")), 60)

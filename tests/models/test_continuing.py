@@ -11,7 +11,7 @@ from ctxchat.core.ports import ModelRequest
 from ctxchat.models.client import ModelClient
 from ctxchat.models.continuing import GO_ON, takes_beginning
 from ctxchat.models.dialects import ANTHROPIC, LOCAL, MISTRAL
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import refuses, says
@@ -35,7 +35,7 @@ def cut_off(injected: str = "", tools: bool = True) -> ModelRequest:
     return ModelRequest(view if tools else view_of(*messages, tools=(), injected=int(bool(injected))))
 
 
-def at(double: ModelDouble, worker: Worker, name: str, **more) -> ModelClient:
+def at(double: ModelDouble, worker: ModelProcess, name: str, **more) -> ModelClient:
     base = double.root if name.startswith("anthropic") else double.base_url
     return ModelClient(ModelSettings(name=name, api_base=base, timeout=30, **more), worker)
 
@@ -49,7 +49,7 @@ def last(double: ModelDouble, place: int = -1) -> tuple[str, str]:
 @pytest.mark.parametrize("injected", ["", "It is Saturday."])
 @pytest.mark.parametrize("name", ["anthropic/claude-sonnet-4-5", "mistral/mistral-large-latest", "llamafile/any"])
 async def test_a_family_that_takes_a_beginning_is_handed_the_half_reply(
-    worker: Worker, name: str, injected: str
+    worker: ModelProcess, name: str, injected: str
 ) -> None:
     async with ModelDouble([says("the logger Cormorant.")]) as double:
         heard = await listen(at(double, worker, name), cut_off(injected))
@@ -60,7 +60,7 @@ async def test_a_family_that_takes_a_beginning_is_handed_the_half_reply(
 
 
 @pytest.mark.parametrize("name", ["openai/gpt-5-mini", "anthropic/claude-opus-4-6", "hosted_vllm/qwen"])
-async def test_the_others_are_asked_in_words(worker: Worker, name: str) -> None:
+async def test_the_others_are_asked_in_words(worker: ModelProcess, name: str) -> None:
     async with ModelDouble([says("the logger Cormorant.")]) as double:
         await listen(at(double, worker, name), cut_off("It is Saturday."))
     role, text = last(double)
@@ -68,7 +68,9 @@ async def test_the_others_are_asked_in_words(worker: Worker, name: str) -> None:
     assert HALF.rstrip() in str(double.requests[0].body["messages"])
 
 
-async def test_a_model_that_refuses_a_beginning_is_asked_in_words_at_once_and_from_then_on(worker: Worker) -> None:
+async def test_a_model_that_refuses_a_beginning_is_asked_in_words_at_once_and_from_then_on(
+    worker: ModelProcess,
+) -> None:
     async with ModelDouble([refuses(400, REFUSAL), says("the logger.")]) as double:
         model = at(double, worker, "llamafile/any")
         assert (await listen(model, cut_off())).text == "the logger."
@@ -76,7 +78,7 @@ async def test_a_model_that_refuses_a_beginning_is_asked_in_words_at_once_and_fr
     assert [last(double, n)[0] for n in range(3)] == ["assistant", "user", "user"]
 
 
-async def test_any_other_refusal_is_told(worker: Worker) -> None:
+async def test_any_other_refusal_is_told(worker: ModelProcess) -> None:
     async with ModelDouble([refuses(400, "temperature must be below 2")]) as double:
         with pytest.raises(ModelError, match="temperature"):
             await listen(at(double, worker, "llamafile/any"), cut_off())

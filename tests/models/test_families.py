@@ -11,7 +11,7 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.messages import Message, Reasoning
 from ctxchat.core.overflow import is_context_overflow
 from ctxchat.core.ports import ModelRequest
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from tests.doubles.forms import FORMS
 from tests.doubles.replies import Reply, breaks, call, calls, says
 from tests.doubles.requests import Heard, asks, listen, view_of
@@ -140,7 +140,7 @@ async def test_mistrals_and_anthropics_words_for_a_full_window(way: Way) -> None
         assert heard.end is not None and heard.end.finish == "length"
 
 
-async def test_openais_newer_form_says_what_failed_and_what_was_cut(worker: Worker) -> None:
+async def test_openais_newer_form_says_what_failed_and_what_was_cut(worker: ModelProcess) -> None:
     amid, _ = await failure_of(worker, "responses", says("Half an answer", finish="error"))
     before, _ = await failure_of(worker, "responses", says("", finish="error"))
     assert "Something failed." in amid.text and (amid.kind, before.kind) == ("interrupted", "server")
@@ -157,7 +157,7 @@ async def test_a_call_groq_could_not_read_is_tried_again(way: Way) -> None:
     assert asked.kind == streamed.kind == "server" and asked.transient and "<function=read_file" in asked.body
 
 
-async def test_an_azure_deployment_is_asked_in_its_version(worker: Worker) -> None:
+async def test_an_azure_deployment_is_asked_in_its_version(worker: ModelProcess) -> None:
     async with served("azure", [says("ok")]) as double:
         await listen(model_at(double, worker, "azure"), asks("hi"))
     [seen] = double.requests

@@ -16,7 +16,7 @@ from ctxchat.core.ports import ModelRequest
 from ctxchat.core.tokens import Meter
 from ctxchat.models import dialects, images
 from ctxchat.models.client import ModelClient
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.images import png
@@ -30,7 +30,7 @@ REQUEST = ModelRequest(view_of(ASKED), images={"attachments/shot.png": data_url(
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_openai_gets_a_data_url(worker: Worker) -> None:
+async def test_openai_gets_a_data_url(worker: ModelProcess) -> None:
     async with ModelDouble([says("a pier")]) as double:
         await listen(model_at(double, worker, "openai/double", vision=True), REQUEST)
     text, image = double.requests[0].body["messages"][-1]["content"]
@@ -39,7 +39,7 @@ async def test_openai_gets_a_data_url(worker: Worker) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_anthropic_gets_a_source(worker: Worker) -> None:
+async def test_anthropic_gets_a_source(worker: ModelProcess) -> None:
     async with ModelDouble([says("a pier")]) as double:
         await listen(model_at(double, worker, "anthropic/claude-sonnet-4-5"), REQUEST)
     image = next(part for part in double.requests[0].body["messages"][-1]["content"] if part["type"] == "image")
@@ -47,7 +47,7 @@ async def test_anthropic_gets_a_source(worker: Worker) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_ollama_gets_bare_base64(worker: Worker) -> None:
+async def test_ollama_gets_bare_base64(worker: ModelProcess) -> None:
     async with ModelDouble([says("a pier")]) as double:
         await listen(model_at(double, worker, "ollama_chat/llava", window=8_192, vision=True), REQUEST)
     assert base64.b64decode(double.requests[0].body["messages"][-1]["images"][0]) == SHOT
@@ -72,7 +72,7 @@ SERVERS: dict[str, tuple[str, str, dict[str, object]]] = {
 @pytest.mark.parametrize(
     ("server", "takes"), list(zip(SERVERS, (True, False, True, False, True, False, True), strict=True)), ids=[*SERVERS]
 )
-async def test_a_server_says_whether_its_model_takes_images(worker: Worker, server: str, takes: bool) -> None:
+async def test_a_server_says_whether_its_model_takes_images(worker: ModelProcess, server: str, takes: bool) -> None:
     name, path, pages = SERVERS[server]
     async with ModelDouble([says("a pier")], pages=pages) as double:
         model = ModelClient(ModelSettings(name, api_base=double.root + path, timeout=30, window=9_000), worker)
@@ -97,7 +97,7 @@ def test_what_was_counted_before_the_server_said_so_is_counted_anew() -> None:
 
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("missing", [False, True])
-async def test_words_stand_for_what_is_not_shown(worker: Worker, missing: bool) -> None:
+async def test_words_stand_for_what_is_not_shown(worker: ModelProcess, missing: bool) -> None:
     async with ModelDouble([says("I see none")]) as double:
         model = model_at(double, worker, "openai/double", vision=missing)
         await listen(model, msgspec.structs.replace(REQUEST, images={}) if missing else REQUEST)

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ctxchat.core.errors import ModelError
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.straight import Connections
 from tests.doubles.chaos import FAULTS
 from tests.doubles.forms import FORMS
@@ -52,7 +52,7 @@ def _settled(heard: Heard) -> object:
     return heard.end.finish, called, heard.end.reasoning_blocks, usage
 
 
-async def alike(worker: Worker, connections: Connections, family: str, reply: Reply, request: Any = None) -> None:
+async def alike(worker: ModelProcess, connections: Connections, family: str, reply: Reply, request: Any = None) -> None:
     through, asked = await told(worker, family, reply, request)
     straight, sent = await told(connections, family, reply, request)
     assert straight == through
@@ -61,14 +61,14 @@ async def alike(worker: Worker, connections: Connections, family: str, reply: Re
 
 
 @pytest.mark.parametrize("family", sorted(STRAIGHT))
-async def test_replies(worker: Worker, connections: Connections, family: str) -> None:
+async def test_replies(worker: ModelProcess, connections: Connections, family: str) -> None:
     await alike(worker, connections, family, LOOKS)
     await alike(worker, connections, family, says("Forty-two.", cached=12, chunk=3), after_a_call(injected="Monday."))
     await alike(worker, connections, family, says("Half", finish="length"))
 
 
 @pytest.mark.parametrize("family", sorted(STRAIGHT))
-async def test_failures(worker: Worker, connections: Connections, family: str) -> None:
+async def test_failures(worker: ModelProcess, connections: Connections, family: str) -> None:
     error = FORMS[FAMILIES[family].form].error
     await alike(worker, connections, family, Reply(status=429, error=error(429, "Wait"), headers={"retry-after": "7"}))
     await alike(worker, connections, family, Reply(status=401, error=error(401, "Wrong key")))
@@ -83,10 +83,10 @@ LOST_BY_LITELLM = {"pieces: content a list", "pieces: a list for a chunk", "stat
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS.keys() - LOST_BY_LITELLM))
-async def test_odd_replies(worker: Worker, connections: Connections, fault: str) -> None:
+async def test_odd_replies(worker: ModelProcess, connections: Connections, fault: str) -> None:
     await alike(worker, connections, "openai", FAULTS[fault])
 
 
 @pytest.mark.parametrize("server", OVERFLOWS)
-async def test_refusals_as_too_long(worker: Worker, connections: Connections, server: str) -> None:
+async def test_refusals_as_too_long(worker: ModelProcess, connections: Connections, server: str) -> None:
     await alike(worker, connections, "openai", OVERFLOWS[server])

@@ -11,7 +11,7 @@ from ctxchat.core.errors import ModelError, UsageError
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelRequest
 from ctxchat.models.client import ModelClient
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import call, calls, says
@@ -20,12 +20,12 @@ from tests.doubles.requests import after_a_call, asks, listen, view_of
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-def model_at(double: ModelDouble, worker: Worker, name: str = "openai/double", **more) -> ModelClient:
+def model_at(double: ModelDouble, worker: ModelProcess, name: str = "openai/double", **more) -> ModelClient:
     base = double.base_url if name.startswith("openai/") else double.root
     return ModelClient(ModelSettings(name=name, api_base=base, timeout=30, **more), worker)
 
 
-async def test_text_reasoning_and_counted_usage(worker: Worker) -> None:
+async def test_text_reasoning_and_counted_usage(worker: ModelProcess) -> None:
     async with ModelDouble([says("Hello, world.", reasoning="Greet them.", cached=100)]) as double:
         heard = await listen(model_at(double, worker), asks("hi"))
     assert (heard.text, heard.reasoning) == ("Hello, world.", "Greet them.")
@@ -35,7 +35,7 @@ async def test_text_reasoning_and_counted_usage(worker: Worker) -> None:
     assert usage.cached == 100 and usage.prompt > 100 and usage.reasoning > 0
 
 
-async def test_parallel_calls_are_joined_from_their_fragments(worker: Worker) -> None:
+async def test_parallel_calls_are_joined_from_their_fragments(worker: ModelProcess) -> None:
     wanted = (call("read_file", "call_a", path="a long name.txt"), call("read_file", "call_b", path="b.txt"))
     async with ModelDouble([calls(*wanted, text="Looking.")]) as double:
         heard = await listen(model_at(double, worker), asks("read both"))
@@ -49,7 +49,7 @@ async def test_parallel_calls_are_joined_from_their_fragments(worker: Worker) ->
 
 
 @pytest.mark.parametrize("name", ["anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-pro", "ollama_chat/llama3"])
-async def test_parallel_calls_thoughts_and_counts_in_each_familys_own_stream(worker: Worker, name: str) -> None:
+async def test_parallel_calls_thoughts_and_counts_in_each_familys_own_stream(worker: ModelProcess, name: str) -> None:
     wanted = (call("read_file", "toolu_a", path="a.txt"), call("read_file", "toolu_b", path="b.txt"))
     async with ModelDouble([calls(*wanted, text="Looking.", reasoning="Both at once.")]) as double:
         settings = ModelSettings(name=name, api_base=double.root, api_key_env="KEY", timeout=30, window=20_000)
@@ -61,14 +61,14 @@ async def test_parallel_calls_thoughts_and_counts_in_each_familys_own_stream(wor
     assert heard.end.usage is not None and not heard.end.usage.estimated
 
 
-async def test_usage_that_no_server_counted_is_marked(worker: Worker) -> None:
+async def test_usage_that_no_server_counted_is_marked(worker: ModelProcess) -> None:
     async with ModelDouble([says("Hello", usage=None)]) as double:
         heard = await listen(model_at(double, worker), asks("hi"))
     assert heard.end is not None
     assert heard.end.usage is None or heard.end.usage.estimated
 
 
-async def test_senseless_usage_is_none(worker: Worker) -> None:
+async def test_senseless_usage_is_none(worker: ModelProcess) -> None:
     async with ModelDouble(
         [says("Hello", usage={"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0})]
     ) as double:
@@ -76,13 +76,13 @@ async def test_senseless_usage_is_none(worker: Worker) -> None:
     assert heard.end is not None and heard.end.usage is None
 
 
-async def test_think_tags_cut_across_chunks_are_thoughts(worker: Worker) -> None:
+async def test_think_tags_cut_across_chunks_are_thoughts(worker: ModelProcess) -> None:
     async with ModelDouble([says("<think>secret plan</think>\n\nThe answer.", chunk=3)]) as double:
         heard = await listen(model_at(double, worker), asks("hi"))
     assert (heard.reasoning, heard.text) == ("secret plan", "The answer.")
 
 
-async def test_finish_by_length_and_by_filter(worker: Worker) -> None:
+async def test_finish_by_length_and_by_filter(worker: ModelProcess) -> None:
     async with ModelDouble([says("Half", finish="length"), says("No", finish="content_filter")]) as double:
         model = model_at(double, worker)
         first, second = await listen(model, asks("a")), await listen(model, asks("b"))
@@ -90,7 +90,7 @@ async def test_finish_by_length_and_by_filter(worker: Worker) -> None:
     assert second.end is not None and second.end.finish == "content_filter"
 
 
-async def test_several_streams_at_once_stay_apart(worker: Worker) -> None:
+async def test_several_streams_at_once_stay_apart(worker: ModelProcess) -> None:
     def echo(body):
         return says(body["messages"][-1]["content"] * 20, delay=0.002)
 
@@ -100,7 +100,7 @@ async def test_several_streams_at_once_stay_apart(worker: Worker) -> None:
     assert [h.text for h in heard] == [f"<{n}>" * 20 for n in range(8)]
 
 
-async def test_settings_reach_the_wire_and_nothing_of_ours_does(worker: Worker) -> None:
+async def test_settings_reach_the_wire_and_nothing_of_ours_does(worker: ModelProcess) -> None:
     async with ModelDouble([says("ok")]) as double:
         model = model_at(double, worker, max_output=77, extra={"temperature": 0.5, "top_k": 3})
         await listen(model, asks("hi"))
@@ -110,7 +110,7 @@ async def test_settings_reach_the_wire_and_nothing_of_ours_does(worker: Worker) 
     assert body["messages"][0] == {"role": "system", "content": "Be brief."}
 
 
-async def test_reasoning_is_not_sent_to_those_who_refuse_it(worker: Worker) -> None:
+async def test_reasoning_is_not_sent_to_those_who_refuse_it(worker: ModelProcess) -> None:
     async with ModelDouble([says("ok")]) as double:
         await listen(model_at(double, worker), after_a_call('[{"type":"thinking","thinking":"x","signature":"s"}]'))
     assert not any(
@@ -118,7 +118,7 @@ async def test_reasoning_is_not_sent_to_those_who_refuse_it(worker: Worker) -> N
     )
 
 
-async def test_a_key_goes_only_where_it_was_named_for(worker: Worker) -> None:
+async def test_a_key_goes_only_where_it_was_named_for(worker: ModelProcess) -> None:
     keys = {"OPENAI_API_KEY": "sk-real", "MINE": "sk-mine"}
     async with ModelDouble([says("ok")]) as double:
         for env in ("", "MINE"):
@@ -128,7 +128,7 @@ async def test_a_key_goes_only_where_it_was_named_for(worker: Worker) -> None:
     assert sent == ["Bearer none", "Bearer sk-mine"]
 
 
-async def test_a_missing_key_is_named_before_anything_is_sent(worker: Worker) -> None:
+async def test_a_missing_key_is_named_before_anything_is_sent(worker: ModelProcess) -> None:
     for name, variable in (
         ("openai/gpt-4o", "OPENAI_API_KEY"),
         ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
@@ -142,7 +142,7 @@ async def test_a_missing_key_is_named_before_anything_is_sent(worker: Worker) ->
         assert caught.value.kind == "auth" and variable in caught.value.text
 
 
-async def test_an_unknown_provider_is_refused_with_its_nearest(worker: Worker) -> None:
+async def test_an_unknown_provider_is_refused_with_its_nearest(worker: ModelProcess) -> None:
     with pytest.raises(UsageError, match="anthropic/claude-x"):
         ModelClient(ModelSettings(name="antropic/claude-x"), worker)
 
@@ -150,7 +150,7 @@ async def test_an_unknown_provider_is_refused_with_its_nearest(worker: Worker) -
 # ── Anthropic's own interface ───────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_anthropic_signed_thoughts_come_whole_and_go_back(worker: Worker) -> None:
+async def test_anthropic_signed_thoughts_come_whole_and_go_back(worker: ModelProcess) -> None:
     script = [
         calls(
             call("read_file", "toolu_1", path="a.txt"),
@@ -179,7 +179,7 @@ async def test_anthropic_signed_thoughts_come_whole_and_go_back(worker: Worker) 
     assert body["max_tokens"] > 1024
 
 
-async def test_anthropic_cache_marks_stand_before_what_changes(worker: Worker) -> None:
+async def test_anthropic_cache_marks_stand_before_what_changes(worker: ModelProcess) -> None:
     async with ModelDouble([says("ok")]) as double:
         await listen(model_at(double, worker, "anthropic/claude-sonnet-4-5"), after_a_call(injected="It is Monday."))
     body = double.requests[0].body
@@ -189,7 +189,7 @@ async def test_anthropic_cache_marks_stand_before_what_changes(worker: Worker) -
     assert json.dumps(body).count("cache_control") == 2
 
 
-async def test_openrouters_claude_gets_its_cache_marks_in_parts(worker: Worker) -> None:
+async def test_openrouters_claude_gets_its_cache_marks_in_parts(worker: ModelProcess) -> None:
     async with ModelDouble([says("ok")]) as double:
         settings = ModelSettings(name="openrouter/anthropic/claude-sonnet-4.5", api_base=double.base_url, timeout=30)
         await listen(ModelClient(settings, worker), after_a_call(injected="It is Monday."))
@@ -199,7 +199,7 @@ async def test_openrouters_claude_gets_its_cache_marks_in_parts(worker: Worker) 
     assert marked == ["system", "tool"]
 
 
-async def test_anthropic_does_not_think_in_a_round_without_signed_thoughts(worker: Worker) -> None:
+async def test_anthropic_does_not_think_in_a_round_without_signed_thoughts(worker: ModelProcess) -> None:
     extra = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
     async with ModelDouble([says("ok")]) as double:
         await listen(model_at(double, worker, "anthropic/claude-sonnet-4-5", extra=extra), after_a_call())
@@ -209,7 +209,7 @@ async def test_anthropic_does_not_think_in_a_round_without_signed_thoughts(worke
 # ── Ollama's own interface ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_ollama_is_told_its_window_and_may_not_cut(worker: Worker) -> None:
+async def test_ollama_is_told_its_window_and_may_not_cut(worker: ModelProcess) -> None:
     async with ModelDouble([calls(call("read_file", path="a"))]) as double:
         model = model_at(double, worker, "ollama_chat/llama3", window=12_288)
         heard = await listen(model, asks("hi"))
@@ -221,7 +221,7 @@ async def test_ollama_is_told_its_window_and_may_not_cut(worker: Worker) -> None
     assert heard.end.usage is not None and not heard.end.usage.estimated
 
 
-async def test_call_ids_take_the_shape_a_template_insists_on(worker: Worker) -> None:
+async def test_call_ids_take_the_shape_a_template_insists_on(worker: ModelProcess) -> None:
     async with ModelDouble([says("ok")]) as double:
         await listen(model_at(double, worker, "openai/mistral-7b-instruct"), after_a_call())
     sent = double.requests[0].body["messages"]
@@ -229,7 +229,7 @@ async def test_call_ids_take_the_shape_a_template_insists_on(worker: Worker) -> 
     assert made == answered and len(made) == 9 and made.isalnum()
 
 
-async def test_lone_surrogates_reach_the_worker(worker: Worker) -> None:
+async def test_lone_surrogates_reach_the_worker(worker: ModelProcess) -> None:
     async with ModelDouble([says("ok")]) as double:
         request = ModelRequest(view_of(Message(1, "user", "broken \ud800 text")))
         assert (await listen(model_at(double, worker), request)).text == "ok"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.models.offline.passages import DEFINES, Line, Ranking, Wish, fence, file_lines, hits, quote
+from ctxchat.models.offline.passages import DEFINES, FileLine, Ranking, Wish, fence, file_lines, hits, quote
 from ctxchat.models.offline.words import literal, pattern, phrase_pattern, stem, terms, topic
 
 
@@ -60,18 +60,18 @@ def test_short_words_match_at_a_start_only() -> None:
 
 
 def test_reading_what_tools_print() -> None:
-    assert hits("./a b.py:12:x: y\nno hit\n[only the first 3 hits are shown]") == [Line("a b.py", 12, "x: y")]
+    assert hits("./a b.py:12:x: y\nno hit\n[only the first 3 hits are shown]") == [FileLine("a b.py", 12, "x: y")]
     numbered = file_lines("    9\tdef f():\n   10\t    return 1\n   11\t\n[lines 9-11 of 40]", "a.py")
     assert [(line.number, line.text) for line in numbered] == [(9, "def f():"), (10, "    return 1"), (11, "")]
-    assert file_lines("x\ny", "a.py", 5)[1] == Line("a.py", 6, "y")
+    assert file_lines("x\ny", "a.py", 5)[1] == FileLine("a.py", 6, "y")
 
 
 def test_the_rarer_words_together_win() -> None:
     pool = [
-        Line("a.md", 1, "the gauge is wet"),
-        Line("b.md", 4, "the gauge at the pier reports to the logger"),
-        Line("c.md", 2, "a gauge and a gauge"),
-        *(Line("d.md", n * 10, "another gauge") for n in range(1, 9)),
+        FileLine("a.md", 1, "the gauge is wet"),
+        FileLine("b.md", 4, "the gauge at the pier reports to the logger"),
+        FileLine("c.md", 2, "a gauge and a gauge"),
+        *(FileLine("d.md", n * 10, "another gauge") for n in range(1, 9)),
     ]
     about = topic("which logger does the gauge at the pier report to")
     best = Ranking(about, pool).best(3)
@@ -79,14 +79,14 @@ def test_the_rarer_words_together_win() -> None:
 
 
 def test_a_definition_wins_where_one_is_asked_for() -> None:
-    pool = [Line("use.py", 3, "sleep(retry_limit) # the retry limit"), Line("set.py", 1, "retry_limit = 5")]
+    pool = [FileLine("use.py", 3, "sleep(retry_limit) # the retry limit"), FileLine("set.py", 1, "retry_limit = 5")]
     about = topic("retry limit")
     assert Ranking(about, pool, wishes=[Wish(DEFINES, 1.6)]).best(1)[0].ref == "set.py:1"
 
 
 def test_a_quotation_cannot_be_left() -> None:
     assert fence("a\n````\nb").startswith("`````\n") and fence("a\n````\nb").endswith("\n`````")
-    line = Line("a.md", 1, "see \x1b[2J\x07 ``` \u202e port " + "x" * 5_000)
+    line = FileLine("a.md", 1, "see \x1b[2J\x07 ``` \u202e port " + "x" * 5_000)
     passage = Ranking(topic("port"), [line]).best(1)[0]
     shown = quote(passage)
     assert shown.startswith("> see") and "\x1b" not in shown and "\u202e" not in shown and len(shown) < 600

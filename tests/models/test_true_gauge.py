@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.calibration import Server, double, session
 from benchmarks.texts import KINDS
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.straight import Connections
 from ctxchat.models.tokenizers import counter
 from tests.doubles.counting import anthropic_prompt, openai_prompt
@@ -25,7 +25,7 @@ SUPPOSED = Server("Anthropic's", "anthropic/claude-sonnet-4-5", anthropic_prompt
 @pytest.mark.parametrize("server", [KNOWN, NOTHING, SUPPOSED], ids=lambda s: s.title)
 @pytest.mark.parametrize("kind", [*KINDS, "tools", "images"])
 async def test_after_one_reply_the_figure_is_within_two_per_cent(
-    worker: Worker, connections: Connections, server: Server, kind: str
+    worker: ModelProcess, connections: Connections, server: Server, kind: str
 ) -> None:
     if kind == "images" and not server.images:
         pytest.skip("is shown none")

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from ctxchat.core.errors import ModelError
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import breaks, says
 from tests.doubles.requests import asks, listen
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def mortal(tmp_path_factory) -> AsyncIterator[Worker]:
+async def mortal(tmp_path_factory) -> AsyncIterator[ModelProcess]:
     """A worker that tests may kill."""
-    worker = Worker(tmp_path_factory.mktemp("mortal") / "worker.log")
+    worker = ModelProcess(tmp_path_factory.mktemp("mortal") / "worker.log")
     yield worker
     await worker.close()
 
 
-async def test_a_worker_killed_in_mid_stream_is_an_error_and_comes_back(mortal: Worker) -> None:
+async def test_a_worker_killed_in_mid_stream_is_an_error_and_comes_back(mortal: ModelProcess) -> None:
     async with ModelDouble([says("words " * 1000, delay=0.01), says("again")]) as double:
         model = model_at(double, mortal)
         with pytest.raises(ModelError) as caught:
@@ -41,7 +41,7 @@ async def test_a_worker_killed_in_mid_stream_is_an_error_and_comes_back(mortal: 
         assert (await listen(model, asks("hi"))).text == "again"
 
 
-async def test_a_worker_that_does_not_obey_is_ended(mortal: Worker) -> None:
+async def test_a_worker_that_does_not_obey_is_ended(mortal: ModelProcess) -> None:
     async with ModelDouble([breaks("stall")]) as double:
         stream = model_at(double, mortal).stream(asks("hi"))
         await anext(stream)
@@ -66,7 +66,7 @@ async def acompletion(model, **_):
 
 async def test_a_call_cancelled_while_litellm_is_loading_costs_no_second_load(tmp_path: Path) -> None:
     (tmp_path / "litellm.py").write_text(DEAF)
-    own = Worker(None, {**os.environ, "PYTHONPATH": str(tmp_path)})
+    own = ModelProcess(None, {**os.environ, "PYTHONPATH": str(tmp_path)})
     try:
         await own.start()
         started = own.pid
@@ -84,7 +84,7 @@ async def test_a_call_cancelled_while_litellm_is_loading_costs_no_second_load(tm
 async def test_a_broken_litellm_is_an_error_that_names_the_log(tmp_path: Path) -> None:
     (tmp_path / "litellm.py").write_text("raise ImportError('torn apart')")
     log = tmp_path / "worker.log"
-    own = Worker(log, {**os.environ, "PYTHONPATH": str(tmp_path)})
+    own = ModelProcess(log, {**os.environ, "PYTHONPATH": str(tmp_path)})
     with pytest.raises(ModelError) as caught:
         await own.ready()
     assert caught.value.kind == "worker" and str(log) in caught.value.hint
@@ -117,15 +117,15 @@ async def acompletion(model, **_):
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def odd(tmp_path_factory) -> AsyncIterator[Worker]:
+async def odd(tmp_path_factory) -> AsyncIterator[ModelProcess]:
     folder = tmp_path_factory.mktemp("odd")
     (folder / "litellm.py").write_text(ODD_LITELLM)
-    worker = Worker(None, {**os.environ, "PYTHONPATH": str(folder)})
+    worker = ModelProcess(None, {**os.environ, "PYTHONPATH": str(folder)})
     yield worker
     await worker.close()
 
 
-async def first_failure(worker: Worker, line: str) -> ModelError:
+async def first_failure(worker: ModelProcess, line: str) -> ModelError:
     async with asyncio.timeout(60):
         with pytest.raises(ModelError) as caught:
             async for _ in worker.stream({"model": line}, timeout=5):
@@ -133,7 +133,7 @@ async def first_failure(worker: Worker, line: str) -> ModelError:
     return caught.value
 
 
-async def test_a_line_that_cannot_be_read_fails_its_own_call_only(odd: Worker) -> None:
+async def test_a_line_that_cannot_be_read_fails_its_own_call_only(odd: ModelProcess) -> None:
     await odd.ready()
     silent = asyncio.create_task(first_failure(odd, '{"type":"done","id":0}'))
     await asyncio.sleep(0)
@@ -145,7 +145,7 @@ async def test_a_line_that_cannot_be_read_fails_its_own_call_only(odd: Worker) -
     assert odd.pid, "the process lives on"
 
 
-async def test_a_process_that_falls_silent_for_good_is_ended_and_replaced(odd: Worker) -> None:
+async def test_a_process_that_falls_silent_for_good_is_ended_and_replaced(odd: ModelProcess) -> None:
     await odd.ready()
     deaf = odd.pid
     error = await first_failure(odd, "closes")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from tests.peers.proxy import proxy_before
 from tests.peers.servers import running
 
@@ -43,8 +43,8 @@ def tool_server(tmp_path_factory) -> Iterator[str]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def worker(tmp_path_factory) -> AsyncIterator[Worker]:
-    worker = Worker(tmp_path_factory.mktemp("peer") / "worker.log")
+async def worker(tmp_path_factory) -> AsyncIterator[ModelProcess]:
+    worker = ModelProcess(tmp_path_factory.mktemp("peer") / "worker.log")
     yield worker
     await worker.close()
 

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.calibration import session
 from benchmarks.texts import KINDS
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
 from tests.peers.servers import VOCABULARIES
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.peer, pytest.mark.asyncio(loop_scope="session")]
 @pytest.mark.parametrize("kind", [*KINDS, "mixed"])
 @pytest.mark.parametrize("family_server", VOCABULARIES, indirect=True)
 async def test_the_figure_is_near_from_the_second_request_on(
-    family_server: tuple[str, str], worker: Worker, kind: str
+    family_server: tuple[str, str], worker: ModelProcess, kind: str
 ) -> None:
     name, root = family_server
     sent = await session(ModelSettings(name=f"openai/{name}", api_base=f"{root}/v1"), worker, kind, 2)

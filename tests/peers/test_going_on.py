@@ -9,7 +9,7 @@ import pytest
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import TextDelta, TurnFinished
 from ctxchat.models.client import ModelClient
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
 from tests.agent.desk import Desk
 from tests.agent.test_turn import of
@@ -19,7 +19,7 @@ from tests.models.test_continuing import HALF, cut_off
 pytestmark = [pytest.mark.peer, pytest.mark.asyncio(loop_scope="session")]
 
 
-async def test_it_gives_the_beginning_back(text_server: str, worker: Worker) -> None:
+async def test_it_gives_the_beginning_back(text_server: str, worker: ModelProcess) -> None:
     model = ModelClient(ModelSettings("llamafile/peer", api_base=f"{text_server}/v1", max_output=20), worker)
     try:
         heard = await listen(model, cut_off(tools=False))
@@ -29,7 +29,7 @@ async def test_it_gives_the_beginning_back(text_server: str, worker: Worker) -> 
         assert heard.text.startswith(HALF.rstrip())
 
 
-async def test_nothing_is_said_twice_in_the_record(text_server: str, worker: Worker) -> None:
+async def test_nothing_is_said_twice_in_the_record(text_server: str, worker: ModelProcess) -> None:
     desk = Desk(ModelClient(ModelSettings("llamafile/peer", api_base=f"{text_server}/v1"), worker))
     async with aclosing(desk.session.send("hello")) as stream:
         async for stamped in stream:

@@ -12,7 +12,7 @@ import pytest
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.models.client import ModelClient
-from ctxchat.models.process import Worker
+from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.requests import after_a_call, asks, listen
 from tests.peers.conftest import WINDOW
@@ -23,12 +23,12 @@ ANSWER = "Hello from a scripted model."
 TOO_LONG = "word " * WINDOW
 
 
-def model_at(root: str, worker: Worker, name: str = "openai/peer") -> ModelClient:
+def model_at(root: str, worker: ModelProcess, name: str = "openai/peer") -> ModelClient:
     base = f"{root}/v1" if name.startswith("openai/") else root
     return ModelClient(ModelSettings(name=name, api_base=base), worker)
 
 
-async def test_the_second_time_most_of_the_prompt_is_cached(text_server: str, worker: Worker) -> None:
+async def test_the_second_time_most_of_the_prompt_is_cached(text_server: str, worker: ModelProcess) -> None:
     model = model_at(text_server, worker)
     question = "A question that is long enough to be worth caching. " * 5
     await listen(model, asks(question))
@@ -40,19 +40,19 @@ async def test_the_second_time_most_of_the_prompt_is_cached(text_server: str, wo
     assert usage.completion > 0
 
 
-async def test_a_call_the_server_really_parsed(tool_server: str, worker: Worker) -> None:
+async def test_a_call_the_server_really_parsed(tool_server: str, worker: ModelProcess) -> None:
     heard = await listen(model_at(tool_server, worker), asks("read it"))
     assert heard.end is not None and heard.end.finish == "tool_calls"
     [call] = heard.end.calls
     assert call.name == "read_file" and json.loads(call.arguments) == {"path": "a.txt"} and call.id
 
 
-async def test_results_go_through_its_template(text_server: str, worker: Worker) -> None:
+async def test_results_go_through_its_template(text_server: str, worker: ModelProcess) -> None:
     assert (await listen(model_at(text_server, worker), after_a_call(injected="It is Monday."))).text == ANSWER
 
 
 @pytest.mark.parametrize("name", ["openai/peer", "anthropic/peer"])
-async def test_an_overflow_says_how_much_there_is(text_server: str, worker: Worker, name: str) -> None:
+async def test_an_overflow_says_how_much_there_is(text_server: str, worker: ModelProcess, name: str) -> None:
     with pytest.raises(ModelError) as caught:
         await listen(model_at(text_server, worker, name), asks(TOO_LONG))
     error = caught.value
@@ -62,17 +62,17 @@ async def test_an_overflow_says_how_much_there_is(text_server: str, worker: Work
         assert error.code == "exceed_context_size_error" and json.loads(error.body)["n_ctx"] == WINDOW
 
 
-async def test_the_window_is_what_it_was_started_with(text_server: str, worker: Worker) -> None:
+async def test_the_window_is_what_it_was_started_with(text_server: str, worker: ModelProcess) -> None:
     assert await model_at(text_server, worker).window() == Window(WINDOW, "loaded")
 
 
-async def test_anthropics_interface(text_server: str, worker: Worker) -> None:
+async def test_anthropics_interface(text_server: str, worker: ModelProcess) -> None:
     heard = await listen(model_at(text_server, worker, "anthropic/peer"), asks("hi"))
     assert heard.text == ANSWER
     assert heard.end is not None and heard.end.usage is not None and not heard.end.usage.estimated
 
 
-async def test_cancelling_frees_the_slot(tool_server: str, worker: Worker) -> None:
+async def test_cancelling_frees_the_slot(tool_server: str, worker: ModelProcess) -> None:
     model = ModelClient(
         ModelSettings(name="openai/peer", api_base=f"{tool_server}/v1", extra={"extra_body": {"ignore_eos": True}}),
         worker,

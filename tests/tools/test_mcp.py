@@ -17,7 +17,7 @@ import pytest_asyncio
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import ToolFinished
 from ctxchat.core.ports import ToolContext
-from ctxchat.tools.mcp.host import Host
+from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer
 from ctxchat.tools.mcp.worker import MOST_TEXT
@@ -63,15 +63,15 @@ async def gone(pid: int) -> bool:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Host]:
+async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[McpHost]:
     """One process for all tests here that holds the SDK, which takes a second to load: a server of ours keeps it up."""
-    host = Host()
+    host = McpHost()
     async with up(wrong("twins"), tmp_path_factory.mktemp("twins"), host):
         yield host
 
 
 @asynccontextmanager
-async def up(address: Address, folder: Path, host: Host, **more) -> AsyncIterator[McpServer]:
+async def up(address: Address, folder: Path, host: McpHost, **more) -> AsyncIterator[McpServer]:
     server = McpServer("harbour", address, str(folder), folder / "logs" / "harbour.log", host=host, **more)
     server.start()
     try:
@@ -105,7 +105,7 @@ async def over_pipes() -> AsyncIterator[Address]:
 
 @pytest.mark.parametrize("way", [over_pipes, over_http])
 async def test_its_tools_are_called_and_named_for_every_provider(
-    way: Callable, tmp_path: Path, call: Callable, host: Host
+    way: Callable, tmp_path: Path, call: Callable, host: McpHost
 ) -> None:
     async with way() as address, up(address, tmp_path, host) as server:
         assert (server.state, server.trouble) == ("ready", "")
@@ -122,7 +122,7 @@ async def test_its_tools_are_called_and_named_for_every_provider(
     assert (server.state, list(server.tools)) == ("off", [])
 
 
-async def test_each_call_is_asked_for_by_its_own_rule(tmp_path: Path, context: ToolContext, host: Host) -> None:
+async def test_each_call_is_asked_for_by_its_own_rule(tmp_path: Path, context: ToolContext, host: McpHost) -> None:
     async with up(LOCAL, tmp_path, host, only=["add", "not there"]) as server:
         (add,) = server.tools
         demand = add.demand({"a": 1}, context)
@@ -131,7 +131,7 @@ async def test_each_call_is_asked_for_by_its_own_rule(tmp_path: Path, context: T
 
 
 async def test_a_call_that_takes_too_long_ends_and_the_server_goes_on(
-    tmp_path: Path, call: Callable, host: Host
+    tmp_path: Path, call: Callable, host: McpHost
 ) -> None:
     async with up(msgspec.structs.replace(LOCAL, timeout=0.5), tmp_path, host) as server:
         tools = {tool.spec.name: tool for tool in server.tools}
@@ -141,7 +141,7 @@ async def test_a_call_that_takes_too_long_ends_and_the_server_goes_on(
 
 
 async def test_a_server_that_dies_is_said_and_started_anew_for_the_next_call(
-    tmp_path: Path, call: Callable, host: Host
+    tmp_path: Path, call: Callable, host: McpHost
 ) -> None:
     async with up(LOCAL, tmp_path, host) as server:
         tools = {tool.spec.name: tool for tool in server.tools}
@@ -163,7 +163,7 @@ async def test_a_server_that_dies_is_said_and_started_anew_for_the_next_call(
     ],
 )
 async def test_one_that_cannot_be_reached_costs_its_tools_and_says_why(
-    address: Address, why: str, tmp_path: Path, host: Host
+    address: Address, why: str, tmp_path: Path, host: McpHost
 ) -> None:
     async with up(address, tmp_path, host) as server:
         assert server.state == "failed" and not server.tools
@@ -171,7 +171,7 @@ async def test_one_that_cannot_be_reached_costs_its_tools_and_says_why(
 
 
 async def test_what_a_process_says_beside_the_protocol_goes_to_a_file(
-    tmp_path: Path, call: Callable, host: Host
+    tmp_path: Path, call: Callable, host: McpHost
 ) -> None:
     async with up(LOCAL, tmp_path, host) as server:
         with pytest.raises(ToolError):
@@ -179,12 +179,12 @@ async def test_what_a_process_says_beside_the_protocol_goes_to_a_file(
     assert "goodbye from the server" in (tmp_path / "logs" / "harbour.log").read_text()
 
 
-def impatient(how: str, folder: Path, host: Host) -> McpServer:
+def impatient(how: str, folder: Path, host: McpHost) -> McpServer:
     """Not started. The host is up, so that its own start counts for nothing."""
     return McpServer("harbour", wrong(how), str(folder), folder / "logs" / "harbour.log", patience=2.0, host=host)
 
 
-async def test_one_that_never_answers_is_given_up(tmp_path: Path, host: Host) -> None:
+async def test_one_that_never_answers_is_given_up(tmp_path: Path, host: McpHost) -> None:
     server = impatient("silent", tmp_path, host)
     server.start()
     pid = await pid_of(server, tmp_path)
@@ -193,7 +193,7 @@ async def test_one_that_never_answers_is_given_up(tmp_path: Path, host: Host) ->
     assert await gone(pid)
 
 
-async def test_one_that_is_being_given_up_when_it_is_to_end_is_not_left_behind(tmp_path: Path, host: Host) -> None:
+async def test_one_that_is_being_given_up_when_it_is_to_end_is_not_left_behind(tmp_path: Path, host: McpHost) -> None:
     server = impatient("deaf", tmp_path, host)
     server.start()
     pid = await pid_of(server, tmp_path)
@@ -205,7 +205,7 @@ async def test_one_that_is_being_given_up_when_it_is_to_end_is_not_left_behind(t
 @pytest.mark.parametrize("how", ["silent", "deaf"])
 @pytest.mark.parametrize("ending", ["stop", "dismiss"])
 async def test_one_that_is_still_starting_is_ended_and_not_left_behind(
-    how: str, ending: str, tmp_path: Path, host: Host
+    how: str, ending: str, tmp_path: Path, host: McpHost
 ) -> None:
     server = McpServer("harbour", wrong(how), str(tmp_path), tmp_path / "logs" / "harbour.log", host=host)
     server.start()
@@ -219,7 +219,7 @@ async def test_one_that_is_still_starting_is_ended_and_not_left_behind(
 
 
 async def test_what_it_writes_beside_the_protocol_is_passed_over_and_never_shown(
-    tmp_path: Path, call: Callable, caplog: pytest.LogCaptureFixture, host: Host
+    tmp_path: Path, call: Callable, caplog: pytest.LogCaptureFixture, host: McpHost
 ) -> None:
     async with up(wrong("beside"), tmp_path, host) as server:
         (echo,) = server.tools
@@ -227,14 +227,14 @@ async def test_what_it_writes_beside_the_protocol_is_passed_over_and_never_shown
     assert not caplog.records
 
 
-async def test_a_line_without_an_end_is_not_kept(tmp_path: Path, host: Host) -> None:
+async def test_a_line_without_an_end_is_not_kept(tmp_path: Path, host: McpHost) -> None:
     async with up(wrong("endless"), tmp_path, host) as server:
         pid = await pid_of(server, tmp_path)
         assert server.state == "failed" and server.trouble
     assert await gone(pid)
 
 
-async def test_tools_whose_names_would_be_the_same_are_all_there(tmp_path: Path, call: Callable, host: Host) -> None:
+async def test_tools_whose_names_would_be_the_same_are_all_there(tmp_path: Path, call: Callable, host: McpHost) -> None:
     async with up(wrong("twins"), tmp_path, host) as server:
         names = [tool.spec.name for tool in server.tools]
         assert names[:3] == ["harbour__a_b", "harbour__a_b_2", "harbour__a_b_3"]
@@ -242,7 +242,7 @@ async def test_tools_whose_names_would_be_the_same_are_all_there(tmp_path: Path,
         assert [(await call(tool)).text for tool in server.tools] == ["a b", "a_b", "a.b", "x" * 90, "x" * 91]
 
 
-async def test_schemas_of_no_object_are_made_such_that_providers_take_them(tmp_path: Path, host: Host) -> None:
+async def test_schemas_of_no_object_are_made_such_that_providers_take_them(tmp_path: Path, host: McpHost) -> None:
     async with up(wrong("shapeless"), tmp_path, host) as server:
         shapes = {tool.spec.name: tool.spec.parameters for tool in server.tools}
         assert list(shapes) == ["harbour__text", "harbour__number", "harbour__word", "harbour__list"]
@@ -251,7 +251,7 @@ async def test_schemas_of_no_object_are_made_such_that_providers_take_them(tmp_p
             assert shape["type"] == "object" and shape["properties"] == {} and shape.get("required", []) == []
 
 
-async def test_a_tool_that_is_none_costs_itself_and_is_named(tmp_path: Path, call: Callable, host: Host) -> None:
+async def test_a_tool_that_is_none_costs_itself_and_is_named(tmp_path: Path, call: Callable, host: McpHost) -> None:
     async with up(wrong("broken"), tmp_path, host) as server:
         assert (server.state, server.row.tools) == ("ready", ("harbour__good", "harbour__plain"))
         assert server.row.left_out == (
@@ -266,7 +266,7 @@ async def test_a_tool_that_is_none_costs_itself_and_is_named(tmp_path: Path, cal
 
 
 async def test_a_result_of_very_many_parts_is_read_by_another_process(
-    tmp_path: Path, call: Callable, host: Host
+    tmp_path: Path, call: Callable, host: McpHost
 ) -> None:
     async with up(wrong("crowd"), tmp_path, host) as server:
         (echo,) = server.tools
@@ -275,7 +275,7 @@ async def test_a_result_of_very_many_parts_is_read_by_another_process(
 
 
 async def test_a_long_result_is_passed_on_whole_up_to_a_cap_that_is_told(
-    tmp_path: Path, call: Callable, host: Host
+    tmp_path: Path, call: Callable, host: McpHost
 ) -> None:
     async with up(wrong("long"), tmp_path, host) as server:
         (echo,) = server.tools
@@ -284,7 +284,7 @@ async def test_a_long_result_is_passed_on_whole_up_to_a_cap_that_is_told(
         assert "[… 2,500,000 characters left out …]" in text
 
 
-async def test_a_result_too_long_for_the_window_lies_whole_in_the_sessions_file(tmp_path: Path, host: Host) -> None:
+async def test_a_result_too_long_for_the_window_lies_whole_in_the_sessions_file(tmp_path: Path, host: McpHost) -> None:
     model = ScriptedModel([calls(("harbour__echo", {})), says("ok")])
     async with up(wrong("crowd"), tmp_path, host) as server:
         desk = Desk(model, tools=server.tools, mode="all")
@@ -293,7 +293,7 @@ async def test_a_result_too_long_for_the_window_lies_whole_in_the_sessions_file(
     assert done.spilled in done.output and len(done.output) < 100_000
 
 
-async def test_servers_that_share_a_host_end_one_by_one(tmp_path: Path, call: Callable, host: Host) -> None:
+async def test_servers_that_share_a_host_end_one_by_one(tmp_path: Path, call: Callable, host: McpHost) -> None:
     async with up(wrong("twins"), tmp_path / "a", host) as first:
         async with up(LOCAL, tmp_path / "b", host) as second:
             assert (await call({tool.spec.name: tool for tool in second.tools}["harbour__add"], a=2, b=3)).text == "5"
@@ -302,7 +302,7 @@ async def test_servers_that_share_a_host_end_one_by_one(tmp_path: Path, call: Ca
         assert again.state == "ready"
 
 
-async def test_a_call_that_is_broken_off_leaves_the_others_alone(tmp_path: Path, call: Callable, host: Host) -> None:
+async def test_a_call_that_is_broken_off_leaves_the_others_alone(tmp_path: Path, call: Callable, host: McpHost) -> None:
     async with up(LOCAL, tmp_path, host) as server:
         tools = {tool.spec.name: tool for tool in server.tools}
         slow = asyncio.create_task(call(tools["harbour__slow"]))

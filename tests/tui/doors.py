@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.models.discovery import FirstLook, FoundModel
-from ctxchat.storage.glance import Said
+from ctxchat.storage.glance import LastSaid
 from ctxchat.storage.sessions import SessionRow
 from tests.tui.desk import Desk
 from tests.tui.harbour import at, state
@@ -39,11 +39,11 @@ class Doors:
         titled = {i: d.state.title for i, d in self.desks.items()}
         return [msgspec.structs.replace(r, title=titled.get(r.id, r.title)) for r in self.rows]
 
-    async def glance(self, session_id: str) -> Sequence[Said]:
+    async def glance(self, session_id: str) -> Sequence[LastSaid]:
         self.glanced.append(session_id)
         return [
-            Said("user", f"Where is [b]{session_id}[/]?\n\x1b[31mhere", at(0)),
-            Said("assistant", "At Pier 7.", at(1)),
+            LastSaid("user", f"Where is [b]{session_id}[/]?\n\x1b[31mhere", at(0)),
+            LastSaid("assistant", "At Pier 7.", at(1)),
         ]
 
     async def delete(self, session_id: str) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # a start is measured with these: what they stand for is heav
     from ctxchat.agent.turn import Meanwhile
     from ctxchat.config.files import Loaded
     from ctxchat.models.discovery import FirstLook, FoundModel, Offer
-    from ctxchat.storage.glance import Said
+    from ctxchat.storage.glance import LastSaid
     from ctxchat.storage.sessions import SessionRow
     from ctxchat.tools.mcp.server import ServerRow
 
@@ -330,7 +330,7 @@ class FakeServices:
 
         return [SessionRow(s.id, s.state.title, AT, AT, 0, s.model, 0, 0, "") for s in self.by_id.values()]
 
-    async def glance(self, session_id: str) -> Sequence[Said]:
+    async def glance(self, session_id: str) -> Sequence[LastSaid]:
         return ()
 
     async def delete(self, session_id: str) -> None:

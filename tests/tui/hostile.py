@@ -28,7 +28,7 @@ from ctxchat.core.search import Hit, Scope
 from ctxchat.core.secrets import Masking
 from ctxchat.core.view import Frame, Insert, ToolSpec
 from ctxchat.models.discovery import FoundModel
-from ctxchat.storage.glance import Said
+from ctxchat.storage.glance import LastSaid
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.commands import default_keys
@@ -156,8 +156,8 @@ class HostileDoors(Doors):
             ServerRow(NASTY, "ready", (NASTY,), "", text, (text,)),
         )
 
-    async def glance(self, session_id: str) -> Sequence[Said]:
-        return [Said("user", self.text, at(0)), Said("assistant", self.text, at(1))]
+    async def glance(self, session_id: str) -> Sequence[LastSaid]:
+        return [LastSaid("user", self.text, at(0)), LastSaid("assistant", self.text, at(1))]
 
     async def servers(self) -> Sequence[ServerRow]:
         return self.rows_of_servers

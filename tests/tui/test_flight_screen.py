@@ -15,7 +15,7 @@ from ctxchat.core.events import Usage
 from ctxchat.core.journal import Changed, Measured, PassEnded, Sealed, SessionState, Undone, fold
 from ctxchat.core.record import PutBack
 from ctxchat.tui.reading.fill import fill_points
-from ctxchat.tui.reading.flight import DONE, REFUSED, UNDONE, Moment, column, fitting, moments
+from ctxchat.tui.reading.flight import DONE, REFUSED, UNDONE, FlightPoint, column, fitting, moments
 from ctxchat.tui.reading.passes import passes
 from ctxchat.tui.screens.flight import FlightScreen
 from ctxchat.tui.widgets.chart import LINE, FillChart
@@ -118,7 +118,7 @@ def test_a_session_without_endings_keeps_every_fill_and_pass() -> None:
 @given(st.lists(st.integers(0, 10**6), max_size=60), st.integers(1, 40))
 def test_squeezing_hides_no_peak_and_no_pass(used: list[int], width: int) -> None:
     flown_ = [
-        Moment(n, i + 1, (f"k{i}",) if n % 3 == 0 else (), DONE if n % 3 == 0 else "") for i, n in enumerate(used)
+        FlightPoint(n, i + 1, (f"k{i}",) if n % 3 == 0 else (), DONE if n % 3 == 0 else "") for i, n in enumerate(used)
     ]
     shown = fitting(flown_, width)
     assert len(shown) <= width

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.tui.widgets.header import Header, Heading, model_words
+from ctxchat.tui.widgets.header import Header, HeaderState, model_words
 
 
 @pytest.mark.parametrize(
@@ -28,14 +28,14 @@ def test_a_models_name_loses_its_left_part_first(name: str, room: int, shown: st
 @given(st.text(max_size=80), st.text(max_size=80), st.integers(1, 150))
 def test_it_is_one_line_of_the_width_there_is(title: str, model: str, width: int) -> None:
     header = Header()
-    header._heading = Heading(title, model, "ask", sandboxed=False)
+    header._heading = HeaderState(title, model, "ask", sandboxed=False)
     line = header.line(width)
     assert line.cell_length <= max(width, 8) and "\n" not in line.plain
 
 
 def test_a_long_title_stands_apart_from_the_model() -> None:
     header = Header()
-    header._heading = Heading("Harbour logger: gaps at night, and why", "offline/assistant", "ask", sandboxed=False)
+    header._heading = HeaderState("Harbour logger: gaps at night, and why", "offline/assistant", "ask", sandboxed=False)
     line = header.line(78).plain
     assert "…   offline assistant" in line or "…  offline" in line
 

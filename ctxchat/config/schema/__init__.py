@@ -12,7 +12,7 @@ from ctxchat.config.keys import ActionId
 from ctxchat.config.schema.context import ContextSettings
 from ctxchat.config.schema.named import AgentSettings, Condition, HookSettings, McpSettings
 from ctxchat.config.schema.option import Table, opt, own_names
-from ctxchat.config.schema.program import Interface, ModelSettings, Permissions, SecretSettings, Storage, ToolSettings
+from ctxchat.config.schema.program import Interface, ModelTable, Permissions, SecretSettings, Storage, ToolSettings
 
 __all__ = [
     "DEFAULTS",
@@ -48,7 +48,7 @@ class Settings(Table, frozen=True):
             counts="from the next session on",
         ),
     ] = ""
-    models: Annotated[dict[str, ModelSettings], opt("Single models, by litellm's name.", trust=True)] = {}
+    models: Annotated[dict[str, ModelTable], opt("Single models, by litellm's name.", trust=True)] = {}
     context: Annotated[ContextSettings, opt("What the model is shown, and when room is made.")] = ContextSettings()
     permissions: Annotated[Permissions, opt("What the agent may do without asking.")] = Permissions()
     tools: Annotated[ToolSettings, opt("The agent's tools.")] = ToolSettings()
@@ -62,9 +62,9 @@ class Settings(Table, frozen=True):
     hooks: Annotated[tuple[HookSettings, ...], opt("What to do when something happens.", trust=True, append=True)] = ()
     mcp: Annotated[dict[str, McpSettings], opt("MCP servers, by name.", trust=True)] = {}
 
-    def of_model(self, name: str) -> ModelSettings:
+    def of_model(self, name: str) -> ModelTable:
         """The settings of one model; the defaults where it has none."""
-        return self.models.get(name, ModelSettings())
+        return self.models.get(name, ModelTable())
 
 
 DEFAULTS = Settings()

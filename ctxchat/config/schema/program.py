@@ -14,7 +14,7 @@ from ctxchat.core.permissions import Mode
 Transport = Literal["auto", "litellm"]
 
 
-class ModelSettings(Table, frozen=True):
+class ModelTable(Table, frozen=True):
     """One model, by litellm's name of it."""
 
     api_base: Annotated[str, opt("Address of the server, for a local or compatible one.")] = ""

@@ -22,7 +22,7 @@ from ctxchat.core.words import short
 from ctxchat.models.offline import phrases
 from ctxchat.models.offline.commands import carry_out, command
 from ctxchat.models.offline.research import research
-from ctxchat.models.offline.transcript import Step, Tools, Transcript, read
+from ctxchat.models.offline.transcript import NextStep, ReadView, Tools, read
 
 OFFLINE_NAME = "offline/assistant"
 OFFLINE_WINDOW = Window(32_768, "loaded")
@@ -83,15 +83,15 @@ def decide(view: View) -> Reply:
     return Reply(step.text or ("" if made else phrases.NO_QUESTION), made, step.thought)
 
 
-def _step(seen: Transcript, tools: Tools) -> Step:
+def _step(seen: ReadView, tools: Tools) -> NextStep:
     text = seen.question.strip()
     if not text:
-        return Step(phrases.NO_QUESTION)
+        return NextStep(phrases.NO_QUESTION)
     if said := next((said for pattern, said in _TALK if len(text) < 200 and pattern.search(text)), ""):
-        return Step(said)
+        return NextStep(said)
     if wanted := command(text):
         return carry_out(wanted, seen, tools)
-    return Step(phrases.NOTED) if told_only(text) else research(seen, tools)
+    return NextStep(phrases.NOTED) if told_only(text) else research(seen, tools)
 
 
 def told_only(text: str) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from ctxchat.models.offline import phrases
 from ctxchat.models.offline.passages import clean, clip, fence, file_lines, head, hits, ref
-from ctxchat.models.offline.transcript import Done, Step, Tools, Transcript, calls
+from ctxchat.models.offline.transcript import DoneCall, NextStep, ReadView, Tools, calls
 from ctxchat.models.offline.words import literal
 
 MOST_READ = 6
@@ -59,7 +59,7 @@ def command(question: str) -> Command | None:
     return None
 
 
-def carry_out(wanted: Command, seen: Transcript, tools: Tools) -> Step:
+def carry_out(wanted: Command, seen: ReadView, tools: Tools) -> NextStep:
     """The next step of a command: its call, or the report."""
     if wanted.paths:
         return _read(wanted, seen, tools)
@@ -69,9 +69,9 @@ def carry_out(wanted: Command, seen: Transcript, tools: Tools) -> Step:
     unread = last and last.failed and not last.denied and "not read it" in last.text
     if seen.rounds == 1 and unread and wanted.tool == "write_file":
         first = calls("It is there already: read first.", tools.call("read_file", path=wanted.arguments["path"]))
-        return first or Step(_report(wanted, seen.done))
+        return first or NextStep(_report(wanted, seen.done))
     if last and not (seen.rounds == 2 and wanted.tool == "write_file" and last in seen.named("read_file")):
-        return Step(_report(wanted, seen.done))
+        return NextStep(_report(wanted, seen.done))
     call = tools.call(wanted.tool, **wanted.arguments)
     if call is None and wanted.tool == "list_files":
         call = tools.call("glob", pattern=f"{wanted.arguments.get('path', '**')}/*")
@@ -231,7 +231,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Command | None
 # ── reading, with a look around for a name without its folder ──
 
 
-def _read(wanted: Command, seen: Transcript, tools: Tools) -> Step:
+def _read(wanted: Command, seen: ReadView, tools: Tools) -> NextStep:
     reads = seen.named("read_file")
     if not seen.done:
         step = calls("", *(tools.call("read_file", path=path, **wanted.arguments) for path in wanted.paths))
@@ -254,10 +254,10 @@ def _read(wanted: Command, seen: Transcript, tools: Tools) -> Step:
     parts = [_shown(d) for d in shown]
     if found and all(d.failed for d in shown):
         parts.append("Files of that name: " + ", ".join(map(ref, found[:20])) + ".")
-    return Step("\n\n".join(parts))
+    return NextStep("\n\n".join(parts))
 
 
-def _shown(done: Done) -> str:
+def _shown(done: DoneCall) -> str:
     path = done.get("path")
     if done.failed:
         return _trouble(done)
@@ -281,9 +281,9 @@ _MARKERS = {
 }  # fmt: skip
 
 
-def _task(name: str, seen: Transcript, tools: Tools) -> Step:
+def _task(name: str, seen: ReadView, tools: Tools) -> NextStep:
     if ran := seen.named("shell"):
-        return Step(_report(Command("shell"), ran))
+        return NextStep(_report(Command("shell"), ran))
     if "shell" not in tools:
         return _no_tool("shell")
     pattern = rf'^{name}\s*:|"{name}"\s*:'
@@ -294,10 +294,10 @@ def _task(name: str, seen: Transcript, tools: Tools) -> Step:
         return looks
     line = _task_line(name, seen)
     step = calls(f"By its files, this is `{line}`.", tools.call("shell", command=line)) if line else None
-    return step or Step(f"I found no way this project runs its {name}. Tell me the command: `run <command>`.")
+    return step or NextStep(f"I found no way this project runs its {name}. Tell me the command: `run <command>`.")
 
 
-def _task_line(name: str, seen: Transcript) -> str:
+def _task_line(name: str, seen: ReadView) -> str:
     """From a make target or a script at the top, else from what kind of project it is."""
     found = {hit.path for d in seen.named("grep") if not d.failed for hit in hits(d.text)}
     if found & {"Makefile", "makefile", "GNUmakefile"}:
@@ -312,11 +312,11 @@ def _task_line(name: str, seen: Transcript) -> str:
 # ── reports ──
 
 
-def _no_tool(name: str) -> Step:
-    return Step(phrases.NO_TOOL.format(name=ref(name)))
+def _no_tool(name: str) -> NextStep:
+    return NextStep(phrases.NO_TOOL.format(name=ref(name)))
 
 
-def _report(wanted: Command, done: Sequence[Done]) -> str:
+def _report(wanted: Command, done: Sequence[DoneCall]) -> str:
     last = done[-1]
     if last.denied or (last.failed and wanted.tool != "shell"):
         return _trouble(last)
@@ -341,6 +341,6 @@ def _report(wanted: Command, done: Sequence[Done]) -> str:
             return clean(clip(text, 600)) or "Done."
 
 
-def _trouble(done: Done) -> str:
+def _trouble(done: DoneCall) -> str:
     """A call that was denied or failed, kindly and with its own words."""
     return f"{phrases.DENIED if done.denied else phrases.FAILED}\n\n{fence(head(done.text.strip().split(chr(10)), 20))}"

@@ -57,7 +57,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-class Line(msgspec.Struct, frozen=True):
+class FileLine(msgspec.Struct, frozen=True):
     """One line of a file. `number` from 1."""
 
     path: str
@@ -76,8 +76,8 @@ class Wish(msgspec.Struct, frozen=True):
 class Passage(msgspec.Struct, frozen=True):
     """A place worth quoting: its best line, the lines around it that are known, and the terms it holds."""
 
-    line: Line
-    around: tuple[Line, ...]
+    line: FileLine
+    around: tuple[FileLine, ...]
     score: float
     matched: frozenset[str]
 
@@ -87,24 +87,24 @@ class Passage(msgspec.Struct, frozen=True):
         return f"{self.line.path}:{self.line.number}"
 
 
-def hits(output: str) -> list[Line]:
+def hits(output: str) -> list[FileLine]:
     """The lines of a grep's output that look like `path:line:text`."""
-    found: list[Line] = []
+    found: list[FileLine] = []
     for row in output.split("\n")[:MOST_LINES]:
         if match := _HIT.match(row[:LONG_LINE]):
             path = match["path"].strip().removeprefix("./")
-            found.append(Line(path, int(match["number"]), match["text"].rstrip("\r")))
+            found.append(FileLine(path, int(match["number"]), match["text"].rstrip("\r")))
     return found
 
 
-def file_lines(output: str, path: str, start: int = 1) -> list[Line]:
+def file_lines(output: str, path: str, start: int = 1) -> list[FileLine]:
     """The lines of a file as a tool printed it, numbered by the tool where it did, else from `start`."""
     rows = [row[:LONG_LINE].rstrip("\r") for row in output.split("\n")[:MOST_LINES]]
     numbered = [(m, row) for row in rows if (m := _NUMBERED.match(row))]
     path = path.removeprefix("./")
     if len(numbered) * 2 > len([r for r in rows if r.strip()]):
-        return [Line(path, int(m[1] or m[3]), m[2] or "") for m, _ in numbered]
-    return [Line(path, start + i, row) for i, row in enumerate(rows)]
+        return [FileLine(path, int(m[1] or m[3]), m[2] or "") for m, _ in numbered]
+    return [FileLine(path, start + i, row) for i, row in enumerate(rows)]
 
 
 # ── which lines answer best ──
@@ -116,7 +116,7 @@ class Ranking:
     def __init__(
         self,
         topic: Topic,
-        pool: Iterable[Line],
+        pool: Iterable[FileLine],
         *,
         weights: Mapping[str, float] | None = None,
         wishes: Sequence[Wish] = (),
@@ -186,7 +186,7 @@ class Ranking:
         text = self._lines[key].text[:300]
         return math.prod(weight for line, files, weight in self._wishes if files.search(key[0]) and line.search(text))
 
-    def _fitness(self, line: Line) -> float:
+    def _fitness(self, line: FileLine) -> float:
         factor = 0.3 if _IMPORT.match(line.text) else 1.0
         factor *= 1.15 if _NAMES.match(line.text) else 1.0
         factor *= 0.4 if _GENERATED.search(line.path) else 1.0
@@ -293,7 +293,7 @@ def _more(words: Sequence[str], most: int) -> str:
     return f" and {len(words) - most} more" if len(words) > most else ""
 
 
-def _paragraph(passage: Passage) -> list[Line]:
+def _paragraph(passage: Passage) -> list[FileLine]:
     """The best line and its neighbours up to an empty line, a heading or another item of a list, three at most on either side."""
     known = {line.number: line for line in passage.around}
     at = passage.line.number
@@ -314,7 +314,7 @@ def _paragraph(passage: Passage) -> list[Line]:
     return [known[n] for n in range(first, last + 1) if "```" not in known[n].text or n == at]
 
 
-def _code_lines(passage: Passage) -> list[Line]:
+def _code_lines(passage: Passage) -> list[FileLine]:
     """The best line, lines near it that hold what it lacks, a comment right above, and what it opens, two lines at most."""
     known = {line.number: line for line in passage.around}
     at = passage.line.number
@@ -331,10 +331,10 @@ def _code_lines(passage: Passage) -> list[Line]:
     ends = known[high].text.rstrip()
     if high == at and (_COMMENT.match(ends) or ends.endswith((":", "{", "(", "[", ",", "\\", "=>"))):
         kept |= {n for n in (at + 1, at + 2) if n in known and known[n].text.strip()}
-    rows: list[Line] = []
+    rows: list[FileLine] = []
     for n in sorted(n for n in kept if n in known):
         if rows and n > rows[-1].number + 1:
-            rows.append(Line(passage.line.path, n - 1, GAP))
+            rows.append(FileLine(passage.line.path, n - 1, GAP))
         rows.append(known[n])
     return rows
 

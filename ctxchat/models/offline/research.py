@@ -13,7 +13,7 @@ import msgspec
 from ctxchat.models.offline import phrases
 from ctxchat.models.offline.passages import (
     DEFINES,
-    Line,
+    FileLine,
     Passage,
     Ranking,
     Wish,
@@ -30,7 +30,7 @@ from ctxchat.models.offline.passages import (
     said,
     sought,
 )
-from ctxchat.models.offline.transcript import Call, Source, Step, Tools, Transcript, calls
+from ctxchat.models.offline.transcript import Call, NextStep, ReadView, Source, Tools, calls
 from ctxchat.models.offline.words import Topic, literal, pattern, phrase_pattern, stem, terms, together_pattern, topic
 
 MOST_ROUNDS = 3
@@ -186,7 +186,7 @@ class Question(msgspec.Struct, frozen=True):
         """What is looked for, in the asker's words."""
         return self.topic.shown or tuple(self.lesser)
 
-    def ranked(self, pool: Sequence[Line]) -> tuple[Ranking, list[Passage]]:
+    def ranked(self, pool: Sequence[FileLine]) -> tuple[Ranking, list[Passage]]:
         """The best places of a pool that were not quoted already."""
         ranking = Ranking(self.topic, pool, weights=self.lesser, wishes=[kind.wish for kind in self.kinds])
         return ranking, [p for p in ranking.best(12) if (p.line.path, p.line.number) not in self.quoted][:8]
@@ -196,7 +196,7 @@ Told = tuple[float, Source, str]
 """Something the conversation itself says: how well it fits (0 to 1), where it stands, its words."""
 
 
-def research(seen: Transcript, tools: Tools) -> Step:
+def research(seen: ReadView, tools: Tools) -> NextStep:
     """The next step: searches, then reading, then the answer."""
     named = _named_files(seen)
     if named or _OVERVIEW.match(seen.question[:600]):
@@ -205,15 +205,15 @@ def research(seen: Transcript, tools: Tools) -> Step:
             return step
     asked = _understood(seen)
     if asked.topic.empty and not asked.lesser and not asked.kinds:
-        return Step(f"{phrases.LIMITS}\n\n{phrases.GREETING.removeprefix('Hello. ')}")
+        return NextStep(f"{phrases.LIMITS}\n\n{phrases.GREETING.removeprefix('Hello. ')}")
     step = _next_step(asked, seen, tools) if seen.rounds < MOST_ROUNDS else None
-    return step or Step(_answer(asked, seen))
+    return step or NextStep(_answer(asked, seen))
 
 
 # ── what is asked ──
 
 
-def _understood(seen: Transcript) -> Question:
+def _understood(seen: ReadView) -> Question:
     """The question's topic; where it leans on the one before, that one's words as well, with less weight."""
     text = seen.question[:600]
     recall = _RECALL.search(text)
@@ -233,7 +233,7 @@ def _understood(seen: Transcript) -> Question:
 # ── files that are named, and the project as a whole ──
 
 
-def _named_files(seen: Transcript) -> dict[str, str | None]:
+def _named_files(seen: ReadView) -> dict[str, str | None]:
     """The files that the question mentions with `@`, with what is known of their text."""
     mentioned = {(quoted or plain).rstrip(".") for quoted, plain in _MENTION.findall(seen.question[:4_000])}
     read = {d.get("path"): "" if d.failed else d.text for d in seen.named("read_file")}
@@ -241,7 +241,7 @@ def _named_files(seen: Transcript) -> dict[str, str | None]:
     return {name: seen.attached.get(name, read.get(name)) for name in dict.fromkeys([*seen.attached, *like_files])}
 
 
-def _about_files(seen: Transcript, tools: Tools, named: Mapping[str, str | None]) -> Step | None:
+def _about_files(seen: ReadView, tools: Tools, named: Mapping[str, str | None]) -> NextStep | None:
     """What the named files say about the question, or how they begin where it asks for nothing in particular."""
     unread = [name for name, text in named.items() if text is None]
     if unread and not seen.done and (step := calls("", *(tools.call("read_file", path=name) for name in unread[:3]))):
@@ -254,11 +254,11 @@ def _about_files(seen: Transcript, tools: Tools, named: Mapping[str, str | None]
         ranking = Ranking(asked, lines)
         good = [p for p in ranking.best(MOST_QUOTES) if ranking.coverage(p) >= 0.5]
         if good:
-            return Step("\n\n".join(_from_files(good, True)))
+            return NextStep("\n\n".join(_from_files(good, True)))
     parts = (
         [part for name, text in list(texts.items())[:3] for part in _shown(name, text)] if texts else _refusals(seen)
     )
-    return Step("\n\n".join(parts)) if parts else None
+    return NextStep("\n\n".join(parts)) if parts else None
 
 
 _GENERAL = frozenset(terms("about summary overview content purpose say explain describe folder project do"))
@@ -278,7 +278,7 @@ def _shown(name: str, text: str) -> Iterator[str]:
         yield held or fence(head(text.split("\n"), 12), name)
 
 
-def _overview(seen: Transcript, tools: Tools) -> Step | None:
+def _overview(seen: ReadView, tools: Tools) -> NextStep | None:
     """What this project does: its README's beginning, what its manifest says of it, or at least what lies in it."""
     if not seen.done:
         looks = tools.call("list_files", depth=1), tools.call("glob", pattern="**/README*")
@@ -302,7 +302,7 @@ def _overview(seen: Transcript, tools: Tools) -> Step | None:
             parts += [lead.format(ref=ref(f"{done.get('path')}:{number}")), begun]
     if not parts:
         parts = [phrases.NOTHING, fence(head(listing.split("\n"), 40)) if listing else "", *_refusals(seen)]
-    return Step("\n\n".join(p for p in parts if p))
+    return NextStep("\n\n".join(p for p in parts if p))
 
 
 _MANIFEST_NAMES = ("pyproject.toml", "package.json", "Cargo.toml", "go.mod")
@@ -311,7 +311,7 @@ _MANIFEST_NAMES = ("pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 # ── searching and reading ──
 
 
-def _next_step(asked: Question, seen: Transcript, tools: Tools) -> Step | None:
+def _next_step(asked: Question, seen: ReadView, tools: Tools) -> NextStep | None:
     """Calls to make, or None when it is time to answer."""
     if seen.named("read_file") or (asked.past and _told(asked, seen)):
         return None
@@ -364,7 +364,7 @@ def _grep(tools: Tools, wanted: str) -> Call | None:
     return tools.call("grep", pattern=wanted, ignore_case=True, max_hits=MOST_HITS) if wanted else None
 
 
-def _widen(asked: Question, seen: Transcript, tools: Tools) -> Step | None:
+def _widen(asked: Question, seen: ReadView, tools: Tools) -> NextStep | None:
     """A second round with a wider net: any of the words, their roots where that was tried, and file names."""
     known = [*asked.topic.terms, *asked.lesser]
     roots = [t[: max(4, len(t) - 2)] if t.isascii() else t[:1] for t in known if len(t) > 4 or not t.isascii()]
@@ -375,7 +375,7 @@ def _widen(asked: Question, seen: Transcript, tools: Tools) -> Step | None:
     return calls("Little found; looking for any of these words, and for file names.", _grep(tools, wider), *globs)
 
 
-def _read(best: Sequence[Passage], seen: Transcript, tools: Tools, asked: Question) -> Step | None:
+def _read(best: Sequence[Passage], seen: ReadView, tools: Tools, asked: Question) -> NextStep | None:
     """Read around the best places, several files at once; where no line matched, the files whose names did."""
     reads: list[Call | None] = []
     for path in list(dict.fromkeys(p.line.path for p in best))[:MOST_FILES]:
@@ -390,7 +390,7 @@ def _read(best: Sequence[Passage], seen: Transcript, tools: Tools, asked: Questi
     return calls(f"Reading {', '.join(str(r[1].get('path', 'a file')) for r in reads if r)}.", *reads)
 
 
-def _files_by_name(seen: Transcript, asked: Question) -> list[str]:
+def _files_by_name(seen: ReadView, asked: Question) -> list[str]:
     """Files whose names hold the question's words, those that hold most first; a README where nothing else is known."""
     known = set(asked.topic.terms) | set(asked.lesser)
     rows = [r for d in seen.named("glob", "list_files") if not d.failed for r in d.text.split("\n")]
@@ -408,7 +408,7 @@ def _files_by_name(seen: Transcript, asked: Question) -> list[str]:
 # ── the answer ──
 
 
-def _pool(seen: Transcript) -> list[Line]:
+def _pool(seen: ReadView) -> list[FileLine]:
     """Every line of the folder this turn has seen; what was read stands before what a search clipped."""
     lines = [hit for d in seen.named("grep") if not d.failed for hit in hits(d.text)]
     for done in seen.named("read_file"):
@@ -418,7 +418,7 @@ def _pool(seen: Transcript) -> list[Line]:
     return lines
 
 
-def _answer(asked: Question, seen: Transcript) -> str:
+def _answer(asked: Question, seen: ReadView) -> str:
     pool = _pool(seen)
     ranking, best = asked.ranked(pool)
     told = _told(asked, seen)
@@ -458,7 +458,7 @@ def _from_files(good: Sequence[Passage], whole: bool) -> list[str]:
     return parts
 
 
-def _missing(asked: Question, pool: Sequence[Line], told: Sequence[Told]) -> list[str]:
+def _missing(asked: Question, pool: Sequence[FileLine], told: Sequence[Told]) -> list[str]:
     """Words of the question that nothing found holds, as the user wrote them."""
     texts = [*(f"{line.path} {line.text}" for line in pool), *(text for _, _, text in told)]
     runs = [f" {' '.join(terms(text))} " for text in texts]
@@ -474,7 +474,7 @@ def _missing(asked: Question, pool: Sequence[Line], told: Sequence[Told]) -> lis
     return [w for w in asked.topic.shown if absent(w)]
 
 
-def _refusals(seen: Transcript) -> list[str]:
+def _refusals(seen: ReadView) -> list[str]:
     """What stood in the way, once each: a search that was denied or broke."""
     texts = dict.fromkeys((d.denied, d.text.strip()) for d in seen.done if d.failed and not _just_nothing(d.text))
     return [
@@ -487,7 +487,7 @@ def _just_nothing(text: str) -> bool:
     return bool(re.match(r"\W*(?:no|nothing|0)\b", text, re.I)) or not text.strip()
 
 
-def _told(asked: Question, seen: Transcript) -> list[Told]:
+def _told(asked: Question, seen: ReadView) -> list[Told]:
     """What the summary, memory, restored messages and earlier words say about it, best first, at most two."""
     known = dict(asked.lesser) | dict.fromkeys(asked.topic.terms, 1.0)
     recalled = [d.text for d in seen.named("recall") if not d.failed and not _just_nothing(d.text)]

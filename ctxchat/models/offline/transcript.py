@@ -31,7 +31,7 @@ Call = tuple[str, dict[str, object]]
 """A tool's name and the arguments for it."""
 
 
-class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+class NextStep(msgspec.Struct, frozen=True, omit_defaults=True):
     """What to do next: say `text`, or make `calls`, with a thought about why."""
 
     text: str = ""
@@ -39,14 +39,14 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     thought: str = ""
 
 
-def calls(thought: str, *wanted: Call | None) -> Step | None:
+def calls(thought: str, *wanted: Call | None) -> NextStep | None:
     """These calls, without those that cannot be made and without doubles; None where none is left."""
     made: list[Call] = []
     made.extend(call for call in wanted if call and call not in made)
-    return Step(calls=tuple(made), thought=thought) if made else None
+    return NextStep(calls=tuple(made), thought=thought) if made else None
 
 
-class Done(msgspec.Struct, frozen=True):
+class DoneCall(msgspec.Struct, frozen=True):
     """A call of this turn and what came back."""
 
     name: str
@@ -79,20 +79,20 @@ class Source(msgspec.Struct, frozen=True):
     kind: str
 
 
-class Transcript(msgspec.Struct, frozen=True):
+class ReadView(msgspec.Struct, frozen=True):
     """A view, read. `attached` are the files that came with the question, by name. `earlier` are the user's previous messages,
     the last one first. `rounds` counts this turn's model calls with tools, those that a compaction folded included."""
 
     question: str
     attached: Mapping[str, str]
     earlier: tuple[str, ...]
-    done: tuple[Done, ...]
+    done: tuple[DoneCall, ...]
     rounds: int
     sources: tuple[Source, ...]
     last_reply: str
     next_id: str
 
-    def named(self, *names: str) -> list[Done]:
+    def named(self, *names: str) -> list[DoneCall]:
         """This turn's calls of these tools."""
         return [d for d in self.done if d.name in names]
 
@@ -119,7 +119,7 @@ class Tools:
         return name, kept
 
 
-def read(view: View) -> Transcript:
+def read(view: View) -> ReadView:
     """The view as the assistant understands it. Never raises."""
     asked = [i for i, item in enumerate(view.items) if item.kind == "user" and item.message.role == "user"]
     at = asked[-1] if asked else len(view.items)
@@ -127,7 +127,7 @@ def read(view: View) -> Transcript:
     done = _done(view.items[at:])
     folded = any(item.kind == "summary" and turn > 0 and item.turn == turn for item in view.items)
     replies = [item for item in view.items[:at] if item.message.role == "assistant" and not item.message.calls]
-    return Transcript(
+    return ReadView(
         question=_said(view.items[at]) if asked else "",
         attached=_attached(view.items[at]) if asked else {},
         earlier=tuple(_said(view.items[i]) for i in reversed(asked[:-1])),
@@ -159,8 +159,8 @@ def _sound(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _done(items: tuple[Item, ...]) -> tuple[Done, ...]:
-    done: list[Done] = []
+def _done(items: tuple[Item, ...]) -> tuple[DoneCall, ...]:
+    done: list[DoneCall] = []
     waiting: list[tuple[str, str, dict[str, Any], int]] = []
     number = 0
     for item in items:
@@ -171,7 +171,7 @@ def _done(items: tuple[Item, ...]) -> tuple[Done, ...]:
             match = next((w for w in waiting if w[0] == message.call_id), None)
             if match:
                 waiting.remove(match)
-                done.append(Done(match[1], match[2], _sound(message.text), match[3]))
+                done.append(DoneCall(match[1], match[2], _sound(message.text), match[3]))
     return tuple(done)
 
 

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from ctxchat.core.errors import ToolError
 from ctxchat.core.secrets import MaskedLines, masked
 from ctxchat.tools.mcp.listing import usable
-from ctxchat.tools.mcp.protocol import Address, Offered
+from ctxchat.tools.mcp.protocol import Address, OfferedTool
 
 MOST_TOOLS = 500
 """Of one server: more would fill any window."""
@@ -40,13 +40,13 @@ class Connection:
         self._left_out = left_out
         self._refusals, self._closed = sdk.MCPError, sdk.types.CONNECTION_CLOSED
 
-    async def tools(self) -> tuple[Sequence[Offered], Sequence[str]]:
+    async def tools(self) -> tuple[Sequence[OfferedTool], Sequence[str]]:
         """What the server offers, all pages of it, and what of that cannot be taken, with why."""
-        found: list[Offered] = []
+        found: list[OfferedTool] = []
         cursor = None
         while True:
             page = await self._client.list_tools(cursor=cursor)
-            found += [Offered(t.name, t.description or "", dict(t.input_schema)) for t in page.tools]
+            found += [OfferedTool(t.name, t.description or "", dict(t.input_schema)) for t in page.tools]
             cursor = page.next_cursor
             if not cursor or len(found) >= MOST_TOOLS:
                 more = [f"all after the first {MOST_TOOLS}"] if cursor or len(found) > MOST_TOOLS else []

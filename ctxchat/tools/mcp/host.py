@@ -17,7 +17,7 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.tools.mcp import protocol
-from ctxchat.tools.mcp.protocol import Address, Down, Offered, Over, Piece, Tool, Up
+from ctxchat.tools.mcp.protocol import Address, CallEnded, Down, OfferedTool, ResultPiece, ServerTool, Up
 from ctxchat.tools.processes import child
 
 LEAVE = 4.0
@@ -28,24 +28,24 @@ _GONE = Down(0, "The process that speaks to MCP servers ended.", gone=True)
 Inbox = asyncio.Queue[protocol.News]
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ToolReply(msgspec.Struct, frozen=True):
     """What a call gave back, in words."""
 
     text: str
     failed: bool
 
 
-class Host:
+class McpHost:
     """What holds connections, any number of them: its process is started for the first and ended with the last."""
 
     def __init__(self) -> None:
-        self._line: _Line | None = None
+        self._line: _ProcessRun | None = None
 
     @asynccontextmanager
-    async def connected(self, address: Address, workspace: str, log: Path) -> AsyncGenerator[Connection, None]:
+    async def connected(self, address: Address, workspace: str, log: Path) -> AsyncGenerator[ConnectionHandle, None]:
         """A connection for as long as the block lasts. Raises ToolError with the reason where there is none."""
         if self._line is None or self._line.ended:
-            self._line = _Line()
+            self._line = _ProcessRun()
         line = self._line
         async with line.used():
             with line.inbox() as (id, inbox):
@@ -56,25 +56,25 @@ class Host:
                     await _closed(line, id, inbox)
 
 
-class Connection:
+class ConnectionHandle:
     """An open one. Calls may be made side by side. `left_out` are tools that cannot be offered, each with why."""
 
-    def __init__(self, line: _Line, id: int, tools: tuple[Offered, ...], left_out: tuple[str, ...]) -> None:
+    def __init__(self, line: _ProcessRun, id: int, tools: tuple[OfferedTool, ...], left_out: tuple[str, ...]) -> None:
         self._line, self._id = line, id
         self.tools, self.left_out = tools, left_out
 
-    async def call(self, tool: str, arguments: dict[str, object]) -> Reply:
+    async def call(self, tool: str, arguments: dict[str, object]) -> ToolReply:
         """Run a tool. Raises ToolError, or ConnectionResetError where the server is gone."""
         with self._line.inbox() as (id, inbox):
-            self._line.send(protocol.Call(id, self._id, tool, arguments))
+            self._line.send(protocol.RunTool(id, self._id, tool, arguments))
             over = False
             try:
                 pieces: list[str] = []
-                while isinstance(news := await inbox.get(), Piece):
+                while isinstance(news := await inbox.get(), ResultPiece):
                     pieces.append(news.text)
                 over = True
-                if isinstance(news, Over):
-                    return Reply("".join(pieces), news.failed)
+                if isinstance(news, CallEnded):
+                    return ToolReply("".join(pieces), news.failed)
             finally:
                 if not over:
                     self._line.send(protocol.End(id))
@@ -84,7 +84,7 @@ class Connection:
         raise ToolError(why)
 
 
-class _Line:
+class _ProcessRun:
     """One run of the process. It begins when the first wants it, and is hung up by the last; then there is a new one."""
 
     def __init__(self) -> None:
@@ -160,21 +160,21 @@ class _Line:
                 inbox.put_nowait(_GONE)
 
 
-async def _opened(line: _Line, id: int, inbox: Inbox) -> Connection:
-    tools: list[Offered] = []
+async def _opened(line: _ProcessRun, id: int, inbox: Inbox) -> ConnectionHandle:
+    tools: list[OfferedTool] = []
     while True:
         match await inbox.get():
-            case Tool(tool=tool):
+            case ServerTool(tool=tool):
                 tools.append(tool)
             case Up(left_out=left_out):
-                return Connection(line, id, tuple(tools), left_out)
+                return ConnectionHandle(line, id, tuple(tools), left_out)
             case Down(why=why):
                 raise ToolError(why or "The server has ended.")
             case _:
                 pass
 
 
-async def _closed(line: _Line, id: int, inbox: Inbox) -> None:
+async def _closed(line: _ProcessRun, id: int, inbox: Inbox) -> None:
     """Have a connection closed, and wait for that."""
     line.send(protocol.End(id))
     with contextlib.suppress(TimeoutError):

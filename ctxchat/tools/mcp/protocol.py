@@ -26,7 +26,7 @@ class Address(msgspec.Struct, frozen=True):
     timeout: float = 60.0
 
 
-class Offered(msgspec.Struct, frozen=True):
+class OfferedTool(msgspec.Struct, frozen=True):
     """A tool as its server describes it: foreign text, all of it, in a shape that providers take."""
 
     name: str
@@ -43,7 +43,7 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
     log: str
 
 
-class Call(msgspec.Struct, frozen=True, tag="call"):
+class RunTool(msgspec.Struct, frozen=True, tag="call"):
     """Run a tool of the server behind `connection`."""
 
     id: int
@@ -58,14 +58,14 @@ class End(msgspec.Struct, frozen=True, tag="end"):
     id: int
 
 
-Request = Open | Call | End
+Request = Open | RunTool | End
 
 
-class Tool(msgspec.Struct, frozen=True, tag="tool"):
+class ServerTool(msgspec.Struct, frozen=True, tag="tool"):
     """One of the tools a server offers."""
 
     id: int
-    tool: Offered
+    tool: OfferedTool
 
 
 class Up(msgspec.Struct, frozen=True, tag="up"):
@@ -75,14 +75,14 @@ class Up(msgspec.Struct, frozen=True, tag="up"):
     left_out: tuple[str, ...] = ()
 
 
-class Piece(msgspec.Struct, frozen=True, tag="piece"):
+class ResultPiece(msgspec.Struct, frozen=True, tag="piece"):
     """A piece of a result."""
 
     id: int
     text: str
 
 
-class Over(msgspec.Struct, frozen=True, tag="over"):
+class CallEnded(msgspec.Struct, frozen=True, tag="over"):
     """The end of a result. `failed`: the tool says so."""
 
     id: int
@@ -97,7 +97,7 @@ class Down(msgspec.Struct, frozen=True, tag="down"):
     gone: bool = False
 
 
-News = Tool | Up | Piece | Over | Down
+News = ServerTool | Up | ResultPiece | CallEnded | Down
 
 encode = msgspec.json.Encoder().encode
 read_request = msgspec.json.Decoder(Request).decode

@@ -16,8 +16,8 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolPort
-from ctxchat.tools.mcp.host import Connection, Host, Reply
-from ctxchat.tools.mcp.protocol import Address, Offered
+from ctxchat.tools.mcp.host import ConnectionHandle, McpHost, ToolReply
+from ctxchat.tools.mcp.protocol import Address, OfferedTool
 from ctxchat.tools.mcp.tool import McpTool, names_of
 
 State = Literal["off", "starting", "ready", "failed"]
@@ -61,7 +61,7 @@ class McpServer:
         log: Path,
         only: Collection[str] | None = None,
         patience: float = PATIENCE,
-        host: Host | None = None,
+        host: McpHost | None = None,
     ) -> None:
         self.name = name
         self.address = address
@@ -69,10 +69,10 @@ class McpServer:
         self.trouble = ""
         """Why it failed, in a sentence."""
         self._workspace, self._log, self._only, self._patience = workspace, log, only, patience
-        self._host = host or Host()
+        self._host = host or McpHost()
         self._offered: tuple[ToolPort, ...] = ()
         self._left_out: tuple[str, ...] = ()
-        self._connection: Connection | None = None
+        self._connection: ConnectionHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._interrupted = False
         self._settled = asyncio.Event()
@@ -142,7 +142,7 @@ class McpServer:
             self._interrupted = True
             self._task.cancel()
 
-    async def call(self, tool: str, arguments: dict[str, object]) -> Reply:
+    async def call(self, tool: str, arguments: dict[str, object]) -> ToolReply:
         """Run one of its tools; where it dies of that it is started anew, for the next call. Raises ToolError."""
         await self.settled()
         connection = self._connection
@@ -162,7 +162,7 @@ class McpServer:
         except ToolError as problem:
             raise ToolError(f"{self.name}: {problem}") from problem
 
-    async def _anew(self, dead: Connection) -> None:
+    async def _anew(self, dead: ConnectionHandle) -> None:
         """Start it once more, unless it was ended on purpose or another call has seen to it."""
         if self._connection is dead and not self._leave.is_set():
             offered = self._offered
@@ -206,7 +206,7 @@ class McpServer:
                 self.remember_late()
             self._settled.set()
 
-    def _wanted(self, found: Sequence[Offered]) -> tuple[ToolPort, ...]:
+    def _wanted(self, found: Sequence[OfferedTool]) -> tuple[ToolPort, ...]:
         named = zip(found, names_of(self.name, [offered.name for offered in found]), strict=True)
         return tuple(
             McpTool(self, offered, name) for offered, name in named if self._only is None or offered.name in self._only

@@ -14,8 +14,8 @@ from ctxchat.core.call_arguments import LONGEST_NAME, plain_name
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece
 from ctxchat.core.view import ToolSpec
-from ctxchat.tools.mcp.host import Reply
-from ctxchat.tools.mcp.protocol import Offered
+from ctxchat.tools.mcp.host import ToolReply
+from ctxchat.tools.mcp.protocol import OfferedTool
 from ctxchat.tools.text import clip, clip_line
 
 LONGEST_ABOUT = 4000
@@ -27,7 +27,7 @@ class Caller(Protocol):
 
     name: str
 
-    async def call(self, tool: str, arguments: dict[str, object]) -> Reply:
+    async def call(self, tool: str, arguments: dict[str, object]) -> ToolReply:
         """Run it. Raises ToolError."""
         ...
 
@@ -35,7 +35,7 @@ class Caller(Protocol):
 class McpTool:
     """A `core.ports.ToolPort`. `name` is what models call it by."""
 
-    def __init__(self, server: Caller, offered: Offered, name: str) -> None:
+    def __init__(self, server: Caller, offered: OfferedTool, name: str) -> None:
         self._server = server
         self._tool = offered.name
         self._spec = ToolSpec(name, clip(offered.description, LONGEST_ABOUT), offered.schema)

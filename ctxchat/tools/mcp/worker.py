@@ -15,15 +15,15 @@ from ctxchat.core.secrets import masked
 from ctxchat.tools.mcp.connection import Connection, connected
 from ctxchat.tools.mcp.protocol import (
     Address,
-    Call,
+    CallEnded,
     Down,
     End,
     News,
     Open,
-    Over,
-    Piece,
     Request,
-    Tool,
+    ResultPiece,
+    RunTool,
+    ServerTool,
     Up,
     encode,
     lines,
@@ -41,7 +41,7 @@ _CLOSING = 3.0
 """Seconds for all servers together to end."""
 
 
-class Worker:
+class McpWorker:
     """The connections and calls under way, by their numbers."""
 
     def __init__(self, out: asyncio.StreamWriter) -> None:
@@ -56,7 +56,7 @@ class Worker:
             case Open():
                 self._leave[order.id] = asyncio.Event()
                 self._begin(order.id, self._serve(order))
-            case Call():
+            case RunTool():
                 self._begin(order.id, self._call(order))
             case End():
                 self._end(order.id)
@@ -90,7 +90,7 @@ class Worker:
             async with connected(order.address, order.workspace, Path(order.log)) as connection:
                 offered, left_out = await connection.tools()
                 for tool in offered:
-                    await self._say(Tool(order.id, tool))
+                    await self._say(ServerTool(order.id, tool))
                 self._connections[order.id] = connection, order.address
                 await self._say(Up(order.id, tuple(left_out)))
                 await self._leave[order.id].wait()
@@ -103,7 +103,7 @@ class Worker:
         await self._say(Down(order.id, why))
         self._leave.pop(order.id, None)
 
-    async def _call(self, order: Call) -> None:
+    async def _call(self, order: RunTool) -> None:
         try:
             if order.connection not in self._connections:
                 raise ConnectionResetError("The server has ended.")
@@ -111,8 +111,8 @@ class Worker:
             text, failed = await connection.call(order.tool, order.arguments, address.timeout)
             text = clip(without_zeros(text), MOST_TEXT)
             for start in range(0, len(text), _PIECE):
-                await self._say(Piece(order.id, text[start : start + _PIECE]))
-            await self._say(Over(order.id, failed))
+                await self._say(ResultPiece(order.id, text[start : start + _PIECE]))
+            await self._say(CallEnded(order.id, failed))
         except ConnectionResetError:
             await self._say(Down(order.id, gone=True))
         except Exception as problem:  # as above
@@ -150,7 +150,7 @@ async def main() -> None:
     orders = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
-    worker = Worker(asyncio.StreamWriter(transport, protocol, None, loop))
+    worker = McpWorker(asyncio.StreamWriter(transport, protocol, None, loop))
     async for line in lines(orders):
         worker.take(read_request(line))
     await worker.close()

@@ -18,26 +18,26 @@ from ctxchat.core.words import server_cut
 from ctxchat.tui.reading.text import short
 
 
-class Part(msgspec.Struct, frozen=True):
+class PartStyle(msgspec.Struct, frozen=True):
     """How one part of the window is marked and called, everywhere."""
 
     letter: str
     label: str
 
 
-PARTS: dict[SectionName, Part] = {
-    "system": Part("S", "system"),
-    "tools": Part("T", "tools"),
-    "memory": Part("M", "memory"),
-    "injected": Part("I", "injected"),
-    "summary": Part("Σ", "summary"),
-    "pinned": Part("P", "pinned"),
-    "user": Part("U", "you"),
-    "assistant": Part("A", "answers"),
-    "tool_results": Part("R", "tool results"),
-    "draft": Part("~", "draft"),
-    "reserved": Part("▒", "reserved"),
-    "free": Part("·", "free"),
+PARTS: dict[SectionName, PartStyle] = {
+    "system": PartStyle("S", "system"),
+    "tools": PartStyle("T", "tools"),
+    "memory": PartStyle("M", "memory"),
+    "injected": PartStyle("I", "injected"),
+    "summary": PartStyle("Σ", "summary"),
+    "pinned": PartStyle("P", "pinned"),
+    "user": PartStyle("U", "you"),
+    "assistant": PartStyle("A", "answers"),
+    "tool_results": PartStyle("R", "tool results"),
+    "draft": PartStyle("~", "draft"),
+    "reserved": PartStyle("▒", "reserved"),
+    "free": PartStyle("·", "free"),
 }
 
 SOURCES: dict[WindowSource, str] = {

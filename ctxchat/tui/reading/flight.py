@@ -17,7 +17,7 @@ DONE, UNDONE, REFUSED = "▴", "▵", "×"
 """Under the chart: a pass that was made, one that was undone since, one that was rejected or failed."""
 
 
-class Moment(msgspec.Struct, frozen=True):
+class FlightPoint(msgspec.Struct, frozen=True):
     """Tokens in use at the end of a turn, or around a pass. `turn` is 0 where it is not known; `passes` are ids, `sign` the
     weightiest of their marks."""
 
@@ -27,19 +27,19 @@ class Moment(msgspec.Struct, frozen=True):
     sign: str = ""
 
 
-def moments(state: SessionState) -> tuple[Moment, ...]:
+def moments(state: SessionState) -> tuple[FlightPoint, ...]:
     """The whole flight, oldest first."""
     after = {result.id: ending.fills for result, ending in zip(state.passes, state.endings, strict=False)}
-    waiting: dict[int, list[Moment]] = {}
+    waiting: dict[int, list[FlightPoint]] = {}
     for one in reversed(passes(state)):
         waiting.setdefault(after.get(one.id, _fills_before(one, state)), []).extend(_of_pass(one))
     found = waiting.pop(0, [])
     for place, (turn, used) in enumerate(zip(filled_turns(state), state.fills, strict=True), 1):
-        found += [Moment(used, turn), *waiting.pop(place, [])]
+        found += [FlightPoint(used, turn), *waiting.pop(place, [])]
     return (*found, *(m for late in waiting.values() for m in late))
 
 
-def fitting(flight: Sequence[Moment], width: int) -> tuple[Moment, ...]:
+def fitting(flight: Sequence[FlightPoint], width: int) -> tuple[FlightPoint, ...]:
     """At most `width` moments: neighbours become one, as high as the highest of them, with all their passes."""
     if len(flight) <= width:
         return tuple(flight)
@@ -55,11 +55,11 @@ def column(used: int, top: int, height: int) -> str:
     return ("█" * full + (EIGHTHS[rest] if rest else "")).ljust(height)
 
 
-def _of_pass(one: Pass) -> list[Moment]:
+def _of_pass(one: Pass) -> list[FlightPoint]:
     if one.outcome != "compacted":
-        return [Moment(one.before, passes=(one.id,), sign=REFUSED)] if one.before else []
+        return [FlightPoint(one.before, passes=(one.id,), sign=REFUSED)] if one.before else []
     sign = DONE if one.in_force else UNDONE
-    return [Moment(one.before), Moment(one.after, passes=(one.id,), sign=sign)]
+    return [FlightPoint(one.before), FlightPoint(one.after, passes=(one.id,), sign=sign)]
 
 
 def _fills_before(one: Pass, state: SessionState) -> int:
@@ -69,9 +69,9 @@ def _fills_before(one: Pass, state: SessionState) -> int:
     return bisect_left(filled_turns(state), turn)
 
 
-def _joined(run: Sequence[Moment]) -> Moment:
+def _joined(run: Sequence[FlightPoint]) -> FlightPoint:
     signs = {m.sign for m in run}
-    return Moment(
+    return FlightPoint(
         max(m.used for m in run),
         next((m.turn for m in run if m.turn), 0),
         tuple(p for m in run for p in m.passes),

@@ -19,7 +19,7 @@ from ctxchat.tui.reading.passes import Pass, passes, put_away, tally
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.panel import Heading, Panel
 from ctxchat.tui.screens.reader import ReaderScreen
-from ctxchat.tui.screens.undoing import Done, redo, restore, undo
+from ctxchat.tui.screens.undoing import UndoDone, redo, restore, undo
 from ctxchat.tui.services import Services
 from ctxchat.tui.style import pass_text
 from ctxchat.tui.widgets.panel_keys import PanelKeys
@@ -155,7 +155,7 @@ class ArchiveScreen(Panel[str]):
             self._do(restore(self._session, kept.group.id))
 
     @work(group="verb", exit_on_error=False)
-    async def _do(self, change: Awaitable[Done | None]) -> None:
+    async def _do(self, change: Awaitable[UndoDone | None]) -> None:
         """Make a change, say what came of it, and show the session as it is now."""
         at, done = self.chosen, await self.attempt(change)
         if done is not None:

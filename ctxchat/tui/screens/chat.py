@@ -42,7 +42,7 @@ from ctxchat.tui.widgets.blocks import Level
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.empty_chat import EmptyChat, Example
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.header import Header, Heading
+from ctxchat.tui.widgets.header import Header, HeaderState
 from ctxchat.tui.widgets.key_line import BUSY_KEYS, IDLE_KEYS, KeyLine
 from ctxchat.tui.widgets.prompt import Prompt
 from ctxchat.tui.widgets.questions import Questions
@@ -171,7 +171,7 @@ class ChatScreen(Screen[None]):
     def show_header(self) -> None:
         """Title, model, mode as they are now."""
         if session := self._session:
-            heading = Heading(
+            heading = HeaderState(
                 title=session.state.title,
                 model=session.figures.model,
                 mode=session.mode,

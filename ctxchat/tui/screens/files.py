@@ -33,7 +33,7 @@ NAMED = 8
 """Files that are named one by one."""
 
 
-class Back(msgspec.Struct, frozen=True):
+class RewindChoice(msgspec.Struct, frozen=True):
     """To before which message, and what goes back."""
 
     group: Group
@@ -41,7 +41,7 @@ class Back(msgspec.Struct, frozen=True):
     files: bool = True
 
 
-class RewindScreen(Panel[Back]):
+class RewindScreen(Panel[RewindChoice]):
     """Comes back with where to go, or None."""
 
     CSS_PATH = STYLE / "files.tcss"
@@ -95,7 +95,7 @@ class RewindScreen(Panel[Back]):
         """There."""
         group = self.query_one(Rows).current
         if group is not None:
-            self.dismiss(Back(group, talk, with_files))
+            self.dismiss(RewindChoice(group, talk, with_files))
 
 
 class MineScreen(Over[Keep], ModalScreen[Keep]):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
 
-class Agreed(msgspec.Struct, frozen=True):
+class PreviewResult(msgspec.Struct, frozen=True):
     """What was agreed to: the preview, with the instruction for the summary in it, and the names of the ticked steps. `edit`:
     the summary is to be read and mended first."""
 
@@ -104,7 +104,7 @@ class Stepper(Line, can_focus=True):
             self.action_step(1)
 
 
-class PreviewScreen(Panel[Agreed]):
+class PreviewScreen(Panel[PreviewResult]):
     """Comes back with what was agreed to, or None: then everything is as it was."""
 
     BINDINGS = [
@@ -320,4 +320,4 @@ class PreviewScreen(Panel[Agreed]):
             self.notify("No step is ticked. Space ticks one, Esc leaves everything as it is.", markup=False)
         else:
             told = self.query_one(Input).value.strip()
-            self.dismiss(Agreed(msgspec.structs.replace(self._preview, instructions=told), self.ticked, edit))
+            self.dismiss(PreviewResult(msgspec.structs.replace(self._preview, instructions=told), self.ticked, edit))

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ctxchat.config.explain import Row
+from ctxchat.config.explain import OptionRow
 from ctxchat.config.literals import literal
 from ctxchat.config.options import Option, bare
 from ctxchat.core.figures import Figures
@@ -43,7 +43,11 @@ class ChangeScreen(Over[Any], ModalScreen[Any]):
     BINDINGS = [Binding("escape", "leave", "leave")]
 
     def __init__(
-        self, row: Row, effect: Callable[[Any], str], refused: Callable[[Any], str], figures: Figures | None = None
+        self,
+        row: OptionRow,
+        effect: Callable[[Any], str],
+        refused: Callable[[Any], str],
+        figures: Figures | None = None,
     ) -> None:
         super().__init__(classes="asking")
         self._row, self._effect, self._refused, self._figures = row, effect, refused, figures

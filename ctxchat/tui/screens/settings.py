@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ctxchat.config.consistency import for_agent
-from ctxchat.config.explain import Row, rows
+from ctxchat.config.explain import OptionRow, rows
 from ctxchat.config.files import Loaded, entry_points
 from ctxchat.config.literals import literal
 from ctxchat.config.options import NOW, bare
@@ -50,7 +50,7 @@ def shown_value(value: Any) -> str:
     return "–" if value is None else one_line(literal(value), 120)
 
 
-def following(row: Row) -> Any:
+def following(row: OptionRow) -> Any:
     """The next of a few words, or the other of true and false; None for options that must be typed."""
     kind = bare(row.option.type)
     words: tuple[Any, ...] = (False, True) if kind is bool else get_args(kind) if get_origin(kind) is Literal else ()
@@ -59,7 +59,7 @@ def following(row: Row) -> Any:
     return words[(words.index(row.value) + 1) % len(words)] if row.value in words else words[0]
 
 
-def found(all_rows: tuple[Row, ...], words: str, changed: bool) -> list[Row]:
+def found(all_rows: tuple[OptionRow, ...], words: str, changed: bool) -> list[OptionRow]:
     """The options whose key or help hold all the words; only those that somebody set, where asked."""
     wanted = words.casefold().split()
     return [
@@ -85,7 +85,7 @@ class SettingsScreen(Writing):
     def __init__(self, load: Callable[[], Loaded], file: Path, session: Session | None = None) -> None:
         super().__init__(load, file, "settings")
         self._session = session
-        self._rows: tuple[Row, ...] = ()
+        self._rows: tuple[OptionRow, ...] = ()
         self._advice: tuple[Advice, ...] = ()
         self._only_changed = False
 
@@ -105,7 +105,7 @@ class SettingsScreen(Writing):
     # ── what it shows ──
 
     @property
-    def chosen(self) -> Row | None:
+    def chosen(self) -> OptionRow | None:
         """The option under the cursor."""
         return self.rows.current
 
@@ -139,7 +139,7 @@ class SettingsScreen(Writing):
         words = count(len(shown), "option")
         self.query_one(Heading).show("Settings", f"{words} of {clean(str(self._file))}", words)
 
-    def _cells(self, row: Row) -> tuple[Cell, ...]:
+    def _cells(self, row: OptionRow) -> tuple[Cell, ...]:
         own = row.origin.layer != "default"
         place = Path(row.origin.place).name if row.origin.line else row.origin.text
         return (
@@ -150,14 +150,14 @@ class SettingsScreen(Writing):
             (one_line(f"{place}:{row.origin.line}" if row.origin.line else place), "dim"),
         )
 
-    def _effect(self, row: Row, value: Any) -> str:
+    def _effect(self, row: OptionRow, value: Any) -> str:
         session = self._session
         return effect(row.option, row.key, value, session.figures, session.view) if session else ""
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         self.query_one("#about", Static).update(self._about(event.item) if event.item else Content(""))
 
-    def _about(self, row: Row) -> Content:
+    def _about(self, row: OptionRow) -> Content:
         facts, unit = row.option.facts, row.option.facts.unit
         lines = [Content(clean(facts.help))]
         if here := self._effect(row, row.value):
@@ -199,7 +199,7 @@ class SettingsScreen(Writing):
         if row := self.chosen:
             self.run_worker(self._change(row), group="write", exit_on_error=False)
 
-    async def _change(self, row: Row) -> None:
+    async def _change(self, row: OptionRow) -> None:
         value = following(row)
         if value is None:
             figures = self._session.figures if self._session and row.key in MARKS else None

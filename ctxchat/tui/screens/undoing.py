@@ -47,13 +47,13 @@ BY_HAND: dict[ChangeKind, str] = {
 """What undoing a change by hand does."""
 
 
-class Wish(msgspec.Struct, frozen=True):
+class UndoChoice(msgspec.Struct, frozen=True):
     """What is to be undone: all of it, or these groups."""
 
     groups: tuple[str, ...] = ()
 
 
-class Done(msgspec.Struct, frozen=True):
+class UndoDone(msgspec.Struct, frozen=True):
     """What came of a change: the gauge, and a sentence."""
 
     figures: Figures
@@ -66,7 +66,7 @@ class Ask(Protocol):
     async def __call__(self, screen: Screen[Answer], /) -> Answer | None: ...
 
 
-async def undo(session: Session, ask: Ask, change_id: str = "") -> Done | None:
+async def undo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | None:
     """Take back what came last: what a turn did to files, or a change of the view; or the change with that id, or `files`. Where
     that would fill the window too far, or concerns files the person changed since, what is asked for, or nothing (None). Raises
     CtxchatError."""
@@ -75,7 +75,7 @@ async def undo(session: Session, ask: Ask, change_id: str = "") -> Done | None:
     if session.files and (change_id == FILES or files_last):
         return await _back(session, session.files, ask, await session.files.undoing(), "Undone", "/redo")
     looked = await session.changes.undoing(change_id)
-    wish = Wish() if looked.fits else await ask(UndoScreen(looked))
+    wish = UndoChoice() if looked.fits else await ask(UndoScreen(looked))
     if wish is None:
         return None
     if looked.change.kind == "rewind" and session.files:
@@ -86,17 +86,17 @@ async def undo(session: Session, ask: Ask, change_id: str = "") -> Done | None:
         figures = await session.files.unrewind(looked.change.id, wanted, keep)
     else:
         figures = await session.changes.undo(looked.change.id, wish.groups)
-    return Done(figures, _done(looked, wish, figures))
+    return UndoDone(figures, _done(looked, wish, figures))
 
 
-async def redo(session: Session, ask: Ask, change_id: str = "") -> Done | None:
+async def redo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | None:
     """Make again what was undone, what was undone last without an id. Raises CtxchatError."""
     undone, taken = session.state.undone, redoable(session.state.checkpoints)
     files_last = taken and not change_id and (not undone or taken.at > undone[-1].at)
     if session.files and (change_id == FILES or files_last):
         return await _back(session, session.files, ask, await session.files.redoing(), "Redone", "/undo")
     figures = await session.changes.redo(change_id)
-    return Done(figures, f"Redone: in force again, exactly as it was.{_over(figures)}")
+    return UndoDone(figures, f"Redone: in force again, exactly as it was.{_over(figures)}")
 
 
 async def agreed(ask: Ask, wanted: Restoring) -> Keep | None:
@@ -104,7 +104,7 @@ async def agreed(ask: Ask, wanted: Restoring) -> Keep | None:
     return await ask(MineScreen(wanted)) if wanted.mine else "mine"
 
 
-async def _back(session: Session, files: Files, ask: Ask, wanted: Restoring, word: str, again: str) -> Done | None:
+async def _back(session: Session, files: Files, ask: Ask, wanted: Restoring, word: str, again: str) -> UndoDone | None:
     """Files brought back to what was looked at."""
     if not wanted.undoes:
         raise LedgerError(
@@ -117,7 +117,7 @@ async def _back(session: Session, files: Files, ask: Ask, wanted: Restoring, wor
     turns = f"turn {wanted.first}" if wanted.first == wanted.last else f"turns {wanted.first}–{wanted.last}"
     of = f"what {turns} did" if word == "Undone" else "what was undone"
     words = files_told(done, wanted, keep) or "no file had to change"
-    return Done(await session.measure(), f"{word} {of} to files: {words}. {again} files brings that back.")
+    return UndoDone(await session.measure(), f"{word} {of} to files: {words}. {again} files brings that back.")
 
 
 def files_told(done: Checkpoint, wanted: Restoring, keep: Keep) -> str:
@@ -139,17 +139,17 @@ def _names(names: Sequence[str]) -> str:
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
 
 
-async def restore(session: Session, group_id: str) -> Done:
+async def restore(session: Session, group_id: str) -> UndoDone:
     """Put a group back at the end. Raises CtxchatError."""
     figures = await session.changes.restore(group_id)
-    return Done(figures, f"Put back at the end, as a quotation.{_over(figures)}")
+    return UndoDone(figures, f"Put back at the end, as a quotation.{_over(figures)}")
 
 
 def _over(figures: Figures) -> str:
     return f" That is {short(figures.over)} too much for the window: free up some of it." if figures.over else ""
 
 
-def _done(looked: Undoing, wish: Wish, figures: Figures) -> str:
+def _done(looked: Undoing, wish: UndoChoice, figures: Figures) -> str:
     back = looked.part_messages if wish.groups else looked.messages
     if words := BY_HAND.get(looked.change.kind):
         return f"Undone: {words}.{_over(figures)}"
@@ -161,7 +161,7 @@ def _done(looked: Undoing, wish: Wish, figures: Figures) -> str:
     return f"Undone: {words}.{_over(figures)}"
 
 
-class UndoScreen(Panel[Wish]):
+class UndoScreen(Panel[UndoChoice]):
     """Comes back with what is to be undone, or None: then everything is as it was."""
 
     CSS_PATH = STYLE / "archive.tcss"
@@ -224,8 +224,8 @@ class UndoScreen(Panel[Wish]):
 
     def action_part(self) -> None:
         """The newest that fit."""
-        self.dismiss(Wish(self._looked.groups))
+        self.dismiss(UndoChoice(self._looked.groups))
 
     def action_all(self) -> None:
         """All of it, full or not."""
-        self.dismiss(Wish())
+        self.dismiss(UndoChoice())

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ctxchat.tui.reading.flight import REFUSED, Moment, column, fitting
+from ctxchat.tui.reading.flight import REFUSED, FlightPoint, column, fitting
 from ctxchat.tui.reading.text import short
 
 AXIS = 7
@@ -37,10 +37,10 @@ class FillChart(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._flight: Sequence[Moment] = ()
+        self._flight: Sequence[FlightPoint] = ()
         self._limit, self._trigger, self._chosen = 1, 0, ""
 
-    def show(self, flight: Sequence[Moment], limit: int, trigger: int) -> None:
+    def show(self, flight: Sequence[FlightPoint], limit: int, trigger: int) -> None:
         """Draw these; tokens."""
         self._flight, self._limit, self._trigger = flight, limit, trigger
         self.refresh()
@@ -55,7 +55,7 @@ class FillChart(Widget):
         return AXIS if self.size.width >= 40 else 0
 
     @property
-    def _shown(self) -> tuple[Moment, ...]:
+    def _shown(self) -> tuple[FlightPoint, ...]:
         return fitting(self._flight, self.size.width - self._axis)
 
     @property
@@ -81,7 +81,7 @@ class FillChart(Widget):
             segments = [Segment(" " * self._axis + _turns(shown, self._wide), self._part("axis"))]
         return Strip(segments).adjust_cell_length(self.size.width, plain)
 
-    def _bars(self, shown: Sequence[Moment], level: int) -> list[Segment]:
+    def _bars(self, shown: Sequence[FlightPoint], level: int) -> list[Segment]:
         top, height, wide = self._top, self._height, self._wide
         at_trigger = level == self._trigger * height // top
         segments = [Segment(self._scale(level, at_trigger), self._part("axis"))]
@@ -103,12 +103,12 @@ class FillChart(Widget):
             words = short(self._trigger) if at_trigger else "0" if level == 0 else ""
         return f"{words:>{AXIS - 1}} "
 
-    def _sign(self, moment: Moment) -> Segment:
+    def _sign(self, moment: FlightPoint) -> Segment:
         return Segment(
             (moment.sign or " ").ljust(self._wide), self._of(moment, "refused" if moment.sign == REFUSED else "done")
         )
 
-    def _of(self, moment: Moment, part: str) -> Style:
+    def _of(self, moment: FlightPoint, part: str) -> Style:
         return self._part("chosen" if self._chosen and self._chosen in moment.passes else part)
 
     def _part(self, name: str) -> Style:
@@ -121,7 +121,7 @@ class FillChart(Widget):
             self.post_message(self.Clicked(shown[place].passes[-1]))
 
 
-def _turns(shown: Sequence[Moment], wide: int) -> str:
+def _turns(shown: Sequence[FlightPoint], wide: int) -> str:
     """The first turn and the last, under their columns."""
     known = [(place * wide, m.turn) for place, m in enumerate(shown) if m.turn]
     if not known:

@@ -18,7 +18,7 @@ from textual.widgets import Static
 
 from ctxchat.core.attachments import attached
 from ctxchat.core.messages import Image, Part, Text
-from ctxchat.tools.mentions import LONGEST_TEXT, Named, file_name, look_all
+from ctxchat.tools.mentions import LONGEST_TEXT, MentionedFile, file_name, look_all
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.unsent.draft import Along, Draft, Paste, Picture
 from ctxchat.tui.widgets.blocks import ATTACHED_SIGN, attached_size
@@ -86,7 +86,7 @@ class AttachedBox(Widget):
         super().__init__(id="attached")
         self.weigh: Callable[[Part], int] = lambda part: 0
         self.along: tuple[Along, ...] = ()
-        self.named: tuple[Named, ...] = ()
+        self.named: tuple[MentionedFile, ...] = ()
         self._count = 0
 
     @property
@@ -110,13 +110,13 @@ class AttachedBox(Widget):
         self.along = self.named = ()
         self._changed()
 
-    def mention(self, named: Sequence[Named]) -> None:
+    def mention(self, named: Sequence[MentionedFile]) -> None:
         """The files the message mentions now."""
         if tuple(named) != self.named:
             self.named = tuple(named)
             self._changed()
 
-    def add_images(self, *found: Named) -> None:
+    def add_images(self, *found: MentionedFile) -> None:
         """Those of the files that are images."""
         self.add(*(Picture(file_name(i.name), i.data, i.width, i.height) for i in found if i.kind == "image"))
 
@@ -195,14 +195,14 @@ class Queued(Widget):
             self.post_message(self.Taken(event.chip.value, event.what == "edit"))
 
 
-def named_part(named: Named) -> Part | None:
+def named_part(named: MentionedFile) -> Part | None:
     """The part of the message that a mentioned file becomes; None where nothing of it goes along."""
     if named.kind == "text":
         return Text(named.text, named.name)
     return Image("", named.width, named.height, named.name) if named.kind == "image" else None
 
 
-def mentioned_label(named: Named, weigh: Callable[[Part], int]) -> str:
+def mentioned_label(named: MentionedFile, weigh: Callable[[Part], int]) -> str:
     """`src/gauge.py   412 lines   3.1k`, or why nothing of it goes along."""
     part = named_part(named)
     return sized(part, weigh) if part else f"{one_line(named.name, NAME)}   {named.why}"

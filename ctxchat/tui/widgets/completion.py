@@ -24,7 +24,7 @@ _FILE = re.compile(r"(?:^|(?<=[\s(\"']))@([^\s@]*)$")
 _COMMAND = re.compile(r"^/([\w?-]*)$")
 
 
-class Choice(msgspec.Struct, frozen=True):
+class Completion(msgspec.Struct, frozen=True):
     """`insert` takes the place of the word, `label` and `note` are for the eye."""
 
     insert: str
@@ -49,7 +49,7 @@ def wanted(before: str) -> Wanted | None:
     return None
 
 
-def command_choices(typed: str) -> list[Choice]:
+def command_choices(typed: str) -> list[Completion]:
     """Slash commands that begin with what is typed, then those that contain its letters."""
     if not typed:
         found = list(COMMANDS)
@@ -57,10 +57,10 @@ def command_choices(typed: str) -> list[Choice]:
         matcher = Matcher(typed)
         scored = [(not c.name.startswith(typed.lower()), -matcher.match(c.name), c.name, c) for c in COMMANDS]
         found = [c for later, score, _, c in sorted(scored, key=lambda s: s[:3]) if score < 0 or not later]
-    return [Choice(f"/{c.name} ", f"/{c.name} {c.argument}".rstrip(), c.help) for c in found]
+    return [Completion(f"/{c.name} ", f"/{c.name} {c.argument}".rstrip(), c.help) for c in found]
 
 
-def file_choices(typed: str, files: Sequence[str], most: int = MOST) -> list[Choice]:
+def file_choices(typed: str, files: Sequence[str], most: int = MOST) -> list[Completion]:
     """The files that match best; shorter paths first among equals."""
     if not typed:
         best = sorted(files, key=lambda f: (f.count("/"), f))[:most]
@@ -70,7 +70,7 @@ def file_choices(typed: str, files: Sequence[str], most: int = MOST) -> list[Cho
         best = [
             f for _, f in sorted(((s, f) for s, f in scored if s > 0), key=lambda r: (-r[0], len(r[1]), r[1]))[:most]
         ]
-    return [Choice(f"{mention(f)} ", one_line(f, 120)) for f in best]
+    return [Completion(f"{mention(f)} ", one_line(f, 120)) for f in best]
 
 
 class CompletionList(OptionList, can_focus=False):
@@ -79,13 +79,13 @@ class CompletionList(OptionList, can_focus=False):
     class Taken(Message):
         """A click on a choice."""
 
-        def __init__(self, choice: Choice) -> None:
+        def __init__(self, choice: Completion) -> None:
             super().__init__()
             self.choice = choice
 
     def __init__(self) -> None:
         super().__init__(id="completion", markup=False)
-        self.choices: list[Choice] = []
+        self.choices: list[Completion] = []
         self.display = False
 
     @property
@@ -93,7 +93,7 @@ class CompletionList(OptionList, can_focus=False):
         """There is something to choose."""
         return bool(self.display)
 
-    def offer(self, choices: Sequence[Choice]) -> None:
+    def offer(self, choices: Sequence[Completion]) -> None:
         """Show these; none closes the list."""
         self.choices = list(choices)
         self.display = bool(choices)
@@ -112,7 +112,7 @@ class CompletionList(OptionList, can_focus=False):
             self.highlighted = ((self.highlighted or 0) + step) % len(self.choices)
 
     @property
-    def current(self) -> Choice | None:
+    def current(self) -> Completion | None:
         """The highlighted choice."""
         return self.choices[self.highlighted] if self.choices and self.highlighted is not None else None
 

@@ -9,7 +9,7 @@ from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.widgets.blocks import Line, spread
 
 
-class Heading(msgspec.Struct, frozen=True):
+class HeaderState(msgspec.Struct, frozen=True):
     """What the header says."""
 
     title: str = ""
@@ -37,9 +37,9 @@ class Header(Line):
 
     def __init__(self) -> None:
         super().__init__(id="header")
-        self._heading = Heading()
+        self._heading = HeaderState()
 
-    def show(self, heading: Heading) -> None:
+    def show(self, heading: HeaderState) -> None:
         """From now on."""
         if heading != self._heading:
             self._heading = heading

@@ -13,11 +13,11 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import TextArea
 
-from ctxchat.tools.mentions import Named, look, pasted_data, pasted_images
+from ctxchat.tools.mentions import MentionedFile, look, pasted_data, pasted_images
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.reading.text import harmless
 from ctxchat.tui.unsent.input_history import InputHistory
-from ctxchat.tui.widgets.completion import Choice, CompletionList, Wanted, command_choices, file_choices, wanted
+from ctxchat.tui.widgets.completion import Completion, CompletionList, Wanted, command_choices, file_choices, wanted
 
 HUGE = 8_192
 """Characters from which a paste becomes an attachment instead of text in the editor."""
@@ -33,11 +33,11 @@ class Prompt(TextArea):
     class ImagesPasted(Message):
         """The paste is an image, or nothing but paths to images, as when files are dropped on the terminal."""
 
-        def __init__(self, text: str, paths: Sequence[str], image: Named | None) -> None:
+        def __init__(self, text: str, paths: Sequence[str], image: MentionedFile | None) -> None:
             super().__init__()
             self.text, self._paths, self._image = text, paths, image
 
-        def load(self, workspace: Path) -> list[Named]:
+        def load(self, workspace: Path) -> list[MentionedFile]:
             """The images. Reads files."""
             return [self._image] if self._image else [look(path, workspace) for path in self._paths]
 
@@ -218,7 +218,7 @@ class Prompt(TextArea):
         """The name of a file that is being typed, empty for none."""
         return self._wanted.typed if self._wanted and self._wanted.kind == "file" else ""
 
-    def take(self, choice: Choice | None) -> None:
+    def take(self, choice: Completion | None) -> None:
         """Put a choice in the place of the word at the cursor."""
         if choice and self._wanted:
             row, column = self.cursor_location
