@@ -6,14 +6,18 @@ without arguments there is nothing to parse, and the chat's first frame is paint
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+
+COMPLETING = "_CTXCHAT_COMPLETE"
+"""Set by a shell that asks what could stand next; the arguments so far are in its own variables."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code: 0 done, 1 failed, 2 wrong usage or configuration, 130 interrupted."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if given:
+    if given or COMPLETING in os.environ:
         from ctxchat.cli.commands import run
 
         return run(given)

@@ -7,6 +7,7 @@ from importlib import import_module
 
 import click
 import msgspec
+from click.shell_completion import CompletionItem
 
 from ctxchat import __version__
 from ctxchat.bootstrap.flags import LAST_HERE
@@ -26,6 +27,7 @@ COMMANDS = {
     "permissions": ("ctxchat.cli.permissions", "What is allowed without asking, and what would be asked."),
     "themes": ("ctxchat.cli.themes", "Themes, and whether yours are whole."),
     "doctor": ("ctxchat.cli.doctor", "Check that everything works, with remedies."),
+    "completion": ("ctxchat.cli.completion", "A script that makes your shell complete commands and options."),
 }
 """Each command's module, which holds it as `command`, and its line in the help (so that help loads none of them)."""
 
@@ -40,6 +42,10 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         return import_module(COMMANDS[cmd_name][0]).command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        named = [CompletionItem(name, help=line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
