@@ -159,9 +159,9 @@ async def test_a_process_that_falls_silent_for_good_is_ended_and_replaced(odd: M
 async def test_the_worker_ends_with_its_parent() -> None:
     code = (
         "import asyncio, os\n"
-        "from ctxchat.models.process import Worker\n"
+        "from ctxchat.models.process import ModelProcess\n"
         "async def main():\n"
-        "    worker = Worker(); await worker.start(); print(worker.pid, flush=True); os._exit(1)\n"
+        "    worker = ModelProcess(); await worker.start(); print(worker.pid, flush=True); os._exit(1)\n"
         "asyncio.run(main())\n"
     )
     parent = await asyncio.create_subprocess_exec(
