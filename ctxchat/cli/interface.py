@@ -50,6 +50,8 @@ def run(program: LazyProgram, session: str, first: FirstFrame, *, tour: bool = F
         app.chat.guide = Guide()
     first.hand_over()
     asyncio.run(_until_left(app, program.settings.interface.mouse))
+    for number in _asking():
+        signal.signal(number, signal.SIG_IGN)  # it is being done
     return app.return_code or 0
 
 
@@ -67,11 +69,15 @@ def _driver(first: FirstFrame) -> Any:
 async def _until_left(app: CtxchatApp, mouse: bool) -> None:
     """Being asked to end is leaving too: the turn stops, the session and what was not sent are kept."""
     loop = asyncio.get_running_loop()
-    for name, code in ASKED.items():
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), partial(_asked, app, loop, code))
+    for number, code in _asking().items():
+        signal.signal(number, partial(_asked, app, loop, code))
     await app.run_async(mouse=mouse)
     await app.leave(app.return_code or 0)  # where it ended without that
+
+
+def _asking() -> dict[int, int]:
+    """Those of `ASKED` that this system has, by number."""
+    return {getattr(signal, name): code for name, code in ASKED.items() if hasattr(signal, name)}
 
 
 def _asked(app: CtxchatApp, loop: asyncio.AbstractEventLoop, code: int, *_: object) -> None:

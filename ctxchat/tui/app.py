@@ -43,6 +43,7 @@ from ctxchat.tui.services import Services
 from ctxchat.tui.style.theming import textual_theme
 from ctxchat.tui.unsent.drafts import Drafts
 from ctxchat.tui.unsent.input_history import InputHistory
+from ctxchat.tui.widgets.options import Palette
 from ctxchat.tui.work import Work
 
 if TYPE_CHECKING:
@@ -293,6 +294,10 @@ class CtxchatApp(Handlers):
             return
         self.close_screens()
         self.run_command(commands.BY_NAME[name])
+
+    def action_command_palette(self) -> None:
+        if not Palette.is_open(self):
+            self.push_screen(Palette(id="--command-palette"))
 
     def pop_screen(self) -> AwaitComplete:
         popped = super().pop_screen()

@@ -12,6 +12,7 @@ import signal
 import sys
 import termios
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, Any
 
 from textual.app import App
@@ -42,6 +43,16 @@ class Terminal(LinuxDriver):
         if self._settings is not None:
             self.attrs_before = self._settings
         self._own = termios.tcgetattr(self.fileno)
+
+    def stop_application_mode(self) -> None:
+        """As Textual's, but for the order: in a terminal whose keys are signals again, one of them throws away what it has not
+        read yet, and it would be left in our modes."""
+        self.write(LEFT)
+        self.flush()
+        self.disable_input()
+        if self.attrs_before is not None:
+            with suppress(termios.error):  # it is gone
+                termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
 
     def give_back(self) -> None:
         """Leave all modes at once and wait for nothing: for an end in which nothing else can be relied on."""

@@ -53,6 +53,7 @@ class Terminal:
             encoding="utf-8",
             codec_errors="replace",
             timeout=30,
+            preexec_fn=_keep_output,
         )
         self._process.delaybeforesend = None
         self._before = termios.tcgetattr(self._process.child_fd)
@@ -173,6 +174,13 @@ class Terminal:
         code = self.exit_code
         assert code is not None
         return code
+
+
+def _keep_output() -> None:
+    """A key that is a signal throws away what was not read, and we read later than a terminal does."""
+    settings = termios.tcgetattr(0)
+    settings[3] |= termios.NOFLSH
+    termios.tcsetattr(0, termios.TCSANOW, settings)
 
 
 _UNKNOWN = re.compile(r"\x1b\[(?:[<>=][0-9;]*u|\?[0-9;]*\$p|>[0-9;]*[a-zA-Z])|\x1b(?:P|_)[^\x1b]*\x1b\\")

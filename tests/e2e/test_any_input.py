@@ -17,6 +17,8 @@ pytestmark = [pytest.mark.pty, pytest.mark.long]
 SEEDS = int(os.environ.get("CTXCHAT_FUZZ_SEEDS", "12"))
 STEPS = 250
 """Actions with each seed: 3,000 in all."""
+HANGS = 600.0
+"""Seconds without an answer after which nobody is only slow."""
 
 F_KEYS = [*(f"\x1bO{sign}" for sign in "PQRS"), *(f"\x1b[{n}~" for n in (15, 17, 18, 19, 20, 21, 23, 24))]
 MOVES = [f"\x1b[{sign}" for sign in "ABCDHFZ"] + ["\x1b[5~", "\x1b[6~", "\x1b[3~"]
@@ -104,7 +106,7 @@ def draws(terminal: Terminal) -> None:
     before = len(terminal.raw)
     terminal.resize(100, 30)
     terminal.resize(101, 31)
-    terminal.until(lambda: len(terminal.raw) > before or terminal.exit_code is not None)
+    terminal.until(lambda: len(terminal.raw) > before or terminal.exit_code is not None, HANGS)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -116,13 +118,13 @@ def test_nothing_that_comes_in_ends_it(chat: Open, harbour: Home, seed: int) -> 
         for _ in range(STEPS):
             if terminal is None:
                 terminal = chat(EDITOR="true", VISUAL="true")
-                terminal.until(READY)
+                terminal.until(READY, HANGS)
                 done.append("start")
             seen = terminal.text
             done.append(act(terminal, chosen))
             terminal.read(chosen.choice([0.0, 0.01, 0.1]))
             if len(done) % 10 == 0:
-                terminal.settle(0.4, 60.0)  # keys are taken one after another: without a pause they pile up
+                terminal.settle(0.4, HANGS)  # keys are taken one after another: without a pause they pile up
                 draws(terminal)
             if terminal.exit_code is not None:
                 since = done[len(done) - done[::-1].index("start") :]
@@ -155,10 +157,10 @@ def over(terminal: Terminal, harbour: Home) -> None:
     settings = harbour.settings / "config.toml"
     if settings.exists() and "quit" in settings.read_text():  # the key may be another one
         terminal.kill(15)
-        assert terminal.wait(300) == 143
+        assert terminal.wait(HANGS) == 143
         return
     terminal.type(QUIT)
-    assert terminal.wait(300) == 0  # behind all that was pressed before
+    assert terminal.wait(HANGS) == 0  # behind all that was pressed before
 
 
 def ended(terminal: Terminal, harbour: Home) -> None:

@@ -224,3 +224,14 @@ async def test_triples(tmp_path: Path, first: str) -> None:
         for second, third in triples:
             await burst(app, pilot, [first, second, third])
             await home(app, pilot)
+
+
+async def test_page_keys_do_nothing_in_a_list_that_has_no_room(tmp_path: Path) -> None:
+    async with there(tmp_path) as (app, pilot):
+        for opened in ("ctrl+p", "ctrl+f"):
+            await burst(app, pilot, [opened, *"pier", "down"])
+            await pilot.resize_terminal(2, 2)
+            await until(pilot, lambda: app.size == (2, 2))
+            await burst(app, pilot, ["pageup", "pagedown", "tab", "pageup", "pagedown"])
+            await pilot.resize_terminal(100, 30)
+            await home(app, pilot)

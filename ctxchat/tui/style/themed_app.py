@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import Any
 
 from textual.app import App
+from textual.events import Resize
 from textual.filter import LineFilter, Monochrome
 from textual.theme import Theme
 
@@ -53,6 +54,11 @@ class ThemedApp(App[int]):
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return dict(DEFAULTS)
+
+    def on_resize(self, event: Resize) -> None:
+        """Textual draws nothing where another size was gone before it was seen; the terminal may have cut off what was there."""
+        if event.size == self._size:
+            self.refresh(layout=True)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's, but without colour there is none, not greys."""

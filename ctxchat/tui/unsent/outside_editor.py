@@ -4,30 +4,64 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from textual.app import SuspendNotSupported
 
 from ctxchat.core.errors import CtxchatError
 
+CHOOSE = "Set $EDITOR, or interface.editor in the settings."
+
 
 def edited(text: str, command: str, suspend: Callable[[], AbstractContextManager[None]]) -> str | None:
     """The text after `command` (else $VISUAL, $EDITOR, vi) had it; None where the editor ended with an error, which is
     how one says no. Raises CtxchatError where there is no terminal to give away, or no such editor."""
-    words = shlex.split(command or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    command = command or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        words = shlex.split(command)
+    except ValueError as problem:
+        raise CtxchatError(f"{command}: {problem}", CHOOSE) from None
     with tempfile.TemporaryDirectory(prefix="ctxchat-") as folder:
         file = Path(folder) / "message.md"
-        file.write_text(text, "utf-8")
+        file.write_text(text, "utf-8", "replace")
         try:
             with suspend():
-                code = subprocess.run([*words, str(file)], check=False).returncode
+                code = _ended([*words, str(file)])
         except SuspendNotSupported:
             raise CtxchatError("An editor cannot be opened from here.", "It needs a terminal of its own.") from None
-        except OSError as problem:
-            hint = "Set $EDITOR, or interface.editor in the settings."
-            raise CtxchatError(f"{words[0]}: {problem.strerror}", hint) from None
+        if isinstance(code, OSError):
+            raise CtxchatError(f"{words[0]}: {code.strerror}", CHOOSE)
         return file.read_text("utf-8", "replace") if code == 0 else None
+
+
+def _ended(words: list[str]) -> int | OSError:
+    """The editor's exit code, or why it did not start: nothing is raised, since Textual would not take the terminal again."""
+    with _keys_for_the_editor():
+        try:
+            return subprocess.run(words, check=False).returncode
+        except OSError as problem:
+            return problem
+
+
+@contextmanager
+def _keys_for_the_editor() -> Iterator[None]:
+    """In a terminal whose keys are signals, Ctrl+C and Ctrl+\\ mean the editor, and Ctrl+Z stops it and ctxchat alike. A
+    handler that does nothing is not inherited, as ignoring would be."""
+    meant: dict[str, Any] = {"SIGINT": _nothing, "SIGQUIT": _nothing, "SIGTSTP": signal.SIG_DFL}
+    known = [(getattr(signal, name), handler) for name, handler in meant.items() if hasattr(signal, name)]
+    before = [(number, signal.signal(number, handler)) for number, handler in known]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+def _nothing(*_: object) -> None:
+    pass

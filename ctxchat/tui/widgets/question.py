@@ -18,6 +18,7 @@ from textual.widgets.option_list import Option
 from ctxchat.core.events import QuestionAsked
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.widgets.asked import Asked, Keys
+from ctxchat.tui.widgets.options import Options
 
 LONGEST = 20_000
 """Characters of the question that are shown; how many more there are is said."""
@@ -50,7 +51,7 @@ class QuestionPanel(Asked):
         with VerticalScroll(classes="question words", can_focus=False):
             yield Static(words, markup=False)
         if options := self._asked.options:
-            yield OptionList(*(Option(Content(one_line(clean(text), 200))) for text in options), markup=False)
+            yield Options(*(Option(Content(one_line(clean(text), 200))) for text in options), markup=False)
         yield Input(placeholder="or in your own words" if options else "your answer", classes="why")
 
     @property
