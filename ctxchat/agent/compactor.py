@@ -20,7 +20,7 @@ from ctxchat.agent.scheduler import Scheduler
 from ctxchat.core.events import CompactionFinished, Event, Notice, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Spent
-from ctxchat.core.ports import Summariser
+from ctxchat.core.ports import FilesNow, Summariser
 from ctxchat.core.record import Reason
 from ctxchat.core.strategies.builtin import builtin_strategies
 
@@ -28,7 +28,8 @@ Events = AsyncGenerator[Event, None]
 
 
 class Compactor:
-    """Makes room for one conversation, one pass at a time. `prices` is for previews."""
+    """Makes room for one conversation, one pass at a time. `prices` is for previews, `files_now` reads what stands
+    beside a summary."""
 
     def __init__(
         self,
@@ -37,10 +38,11 @@ class Compactor:
         summariser: Summariser | None = None,
         registry: Registry = builtin_strategies,
         prices: Prices | None = None,
+        files_now: FilesNow | None = None,
     ) -> None:
         self._conversation = conversation
         self._summariser = summariser
-        self._planner = Planner(conversation, registry, summariser, prices)
+        self._planner = Planner(conversation, registry, summariser, prices, files_now)
         self._prefetch = Prefetch(conversation, self._planner, summariser)
         self.consent = Consent(conversation)
         self.scheduler = Scheduler(conversation, self._planner, self.consent)
@@ -236,6 +238,7 @@ class Compactor:
         await self._prefetch.close()
 
     async def _perform(self, order: PassRequest) -> Events:
+        await self._planner.look_at_files()  # a preview may have been open for long
         doing = PassUnderWay(
             self._conversation, order, self._planner.options(), self._summariser, self._prefetch.fitted
         )

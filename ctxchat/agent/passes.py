@@ -248,7 +248,8 @@ def side(figures: Figures, view: View) -> SideFigures:
 
 
 def _detail(trial: Trial) -> str:
-    return f"{count(trial.messages, 'message')} compacted{survived(trial.facts)}"
+    files = f", {count(len(trial.files), 'file')} shown as on disk" if trial.files else ""
+    return f"{count(trial.messages, 'message')} compacted{survived(trial.facts)}{files}"
 
 
 def survived(facts: FactCount) -> str:

@@ -21,7 +21,7 @@ from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import Memory
 from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.ports import Summariser
+from ctxchat.core.ports import FilesNow, Summariser
 from ctxchat.core.strategies.base import Plan, Step, Strategy
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.folding import NEAR
@@ -30,6 +30,7 @@ from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.triggers import overhead
 from ctxchat.core.view import View
 from ctxchat.core.words import short
+from ctxchat.core.working_set import CurrentFile, touched
 
 Registry = Callable[[PlanOptions], Mapping[str, Strategy]]
 """Every strategy by name, made with these options; plug-ins add theirs."""
@@ -89,10 +90,13 @@ class Planner:
         registry: Registry = builtin_strategies,
         summariser: Summariser | None = None,
         prices: Prices | None = None,
+        files_now: FilesNow | None = None,
     ) -> None:
         self._conversation = conversation
         self._registry = registry
         self._prices = prices
+        self._files_now = files_now
+        self._files: tuple[CurrentFile, ...] = ()
         self._memory = Memory()
         self.summariser = summariser
 
@@ -116,6 +120,7 @@ class Planner:
         `keep_recent` in messages, `keep_turns` in turns, `target` as a share of the limit; None for the usual. Raises
         UsageError for a name nobody has.
         """
+        await self.look_at_files()
         options = self.options(keep_recent, keep_turns, clip_current=clip_current, by_model=by_model)
         return await asyncio.to_thread(
             self._plan, name or self._conversation.options.strategy, options, self._look(target)
@@ -124,16 +129,39 @@ class Planner:
     async def usual(self, name: str = "", target: float | None = None) -> Plan | None:
         """As `plan`, with as many recent messages kept as the settings say. Where that misses the target, as in a window that
         they alone fill, half as many stay, and so on: else the next request would ask for a pass again."""
+        await self.look_at_files()
         return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, self._look(target))
 
     async def ahead(self, name: str = "") -> Plan | None:
         """What a pass will do that is due only when the trigger is reached: it has to free that much more, and the next
         message."""
+        await self.look_at_files()
         look = self._look()
         more = max(int(look.budget.limit * NEAR), look.budget.trigger - look.view.raw)
         budget = msgspec.structs.replace(look.budget, target=max(1, look.budget.target - more))
         look = msgspec.structs.replace(look, budget=budget)
         return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, look)
+
+    async def look_at_files(self) -> None:
+        """Read the files that were touched last as they are now, to stand beside the next summary."""
+        talk = self._conversation
+        if self._files_now is None or not talk.options.working_set:
+            self._files = ()
+            return
+        paths = touched(talk.ledger.standing)
+        found = await asyncio.gather(*map(self._files_now, paths))
+        self._files = await asyncio.to_thread(self._weighed, [file for file in found if file is not None])
+
+    def _weighed(self, files: Sequence[CurrentFile]) -> tuple[CurrentFile, ...]:
+        """Each file once, whatever names it was called by."""
+        known: dict[str, CurrentFile] = {}
+        for file in files:
+            before = known.get(file.path)
+            if before is None:
+                known[file.path] = msgspec.structs.replace(file, tokens=self._conversation.meter.text(file.text))
+            else:
+                known[file.path] = msgspec.structs.replace(before, written=(*before.written, *file.written))
+        return tuple(known.values())
 
     def _usual(self, name: str, look: Look, floor: int | None = None) -> Plan | None:
         keep = self._conversation.options.keep_recent
@@ -180,6 +208,8 @@ class Planner:
             micro_batch_groups=options.micro_batch_groups,
             preserve_recent_rounds=options.preserve_recent_rounds,
             by_model=by_model and bool(self.writer),
+            files=() if clip_current else self._files,
+            files_tokens=int(self.raw_budget().limit * options.working_set),
         )
 
     def _options_for(self, keep_recent: int | None) -> PlanOptions:
@@ -222,6 +252,7 @@ class Planner:
         self, instructions: str = "", keep_recent: int | None = None, strategy: str = "", target: float | None = None
     ) -> Preview:
         """What freeing up context would do now. Raises UsageError for a strategy nobody has."""
+        await self.look_at_files()
         goal = target if target is not None else self.goal_by_hand()
         look = self._look(goal)
         name = strategy or self._conversation.options.strategy
@@ -273,6 +304,7 @@ class Planner:
             cache_lost=cache_lost(plan, [step.name for step in plan.steps], look.view, look.figures),
             instructions=instructions,
             changes=tuple(c.id for c in look.ledger.changes),
+            files=trial.files if trial else (),
             facts_found=trial.facts.found if trial else 0,
             facts_near=trial.facts.near if trial else 0,
             after_messages=len(trial.view.items) if trial else 0,

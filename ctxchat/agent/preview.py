@@ -30,7 +30,8 @@ class Preview(msgspec.Struct, frozen=True):
     it (empty: no model), `other_provider` True when that is not the provider in use; `cache_lost` are the cached tokens that a
     rewrite of the prefix loses. `plan` is None when there is nothing to free; `reason` then says why in a sentence.
     `facts` are those that would be kept of `facts_found`, `facts_near` of them one read away. `after_messages` is what the view
-    would hold, `folded_messages` what would be touched for the first time. `changes` are the changes that were in force: the plan
+    would hold, `folded_messages` what would be touched for the first time. `files` would be shown as they
+    are on disk now. `changes` are the changes that were in force: the plan
     holds while they are.
     """
 
@@ -53,6 +54,7 @@ class Preview(msgspec.Struct, frozen=True):
     facts_near: int = 0
     after_messages: int = 0
     folded_messages: int = 0
+    files: tuple[str, ...] = ()
 
 
 def cache_lost(plan: Plan, names: Collection[str], view: View, figures: Figures) -> int:

@@ -43,6 +43,11 @@ class Trial(msgspec.Struct, frozen=True):
     lost: tuple[str, ...]
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """Paths of the files that would be shown as they are now."""
+        return next((e.digest.files for e in self.change.edits if e.digest), ())
+
+    @property
     def messages(self) -> int:
         """Messages that are touched for the first time."""
         return sum(not m.synthetic for g in self.folded for m in g.messages)

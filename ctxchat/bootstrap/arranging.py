@@ -57,6 +57,7 @@ def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead:
         min_messages=context.min_messages,
         summary_max_tokens=context.summary_max_tokens,
         facts_max_tokens=context.facts_max_tokens,
+        working_set=context.working_set,
         tool_result_tokens=context.tool_results.max_tokens,
         recent_results=context.tool_results.keep_recent,
         recent_result_tokens=context.tool_results.max_recent_tokens,

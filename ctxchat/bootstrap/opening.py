@@ -44,6 +44,7 @@ from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.delegating import Delegate
 from ctxchat.tools.make_room import AskForRoom, MakeRoom
+from ctxchat.tools.reading import ReadNow
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.todo import Todo, TodoList
 
@@ -191,7 +192,7 @@ class Opening:
             mode, folder=str(shared.workspace), interactive=self._interactive, store=self._keep_rules
         )
         missed = await shared.database.run(shared.database.missed)
-        toolbox, checkpoints = await asyncio.to_thread(self._toolbox, session, gate, state.ledger)
+        toolbox, checkpoints, seen = await asyncio.to_thread(self._toolbox, session, gate, state.ledger)
         arranged = await asyncio.to_thread(self._arranging, agent, model.name)
         gate.rules = arranged.rules
         toolbox.offer(arranged.tools)
@@ -218,6 +219,12 @@ class Opening:
             summariser=arranged.summariser_of(model) if arranged.summariser_of else None,
             registry=with_plugins(),
             prices=price,
+            files_now=ReadNow(
+                seen,
+                str(shared.workspace),
+                lambda demand: gate.judge("read_file", demand).verdict == "allow",
+                shared.masking,
+            ),
         )
         self._conversation = conversation
         self._ask_for_room = compactor.consent.wanted_by_model
@@ -280,7 +287,7 @@ class Opening:
             return False
         return not keys or bool(where(keys, os.environ, keyring=False))
 
-    def _toolbox(self, session: str, gate: Gate, record: Ledger) -> tuple[Toolbox, Checkpoints]:
+    def _toolbox(self, session: str, gate: Gate, record: Ledger) -> tuple[Toolbox, Checkpoints, SeenFiles]:
         shared = self._shared
         folder = files.session_folder(shared.database.folder, session)
         kept = folder / files.CHECKPOINTS
@@ -312,7 +319,7 @@ class Opening:
             mask=shared.masking,
         )
         self._arranging.tools = lambda: toolbox.every
-        return toolbox, checkpoints
+        return toolbox, checkpoints, seen
 
     async def _open_below(self, checkpoints: Checkpoints, session: str, gate: Gate) -> Session:
         return await Opening(self._shared, self._interactive, gate, checkpoints).open(session)

@@ -32,7 +32,16 @@ def apply_step(
     if not summary.strip():
         raise LedgerError(f"the step {step.name} needs a summary")
     digest = digest_for(ledger, step, summary, options)
-    fold = fold_edit(ledger, step.fold, digest, step.evidence_tokens, options.meter.text, change_id)
+    fold = fold_edit(
+        ledger,
+        step.fold,
+        digest,
+        step.evidence_tokens,
+        options.meter.text,
+        change_id,
+        files=options.files,
+        files_tokens=options.files_tokens,
+    )
     return (*(_signed(edit, change_id) for edit in step.edits), fold)
 
 

@@ -28,6 +28,7 @@ class Options(msgspec.Struct, frozen=True):
     min_messages: int = 4
     summary_max_tokens: int = 4000
     facts_max_tokens: int = 4000
+    working_set: float = 0.05
     tool_result_tokens: int = 8000
     recent_results: int = 4
     recent_result_tokens: int = 0

@@ -23,6 +23,7 @@ from ctxchat.core.journal import Partial, Record
 from ctxchat.core.messages import Group, ToolCall
 from ctxchat.core.permissions import Access, Allowance, Answer, Demand
 from ctxchat.core.view import ToolSpec, View
+from ctxchat.core.working_set import CurrentFile
 
 # ── models ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -290,6 +291,15 @@ class ContextProvider(Protocol):
 
     async def provide(self) -> str:
         """The text; empty for nothing."""
+        ...
+
+
+class FilesNow(Protocol):
+    """Files as they are on disk, for who shows them again."""
+
+    async def __call__(self, path: str) -> CurrentFile | None:
+        """The file that a call named so; None where it is gone, is no text, or would have to be asked for. Marks nothing as
+        seen."""
         ...
 
 

@@ -64,12 +64,14 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 class Digest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a summary group was made of, so that the next pass can merge it without reading it back from its text.
 
-    `summary` was written by a summariser, `recap` by code; either may be empty. `evidence` is carried from pass to pass.
+    `summary` was written by a summariser, `recap` by code; either may be empty. `evidence` is carried from pass to pass. `files`
+    are those that are shown beside it as they were on disk then.
     """
 
     summary: str = ""
     recap: str = ""
     evidence: Evidence = Evidence()
+    files: tuple[str, ...] = ()
 
 
 class FactCount(msgspec.Struct, frozen=True, omit_defaults=True):

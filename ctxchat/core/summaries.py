@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
 from ctxchat.core.clip import head
 from ctxchat.core.facts import merged, render
 from ctxchat.core.ledger import Edit, Entry, Ledger
@@ -16,6 +18,7 @@ from ctxchat.core.recap import person_said
 from ctxchat.core.record import Digest
 from ctxchat.core.tokens import Count
 from ctxchat.core.words import percent, short
+from ctxchat.core.working_set import CurrentFile, not_in_view, working_set
 
 OPENING = "<conversation_summary>"
 CLOSING = "</conversation_summary>"
@@ -51,11 +54,24 @@ def merged_digest(entries: Sequence[Entry]) -> Digest:
 
 
 def fold_edit(
-    ledger: Ledger, fold: Sequence[str], digest: Digest, evidence_tokens: int, count: Count, source: str = ""
+    ledger: Ledger,
+    fold: Sequence[str],
+    digest: Digest,
+    evidence_tokens: int,
+    count: Count,
+    source: str = "",
+    *,
+    files: Sequence[CurrentFile] = (),
+    files_tokens: int = 0,
 ) -> Edit:
-    """The edit that puts one summary group in the place of these groups. `source` is the change's id."""
+    """The edit that puts one summary group in the place of these groups, with those of the files that nothing else shows in at
+    most `files_tokens`. `source` is the change's id."""
     groups = [ledger.group(g) for g in fold]
     group = summary_group(digest, groups, evidence_tokens, count, source)
+    shown, paths = working_set(not_in_view(files, ledger, fold), files_tokens, count)
+    if shown:
+        group = msgspec.structs.replace(group, messages=(*group.messages, Message(seq=0, role="user", content=shown)))
+        digest = msgspec.structs.replace(digest, files=paths)
     return Edit(kind="digest", covers=tuple(fold), replacement=group, digest=digest)
 
 

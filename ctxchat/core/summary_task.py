@@ -23,6 +23,7 @@ from ctxchat.core.strategies.planning import PlanOptions, is_summary
 from ctxchat.core.summaries import SAID, earlier, id_ranges, merged_digest
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import failed, first_line, gist, use_of
+from ctxchat.core.working_set import not_in_view
 
 RESULTS = {"run": 700, "change": 120, "read": 300, "search": 300, "fetch": 500, "other": 500}
 """Tokens of a result that a summariser is shown, by what its call does: a file can be read again, an output cannot."""
@@ -83,6 +84,9 @@ def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
         places = id_ranges(m.seq for g in kept if g.kind != "system" for m in g.messages)
         parts.append(f"These messages stay in view: {places}. The newest of them in short:\n{newest}")
     groups = [ledger.group(name) for name in step.fold]
+    if again := not_in_view(options.files, ledger, step.fold):
+        paths = ", ".join(f.path for f in again)
+        parts.append(f"Of these files, touched last, as much as fits stands beside your record as it is now: {paths}")
     words = person_said(groups, int(step.evidence_tokens * SAID), count)
     if words:
         parts.append(

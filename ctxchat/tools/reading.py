@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import os
 import threading
+from collections.abc import Callable
 from typing import Annotated, BinaryIO
 
 import msgspec
 
-from ctxchat.core.errors import ToolError
+from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.core.working_set import CurrentFile
 from ctxchat.tools.paths import MAX_BYTES, Place, locate, open_file, patterns
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import LATIN1, SNIFF, Encoding, binary_kind, encoding_of, size
@@ -20,6 +22,9 @@ from ctxchat.tools.tool import Arguments, Pieces, Tool, in_thread
 MAX_LINES = 2000
 MAX_LINE = 2000
 """Characters of one line that are shown."""
+
+NOW_BYTES, NOW_CHARS = 1_000_000, 60_000
+"""The largest file that is shown again after a compaction, and how much of it is looked at."""
 
 _COUNTED = 50_000_000
 """Characters beside the wanted ones that are still read, to learn how many lines there are and how long one is."""
@@ -55,6 +60,38 @@ class ReadFile(Tool[ReadArguments]):
         first = max(1, arguments.start_line)
         last = min(arguments.end_line or first + MAX_LINES - 1, first + MAX_LINES - 1)
         yield ToolOutput(await in_thread(_read, place, first, last, context.max_chars, self._seen))
+
+
+class ReadNow:
+    """Fulfils `core.ports.FilesNow` with what read_file would show. `may` says whether that would be allowed without asking."""
+
+    def __init__(
+        self, seen: SeenFiles, workspace: str, may: Callable[[Demand], bool], mask: Callable[[str], str]
+    ) -> None:
+        self._seen = seen
+        self._context = ToolContext("", workspace, "", NOW_CHARS, 0)
+        self._may = may
+        self._mask = mask
+
+    async def __call__(self, path: str) -> CurrentFile | None:
+        """As the port says; in a thread."""
+        return await in_thread(self._read, path)
+
+    def _read(self, stop: threading.Event, path: str) -> CurrentFile | None:
+        try:
+            place = locate(path, self._context)
+            if not self._may(Demand("read", str(place.path), place.inside, patterns=patterns(place))):
+                return None
+            with open_file(place) as file:
+                data = file.read(NOW_BYTES + 1)
+            if not data or len(data) > NOW_BYTES or binary_kind(data[:SNIFF]):
+                return None
+            encoding = encoding_of(data)
+            excerpt = _excerpt(stop, io.BytesIO(data), encoding, 1, MAX_LINES, NOW_CHARS)
+            text = self._mask(_drawn(place, excerpt, encoding, 1))
+        except (CtxchatError, OSError, UnicodeError):
+            return None  # it cannot be shown; the summary still names it
+        return CurrentFile(place.shown, (path,), text, self._seen.changed(place.path, data))
 
 
 def size_of(file: BinaryIO) -> int:

@@ -49,6 +49,12 @@ class SeenFiles:
                 self._contents.add({digest: data})
             self._note({str(path): digest})
 
+    def changed(self, path: Path, now: bytes) -> bool:
+        """The agent saw this file, and it is another by now."""
+        with self._lock:
+            seen = self._known().get(str(path))
+        return seen is not None and seen != digest_of(now)
+
     def check(self, place: Place, now: bytes, *, whole: bool) -> None:
         """The file as it is may be changed. Raises ToolError, saying what changed since it was seen: with all of that told, it
         counts as seen. `whole`: all of it would be replaced, so it has to have been seen at all."""

@@ -20,7 +20,16 @@ from ctxchat.core.hooks import Hook
 from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Answer, Demand, Mode, Rule
-from ctxchat.core.ports import ModelPort, Summariser, ToolContext, ToolOutput, ToolPort, ToolText, WorkspaceFiles
+from ctxchat.core.ports import (
+    FilesNow,
+    ModelPort,
+    Summariser,
+    ToolContext,
+    ToolOutput,
+    ToolPort,
+    ToolText,
+    WorkspaceFiles,
+)
 from ctxchat.core.view import Insert, ToolSpec
 
 
@@ -180,6 +189,7 @@ class Desk:
         records: Sequence[Record] = (),
         around: ContextSources | None = None,
         summariser: Summariser | None = None,
+        files_now: FilesNow | None = None,
         others: dict[str, ModelPort] | None = None,
         summariser_of: Callable[[ModelPort], Summariser] | None = None,
         assumptions: Assumptions | None = None,
@@ -213,7 +223,7 @@ class Desk:
             tools=self.toolbox.specs,
             assumptions=assumptions,
         )
-        self.compactor = Compactor(self.conversation, summariser=summariser)
+        self.compactor = Compactor(self.conversation, summariser=summariser, files_now=files_now)
         self.session = Session(self.conversation, self.toolbox, self.compactor, self.arranged, files=files)
 
     @property

@@ -78,6 +78,7 @@ EFFECTS: dict[str, tuple[str, Look]] = {
     "context.target": ("0.2", plan(lambda p: p.after)),
     "context.summary_max_tokens": ("300", option("summary_max_tokens")),
     "context.facts_max_tokens": ("300", option("facts_max_tokens")),
+    "context.working_set": ("0.2", option("working_set")),
     "context.auto_compact": ('"ask"', option("consent")),
     "context.min_messages": ("400", option("min_messages")),
     "context.compiler": ('"current_tool_trace"', shown),

@@ -109,6 +109,16 @@ class ContextSettings(Table, frozen=True):
             le=100_000,
         ),
     ] = USUAL.facts_max_tokens
+    working_set: Annotated[
+        float,
+        opt(
+            "What files touched last may take after a compaction, shown as they are on disk now; 0 for none.",
+            unit="share of the limit",
+            effect="More: fewer files are read again, each compaction frees less.",
+            ge=0.0,
+            le=0.5,
+        ),
+    ] = USUAL.working_set
     auto_compact: Annotated[
         Literal["auto", "ask", "off"],
         opt(

@@ -51,9 +51,10 @@ def turn_of(entry: Entry) -> int:
 
 
 def allowance(basis: Basis, budget: Budget, weight: int) -> int:
-    """The most that a summary with its evidence will take, in raw tokens, where `weight` tokens are folded."""
+    """The most that a summary with its evidence and the files beside it will take, in raw tokens, where `weight` tokens are
+    folded."""
     summary, _, evidence = caps(basis, budget, weight)
-    return summary + evidence + overhead_tokens(basis.options.meter.text)
+    return summary + evidence + overhead_tokens(basis.options.meter.text) + basis.options.files_at_most
 
 
 def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
@@ -113,7 +114,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
         recap=recap([ledger.group(g) for g in fold], recap_cap, count),
         evidence=collect(fresh, known.evidence, options.memory.facts_of),
     )
-    edit = fold_edit(ledger, fold, digest, evidence_cap, count)
+    edit = fold_edit(ledger, fold, digest, evidence_cap, count, files=options.files, files_tokens=options.files_tokens)
     assert edit.replacement is not None
     freed = weight - basis.weigh(edit.replacement)
     return Step(name, freed, len(entries), edits=(edit,), evidence_tokens=evidence_cap) if freed > 0 else None

@@ -15,6 +15,7 @@ from ctxchat.core.strategies.base import Plan, Spill, Step
 from ctxchat.core.summaries import earlier, merged_digest
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Item, View, items_of
+from ctxchat.core.working_set import EACH, CurrentFile
 
 
 class PlanOptions(msgspec.Struct, frozen=True):
@@ -26,7 +27,8 @@ class PlanOptions(msgspec.Struct, frozen=True):
     them stay whole wherever they stand, as far as they hold no more than `recent_result_tokens` together (0 for no cap).
     Messages over `oversize_tokens` are clipped; 0 means a quarter of the limit. `clip_current` allows even the current user
     message to be clipped (emergencies). `micro_batch_groups` go at a time inside a long turn, and its newest
-    `preserve_recent_rounds` stay; what goes there becomes a summary `by_model`, or a recap by code.
+    `preserve_recent_rounds` stay; what goes there becomes a summary `by_model`, or a recap by code. `files` are those touched
+    last as they are now, the last first: what of them nothing else shows stands beside a summary, in at most `files_tokens`.
     """
 
     meter: Meter = msgspec.field(default_factory=Meter)
@@ -45,6 +47,13 @@ class PlanOptions(msgspec.Struct, frozen=True):
     micro_batch_groups: int = USUAL.micro_batch_groups
     preserve_recent_rounds: int = USUAL.preserve_recent_rounds
     by_model: bool = False
+    files: tuple[CurrentFile, ...] = ()
+    files_tokens: int = 0
+
+    @property
+    def files_at_most(self) -> int:
+        """Tokens that the files beside a summary will take at most."""
+        return min(self.files_tokens, sum(min(EACH, file.tokens) + 40 for file in self.files))
 
 
 class Basis:

@@ -225,6 +225,7 @@ class PreviewScreen(Panel[PreviewResult]):
         preview = self._seen
         words = [f"{count(preview.pinned, 'pinned message')} kept"] if preview.pinned else []
         words += [f"{count(preview.facts, 'fact')} carried over"] if preview.facts else []
+        words += [f"as on disk now: {', '.join(one_line(f, 60) for f in preview.files)}"] if preview.files else []
         return "   ".join(words)
 
     def _sent(self) -> str:

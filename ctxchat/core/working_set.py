@@ -1,0 +1,84 @@
+"""The working set: files that the work stands on, as they are on disk now, shown again beside a summary. Which of them, and how
+much of each; reads nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ctxchat.core.clip import clip
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.messages import Group
+from ctxchat.core.tokens import Count
+from ctxchat.core.tooluse import failed, use_of
+
+MOST = 12
+"""Files that are looked at, those touched last."""
+
+EACH, LEAST = 5_000, 150
+"""Tokens of one file at most, and what has to be left for one that is shown in part."""
+
+OPENING = "<files_now>\nFiles that the work stands on, as they are on disk now. No call need read them again."
+CLOSING = "</files_now>"
+
+
+class CurrentFile(msgspec.Struct, frozen=True):
+    """A text file as it is now. `path` as it is shown, `written` as calls named it; `text` are its numbered lines, `tokens` our
+    count of them; `changed`: by somebody else since the agent last saw it."""
+
+    path: str
+    written: tuple[str, ...]
+    text: str
+    changed: bool = False
+    tokens: int = 0
+
+
+def touched(groups: Sequence[Group]) -> tuple[str, ...]:
+    """Paths, as calls named them, of the files that were read or changed, the last ones first."""
+    paths: dict[str, None] = {}
+    for group in reversed(groups):
+        for path in _files_of(group, {"read", "change"}):
+            paths.setdefault(path)
+        if len(paths) >= MOST:
+            break
+    return tuple(paths)[:MOST]
+
+
+def not_in_view(files: Sequence[CurrentFile], ledger: Ledger, fold: Sequence[str]) -> tuple[CurrentFile, ...]:
+    """Those that nothing tells as they are once these groups are folded: no call that read them stays, or they have changed."""
+    gone = frozenset(fold)
+    whole = (e.group for e in ledger.live() if e.group and e.kind is None and gone.isdisjoint(e.covers))
+    told = {path for group in whole for path in _files_of(group, {"read"})}
+    return tuple(f for f in files if f.changed or told.isdisjoint(f.written))
+
+
+def working_set(files: Sequence[CurrentFile], max_tokens: int, count: Count) -> tuple[str, tuple[str, ...]]:
+    """These files as one text in at most `max_tokens`, the first ones whole as far as they fit, with their paths; empty where
+    nothing fits."""
+    room = max_tokens - count(OPENING) - count(CLOSING) - 4
+    parts: list[str] = []
+    paths: list[str] = []
+    for file in files:
+        note = " (changed by somebody else since you last saw it)" if file.changed else ""
+        title = f"{file.path}{note}:\n"
+        most = min(EACH, room - count(title) - 2)
+        if most < min(LEAST, file.tokens):
+            continue
+        text = clip(file.text, most, count, "\n[… {lines}{tokens} tokens left out …]\n")
+        parts.append(title + text)
+        paths.append(file.path)
+        room -= count(parts[-1]) + 2
+    return ("\n\n".join([OPENING, *parts, CLOSING]), tuple(paths)) if parts else ("", ())
+
+
+def _files_of(group: Group, kinds: set[str]) -> Iterator[str]:
+    """The files that calls of these kinds were about and that came to something, the last first."""
+    if group.kind != "round":
+        return
+    results = {m.call_id: m for m in group.messages if m.role == "tool"}
+    for call in reversed(group.first.calls):
+        use, result = use_of(call), results.get(call.id)
+        if use.kind in kinds and result is not None and not failed(result):
+            yield use.target

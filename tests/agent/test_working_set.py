@@ -1,0 +1,110 @@
+"""After a pass the files that the work stands on are shown as they are on disk now, within their share, and undone with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.core.budget import Window
+from ctxchat.core.events import CompactionFinished, Failed
+from ctxchat.core.options import Options
+from ctxchat.core.tokens import rough_count
+from ctxchat.core.working_set import CLOSING, CurrentFile, working_set
+from ctxchat.tools.reading import ReadFile, ReadNow
+from ctxchat.tools.seen import SeenFiles
+from ctxchat.tools.writing import WriteFile
+from tests.agent.desk import Desk
+from tests.agent.test_long_turns import Writer
+from tests.agent.test_turn import of
+from tests.doubles.scripted import Reply, ScriptedModel, calls, says
+
+FILLER = "The keeper walks round the harbour and writes down what she sees. "
+
+
+def reads(*paths: str) -> list[Reply]:
+    return [*(calls(("read_file", {"path": path})) for path in paths), says("seen")]
+
+
+def at_work(folder: Path, script: list[Reply], seen: SeenFiles, **options: object) -> Desk:
+    model = ScriptedModel([*script, *(says(FILLER * 60) for _ in range(9))], window=Window(16_000, "loaded"))
+    return Desk(
+        model,
+        tools=[ReadFile(seen), WriteFile(seen)],
+        workspace=folder,
+        mode="all",
+        options=Options(keep_recent=4, prepare=False, **options),  # type: ignore[arg-type]
+        summariser=Writer(),
+        files_now=ReadNow(seen, str(folder), lambda demand: demand.inside, lambda text: text.replace("hunter2", "***")),
+    )
+
+
+def shown(desk: Desk) -> str:
+    return "\n".join(i.message.text for i in desk.session.view.items if i.section == "summary")
+
+
+async def test_a_file_that_was_read_stands_there_as_it_is_now_and_goes_with_an_undo(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("old = 1\n")
+    (tmp_path / "b.py").write_text("password = 'hunter2'\n")
+    (tmp_path / "gone.py").write_text("x")
+    seen = SeenFiles()
+    desk = at_work(tmp_path, reads("a.py", "./b.py", "gone.py", "missing.py"), seen, working_set=0.1)
+    for text in ("look", *[FILLER * 20] * 3):
+        await desk.say(text)
+    (tmp_path / "a.py").write_text("new = 2\n")
+    (tmp_path / "gone.py").unlink()
+    before = desk.session.figures.used
+    preview = await desk.session.compaction.preview()
+    assert preview.files == ("b.py", "a.py")
+    done = of(await desk.free_up(), CompactionFinished)[0]
+    assert done.outcome == "compacted" and "2 files shown as on disk" in done.detail
+    text = shown(desk)
+    assert "a.py (changed by somebody else since you last saw it):\n    1\tnew = 2" in text
+    assert "b.py:\n    1\tpassword = '***'" in text and "hunter2" not in text and "gone.py:" not in text
+    assert abs(done.after.used - preview.after_used) < desk.session.figures.limit * 0.08
+    assert desk.folded() == desk.state
+    await desk.session.changes.undo(desk.state.ledger.compactions[-1].id)
+    assert shown(desk) == "" and desk.session.figures.used == pytest.approx(before, rel=0.05)
+    await desk.session.close()
+
+
+async def test_what_is_still_in_view_is_not_shown_twice_and_nothing_where_none_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a = 1\n")
+    for share in (0.1, 0.0):
+        desk = at_work(tmp_path, [says(FILLER * 60)] * 4 + reads("a.py"), SeenFiles(), working_set=share)
+        for text in [FILLER * 20] * 5:
+            await desk.say(text)
+        await desk.free_up()
+        assert "<files_now>" not in shown(desk)
+        await desk.session.close()
+
+
+async def test_the_target_is_met_with_the_files(tmp_path: Path) -> None:
+    for n in range(6):
+        (tmp_path / f"{n}.py").write_text(f"value_{n} = {n}\n" * 200)
+    desk = at_work(tmp_path, reads(*(f"{n}.py" for n in range(6))), SeenFiles(), working_set=0.1)
+    passes: list[CompactionFinished] = []
+    for text in ["read them", *[FILLER * 30] * 6]:
+        events = await desk.say(text)
+        assert not of(events, Failed)
+        passes += of(events, CompactionFinished)
+    limit = desk.session.figures.limit
+    assert passes and all(p.after.used <= limit * 0.55 for p in passes)
+    assert any("shown as on disk" in p.detail for p in passes)
+    await desk.session.close()
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.booleans()), max_size=8), st.integers(0, 3_000))
+def test_never_more_than_the_room_there_is_and_the_last_touched_first(sizes: list[tuple[int, bool]], room: int) -> None:
+    texts = ["".join(f"{n:>5}\tline {n}\n" for n in range(1, size + 1)) for size, _ in sizes]
+    files = [
+        CurrentFile(f"f{place}.py", (f"f{place}.py",), text, changed, rough_count(text))
+        for place, (text, (_, changed)) in enumerate(zip(texts, sizes, strict=True))
+    ]
+    text, paths = working_set(files, room, rough_count)
+    assert rough_count(text) <= room
+    assert list(paths) == sorted(paths) and bool(paths) == text.endswith(CLOSING)
+    for file in files:
+        assert (f"{file.path}:\n" in text or f"{file.path} (changed" in text) == (file.path in paths)
