@@ -83,9 +83,8 @@ def built(folder: Path) -> Path:
 
 def tried(wheel: Path, python: str, place: Path) -> bool:
     """The wheel in an empty environment, with an empty home: its first answer. False where there is no such Python."""
-    if subprocess.run(
-        ["uv", "venv", "-q", "-p", python, "--no-python-downloads", place / "venv"], check=False
-    ).returncode:
+    made = ["uv", "venv", "-q", "-p", python, "--no-python-downloads", place / "venv"]
+    if subprocess.run(made, stderr=subprocess.DEVNULL, check=False).returncode:
         return False
     told("uv", "pip", "install", "-q", "-p", place / "venv" / "bin" / "python", wheel)
     if __version__ not in asked(place, "--version"):
