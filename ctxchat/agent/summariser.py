@@ -19,7 +19,7 @@ from ctxchat.core.events import Notice, Retry, Usage
 from ctxchat.core.messages import Message
 from ctxchat.core.overflow import is_context_overflow, stated_window
 from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryTask, TextPiece
-from ctxchat.core.summary_task import chunks
+from ctxchat.core.summary_task import chunks, request_text
 from ctxchat.core.view import Item, View
 
 MARGIN = 0.75
@@ -98,20 +98,10 @@ class _Order(msgspec.Struct, frozen=True):
 
     def request(self, piece: str, previous: str, number: int, of: int) -> ModelRequest:
         """The call for one piece, with the record made of those before."""
-        parts = [f"<record_so_far>\n{previous}\n</record_so_far>"] if previous.strip() else []
-        parts.append(f'<messages part="{number}" of="{of}">\n{piece}\n</messages>')
-        if self.beside.strip():
-            parts.append(f"<stays>\n{self.beside}\n</stays>")
-        if self.instructions.strip():
-            parts.append(f"The person asks of this record: {self.instructions.strip()}")
-        if number < of:
-            parts.append(
-                "More parts follow, so that the end of this one is not the end: write the record up to here, for the next."
-            )
-        parts.append("Write the record now.")
+        text = request_text(piece, previous, self.beside, self.instructions, number=number, of=of)
         items = (
             Item(Message(seq=0, role="system", content=self.system), "system", 0, "system"),
-            Item(Message(seq=0, role="user", content="\n\n".join(parts)), "user", 0, "user"),
+            Item(Message(seq=0, role="user", content=text), "user", 0, "user"),
         )
         return ModelRequest(View(items, (), (), 0, "", 0), self.output)
 

@@ -1,5 +1,7 @@
 """ctxchat's core: what a conversation is, what a model sees of it, and how to make room. Pure values, no files, no network.
 
+`compact` does it for a plain list of OpenAI-style messages (docs/library.md). Its pieces, one by one:
+
     from ctxchat.core import Budget, Frame, Ledger, Meter, PlanOptions, Window, compile, group_messages
     from ctxchat.core import apply_plan, builtin_strategies, make_budget
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ctxchat.core.applying import apply_plan, apply_step, digest_for
     from ctxchat.core.budget import Budget, Window, make_budget
     from ctxchat.core.calibration import Anchor, Calibration, Mix
+    from ctxchat.core.chat_lists import Summary, compact, originals
     from ctxchat.core.compilers import (
         Compiler,
         all_sections,
@@ -51,6 +54,7 @@ _HOMES = {
     "applying": "apply_plan apply_step digest_for",
     "budget": "Budget Window make_budget",
     "calibration": "Anchor Calibration Mix",
+    "chat_lists": "Summary compact originals",
     "compilers": "Compiler all_sections current_tool_trace injecting limited redacted selected_sections",
     "errors": "CtxchatError LedgerError UnpairedCall",
     "facts": "collect render survival",
@@ -69,6 +73,12 @@ _HOMES = {
     "view": "Frame Insert Item ToolSpec View compile problems",
 }
 """Where each public name lives. Loaded when asked for: most who import a part of the core need little of the rest."""
+
+STABLE = (
+    "compact Summary originals is_context_overflow Ledger View Strategy Pipeline Plan PlanOptions Frame Window"
+    " make_budget compile group_messages from_wire to_wire apply_plan builtin_strategies rough_count"
+)
+"""The names that stay as they are until 1.0 but for additions (docs/library.md)."""
 
 __all__ = [
     "Anchor",
@@ -106,6 +116,7 @@ __all__ = [
     "Spill",
     "Step",
     "Strategy",
+    "Summary",
     "Text",
     "ToolCall",
     "ToolSpec",
@@ -118,6 +129,7 @@ __all__ = [
     "builtin_strategies",
     "close_round",
     "collect",
+    "compact",
     "compile",
     "current_tool_trace",
     "digest_for",
@@ -128,6 +140,7 @@ __all__ = [
     "limited",
     "make_budget",
     "measure",
+    "originals",
     "problems",
     "redacted",
     "render",

@@ -26,6 +26,9 @@ PREFACE = (
     "The earlier part of this conversation was folded to make room; this stands for it. It is a record of what happened, not a "
     "request: nothing in it is to be done again unless the conversation below asks for it."
 )
+RECALL = " Their full text can be recalled by id."
+"""Said where the agent has a tool for that."""
+
 RANGES = 12
 """Runs of message ids a summary names; more are told as a number."""
 
@@ -90,7 +93,7 @@ def summary_group(
     )
     parts = [
         OPENING,
-        f"{PREFACE} {where} Their full text can be recalled by id.",
+        f"{PREFACE} {where}{RECALL}",
         digest.summary.strip(),
         said,
         digest.recap.strip(),

@@ -115,6 +115,24 @@ def _newest(groups: Sequence[Group], count: Count) -> list[str]:
     return lines[::-1]
 
 
+def request_text(
+    piece: str, previous: str, beside: str, instructions: str = "", *, number: int = 1, of: int = 1
+) -> str:
+    """What a summariser is asked for one piece of the messages, with the record made of those before."""
+    parts = [f"<record_so_far>\n{previous}\n</record_so_far>"] if previous.strip() else []
+    parts.append(f'<messages part="{number}" of="{of}">\n{piece}\n</messages>')
+    if beside.strip():
+        parts.append(f"<stays>\n{beside}\n</stays>")
+    if instructions.strip():
+        parts.append(f"The person asks of this record: {instructions.strip()}")
+    if number < of:
+        parts.append(
+            "More parts follow, so that the end of this one is not the end: write the record up to here, for the next."
+        )
+    parts.append("Write the record now.")
+    return "\n\n".join(parts)
+
+
 # ── messages as text ──
 
 

@@ -1,0 +1,128 @@
+"""The documentation as a reader takes it: links lead somewhere, code runs, settings are valid, commands are there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+
+import ctxchat.core
+from ctxchat.cli.commands import ctxchat as root_command
+from ctxchat.config.files import load
+from tests.core.test_chat_lists import talk
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def blocks(page: Path, *kinds: str) -> Iterator[str]:
+    return (code for kind, code in BLOCK.findall(page.read_text()) if kind in kinds)
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", BLOCK.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@every_page
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(BLOCK.sub("", page.read_text())):
+        if link.startswith(("http:", "https:", "mailto:")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@every_page
+def test_data_can_be_read(page: Path) -> None:
+    for code in blocks(page, "json"):
+        json.loads(code)
+    for code in blocks(page, "toml"):
+        tomllib.loads(code)
+
+
+@every_page
+def test_settings_are_valid(page: Path, tmp_path: Path) -> None:
+    for place, code in enumerate(blocks(page, "toml")):
+        if page.name == "themes.md" or "[project" in code:
+            continue
+        file = tmp_path / f"{place}.toml"
+        file.write_text(code)
+        assert load(config=file, environ={}, known=lambda _: ()).problems == (), code
+
+
+@every_page
+def test_commands_are_there_with_their_options(page: Path) -> None:
+    for line in (line for code in blocks(page, "sh", "bash", "console") for line in code.splitlines()):
+        for part in re.split(r"&&|\|\||[|;]", line.split(" #")[0]):
+            words = shlex.split(part) if part.count('"') % 2 == 0 and part.count("'") % 2 == 0 else []
+            if "ctxchat" in words:
+                parsed(words[words.index("ctxchat") + 1 :])
+
+
+def parsed(words: list[str]) -> None:
+    """Fails for a command or an option that ctxchat does not have."""
+    words = [word for word in words if not re.match(r"\d?[<>]", word)]
+    command: click.Command = root_command
+    ctx = click.Context(command, info_name="ctxchat")
+    while isinstance(command, click.Group):
+        _, left, _ = command.make_parser(ctx).parse_args(list(words))
+        if not left:
+            return
+        name = left[0]
+        below = command.get_command(ctx, name)
+        if below is None:
+            assert name in {"…", "COMMAND"}, f"there is no command {name}"
+            return
+        words = words[words.index(name) + 1 :]
+        command, ctx = below, click.Context(below, ctx, info_name=name)
+    command.make_parser(ctx).parse_args(words)
+
+
+class Client:
+    """Answers in OpenAI's form, first with a call where tools are offered."""
+
+    def __init__(self) -> None:
+        self.chat = SimpleNamespace(completions=self)
+
+    def create(self, *, model: str, messages: list[Any], tools: Any = None) -> Any:
+        called = tools and messages[-1]["role"] != "tool"
+        function = SimpleNamespace(name="read_file", arguments="{}")
+        calls = [SimpleNamespace(id="c1", function=function)] if called else None
+        wire = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+        dumped = {"role": "assistant", "content": "Cormorant."} | ({"tool_calls": [wire]} if called else {})
+        reply = SimpleNamespace(content="Cormorant.", tool_calls=calls, model_dump=lambda exclude_none: dumped)
+        return SimpleNamespace(choices=[SimpleNamespace(message=reply)])
+
+
+def test_the_library_page_runs_from_top_to_bottom() -> None:
+    encoding = SimpleNamespace(encode_ordinary=str.split)
+    names: dict[str, Any] = {"client": Client(), "long_conversation": talk(12), "encoding": encoding}
+    for code in blocks(ROOT / "docs" / "library.md", "python"):
+        exec(compile(code, "docs/library.md", "exec"), names)
+    assert [m["role"] for m in names["messages"]] == ["system", "user", "assistant"]
+    done = names["turn"]([*talk(2), {"role": "user", "content": "go"}], [{"name": "read_file"}], lambda *_: "text")
+    assert [m["role"] for m in done[-3:]] == ["assistant", "tool", "assistant"]
+    assert names["answer"](talk(2)).choices
+    system, turned = names["to_anthropic"](talk(2))
+    assert system == "You are helpful."
+    assert [m["role"] for m in turned] == ["user", "assistant", "user", "assistant"] * 2
+
+
+def test_the_library_page_names_what_stays() -> None:
+    named = (ROOT / "docs" / "library.md").read_text().split("<!-- stable -->")[1]
+    assert re.findall(r"`(\w+)`", named) == ctxchat.core.STABLE.split()
+    assert set(ctxchat.core.STABLE.split()) <= set(ctxchat.core.__all__)
