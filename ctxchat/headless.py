@@ -26,10 +26,12 @@ from ctxchat.core.events import (
     Notice,
     Retry,
     Stamped,
+    Steered,
     TextDelta,
     ToolFinished,
     ToolStarted,
     TurnFinished,
+    TurnStarted,
     Usage,
 )
 from ctxchat.core.files import files_words
@@ -41,6 +43,9 @@ from ctxchat.tools.mentions import look_all, part_of
 
 UNSEEN = "this model is shown no images, only its name goes along"
 OTHERS = "Or ask another: --model NAME (`ctxchat models` lists them), --model offline for the offline assistant."
+_AS_IT_WAS = (TurnStarted, Steered, ToolStarted, ApprovalRequested)
+"""Events with texts that were not masked on their way into the session."""
+
 EXIT = {"done": 0, "cancelled": 130, "error": 1, "max_rounds": 1}
 
 
@@ -119,16 +124,15 @@ class _SoFar:
 
 
 class _JsonLines:
-    """Events as they are, one a line; secrets masked in what a model wants done and in what a person would judge it by."""
+    """Events as they are, one a line; secrets masked in what the person said, in what a model wants done and in what a person
+    would judge it by."""
 
     def __init__(self, out: TextIO, mask: Callable[[str], str]) -> None:
         self._out, self._mask = out, mask
 
     def take(self, stamped: Stamped) -> None:
         line = stamped.json().decode()
-        if isinstance(
-            stamped.event, ToolStarted | ApprovalRequested
-        ):  # all else was masked on its way into the session
+        if isinstance(stamped.event, _AS_IT_WAS):
             line = self._mask(line)
         self._out.write(line + "\n")
         self._out.flush()

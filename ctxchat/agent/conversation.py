@@ -21,9 +21,10 @@ from ctxchat.core.figures import Counted, Counting, Figures, Past, Pending, Toke
 from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
+from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.ports import Clock, JournalPort, ModelPort
 from ctxchat.core.tool_share import Afforded, afford
-from ctxchat.core.view import BUDGET, Frame, ToolSpec, View, compile, grown
+from ctxchat.core.view import BUDGET, Frame, Item, ToolSpec, View, compile, grown
 
 
 class Conversation(JournalWriter):
@@ -40,6 +41,7 @@ class Conversation(JournalWriter):
         tools: Sequence[ToolSpec],
         assumptions: Assumptions | None = None,
         price_of: Callable[[str], TokenPrice] = lambda model: TokenPrice(),
+        masked: MaskedRecord | None = None,
     ) -> None:
         super().__init__(journal, state)
         self.options = arranged.options
@@ -51,6 +53,8 @@ class Conversation(JournalWriter):
         self._tools = tuple(tools)
         self._assumptions: Assumptions = assumptions or NothingKnown()
         self._price_of = price_of
+        self.masked = masked or MaskedRecord(str)
+        """What of the record a model is told."""
         self._afforded, self._afforded_of = Afforded(), (self._tools, 0)
         self._looking = asyncio.Lock()
         self._told: set[str] = set()
@@ -176,7 +180,11 @@ class Conversation(JournalWriter):
 
     def compile(self, ledger: Ledger) -> View:
         """As `compiled`, at once: for work that is off the event loop already."""
-        return compile(ledger, self._frame, self.meter, self._arranged.compiler, self._arranged.transforms)
+        transforms = (self._mask, *self._arranged.transforms)
+        return compile(ledger, self._frame, self.meter, self._arranged.compiler, transforms)
+
+    def _mask(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
+        return self.masked.items(items, self.meter)
 
     def expected(self, view: View, passes: int) -> Figures:
         """The gauge such a view would show: an estimate, since no server has counted it."""

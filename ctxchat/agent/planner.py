@@ -97,7 +97,7 @@ class Planner:
         self._prices = prices
         self._files_now = files_now
         self._files: tuple[CurrentFile, ...] = ()
-        self._memory = Memory()
+        self._memory = Memory(conversation.masked.group)
         self.summariser = summariser
 
     @property

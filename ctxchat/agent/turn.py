@@ -29,6 +29,7 @@ from ctxchat.core.grouping import single
 from ctxchat.core.journal import Named, Record, Sealed
 from ctxchat.core.messages import Message, Part, Text
 from ctxchat.core.open_end import NOTHING_OPEN, open_end
+from ctxchat.core.secrets import masked
 
 Steps = AsyncGenerator[Event, None]
 
@@ -98,7 +99,7 @@ class Turn:
         await talk.settle()
         message, along = await self._message(text, attachments)
         records: list[Record] = [Sealed((single("user", message, talk.ledger.turn + 1),))]
-        if not talk.state.title and (title := title_of(text)):
+        if not talk.state.title and (title := await asyncio.to_thread(title_of, text)):
             records.append(Named(title))
         await talk.write(*records)
         return TurnStarted(talk.ledger.turn, message.id, text, attachments=along)
@@ -202,8 +203,8 @@ def failure(problem: Exception, partial: bool, model: str = "") -> Failed:
 
 
 def title_of(text: str) -> str:
-    """A title from the first words of a conversation, on one line, at most 60 characters."""
-    words = " ".join(text.split())
+    """A title from the first words of a conversation, on one line, at most 60 characters, secrets masked: lists show it."""
+    words = " ".join(masked(text[:2_000]).split())
     return words if len(words) <= 60 else words[:59].rsplit(" ", 1)[0] + "…"
 
 

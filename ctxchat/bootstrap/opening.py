@@ -27,7 +27,7 @@ from ctxchat.bootstrap.extensions import Extensions, with_plugins
 from ctxchat.bootstrap.hooks import HookCommands
 from ctxchat.bootstrap.model_choice import Overrides, price, settings_of, token_price
 from ctxchat.bootstrap.recall import Recollection
-from ctxchat.bootstrap.shared import Shared, SystemClock
+from ctxchat.bootstrap.shared import Shared, SystemClock, masked_record
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rules
 from ctxchat.context.budget_note import BudgetNote
@@ -206,6 +206,7 @@ class Opening:
             tools=toolbox.specs,
             assumptions=StoredAssumptions(shared.database),
             price_of=token_price,
+            masked=masked_record(shared.masking),
         )
         if not self._notices and (state.model, state.address) != (model.name, model.address):
             conversation.owe(

@@ -22,6 +22,7 @@ from ctxchat.bootstrap.workspace import sandbox_of
 from ctxchat.config import files as settings_files
 from ctxchat.config.schema import Settings
 from ctxchat.core.errors import UsageError
+from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.ports import ModelPort
 from ctxchat.core.secrets import Masking
 from ctxchat.models.offline import OFFLINE_NAME
@@ -65,6 +66,11 @@ def masking_of(data: Path, settings: Settings) -> Masking:
     masking = Masking(key if len(key) == LENGTH else os.urandom(LENGTH))
     adapt(masking, settings)
     return masking
+
+
+def masked_record(masking: Masking) -> MaskedRecord:
+    """What of a record a model is told, by what the settings say now."""
+    return MaskedRecord(masking, lambda: (masking.on, masking.allowed))
 
 
 def adapt(masking: Masking, settings: Settings) -> None:

@@ -35,7 +35,9 @@ def written_down(fault: Exception) -> str:
 
 
 def _sentence(fault: Exception) -> str:
-    words = " ".join(str(fault).split())[:300]
+    from ctxchat.core.secrets import masked
+
+    words = " ".join(masked(str(fault)).split())[:300]
     return f"This should not have happened: {type(fault).__name__}{f': {words}' if words else ''}."
 
 
@@ -61,4 +63,6 @@ def _append(log: Path, text: str) -> None:
 
 
 def _say(text: str) -> None:
-    print(clean(f"ctxchat: {text}"), file=sys.stderr)
+    from ctxchat.core.secrets import masked
+
+    print(clean(f"ctxchat: {masked(text)}"), file=sys.stderr)

@@ -20,10 +20,11 @@ from ctxchat.core.record import Reason
 from ctxchat.core.usage import HIDDEN_THOUGHTS, dollars
 
 
-class Sealed(msgspec.Struct, frozen=True, tag="sealed"):
-    """Groups that are now part of the record."""
+class Sealed(msgspec.Struct, frozen=True, tag="sealed", omit_defaults=True):
+    """Groups that are now part of the record; `imported`: from a file, which an export gives back as it was."""
 
     groups: tuple[Group, ...]
+    imported: bool = False
 
 
 class Changed(msgspec.Struct, frozen=True, tag="changed"):
@@ -158,7 +159,8 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     numbers of those turns; `skipped` are entries that could not be taken, in words; `agent` is None where none was ever chosen;
     `used` and `parts` (by section) are what the gauge showed last; `endings` belong to `passes`, one to one; `windows` what was
     learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
-    long as the same view goes to the same model; `checkpoints` what was done to files.
+    long as the same view goes to the same model; `checkpoints` what was done to files;
+    `imported` is the last place in the record that came from a file, 0 for none.
     """
 
     ledger: Ledger = Ledger()
@@ -182,6 +184,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     undone: tuple[Change, ...] = ()
     agent: str | None = None
     checkpoints: tuple[Checkpoint, ...] = ()
+    imported: int = 0
 
 
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
@@ -189,9 +192,12 @@ def fold(records: Iterable[Record], state: SessionState | None = None) -> Sessio
     state = state or SessionState()
     ledger = state.ledger
     more: dict[str, Group] = {}  # taken in together, since a journal has many
+    imported = state.imported
     for record in records:
         if isinstance(record, Sealed):
             more.update((g.id, g) for g in record.groups if g.id not in more and not ledger.holds(g.id))
+            if record.imported:
+                imported = max(imported, *(m.seq for g in record.groups for m in g.messages))
             continue
         if more and isinstance(record, Changed | Undone):
             ledger, more = ledger.append(*more.values()), {}
@@ -203,7 +209,8 @@ def fold(records: Iterable[Record], state: SessionState | None = None) -> Sessio
         if isinstance(record, Measured) and record.turn_end:
             turn = next(reversed(more.values())).turn if more else ledger.turn
             state = msgspec.structs.replace(state, filled=(*state.filled, turn))
-    return msgspec.structs.replace(state, ledger=ledger.append(*more.values()) if more else ledger)
+    ledger = ledger.append(*more.values()) if more else ledger
+    return msgspec.structs.replace(state, ledger=ledger, imported=imported)
 
 
 def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, SessionState]:

@@ -48,7 +48,7 @@ def summary_task(ledger: Ledger, step: Step, options: PlanOptions, instructions:
     """The task for a fold step. Groups that a model's summary in force stands for are not read again; those that only a recap
     or a shortened form stands for are, as they were."""
     read = written_of(ledger)
-    groups = tuple(ledger.group(name) for name in step.fold if name not in read)
+    groups = tuple(options.memory.shown(ledger.group(name)) for name in step.fold if name not in read)
     return SummaryTask(
         groups,
         merged_digest(earlier(ledger)).summary,
@@ -80,7 +80,7 @@ def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     parts: list[str] = []
     if said:
         parts.append(f"What the person said last is {said[-1].id}: {head(_words(said[-1], count), 400, count)}")
-    if newest := "\n".join(_newest(kept, count)):
+    if newest := "\n".join(_newest([*map(options.memory.shown, kept)], count)):
         places = id_ranges(m.seq for g in kept if g.kind != "system" for m in g.messages)
         parts.append(f"These messages stay in view: {places}. The newest of them in short:\n{newest}")
     groups = [ledger.group(name) for name in step.fold]

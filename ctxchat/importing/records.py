@@ -17,9 +17,11 @@ from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.images import from_data_url, kind_of, size_in
 from ctxchat.core.journal import Changed, Measured, Named, PassEnded, Record, Sealed, Undone
 from ctxchat.core.ledger import Change, Edit
+from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.messages import Group, Image, Message, Part, Text
-from ctxchat.core.recap import recap
+from ctxchat.core.recap import ACTIVITY, recap
 from ctxchat.core.record import CompactionRecord, Digest, FactCount, SideFigures, StepGain
+from ctxchat.core.secrets import masked
 from ctxchat.core.summaries import summary_group
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.words import count
@@ -187,7 +189,7 @@ class Building:
                 if message.seq in keys:
                     self._of.setdefault(keys[message.seq], group.id)
             self._hold(group)
-            yield Sealed((group,))
+            yield Sealed((group,), imported=True)
             self._count(group, keys.get(group.first.seq, ""))
 
     def _hold(self, group: Group) -> None:
@@ -289,7 +291,8 @@ class Building:
         if step.summary:
             digest, room = Digest(summary=step.summary), 0
         else:
-            seen = [g for cover in covers if (g := self._view.get(cover))]
+            seen = [g for cover in covers if (g := self._view.get(cover))][-ACTIVITY:]
+            seen = [*map(MaskedRecord(masked).group, seen)]
             digest, room = Digest(recap=recap(seen, RECAP_TOKENS // 2, rough_count)), RECAP_TOKENS
         name = f"{self._session}-c{self.totals.compactions + 1}"
         group = summary_group(digest, [self._slim(cover) for cover in covers], room, rough_count, name)

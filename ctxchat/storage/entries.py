@@ -19,6 +19,7 @@ import msgspec
 from ctxchat.core.journal import Changed, Measured, ModelChosen, Named, Partial, Record, Sealed, Undone
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.secrets import masked
 from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count
 from ctxchat.storage import index
 from ctxchat.storage.salvage import LOST
@@ -139,7 +140,7 @@ class _Writer:
         for message in group.messages:
             self._take_message(message, called)
         if group.kind == "user" and not self._titled:
-            opening = " ".join(whole_text(group.first.text[:400]).split())[:80]
+            opening = " ".join(masked(whole_text(group.first.text[:400])).split())[:80]
             self._titled = bool(opening)
             self._set("title = iif(title = '', ?, title)", opening)
         self._place += 1

@@ -1,7 +1,7 @@
 """Sessions and compactions as text for other programs and for people. Values in, text out; only `write_pass`
 writes files.
 
-Secrets are taken out of everything but the record in OpenAI's form, which gives back what was imported exactly as it was.
+Secrets are taken out of everything but what was imported: the record in OpenAI's form gives that back exactly as it was.
 """
 
 from __future__ import annotations
@@ -40,12 +40,15 @@ BESIDE = 99
 
 
 def export_record(state: SessionState, format: Format) -> str:
-    """Everything that ever happened. `openai` is exact; the others have secrets taken out.
+    """Everything that ever happened, secrets taken out; in `openai` what was imported is exact.
 
     What ctxchat made up to close an unanswered call is left out of `openai` and `jsonl`.
     """
     if format == "openai":
-        return dump([openai.recorded(m) for m in state.ledger.messages() if not m.synthetic], indent=1)
+        said = [m for m in state.ledger.messages() if not m.synthetic]
+        lines = [openai.recorded(m) for m in said]
+        exact = sum(m.seq <= state.imported for m in said)  # they are in the order of the record
+        return dump([*lines[:exact], *map(masked_json, lines[exact:])], indent=1)
     if format == "jsonl":
         return _lines(record_lines(state.ledger.groups))
     return masked(markdown.record(state))

@@ -41,7 +41,7 @@ def import_file(database: Database, file: Path, title: str = "") -> str:
     if (known := origins.session_of(database, source)) and not title.strip():
         return known
     records: list[Record] = [Named(" ".join(title.split()))] if title.strip() else []
-    records += [Sealed((group,)) for group in group_messages(messages)]
+    records += [Sealed((group,), imported=True) for group in group_messages(messages)]
     session = sessions.create(database, records=records)
     stat = file.stat()
     origins.remember(

@@ -314,7 +314,7 @@ def cut(records: Iterable[Record], up_to: str) -> list[Record]:
         if isinstance(record, Sealed):
             for place, group in enumerate(record.groups, 1):
                 if any(message.id == up_to for message in group.messages):
-                    return [*kept, Sealed(record.groups[:place])]
+                    return [*kept, msgspec.structs.replace(record, groups=record.groups[:place])]
         kept.append(record)
         if isinstance(record, Changed) and record.change.id == up_to:
             return kept

@@ -18,6 +18,7 @@ from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
 from ctxchat.core.hooks import Hook
 from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
+from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Answer, Demand, Mode, Rule
 from ctxchat.core.ports import (
@@ -199,6 +200,7 @@ class Desk:
         workspace: Path = Path("/"),
         files: WorkspaceFiles | None = None,
         hooks: Sequence[Hook] = (),
+        masked: MaskedRecord | None = None,
     ) -> None:
         self.journal = journal or MemoryJournal(records)
         self.clock = StillClock()
@@ -222,6 +224,7 @@ class Desk:
             self.arranged,
             tools=self.toolbox.specs,
             assumptions=assumptions,
+            masked=masked,
         )
         self.compactor = Compactor(self.conversation, summariser=summariser, files_now=files_now)
         self.session = Session(self.conversation, self.toolbox, self.compactor, self.arranged, files=files)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ctxchat.cli import ending
+from ctxchat.core.secrets import masked
 from ctxchat.storage import loading
 from ctxchat.storage.database import Database
 from ctxchat.storage.markdown import flight_recorder
@@ -16,7 +18,7 @@ from ctxchat.tui.reading.export import as_markdown
 from tests.cli.conftest import Cli, Home
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.planted import Planted, planted
-from tests.doubles.replies import Call, Reply, says
+from tests.doubles.replies import Call, Reply, refuses, says
 
 SERVER = Path(__file__).parents[1] / "doubles" / "mcp_server.py"
 
@@ -37,6 +39,9 @@ class Canaries:
             "JWT",
             "npm",
             "Google",
+            "Docker",
+            "Hugging Face",
+            "Perplexity",
         ]
         keys = {each.kind: each for each in planted(77)}
         self._left = [keys[kind] for kind in kinds]
@@ -86,54 +91,83 @@ async def test_no_key_that_a_tool_came_upon_is_sent_written_printed_or_exported(
 ) -> None:
     environment = canaries.text("environment").replace("\n", " ")
     page = canaries.text("page").splitlines()
+    typed = canaries.text("typed").replace("\n", " ")
+    refusal = canaries.text("refusal").replace("\n", " ")
     async with ModelDouble(lambda body: next(replies), {"/page": page}) as double:
-        replies = iter([calls(home, double.root), *[says("Done.")] * 3])
+        replies = iter([calls(home, double.root), says("Done."), *[refuses(401, f"Wrong key: {refusal}")] * 9])
         home.settings.joinpath("config.toml").write_text(
             'model = "openai/double"\n[permissions]\nmode = "all"\nsandbox = false\n[tools]\nmcp_wait = 60\n'
             f'[models."openai/double"]\napi_base = "{double.base_url}"\nwindow = 60000\n'
             f"[mcp.harbour]\ncommand = {sys.executable!r}\nargs = [{str(SERVER)!r}]\n"
-            '[[hooks]]\nevent = "tool_finished"\naction = "run"\ncommand = "cat hooked.txt"\nshow_output = true\nmax_fires = 1\n'
+            '[[hooks]]\nevent = "tool_finished"\naction = "run"\nshow_output = true\n'
+            'command = "cat >>heard.txt; cat hooked.txt"\n'
         )
         ran = await asyncio.to_thread(
-            home.start, "run", "--json", "look at @named.txt", HARBOUR_NOTE=environment, OPENAI_API_KEY="unused"
+            home.start,
+            "run",
+            "--json",
+            f"{typed} look at @named.txt",
+            HARBOUR_NOTE=environment,
+            OPENAI_API_KEY="unused",
         )
         assert ran.code == 0, ran.err
         printed = [ran.out + ran.err]
+        for failing in (("run", "--continue", "more"), ("run", "--continue", "--json", "more"), ("doctor", "--json")):
+            ran = await asyncio.to_thread(home.start, *failing, OPENAI_API_KEY="unused")
+            assert ran.code == 1 and "refusal before" in ran.out + ran.err, ran.err
+            printed.append(ran.out + ran.err)
     session = next(home.data.joinpath("sessions").iterdir()).name
-    for view, form in (("record", "openai"), ("record", "jsonl"), ("record", "markdown"), ("model", "jsonl")):
-        done = await asyncio.to_thread(cli, "sessions", "export", session, "--view", view, "--format", form)
-        assert done.code == 0 and "output before" in done.out, done.err
-        printed.append(done.out + done.err)
+    for view in ("record", "model"):
+        for form in ("openai", "jsonl", "markdown"):
+            done = await asyncio.to_thread(cli, "sessions", "export", session, "--view", view, "--format", form)
+            assert done.code == 0 and "output before" in done.out and "typed before" in done.out, done.err
+            printed.append(done.out + done.err)
     for command in (
         ("compact", session, "--strategy", "truncate", "--keep-recent", "1"),
         ("archive", "search", "before", "--json"),
+        ("archive", "show", f"{session}-c1", "--json"),
+        ("archive", "export", str(home.data / "exported")),
         ("context", session, "--json"),
+        ("sessions", "list", "--json"),
+        ("sessions", "show", session, "--json"),
+        ("run", f"--session={typed}", "x"),
+        ("archive", "show", typed),
     ):
         done = await asyncio.to_thread(cli, *command)
         printed.append(done.out + done.err)
+    assert sum("typed before" in text for text in printed) >= 9, "what was typed is to be seen where it may leak"
+    printed.append(ending.written_down(ValueError(f"odd value {typed}")))
     database = Database(home.data)
     state = (await database.run(loading.load, database, session)).state
     database.close()
-    printed += [flight_recorder(state), as_markdown(state)]
+    printed += [flight_recorder(state), masked(as_markdown(state))]
     sent = "\n".join(str(seen.body) for seen in double.requests)
-    for place in (
-        "settings",
-        "output",
-        "failing",
-        "served",
-        "wrong",
-        "hooked",
-        "named",
-        "memory",
-        "environment",
-        "page",
-    ):
+    for place in set(canaries.placed) - {"large", "refusal"}:
         assert f"{place} before" in sent and f"{place} after" in sent, f"{place} was not brought back"
-    assert canaries.found(sent.encode()) == [] and sent.count("[masked ") >= len(canaries.placed) - 1
-    assert canaries.found("\n".join(printed).encode()) == []
+    assert set(canaries.found(sent.encode())) == {"typed"} and sent.count("[masked ") >= len(canaries.placed) - 1
+    assert [text[:2_000] for text in printed if canaries.found(text.encode())] == []
+    heard = home.work.joinpath("heard.txt").read_bytes()
+    assert b"output before" in heard and canaries.found(heard) == []
     written = {path: path.read_bytes() for path in home.data.rglob("*") if path.is_file()}
-    assert any(b"large before" in data for path, data in written.items() if "tool-results" in str(path)), (
-        "none was spilled"
-    )
-    assert {str(path): found for path, data in written.items() if (found := canaries.found(data))} == {}
+    for name in ("tool-results", "exported", "errors.log"):
+        assert any(b" before" in data for path, data in written.items() if name in str(path)), f"no {name}"
+    found = {path: found for path, data in written.items() if (found := canaries.found(data))}
+    assert {place for places in found.values() for place in places} <= {"typed"}, found
+    names = {path.name for path in found}  # the record, its index, its daily copy
+    assert all(name.startswith(("ctxchat.db", "index-", "daily-")) for name in names), names
     assert all(path.stat().st_mode & 0o077 == 0 for path in written)
+
+
+def test_what_was_imported_comes_out_as_it_was_and_what_is_said_since_masked(
+    home: Home, canaries: Canaries, cli: Cli
+) -> None:
+    first, second = canaries.text("imported"), canaries.text("typed")
+    before = [{"role": "user", "content": first}, {"role": "assistant", "content": f"You said: {first}"}]
+    session = cli("sessions", "import", home.put("chat.json", before), "--json").json["id"]
+    fork = cli("sessions", "fork", session, "--json").json["id"]
+    for id in (session, fork):
+        ran = home.start("run", "--session", id, "--model", "offline", second)
+        assert ran.code == 0, ran.err
+        exported = cli("sessions", "export", id).json
+        assert exported[:2] == before
+        assert "typed before" in str(exported[2:]) and canaries.found(str(exported[2:]).encode()) == []

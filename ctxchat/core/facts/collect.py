@@ -28,16 +28,18 @@ _FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
 
 
 class Memory:
-    """Facts found so far, by the group's first message, so that a pass need not look again. Holds nothing else."""
+    """Facts found so far, by the group's first message, so that a pass need not look again. Holds nothing else. `shown` gives a
+    group as a model may be told of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown: Callable[[Group], Group] = lambda group: group) -> None:
+        self.shown = shown
         self._found: dict[Message, tuple[Fact, ...]] = {}
 
     def facts_of(self, group: Group) -> tuple[Fact, ...]:
         """As the function of that name, remembered; for groups of the record only."""
         known = self._found.get(group.first)
         if known is None:
-            known = self._found[group.first] = facts_of(group)
+            known = self._found[group.first] = facts_of(self.shown(group))
         return known
 
 

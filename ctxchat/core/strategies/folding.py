@@ -11,7 +11,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.clip import head
 from ctxchat.core.facts import collect
 from ctxchat.core.ledger import Entry
-from ctxchat.core.recap import recap
+from ctxchat.core.recap import ACTIVITY, recap
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import Basis, is_summary
@@ -111,7 +111,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     fresh = [ledger.group(covered) for e in entries for covered in e.covers]
     digest = Digest(
         summary=head(known.summary, summary_cap, count),
-        recap=recap([ledger.group(g) for g in fold], recap_cap, count),
+        recap=recap([options.memory.shown(ledger.group(g)) for g in fold[-ACTIVITY:]], recap_cap, count),
         evidence=collect(fresh, known.evidence, options.memory.facts_of),
     )
     edit = fold_edit(ledger, fold, digest, evidence_cap, count, files=options.files, files_tokens=options.files_tokens)

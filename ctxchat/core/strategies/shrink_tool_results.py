@@ -39,6 +39,8 @@ class ShrinkToolResults:
         pointer, spills = spill_of(message, tokens)
         round_of = entry.group if entry.group and entry.group.kind == "round" else None
         call = round_of.first.calls[place - 1] if round_of and 0 < place <= len(round_of.first.calls) else None
+        if entry.group:
+            message = self.options.memory.shown(entry.group).messages[place]
         return f"{gist(call, message, 160)}\n[{pointer}]", spills
 
 

@@ -40,6 +40,9 @@ def _texts(ledger: Ledger, view: View) -> Iterator[tuple[str, str]]:
     for group in ledger.groups:
         for message in group.messages:
             yield from _of(message, group)
+    for item in view.items:  # what the record has as it was is masked in the view only
+        if item.message.role == "tool" and ledger.holds(item.group):
+            yield from _of(item.message, ledger.group(item.group))
 
 
 def _of(message: Message, group: Group) -> Iterator[tuple[str, str]]:
