@@ -1,0 +1,56 @@
+"""`ctxchat serve`: the chat in a browser, on this machine only."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+import click
+
+from ctxchat.bootstrap.flags import Flags
+from ctxchat.cli.common import common_options, emit, flags, narrate
+from ctxchat.core.errors import CtxchatError
+
+
+@click.command("serve")
+@click.option("--port", type=click.IntRange(1, 65535), default=8010, show_default=True, metavar="N", help="The port.")
+@common_options
+def command(port: int) -> None:
+    """Open the chat in a browser: on 127.0.0.1 only, for whoever has the address with its token.
+
+    What the page can do, its chat can do: read, run and write in this folder after asking. Stop it with ctrl+c.
+    """
+    given = flags()
+    try:
+        from ctxchat.cli.serving import ChatServer
+    except ImportError as problem:
+        remedy = "Install it: pip install 'ctxchat[serve]'. Then start again."
+        raise CtxchatError("The chat in a browser needs one more package.", remedy) from problem
+    try:
+        ChatServer(chat_command(given), port, lambda address: _told(address, given.json)).serve()
+    except OSError as problem:
+        remedy = "Choose another with --port."
+        raise CtxchatError(f"Port {port} cannot be used: {problem.strerror or problem}.", remedy) from problem
+
+
+def chat_command(given: Flags) -> str:
+    """The command line of a chat with these options."""
+    options = {
+        "--model": given.model,
+        "--api-base": given.api_base,
+        "--api-key-env": given.api_key_env,
+        "--window": given.window,
+        "--config": given.config,
+        "--session": given.session,
+    }
+    words = [word for name, value in options.items() if value for word in (name, str(value))]
+    return ("" if sys.platform == "win32" else "exec ") + shlex.join([sys.executable, "-m", "ctxchat", *words])
+
+
+def _told(address: str, as_json: bool) -> None:
+    if as_json:
+        emit({"url": address})
+        sys.stdout.flush()
+    else:
+        click.echo(address)
+        narrate("Open this address in a browser on this machine. ctrl+c stops it.")

@@ -1,0 +1,80 @@
+"""The chat in a browser: who gets in, and that the page asks nobody else for anything."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import socket
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import ClientSession, CookieJar, WSServerHandshakeError, web
+
+from ctxchat.bootstrap.flags import Flags
+from ctxchat.cli.serve import chat_command
+from ctxchat.cli.serving import HOST, ChatServer
+from tests.cli.conftest import Cli
+
+SHOWN = b"Harbour"
+PROGRAM = f"import sys; sys.stdout.buffer.write(b'__GANGLION__\\nD' + bytes([0, 0, 0, 7]) + {SHOWN!r})"
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[ChatServer]:
+    with socket.socket() as free:
+        free.bind((HOST, 0))
+        port = free.getsockname()[1]
+    server = ChatServer(shlex.join([sys.executable, "-c", PROGRAM]), port, lambda address: None)
+    runner = web.AppRunner(await server._make_app())  # what textual-serve runs
+    await runner.setup()
+    await web.TCPSite(runner, HOST, port).start()
+    yield server
+    await runner.cleanup()
+
+
+def visitor() -> ClientSession:
+    return ClientSession(cookie_jar=CookieJar(unsafe=True))  # an address in figures, as a browser takes it
+
+
+async def test_the_address_opens_the_page_and_the_program(served: ChatServer) -> None:
+    async with visitor() as browser:
+        async with browser.get(served.address) as page:
+            text = await page.text()
+            assert page.status == 200 and "token" not in str(page.url)
+            assert "default-src 'self'" in page.headers["Content-Security-Policy"]
+        links = re.findall(r"""(?:src|href)="(\w+://[^/"]+)""", text)
+        assert set(links) == {served.public_url}
+        async with browser.ws_connect(f"{served.public_url}/ws", origin=served.public_url) as chat:
+            assert await chat.receive_bytes(timeout=10) == SHOWN
+
+
+@pytest.mark.parametrize("path", ["/", "/ws", "/static/js/textual.js", "/download/x", "/?token=guessed"])
+async def test_without_the_token_nothing_is_there(served: ChatServer, path: str) -> None:
+    async with visitor() as browser, browser.get(served.public_url + path) as answer:
+        assert answer.status == 403
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "http://127.0.0.1:1"}, {"Origin": "null"}])
+async def test_other_pages_and_other_names_are_turned_away(served: ChatServer, headers: dict[str, str]) -> None:
+    async with visitor() as browser:
+        async with browser.get(served.address) as page:
+            assert page.status == 200
+        async with browser.get(served.public_url, headers=headers) as answer:
+            assert answer.status == 403
+        with pytest.raises(WSServerHandshakeError, match="403"):
+            await browser.ws_connect(f"{served.public_url}/ws", headers=headers)
+
+
+def test_the_chat_gets_the_options_as_they_were_given() -> None:
+    command = chat_command(Flags(model="offline/assistant", window=9000, session="a b; rm x"))
+    words = shlex.split(command.removeprefix("exec "))
+    assert words[1:4] == ["-m", "ctxchat", "--model"] and words[-3:] == ["9000", "--session", "a b; rm x"]
+
+
+def test_a_port_that_is_taken_is_said(cli: Cli) -> None:
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        taken.listen()
+        said = cli("serve", "--port", str(taken.getsockname()[1]))
+    assert said.code == 1 and "cannot be used" in said.err and "--port" in said.err
