@@ -120,15 +120,22 @@ def offers(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder:
 def deciding(
     tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str = ""
 ) -> tuple[tuple[str, str], ...]:
-    """Each part of a command as it is written, and what allows it; empty for one that has to be asked."""
+    """Each part of a command as it is written, and what allows it; empty for one that nothing allows. A mode that denies the
+    whole allows no part."""
+    if (by_mode := _by_mode(tool, demand, mode)) and by_mode.verdict == "deny":
+        return tuple((_named(part), "") for part in demand.parts)
     held = [rule for rule in rules if rule.folder in {"", folder} and not rule.denies]
     return tuple(
         (
-            f"> {part.writes}" if part.writes else written(part.words),
+            _named(part),
             "" if part.guarded else ", ".join(_allowed(part, tool, demand, mode, held, folder)),
         )
         for part in demand.parts
     )
+
+
+def _named(part: Part) -> str:
+    return f"> {part.writes}" if part.writes else written(part.words)
 
 
 _BY_STRICTNESS: tuple[Mode, ...] = ("read-only", "plan", "ask", "auto-edit", "all")

@@ -10,7 +10,7 @@ from ctxchat.bootstrap.judging import judged
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli.common import common_options, emit, flags, narrate, table, tell
 from ctxchat.config import paths
-from ctxchat.config.rules import read_rules, remove_old, remove_rule
+from ctxchat.config.rules import read_rules, remove_old, remove_rule, stored_at
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.permissions import Mode, parse_rule
 from ctxchat.core.sanitize import clean
@@ -32,15 +32,21 @@ def list_() -> None:
     workspace = workspace_of("")
     loaded = settings_from(flags(), workspace)
     stored, problems = read_rules(paths.config_dir())
-    written = [(text, parse_rule(text)) for text in loaded.settings.permissions.rules]
-    rules = [(rule.text, rule.folder, "always") for rule in stored]
-    rules += [(rule.text, "", "settings") for _, rule in written if rule]
+    lines = stored_at(paths.config_dir())
+    rules = [(rule.text, rule.folder, "always", lines.get(rule, "")) for rule in stored]
+    written = zip(loaded.settings.permissions.rules, loaded.rules, strict=True)
+    rules += [
+        (rule.text, str(workspace) if origin.layer == "project" else "", "settings", origin.text)
+        for text, origin in written
+        if (rule := parse_rule(text))
+    ]
     tell([*loaded.notices, *(problem.text for problem in problems)])
     if flags().json:
         here = {"", str(workspace)}
-        emit([{"rule": t, "folder": f or None, "source": s, "here": f in here} for t, f, s in rules])
+        emit([{"rule": t, "folder": f or None, "source": s, "at": at, "here": f in here} for t, f, s, at in rules])
     else:
-        table(("rule", "holds in", "from"), [(t, f or "everywhere", s) for t, f, s in rules], "There are no rules.")
+        shown = [(text, folder or "everywhere", source, at) for text, folder, source, at in rules]
+        table(("rule", "holds in", "from", "written in"), shown, "There are no rules.")
 
 
 @command.command("remove")
@@ -108,6 +114,7 @@ def check(tool: str, about: tuple[str, ...], mode: Mode | None) -> None:
     if said.reason:
         click.echo(clean(said.reason))
     if found.parts:
-        table(("part", "allowed by"), [(text, by or "asks") for text, by in found.parts])
+        without = "denied" if said.verdict == "deny" else "asks"
+        table(("part", "allowed by"), [(text, by or without) for text, by in found.parts])
     for offer in found.offered:
         click.echo(clean(f"could be allowed with  {'  +  '.join(offer.splitlines())}"))

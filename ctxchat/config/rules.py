@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.config.atomic import alone, write_text
+from ctxchat.config.lines import layout
 from ctxchat.config.problems import Problem, shown
 from ctxchat.config.reading import read
 from ctxchat.core.permissions import Rule, parse_rule
@@ -36,6 +37,20 @@ def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
         old = "holds rules of an earlier version, which held in every folder; they no longer count, and you are asked again"
         problems.append(Problem(old, "rules", "take them out with `ctxchat permissions remove --old`", file=str(path)))
     return tuple(rules), tuple(problems)
+
+
+def stored_at(config: Path) -> dict[Rule, str]:
+    """Where each stored rule is written: file and line."""
+    path = rules_file(config)
+    found = read(path)
+    folders = (found.tree or {}).get("folders", {})
+    places = layout(found.text)
+    return {
+        msgspec.structs.replace(rule, folder=folder): f"{path}:{places.line(('folders', folder, number))}"
+        for folder, texts in (folders.items() if isinstance(folders, dict) else ())
+        for number, text in enumerate(texts if _texts(texts) else ())
+        if (rule := parse_rule(text))
+    }
 
 
 def add_rules(config: Path, rules: Sequence[Rule]) -> None:

@@ -13,11 +13,13 @@ def test_rules_are_listed_with_where_they_hold_and_taken_out(cli: Cli, home: Hom
     here = str(home.work.resolve())
     add_rules(home.settings, [Rule("shell", "make", here), Rule("shell", "make", "/elsewhere")])
     (home.settings / "config.toml").write_text('permissions.rules = ["deny shell: rm **"]')
-    assert [(r["rule"], r["folder"], r["source"], r["here"]) for r in cli("permissions", "--json").json] == [
-        ("shell: make", here, "always", True),
-        ("shell: make", "/elsewhere", "always", False),
-        ("deny shell: rm **", None, "settings", True),
+    stored, own = home.settings / "permissions.toml", home.settings / "config.toml"
+    assert [(r["rule"], r["folder"], r["source"], r["here"], r["at"]) for r in cli("permissions", "--json").json] == [
+        ("shell: make", here, "always", True, f"{stored}:3"),
+        ("shell: make", "/elsewhere", "always", False, f"{stored}:6"),
+        ("deny shell: rm **", None, "settings", True, f"{own}:1"),
     ]
+    assert f"{stored}:6" in cli("permissions", "list").out
     assert cli("permissions", "remove", "shell: make", "--json").json == {"removed": "shell: make", "folder": here}
     assert cli("permissions", "remove", "shell: make").code == 2
     assert cli("permissions", "remove", "shell: make", "--folder", "/elsewhere").code == 0
@@ -43,6 +45,9 @@ def test_what_would_be_said_to_a_call(cli: Cli, home: Home) -> None:
     assert cli("permissions", "check", "write_file", "src/a.py", "--json").json["rule"] == "write_file: src/*"
     assert cli("permissions", "check", "write_file", ".git/config", "--json").json["offered"] == []
     assert cli("permissions", "check", "shell", "make", "--permissions", "plan", "--json").json["verdict"] == "deny"
+    for mode in ("read-only", "plan"):  # what denies the whole lets no part through
+        said = cli("permissions", "check", "shell", "ls && make", "--permissions", mode, "--json").json
+        assert said["verdict"] == "deny" and [part["rule"] for part in said["parts"]] == ["", ""]
     assert "allow: free" in cli("permissions", "check", "shell", "ls -la", "--permissions", "plan").out
     said = cli("permissions", "check", "shell", "ls -la", "--json").json
     assert (said["verdict"], said["offered"]) == ("ask", ["shell: ls -la"])
