@@ -1,4 +1,5 @@
-"""`ctxchat run` as scripts use it: a real program, real pipes and signals, a real model server on loopback."""
+"""`ctxchat run` as scripts use it, over a real model server on loopback: a real program with real pipes and signals where these
+are what counts, else in this process."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Home
+from tests.cli.conftest import Cli, Home
 from tests.cli.strict import complaints
 from tests.cli.test_context import CONTEXT_FIELDS, adds_up, has
 from tests.doubles.replies import call, calls, refuses, says
@@ -72,15 +73,17 @@ def test_the_offline_assistant_answers_from_the_files(harbour: Home) -> None:
     assert "Cormorant" in last["text"]
 
 
-def test_the_answer_goes_to_standard_output_and_what_happened_beside_it_to_standard_error(harbour: Home) -> None:
-    ran = harbour.start("run", "Where is INTERVAL set?")
+def test_the_answer_goes_to_standard_output_and_what_happened_beside_it_to_standard_error(
+    harbour: Home, cli: Cli
+) -> None:
+    ran = cli("run", "Where is INTERVAL set?")
     assert ran.code == 0
     assert "src/gauge.py:2" in ran.out
     assert "grep" in ran.err
     assert "grep" not in ran.out
 
 
-def test_through_litellm_with_parallel_calls_reasoning_and_usage(harbour: Home) -> None:
+def test_through_litellm_with_parallel_calls_reasoning_and_usage(harbour: Home, cli: Cli) -> None:
     script = [
         calls(
             call("read_file", "call_a", path="README.md"),
@@ -90,7 +93,7 @@ def test_through_litellm_with_parallel_calls_reasoning_and_usage(harbour: Home) 
         says("To Cormorant, every 90 s (README.md:3, src/gauge.py:2).", cached=64),
     ]
     with serving(script) as double:
-        ran = harbour.start("run", "Which logger?", "--json", *model_options(double))
+        ran = cli("run", "Which logger?", "--json", *model_options(double))
     assert ran.code == 0, ran.err
     types = checked(ran.lines)
     assert types.count("tool_finished") == 2
@@ -117,9 +120,11 @@ def test_through_litellm_with_parallel_calls_reasoning_and_usage(harbour: Home) 
     ],
 )
 def test_a_pipe_is_read_with_the_prompt_or_instead_of_it(
-    harbour: Home, prompt: list[str], piped: str, text: str
+    harbour: Home, cli: Cli, monkeypatch: pytest.MonkeyPatch, prompt: list[str], piped: str, text: str
 ) -> None:
-    ran = harbour.start("run", *prompt, "--json", input=piped)
+    with Path(harbour.put("piped.txt", piped)).open(encoding="utf-8") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        ran = cli("run", *prompt, "--json")
     assert ran.code == 0
     assert ran.lines[0]["text"] == text
 
@@ -128,23 +133,23 @@ def test_an_empty_pipe_and_no_prompt_is_wrong_usage(harbour: Home) -> None:
     assert harbour.start("run", input="").code == 2
 
 
-def test_going_on_with_the_newest_session_of_this_folder(harbour: Home, tmp_path: Path) -> None:
+def test_going_on_with_the_newest_session_of_this_folder(harbour: Home, cli: Cli, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    first = harbour.start("run", "Where is INTERVAL set?", "--json").lines
-    refused = harbour.start("run", "Hello?", "--continue", "--cwd", str(elsewhere))
+    first = cli("run", "Where is INTERVAL set?", "--json").lines
+    refused = cli("run", "Hello?", "--continue", "--cwd", str(elsewhere))
     assert (refused.code, str(elsewhere) in refused.err) == (2, True)
-    other = harbour.start("run", "Hello?", "--json", "--cwd", str(elsewhere)).lines
+    other = cli("run", "Hello?", "--json", "--cwd", str(elsewhere)).lines
     assert other[0]["session"] != first[0]["session"]
-    second = harbour.start("run", "And LOGGER?", "--continue", "--json").lines
+    second = cli("run", "And LOGGER?", "--continue", "--json").lines
     assert second[0]["session"] == first[0]["session"]
     assert (first[0]["turn"], second[0]["turn"]) == (1, 2)
 
 
-def test_nobody_there_to_ask_is_a_no_and_the_model_is_told(harbour: Home) -> None:
+def test_nobody_there_to_ask_is_a_no_and_the_model_is_told(harbour: Home, cli: Cli) -> None:
     script = [calls(call("write_file", path="new.txt", content="x")), says("Then not.")]
     with serving(script) as double:
-        ran = harbour.start("run", "Write new.txt", "--json", *model_options(double))
+        ran = cli("run", "Write new.txt", "--json", *model_options(double))
         result = next(m for m in double.requests[1].body["messages"] if m["role"] == "tool")
     assert ran.code == 0
     assert next(line for line in ran.lines if line["type"] == "tool_finished")["status"] == "denied"
@@ -152,21 +157,21 @@ def test_nobody_there_to_ask_is_a_no_and_the_model_is_told(harbour: Home) -> Non
     assert result["content"]
 
 
-def test_with_permission_it_is_done(harbour: Home) -> None:
+def test_with_permission_it_is_done(harbour: Home, cli: Cli) -> None:
     script = [calls(call("write_file", path="new.txt", content="x")), says("Done.")]
     with serving(script) as double:
-        ran = harbour.start("run", "Write new.txt", "--permissions", "auto-edit", *model_options(double))
+        ran = cli("run", "Write new.txt", "--permissions", "auto-edit", *model_options(double))
     assert ran.code == 0
     assert (harbour.work / "new.txt").read_text() == "x"
 
 
-def test_too_many_rounds_and_errors_of_the_server_fail(harbour: Home) -> None:
+def test_too_many_rounds_and_errors_of_the_server_fail(harbour: Home, cli: Cli) -> None:
     with serving([calls(call("list_files", path="."))]) as double:
-        ran = harbour.start("run", "Go on for ever", "--max-rounds", "2", "--json", *model_options(double))
+        ran = cli("run", "Go on for ever", "--max-rounds", "2", "--json", *model_options(double))
     assert ran.code == 1
     assert ran.lines[-1]["status"] == "max_rounds"
     with serving([refuses(401, "Incorrect API key provided", code="invalid_api_key")]) as double:
-        ran = harbour.start("run", "Hi", "--json", *model_options(double))
+        ran = cli("run", "Hi", "--json", *model_options(double))
     assert ran.code == 1
     error = next(line for line in ran.lines if line["type"] == "error")
     assert (error["kind"], bool(error["hint"])) == ("auth", True)
@@ -180,7 +185,7 @@ def popen(home: Home, *arguments: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def test_ctrl_c_ends_with_130_keeps_what_was_said_and_leaves_a_valid_session(harbour: Home) -> None:
+def test_ctrl_c_ends_with_130_keeps_what_was_said_and_leaves_a_valid_session(harbour: Home, cli: Cli) -> None:
     script = [says("a long answer that " * 200, delay=0.05), says("Went on.")]
     with serving(script) as double:
         running = popen(harbour, "run", "Tell me", "--json", *model_options(double))
@@ -203,15 +208,15 @@ def test_ctrl_c_ends_with_130_keeps_what_was_said_and_leaves_a_valid_session(har
         assert double.requests[0].dropped
 
         id = seen[0]["session"]
-        said = harbour.start("sessions", "export", id).json
+        said = cli("sessions", "export", id).json
         assert [m["role"] for m in said][:2] == ["user", "assistant"]
         assert said[1]["content"].startswith(seen[-1]["text"])
-        assert harbour.start("run", "Go on", "--session", id, *model_options(double)).out == "Went on.\n"
+        assert cli("run", "Go on", "--session", id, *model_options(double)).out == "Went on.\n"
         assert complaints(double.requests[1].body["messages"], user_after_tool=True) == []
 
 
-def test_a_reader_who_has_seen_enough_is_no_fault(harbour: Home) -> None:
-    harbour.start("run", "Where is INTERVAL set?")
+def test_a_reader_who_has_seen_enough_is_no_fault(harbour: Home, cli: Cli) -> None:
+    cli("run", "Where is INTERVAL set?")
     for arguments in (("run", "Where is INTERVAL set?", "--json"), ("config", "show")):
         running = popen(harbour, *arguments)
         assert running.stdout is not None
@@ -222,10 +227,10 @@ def test_a_reader_who_has_seen_enough_is_no_fault(harbour: Home) -> None:
         assert "Traceback" not in (err := running.stderr.read())
         assert "Broken" not in err
         assert running.returncode in {0, 1}
-    assert len(harbour.start("sessions", "list", "--json").json) == 2
+    assert len(cli("sessions", "list", "--json").json) == 2
 
 
-def test_settings_that_are_not_in_force_are_said_beside_the_answer(harbour: Home) -> None:
+def test_settings_that_are_not_in_force_are_said_beside_the_answer(harbour: Home, cli: Cli) -> None:
     harbour.settings.joinpath("config.toml").write_text("[context]\nkeep_recnt = 3\n")
     project = harbour.work / ".ctxchat" / "config.toml"
     project.parent.mkdir()
@@ -235,7 +240,7 @@ def test_settings_that_are_not_in_force_are_said_beside_the_answer(harbour: Home
         ("context", "--json"),
         ("compact", "--dry-run", "--json"),
     ):
-        ran = harbour.start(*command)
+        ran = cli(*command)
         assert ran.code == 0
         assert "config.toml:2: context.keep_recnt: is unknown, did you mean keep_recent?" in ran.err
         assert "not in force until you trust this folder" in ran.err
