@@ -1,5 +1,6 @@
 """What a turn costs as a session grows: CPU time of a turn with one tool call, and memory, over 3,000 turns in one process with
-passes in between. `python benchmarks/growth.py [turns]`.
+passes in between. The record (messages, and what passes put in their place) is told apart: it is what there is to grow.
+`python benchmarks/growth.py [turns]`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 from ctxchat.core.budget import Window
@@ -49,23 +50,36 @@ def resident() -> float:
     return int(line.split()[1]) / 1024
 
 
+def size(value: object, seen: set[int]) -> int:
+    """Bytes of a value and all it is made of, each thing once."""
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    fields: Sequence[str] = getattr(value, "__struct_fields__", ())
+    parts = value if isinstance(value, tuple | list) else [getattr(value, name) for name in fields]
+    return sys.getsizeof(value) + sum(size(part, seen) for part in parts)
+
+
 async def main(turns: int) -> None:
     with tempfile.TemporaryDirectory() as folder, Database(Path(folder) / "data") as database:
         journal = begin_journal(database, "scripted/model", folder).journal
         model = ScriptedModel(talk(), window=Window(16_000, "configured"))
         options = Options(consent="off", output_reserved=500)
-        desk = Desk(model, tools=[Echo()], options=options, journal=journal, summariser=Brief())  # type: ignore[arg-type]
-        print(f"{'turn':>6} {'CPU ms/turn':>12} {'MB':>7} {'passes':>7}")
+        echo = Echo()
+        desk = Desk(model, tools=[echo], options=options, journal=journal, summariser=Brief())  # type: ignore[arg-type]
+        print(f"{'turn':>6} {'CPU ms/turn':>12} {'MB':>7} {'record':>7} {'passes':>7}")
         spent: list[float] = []
         for turn in range(1, turns + 1):
             began = time.process_time()
             await desk.say(f"question {turn}: how is the service?")
             spent.append(time.process_time() - began)
             model.requests.clear()
+            echo.ran.clear()
             if turn in TOLD or turn == turns:
                 passes = len(desk.state.ledger.compactions)
                 median = 1000 * sorted(spent[-OVER:])[min(OVER, len(spent)) // 2]
-                print(f"{turn:6} {median:12.1f} {resident():7.1f} {passes:7}", flush=True)
+                used, record = resident(), size((desk.state.ledger.groups, desk.state.ledger.changes), set()) / 2**20
+                print(f"{turn:6} {median:12.1f} {used:7.1f} {record:7.1f} {passes:7}", flush=True)
         await journal.close()
 
 

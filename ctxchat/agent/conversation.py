@@ -58,6 +58,7 @@ class Conversation(JournalWriter):
         self._afforded, self._afforded_of = Afforded(), (self._tools, 0)
         self._looking = asyncio.Lock()
         self._told: set[str] = set()
+        self._weighed = len(state.ledger.changes)  # changes in force when the meter last forgot what is not in view
         self._looks = self._newest = 0  # looks begun, and which of them the view stands on
         self._streamed: Counted = 0
         self.use(model)
@@ -170,6 +171,9 @@ class Conversation(JournalWriter):
         await self._arranged.context_sources.close()
 
     def _adopt(self, view: View) -> Figures:
+        if self._weighed != len(self.ledger.changes):
+            self._weighed = len(self.ledger.changes)
+            self.meter.forget_all_but(item.message for item in view.items)
         self.view, self._streamed = view, 0
         self.figures = self.measured()
         return self.figures

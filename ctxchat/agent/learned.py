@@ -88,7 +88,11 @@ class Learned:
 
     def weight(self, reply: Message) -> Mix:
         """Our count of a reply as the next request holds it."""
-        shown = reply if self._model.keeps_reasoning else msgspec.structs.replace(reply, reasoning=None)
+        shown = (
+            reply
+            if self._model.keeps_reasoning or not reply.reasoning
+            else msgspec.structs.replace(reply, reasoning=None)
+        )
         return self.meter.mix(shown)
 
     def cut(self, usage: Usage, view: View) -> int:

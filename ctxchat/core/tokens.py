@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ctxchat.core.calibration import Mix, total
 from ctxchat.core.messages import Image, Message, Opaque, Text
@@ -113,6 +113,11 @@ class Meter:
         for message in list(self._messages):
             if any(isinstance(part, Image) for part in message.content):
                 self._messages.pop(message, None)
+
+    def forget_all_but(self, messages: Iterable[Message]) -> None:
+        """Remember the counts of these messages only: of those that left the view for good they would pile up with the record."""
+        known = self._messages
+        self._messages = {message: known[message] for message in messages if message in known}
 
     def weigh(self, message: Message) -> int:
         """Tokens of a message that is not kept, such as a draft; not remembered."""

@@ -82,7 +82,7 @@ def empty(word: str, language: str = "english") -> bool:
     return word in _STOP.get(language, ()) or (language == "english" and word in _ALSO)
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=10_000)
 def stem(word: str, language: str = "english") -> str:
     """What the forms of a word in lower case have in common. What holds a digit is a name and stays as it is."""
     return _stemmer(language).stemWord(word) if language and word.isalpha() and 2 < len(word) <= _LONGEST else word
@@ -105,7 +105,7 @@ def mark(kind: str, value: str) -> str:
     return MARK + kind + re.sub(r"[\W_]", "", value).lower()
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=10_000)
 def forms(name: str, language: str = "english") -> dict[str, None]:
     """The words of the index for a word or an identifier as it is written: its stem; or its parts and the whole of it, whichever
     way they are joined (`keepRecent`, `keep_recent`). None for function words. Without a language: its words as they are."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 import pytest
 
 from ctxchat.agent.prepared import Prepared, PreparedSlot
 from ctxchat.core.budget import Window
-from ctxchat.core.events import CompactionFinished, Notice, TurnFinished, Usage
+from ctxchat.core.events import CompactionFinished, CompactionStarted, Notice, TurnFinished, Usage
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
@@ -62,7 +63,7 @@ async def until_prepared(desk: Desk, writer: Writer) -> None:
         ahead = desk.compactor._prefetch._slot
         if not isinstance(writer, Slow):
             await ahead.wait()
-        for _ in range(400):
+        for _ in range(12_000):
             if writer.asked or not ahead.busy:
                 break
             await asyncio.sleep(0.005)
@@ -102,10 +103,13 @@ async def test_a_swap_waits_for_one_that_is_nearly_made_instead_of_asking_twice(
     writer = Slow()
     desk = desk_of(writer)
     await until_prepared(desk, writer)
-    asyncio.get_running_loop().call_later(0.2, writer.go.set)
     done: list[CompactionFinished] = []
     while not done:
-        done = of(await desk.say(f"more {LONG}"), CompactionFinished)
+        async with aclosing(desk.session.send(f"more {LONG}")) as stream:
+            async for stamped in stream:
+                if isinstance(stamped.event, CompactionStarted):
+                    asyncio.get_running_loop().call_later(0.05, writer.go.set)
+                done += of([stamped.event], CompactionFinished)
     assert done[0].outcome == "compacted" and len(writer.asked) == 1
 
 

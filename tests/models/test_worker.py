@@ -128,7 +128,7 @@ async def odd(tmp_path_factory) -> AsyncIterator[ModelProcess]:
 async def first_failure(worker: ModelProcess, line: str) -> ModelError:
     async with asyncio.timeout(60):
         with pytest.raises(ModelError) as caught:
-            async for _ in worker.stream({"model": line}, timeout=5):
+            async for _ in worker.stream({"model": line}, timeout=60):
                 pass
     return caught.value
 

@@ -6,8 +6,8 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import ToolFinished
-from ctxchat.core.ports import ToolContext
+from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer
@@ -42,7 +42,7 @@ async def pid_of(server: McpServer, folder: Path) -> int:
     while not (log.exists() and log.read_text().strip()):
         assert server.state == "starting"
         await asyncio.sleep(0.02)
-    return int(log.read_text())
+    return int(log.read_text().split()[0])
 
 
 def alive(pid: int) -> bool:
@@ -55,7 +55,7 @@ def alive(pid: int) -> bool:
 
 async def gone(pid: int) -> bool:
     """The worker sees to the end of its servers, also where nobody waits for that any more."""
-    for _ in range(500):
+    for _ in range(3000):
         if not alive(pid):
             return True
         await asyncio.sleep(0.02)
@@ -137,7 +137,15 @@ async def test_a_call_that_takes_too_long_ends_and_the_server_goes_on(
         tools = {tool.spec.name: tool for tool in server.tools}
         with pytest.raises(ToolError, match="harbour"):
             await call(tools["harbour__slow"])
-        assert (await call(tools["harbour__add"], a=2, b=3)).text == "5"
+        async with asyncio.timeout(60):
+            assert await answered(lambda: call(tools["harbour__add"], a=2, b=3)) == "5"
+
+
+async def answered(ask: Callable[[], Awaitable[ToolOutput]]) -> str:
+    """The text, asked for until a busy machine has it within the time a call may take."""
+    while True:
+        with suppress(ToolError):
+            return (await ask()).text
 
 
 async def test_a_server_that_dies_is_said_and_started_anew_for_the_next_call(
@@ -179,13 +187,18 @@ async def test_what_a_process_says_beside_the_protocol_goes_to_a_file(
     assert "goodbye from the server" in (tmp_path / "logs" / "harbour.log").read_text()
 
 
-def impatient(how: str, folder: Path, host: McpHost) -> McpServer:
-    """Not started. The host is up, so that its own start counts for nothing."""
-    return McpServer("harbour", wrong(how), str(folder), folder / "logs" / "harbour.log", patience=2.0, host=host)
+SILENT = "echo $$ >&2; exec sleep 600"
+DEAF = "trap 'echo told to end >&2' TERM; echo $$ >&2; while :; do sleep 0.1; done"
+
+
+def impatient(script: str, folder: Path, host: McpHost) -> McpServer:
+    """Not started. The host is up, and a shell is up at once, so that neither start counts."""
+    address = Address(command="sh", args=("-c", script))
+    return McpServer("harbour", address, str(folder), folder / "logs" / "harbour.log", patience=2.0, host=host)
 
 
 async def test_one_that_never_answers_is_given_up(tmp_path: Path, host: McpHost) -> None:
-    server = impatient("silent", tmp_path, host)
+    server = impatient(SILENT, tmp_path, host)
     server.start()
     pid = await pid_of(server, tmp_path)
     await asyncio.wait_for(server.settled(), 60)
@@ -194,10 +207,11 @@ async def test_one_that_never_answers_is_given_up(tmp_path: Path, host: McpHost)
 
 
 async def test_one_that_is_being_given_up_when_it_is_to_end_is_not_left_behind(tmp_path: Path, host: McpHost) -> None:
-    server = impatient("deaf", tmp_path, host)
+    server = impatient(DEAF, tmp_path, host)
     server.start()
     pid = await pid_of(server, tmp_path)
-    await asyncio.sleep(2.3)  # it has been told to end, and does not listen
+    while alive(pid) and "told" not in (tmp_path / "logs" / "harbour.log").read_text():  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
     await server.stop()
     assert await gone(pid)
 

@@ -25,7 +25,7 @@ def fail() -> None:
 
 async def soon(holds: Callable[[], object]) -> None:
     """Pilot would wait for the widget in which something failed."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
