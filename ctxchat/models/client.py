@@ -22,7 +22,7 @@ from ctxchat.core.images import addressed
 from ctxchat.core.openai import Wire, wire, wire_tools
 from ctxchat.core.ports import ModelPiece, ModelRequest
 from ctxchat.core.view import Item
-from ctxchat.models import catalogue, continuing, dialects, images, samples, vision, windows
+from ctxchat.models import catalogue, continuing, dialects, images, samples, windows
 from ctxchat.models.keys import Lookup, key_for, lookup
 from ctxchat.models.probes import listens
 from ctxchat.models.remedies import remedy
@@ -107,7 +107,7 @@ class ModelClient:
         local servers each time."""
         if self._loaded:
             return self._loaded
-        found, seen = await asyncio.gather(windows.detect(self.settings), vision.told(self.settings))
+        found, seen = await asyncio.gather(windows.detect(self.settings), images.taken_there(self.settings))
         self._told_of_sight = self._told_of_sight if seen is None else seen
         if windows.sets_window(self.settings) and found.source in {"loaded", "configured"}:
             self._loaded = found

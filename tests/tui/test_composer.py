@@ -21,7 +21,7 @@ from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.unsent.workspace_files import examples, files_of
 from ctxchat.tui.widgets.chips import Chip
 from ctxchat.tui.widgets.completion import Wanted, command_choices, file_choices, wanted
-from ctxchat.tui.widgets.draft_line import draft_line
+from ctxchat.tui.widgets.composer import draft_line
 from ctxchat.tui.widgets.empty_chat import Example
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession

@@ -8,7 +8,7 @@ from textual.color import Color
 
 from ctxchat.config.theme import Theme
 from ctxchat.config.themes import load_themes
-from ctxchat.tui.style.no_colour import uncoloured
+from ctxchat.tui.style.themed_app import uncoloured
 
 
 @pytest.mark.parametrize("theme", load_themes().themes.values(), ids=lambda theme: theme.name)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.events import Delegated, ToolFinished, ToolStarted
-from ctxchat.tui.widgets.sub_gauge import SubGauge
+from ctxchat.tui.widgets.tool_block import SubGauge
 from tests.tui.chatting import HOSTILE, chatting, idle, words
 from tests.tui.fakes import FakeSession, reply
 

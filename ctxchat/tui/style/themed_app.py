@@ -1,21 +1,64 @@
-"""An app with our looks: style sheets, sizes at which they change, themes, no colours where none are wanted, and text that stays
-text. Knows no settings and no session."""
+"""An app with our looks: style sheets, sizes at which they change, themes, no colours where none are wanted (Textual turns them
+into greys, which are colours all the same: https://no-color.org), and text that stays text. Knows no settings and no session."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache
 from textwrap import wrap
 from typing import Any
 
+from rich.color import Color as RichColor
+from rich.segment import Segment
+from rich.style import Style
 from textual.app import App
+from textual.color import Color
 from textual.events import Resize
 from textual.filter import LineFilter, Monochrome
 from textual.theme import Theme
 
 from ctxchat.tui.reading.text import clean
 from ctxchat.tui.style import STYLE
-from ctxchat.tui.style.no_colour import NoColour
 from ctxchat.tui.style.theming import DEFAULTS
+
+STANDS_OUT, QUIET, GREY = 0.1, 0.5, 0.3
+"""From how much another brightness than the ground's a ground is reversed, up to how much other brightness and up to which
+saturation an ink is dim; all from 0 to 1."""
+
+PLAIN = Style.from_color(RichColor.default(), RichColor.default())
+
+
+class NoColour(LineFilter):
+    """`ground` gives the colour of the whole screen's background, as the theme has it now."""
+
+    def __init__(self, ground: Callable[[], str]) -> None:
+        super().__init__()
+        self._ground = ground
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        ground = self._ground()
+        return [
+            Segment(text, style if style is None else uncoloured(style, ground), control)
+            for text, style, control in segments
+        ]
+
+
+@lru_cache(4096)
+def uncoloured(style: Style, ground: str) -> Style:
+    """The style without colours, on a screen whose background is `ground`."""
+    base = Color.parse(ground)
+    paper = _seen(style.bgcolor, base)
+    plain = style + PLAIN
+    if abs(paper.brightness - base.brightness) > STANDS_OUT:
+        return plain + Style(reverse=not style.reverse, dim=False)
+    ink = _seen(style.color, base.inverse)
+    quiet = abs(ink.brightness - paper.brightness) < QUIET and ink.hsl.s < GREY
+    return plain + Style(dim=True) if quiet else plain
+
+
+def _seen(colour: RichColor | None, otherwise: Color) -> Color:
+    return Color.from_rich_color(colour) if colour and not colour.is_default else otherwise
+
 
 NARROW, MOST, BESIDE = 60, 1_000, 5
 """Columns below which a window is narrow, characters of what goes by itself, columns of a toast that hold no text."""

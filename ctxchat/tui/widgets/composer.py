@@ -13,27 +13,58 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import TextArea
+from textual.widgets import Static, TextArea
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Image, Part
 from ctxchat.tools.mentions import LONGEST_TEXT
 from ctxchat.tui.commands import Keys
+from ctxchat.tui.reading.figures_text import draft_words, starts_with_draft
 from ctxchat.tui.reading.text import clean
-from ctxchat.tui.unsent.draft import Draft, Paste
+from ctxchat.tui.unsent.draft import Along, Draft, Paste
 from ctxchat.tui.unsent.drafts import REST
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.widgets.chips import AttachedBox, Chip, Queued
 from ctxchat.tui.widgets.completion import CompletionList
-from ctxchat.tui.widgets.draft_line import DraftLine
 from ctxchat.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from ctxchat.agent.attachments import Attachments
+
+
+WORTH_SAYING = 0.02
+"""Share of the limit from which a draft gets a line of its own."""
+
+OFFER = "tab, then f: send the paste as a file"
+UNSEEN = "This model is shown no images: their names go instead."
+
+
+class DraftLine(Static):
+    """Empty for a message that hardly matters."""
+
+    def __init__(self) -> None:
+        super().__init__(id="draft-line", markup=False)
+
+    def say(self, figures: Figures, along: Sequence[Along], *, unseen: bool) -> bool:
+        """What there is to say; True where that is anything. `unseen`: images go along that the model is not shown."""
+        whole = any(isinstance(each, Paste) and not each.as_file for each in along)
+        offer = OFFER if whole and figures.used > figures.limit else ""
+        words = "\n".join(filter(None, (UNSEEN if unseen else "", draft_line(figures), offer)))
+        self.update(Content(words))
+        return bool(words)
+
+
+def draft_line(figures: Figures) -> str:
+    """`this message +18k → 92 %, compaction would start`; empty where it hardly matters."""
+    draft = figures.tokens("draft")
+    worth = figures.over or draft >= figures.limit * WORTH_SAYING or starts_with_draft(figures)
+    return draft_words(figures) if worth else ""
+
 
 DEBOUNCE = 0.1
 """Seconds from a change to its news."""

@@ -11,23 +11,93 @@ from __future__ import annotations
 from asyncio import Lock
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from textual.containers import Vertical
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
 
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
 from ctxchat.core.figures import Figures
+from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.widgets.approval import ApprovalPanel
-from ctxchat.tui.widgets.asked import AFTER_TAB, GRACE, Asked
+from ctxchat.tui.widgets.asked import AFTER_TAB, GRACE, Asked, Keys
 from ctxchat.tui.widgets.first_choice import FirstChoice
-from ctxchat.tui.widgets.question import QuestionPanel
+from ctxchat.tui.widgets.options import Options
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from ctxchat.tui.widgets.unreached import UnreachedPanel
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
+
+
+LONGEST = 20_000
+"""Characters of the question that are shown; how many more there are is said."""
+
+
+class QuestionPanel(Asked):
+    """One question that waits for a word."""
+
+    BINDINGS = [
+        Binding("escape", "say('')", "No answer", show=False),
+        Binding("shift+up", "scroll_text(-1)", show=False),
+        Binding("shift+down", "scroll_text(1)", show=False),
+    ]
+
+    class Answered(Message):
+        """What the person said; empty for nothing."""
+
+        def __init__(self, asked: QuestionAsked, text: str) -> None:
+            super().__init__()
+            self.asked, self.text = asked, text
+
+    def __init__(self, asked: QuestionAsked) -> None:
+        super().__init__()
+        self._asked = asked
+
+    def compose(self) -> ComposeResult:
+        text, more = self._asked.text, len(self._asked.text) - LONGEST
+        rest = (f"\n… {more:,} more characters", "$text-warning") if more > 0 else ""
+        words = Content.assemble(("? ", "bold $text-warning"), Content(clean(text[:LONGEST])), rest)
+        with VerticalScroll(classes="question words", can_focus=False):
+            yield Static(words, markup=False)
+        if options := self._asked.options:
+            yield Options(*(Option(Content(one_line(clean(text), 200))) for text in options), markup=False)
+        yield Input(placeholder="or in your own words" if options else "your answer", classes="why")
+
+    @property
+    def own_keys(self) -> Keys:
+        more = (("=shift+↓", "read on"),) if self.query_one(VerticalScroll).max_scroll_y else ()
+        return (("=enter", "answer"), ("=tab", "next"), ("=esc", "no answer"), *more)
+
+    def focus(self, scroll_visible: bool = True) -> Self:
+        """To the answers, else to the line."""
+        target = self.query(OptionList).first() if self._asked.options else self.query_one(Input)
+        target.focus(scroll_visible)
+        return self
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.action_say(self._asked.options[event.option_index])
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if event.value.strip():
+            self.action_say(event.value.strip())
+
+    def action_scroll_text(self, lines: int) -> None:
+        """Move in a long question; at once, or keys that come faster than frames count once."""
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False, immediate=True)
+
+    def action_say(self, text: str) -> None:
+        """Say it, once."""
+        self.say(self.Answered(self._asked, text))
+
 
 EVERY = 0.05
 """Seconds between two looks at a question that is held back."""

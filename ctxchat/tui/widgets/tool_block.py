@@ -1,4 +1,5 @@
-"""A tool call: one line with its key argument, outcome, time and tokens, that unfolds to diff, output and exit code."""
+"""A tool call: one line with its key argument, outcome, time and tokens, that unfolds to diff, output and exit code; below it a
+sub-agent's own gauge."""
 
 from __future__ import annotations
 
@@ -10,11 +11,43 @@ from textual.content import Content
 
 from ctxchat.core.events import Delegated, ToolFinished
 from ctxchat.core.files import FileChange, files_words
+from ctxchat.tui.reading.figures_text import percent
 from ctxchat.tui.reading.text import clean, elapsed, one_line, short
 from ctxchat.tui.reading.tool_words import SIGNS, key_argument, lines_of, outcome
-from ctxchat.tui.widgets.blocks import excerpt, spin, spread
+from ctxchat.tui.widgets.blocks import Line, excerpt, spin, spread
 from ctxchat.tui.widgets.fold import Fold, FoldHead
-from ctxchat.tui.widgets.sub_gauge import SubGauge
+
+COLUMNS = 20
+"""Of the bar, where there is room."""
+
+
+class SubGauge(Line):
+    """Shows the newest figures it was given."""
+
+    def __init__(self, figures: Delegated) -> None:
+        super().__init__(classes="sub-gauge")
+        self._figures = figures
+
+    def show(self, figures: Delegated) -> None:
+        """From now on."""
+        self._figures = figures
+        self.refresh()
+
+    def line(self, width: int) -> Content:
+        """`  sub-agent  ██▏·············  12 %  3.9k/28.7k`."""
+        said = self._figures
+        share = said.used / said.limit if said.limit > 0 else 0.0
+        fill = f"{percent(share) if said.limit > 0 else '?'}  {short(said.used)}/{short(said.limit)}"
+        name = f"  {one_line(said.agent, 16)}  "
+        columns = max(0, min(COLUMNS, width - len(name) - len(fill) - 2))
+        filled = min(columns, max(1, round(share * columns))) if columns and said.used else 0
+        return Content.assemble(
+            (name, "$text-muted"),
+            ("█" * filled, "$accent"),
+            ("·" * (columns - filled), "$text-muted"),
+            (f"  {fill}" if columns else fill, "$text-muted"),
+        ).truncate(width, ellipsis=True)
+
 
 OUTCOME_AT = 34
 """The column where outcomes begin when the call itself is shorter, so that they stand under each other."""
