@@ -125,6 +125,11 @@ class Compactor:
         """The conversation goes on with another model from here. What does not fit goes before the next request."""
         self.scheduler.switched()
 
+    @property
+    def summariser(self) -> Summariser | None:
+        """Who writes summaries now."""
+        return self._summariser
+
     def write_with(self, summariser: Summariser) -> None:
         """Summaries are this one's from now on."""
         self._summariser = self._prefetch.summariser = summariser

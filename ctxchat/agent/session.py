@@ -16,6 +16,7 @@ from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.fallback import Fallback
 from ctxchat.agent.files import Files
+from ctxchat.agent.handoff import Handoff
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session_config import Arrange, SessionConfig
 from ctxchat.agent.session_lock import SessionLock
@@ -61,6 +62,7 @@ class Session:
         self._fallback = Fallback(conversation, self.setup)
         self.compaction = Compaction(compactor, self._lock)
         self.changes = Changes(conversation, self._lock, compactor.consent)
+        self.handoff = Handoff(conversation, self._lock, lambda: compactor.summariser)
         self.files = Files(conversation, self._lock, files) if files else None
 
     # ── values ──

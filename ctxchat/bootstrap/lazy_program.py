@@ -106,6 +106,10 @@ class LazyProgram:
         """A new session with everything up to that message (all without one); its id."""
         return await (await self._program()).fork(session_id, message_id)
 
+    async def hand_off(self, session_id: str, title: str) -> str:
+        """A new session that goes on with the work of this one; its id."""
+        return await (await self._program()).hand_off(session_id, title)
+
     async def search(
         self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
     ) -> Sequence[Hit]:

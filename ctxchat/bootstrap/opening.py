@@ -33,7 +33,6 @@ from ctxchat.config.rules import add_rules
 from ctxchat.context.budget_note import BudgetNote
 from ctxchat.core.errors import CtxchatError, SessionBusy, StorageError, UsageError
 from ctxchat.core.journal import AgentChosen, ModelChosen, Partial, Record, SessionState
-from ctxchat.core.ledger import Ledger
 from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import JournalPort, ModelPort, ToolPort
 from ctxchat.models.keys import where
@@ -49,9 +48,11 @@ from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.todo import Todo, TodoList
 
 
-def tools_for(shared: Shared, session: str, memory_file: Path, seen: SeenFiles) -> tuple[ToolPort, ...]:
+def tools_for(
+    shared: Shared, session: str, memory_file: Path, seen: SeenFiles, continues: str = ""
+) -> tuple[ToolPort, ...]:
     """Every tool the session offers, in the order a model is told of them."""
-    recall = Recollection(shared.database, session)
+    recall = Recollection(shared.database, session, continues)
     return standard_tools(
         sandbox=shared.sandbox,
         environ=os.environ,
@@ -192,7 +193,7 @@ class Opening:
             mode, folder=str(shared.workspace), interactive=self._interactive, store=self._keep_rules
         )
         missed = await shared.database.run(shared.database.missed)
-        toolbox, checkpoints, seen = await asyncio.to_thread(self._toolbox, session, gate, state.ledger)
+        toolbox, checkpoints, seen = await asyncio.to_thread(self._toolbox, session, gate, state)
         arranged = await asyncio.to_thread(self._arranging, agent, model.name)
         gate.rules = arranged.rules
         toolbox.offer(arranged.tools)
@@ -288,16 +289,16 @@ class Opening:
             return False
         return not keys or bool(where(keys, os.environ, keyring=False))
 
-    def _toolbox(self, session: str, gate: Gate, record: Ledger) -> tuple[Toolbox, Checkpoints, SeenFiles]:
+    def _toolbox(self, session: str, gate: Gate, state: SessionState) -> tuple[Toolbox, Checkpoints, SeenFiles]:
         shared = self._shared
         folder = files.session_folder(shared.database.folder, session)
         kept = folder / files.CHECKPOINTS
         seen = SeenFiles(kept)
         checkpoints = self._checkpoints or Checkpoints(shared.workspace, kept, (str(shared.database.folder),))
         checkpoints.seen.append(seen)
-        tools = list(tools_for(shared, session, paths.config_dir() / "AGENTS.md", seen))
+        tools = list(tools_for(shared, session, paths.config_dir() / "AGENTS.md", seen, state.continues))
         for todo in (tool for tool in tools if isinstance(tool, Todo)):
-            todo.resume(record.groups)
+            todo.resume(state.ledger.groups)
             self._arranging.own = (
                 TodoList(todo),
                 BudgetNote(lambda: self._conversation.figures if self._conversation else None),

@@ -167,6 +167,10 @@ class Program(Shared):
         """A new session with everything up to a message; its id."""
         return await self.database.run(sessions.fork, self.database, session_id, message_id)
 
+    async def hand_off(self, session_id: str, title: str) -> str:
+        """A new session that goes on with the work of this one; its id."""
+        return await self.database.run(sessions.hand_off, self.database, session_id, title)
+
     async def search(
         self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
     ) -> Sequence[Hit]:

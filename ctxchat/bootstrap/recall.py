@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from ctxchat.core.clip import clip
 from ctxchat.core.errors import CtxchatError, UsageError
@@ -33,11 +34,13 @@ _MESSAGES = 200  # of a range: more than that many short ones fill no budget
 
 
 class Recollection:
-    """A session's own record, behind the `recall` tool; its folder's other sessions where they are asked for."""
+    """A session's own record, behind the `recall` tool, with that of the session `before`, whose work was handed off to it; its
+    folder's other sessions where they are asked for."""
 
-    def __init__(self, database: Database, session: str) -> None:
+    def __init__(self, database: Database, session: str, before: str = "") -> None:
         self._database = database
         self._session = session
+        self._before = before
 
     async def search(self, query: str, scope: str = "session", room: str = "small") -> str:
         """What answers the query, best first: each with its id and the passage, a call with its result; what is in view already
@@ -56,6 +59,10 @@ class Recollection:
                 return "Nobody knows the folder of this session, so there are no others of it."
             where = Scope(recall=True, folder=row.folder, other=self._session)
         hits = archive.search(self._database, query, scope=where, limit=3 * HITS * times)
+        if self._before and scope == "session":
+            handed = Scope(session=self._before, recall=True, other=self._session)
+            theirs = archive.search(self._database, query, scope=handed, limit=3 * HITS * times)
+            hits = [hit for pair in zip_longest(hits, theirs) for hit in pair if hit]
         away = [hit for hit in hits if hit.compaction or hit.session != self._session]
         seen = [hit for hit in hits if hit not in away]
         found: list[str] = []

@@ -102,6 +102,15 @@ ACTIONS: tuple[Action, ...] = (
     Action("sessions", ("f9",), "Sessions: open, rename, delete, branch", "sessions", "sessions.sessions", screen=True),
     Action("new_session", ("ctrl+n",), "A new session", "new", "sessions.new_session"),
     Action("branch", ("alt+g",), "Branch: go on in a copy of this session", "branch", "sessions.branch"),
+    Action(
+        "handoff",
+        ("alt+w",),
+        "Hand off: go on with this work in a fresh session",
+        "handoff",
+        "sessions.handoff",
+        argument="[goal]",
+        screen=True,
+    ),
     Action("rename", ("alt+r",), "Rename this session", "rename", "sessions.rename", argument="TITLE"),
     Action("models", ("f10",), "Models: choose another one", "model", "models.models", argument="[name]", screen=True),
     Action(
@@ -192,6 +201,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "settings": ("alt+i",),
         "reinsert": ("ctrl+r",),
         "help": ("alt+h",),
+        "handoff": ("ctrl+underscore",),
     },
     "no-alt-keys": {
         "send_later": ("ctrl+f9",),
@@ -202,6 +212,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "reinsert": ("f11",),
         "flight": ("shift+f4",),
         "branch": ("shift+f9",),
+        "handoff": ("ctrl+f10",),
         "rename": ("ctrl+b",),
         "agents": ("shift+f10",),
         "servers": ("shift+f7",),

@@ -120,6 +120,12 @@ class HookFired(msgspec.Struct, frozen=True, tag="hook_fired"):
     at: str = ""
 
 
+class Continues(msgspec.Struct, frozen=True, tag="continues"):
+    """The session goes on with the work of another, which was handed off to it."""
+
+    session: str
+
+
 Record = (
     Sealed
     | Changed
@@ -134,6 +140,7 @@ Record = (
     | Spent
     | WindowLearned
     | Checkpoint
+    | Continues
 )
 
 
@@ -159,8 +166,8 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     numbers of those turns; `skipped` are entries that could not be taken, in words; `agent` is None where none was ever chosen;
     `used` and `parts` (by section) are what the gauge showed last; `endings` belong to `passes`, one to one; `windows` what was
     learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
-    long as the same view goes to the same model; `checkpoints` what was done to files;
-    `imported` is the last place in the record that came from a file, 0 for none.
+    long as the same view goes to the same model; `checkpoints` what was done to files; `imported` is the last place in the
+    record that came from a file, 0 for none; `continues` the id of the session whose work was handed off to this one.
     """
 
     ledger: Ledger = Ledger()
@@ -183,6 +190,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     endings: tuple[Ending, ...] = ()
     undone: tuple[Change, ...] = ()
     agent: str | None = None
+    continues: str = ""
     checkpoints: tuple[Checkpoint, ...] = ()
     imported: int = 0
 
@@ -260,6 +268,8 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, cost_usd=state.cost_usd + _paid(cost))
         case WindowLearned(model=model):
             return ledger, replace(state, windows={**state.windows, model: record})
+        case Continues(session=session):
+            return ledger, replace(state, continues=session)
         case Checkpoint():
             known = any(c.id == record.id for c in state.checkpoints)
             return ledger, state if known else replace(state, checkpoints=(*state.checkpoints, record))

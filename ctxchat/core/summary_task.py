@@ -22,7 +22,7 @@ from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import PlanOptions, is_summary
 from ctxchat.core.summaries import SAID, earlier, id_ranges, merged_digest
 from ctxchat.core.tokens import Count
-from ctxchat.core.tooluse import failed, first_line, gist, use_of
+from ctxchat.core.tooluse import failed, first_line, gist, is_to_do, use_of
 from ctxchat.core.working_set import not_in_view
 
 RESULTS = {"run": 700, "change": 120, "read": 300, "search": 300, "fetch": 500, "other": 500}
@@ -41,7 +41,6 @@ _DIFFED = 20_000
 """Characters of an old and a new text that are compared; longer ones are shown by their beginning."""
 
 _MARK = re.compile(r"<(?=/?(?:message|record_so_far|stays)\b)")
-_LIST = re.compile(r"(?:^|[^a-zA-Z])[tT]o_?[dD]o|update_plan")
 
 
 def summary_task(ledger: Ledger, step: Step, options: PlanOptions, instructions: str = "") -> SummaryTask:
@@ -139,7 +138,7 @@ def request_text(
 def chunks(groups: Sequence[Group], max_tokens: int, count: Count) -> tuple[str, ...]:
     """The groups as text in pieces of at most `max_tokens`, cut between groups. What a person said is never clipped: where it is
     longer than a piece, it is told in several; another group as long as that is clipped."""
-    lists = [c for g in groups for m in g.messages for c in m.calls if _LIST.search(c.name)]
+    lists = [c for g in groups for m in g.messages for c in m.calls if is_to_do(c)]
     pieces: list[list[str]] = [[]]
     room = max_tokens
     for group in groups:
@@ -185,7 +184,7 @@ def _body(message: Message, call: ToolCall | None, count: Count, to_do: ToolCall
         case "user":
             return _words(message, count)
         case "tool":
-            if call is not None and _LIST.search(call.name):
+            if call is not None and is_to_do(call):
                 return "[the list as it was then]"
             kind = use_of(call).kind if call else "other"
             if kind == "read" and not failed(message) and count(message.text) > RESULTS[kind]:
@@ -219,7 +218,7 @@ def _placeholder(part: object) -> str:
 
 
 def _call(call: ToolCall, count: Count, to_do: ToolCall | None) -> str:
-    if _LIST.search(call.name) and call is not to_do:
+    if is_to_do(call) and call is not to_do:
         return f"[calls {call.name}: a later list stands below]"
     use = use_of(call)
     if use.kind == "change" and (changes := "\n".join(_changes(call))):

@@ -65,6 +65,9 @@ _NOTE = re.compile(r"\[(?:exit code|lines? |only |full text|no output|ended by|s
 _NUMBERED = re.compile(r"^\s*(\d+)\t")
 
 
+_LIST = re.compile(r"(?:^|[^a-zA-Z])[tT]o_?[dD]o|update_plan")
+
+
 class Use(msgspec.Struct, frozen=True):
     """One call: what kind of thing it does, and to what."""
 
@@ -91,6 +94,11 @@ def use_of(call: ToolCall) -> Use:
     if address:
         return Use("fetch", address)
     return Use("other", "")
+
+
+def is_to_do(call: ToolCall) -> bool:
+    """The call keeps a to-do list."""
+    return bool(_LIST.search(call.name))
 
 
 def same_arguments(arguments: str) -> str:

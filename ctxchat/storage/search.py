@@ -283,7 +283,7 @@ def _tests(scope: Scope) -> tuple[list[str], list[object]]:
             values.append(value)
     if scope.recall:
         tests.append("m.tool <> 'recall'")
-    if scope.recall and scope.session:  # elsewhere the last thing asked is no question at hand
+    if scope.recall and scope.session and not scope.other:  # elsewhere the last thing asked is no question at hand
         tests.append(
             "NOT (m.role = 'user' AND m.place = (SELECT max(g.place) FROM groups g WHERE g.session = m.session"
             " AND g.kind = 'user'))"

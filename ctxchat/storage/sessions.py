@@ -15,7 +15,19 @@ import msgspec
 
 from ctxchat.core.calibration import MOST
 from ctxchat.core.errors import StorageError, UsageError
-from ctxchat.core.journal import Changed, Named, PassEnded, PassStarted, Record, Sealed, Undone, fold
+from ctxchat.core.journal import (
+    AgentChosen,
+    Changed,
+    Continues,
+    ModelChosen,
+    Named,
+    PassEnded,
+    PassStarted,
+    Record,
+    Sealed,
+    Undone,
+    fold,
+)
 from ctxchat.storage import around, entries, files, loading, removal
 from ctxchat.storage.database import Database
 
@@ -305,6 +317,15 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
     if source.estimated and not up_to:
         reckon(database, new, source.used)
     return new
+
+
+def hand_off(database: Database, session: str, title: str) -> str:
+    """A new session for the work of another, with its model, agent and folder, and nothing said yet; its id."""
+    source, state = row(database, session), loading.load(database, session).state
+    records: list[Record] = [Continues(session), Named(title)]
+    records += [ModelChosen(state.model, state.address)] if state.model else []
+    records += [AgentChosen(state.agent)] if state.agent is not None else []
+    return create(database, title=title, model=source.model, parent=session, folder=source.folder, records=records)
 
 
 def cut(records: Iterable[Record], up_to: str) -> list[Record]:

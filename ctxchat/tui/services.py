@@ -62,6 +62,10 @@ class Services(Protocol):
         """A new session with everything up to that message or compaction (all without one); its id."""
         ...
 
+    async def hand_off(self, session_id: str, title: str) -> str:
+        """A new session, with nothing said yet, that goes on with the work of this one; its id."""
+        ...
+
     async def search(
         self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
     ) -> Sequence[Hit]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from benchmarks.retold import answered, filled
 from ctxchat.bootstrap.recall import LARGER, TOKENS, Recollection
 from ctxchat.core.grouping import group_messages
-from ctxchat.core.journal import Sealed
+from ctxchat.core.journal import ModelChosen, Sealed
 from ctxchat.core.messages import Message
-from ctxchat.storage import sessions
+from ctxchat.storage import loading, sessions
 from ctxchat.storage.database import Database
 
 
@@ -46,3 +46,21 @@ async def test_the_folders_other_sessions_when_asked_for(tmp_path: Path) -> None
         assert (await recall.show(f"{sister}/m1-m2")).startswith("m1 (user)")
         assert await recall.show(f"{stranger}/m1") == ""
         assert "since:soon is no time" in await recall.search("gate since:soon")
+
+
+async def test_what_was_handed_off_is_reached_as_ones_own(tmp_path: Path) -> None:
+    def said(text: str) -> Sealed:
+        return Sealed(group_messages([Message(1, "user", text), Message(2, "assistant", "Noted.")]))
+
+    with Database(tmp_path) as database:
+        records = [said("the harbour gate opens at nine"), ModelChosen("openai/gpt-4o", "http://here/v1")]
+        first = sessions.create(database, records=records, folder="/home/me/tide", title="The gate")
+        fresh = sessions.hand_off(database, first, "mend the gate")
+        state = loading.load(database, fresh).state
+        assert (state.continues, state.title, state.model) == (first, "mend the gate", "openai/gpt-4o")
+        assert state.address == "http://here/v1" and not state.ledger.groups
+        assert sessions.row(database, fresh).parent == first
+        recall = Recollection(database, fresh, state.continues)
+        text = await recall.search("when does the harbour gate open")
+        assert f"{first}/m1 (user" in text and "at nine" in text
+        assert "at nine" in await recall.show(f"{first}/m1")

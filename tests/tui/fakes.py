@@ -336,6 +336,10 @@ class FakeServices:
     async def delete(self, session_id: str) -> None:
         del self.by_id[session_id]
 
+    async def hand_off(self, session_id: str, title: str) -> str:
+        self.by_id["fresh"] = FakeSession(id="fresh", title=title)
+        return "fresh"
+
     async def fork(self, session_id: str, message_id: str = "") -> str:
         self.forks.append((session_id, message_id))
         copy = FakeSession(id=f"{session_id}-branch", title="branch")

@@ -49,6 +49,22 @@ async def go_on_in(host: Host, branched: str) -> None:
     host.chat.notice("info", "This is a branch. The session it came from is as it was.")
 
 
+async def handoff(host: Host, argument: str = "") -> None:
+    """Go on with the work in a fresh session: its first message, drafted, is shown to be mended, and sent there."""
+    from ctxchat.tui.screens.handoff import HandoffScreen
+
+    session = host.work.idle_session()
+    text = await host.ask(HandoffScreen(session.handoff, argument, await session.handoff.draft(argument)))
+    if text is None:
+        return
+    title = one_line(argument, 60) or clean(session.state.title)
+    fresh = await host.services.hand_off(session.id, title)
+    if not session.read_only:
+        await session.handoff.done(fresh, title)
+    await host.work.switch(fresh)
+    host.work.say(text)
+
+
 async def rename(host: Host, argument: str = "") -> None:
     """Give the session a title; without one, ask in the composer."""
     if not argument:

@@ -42,8 +42,10 @@ class Draft(TextArea):
                 self.insert("\n")
 
 
-class SummaryScreen(Panel[str]):
-    """Comes back with the summary, or None: then everything is as it was. `pieces` is the summary as it is written."""
+class Writing(Panel[str]):
+    """Comes back with a text that is written and then mended, or None: then all is as it was. `writer` is who writes it."""
+
+    HEADING, MENDED, EMPTY = "", "", ""
 
     BINDINGS = [
         Binding("enter,ctrl+s", "apply", "apply", key_display="enter"),
@@ -51,14 +53,14 @@ class SummaryScreen(Panel[str]):
         Binding("escape", "leave", "change nothing", priority=True),
     ]
 
-    def __init__(self, pieces: AsyncGenerator[str, None], preview: Preview) -> None:
-        super().__init__(name="free", classes="panel")
-        self._pieces, self._preview = pieces, preview
+    def __init__(self, name: str, pieces: AsyncGenerator[str, None], writer: str) -> None:
+        super().__init__(name=name, classes="panel")
+        self._pieces, self._writer = pieces, writer
         self._coming: list[str] = []
         self._since, self._writing = monotonic(), True
 
     def compose(self) -> ComposeResult:
-        yield Heading("The summary")
+        yield Heading(self.HEADING)
         yield Static(id="progress", markup=False)
         yield Draft()
         yield PanelKeys()
@@ -94,12 +96,12 @@ class SummaryScreen(Panel[str]):
             self._coming.clear()
             draft.move_cursor(draft.document.end)
         seconds = monotonic() - self._since
-        self.query_one(Heading).show("The summary", f"~{short(max(1, len(draft.text) // 4))} tokens")
+        self.query_one(Heading).show(self.HEADING, f"~{short(max(1, len(draft.text) // 4))} tokens")
         if self._writing:
-            who = one_line(self._preview.model, 60) or "written"
+            who = one_line(self._writer, 60) or "written"
             self._say(f"{spin(seconds)} {who} writes it, {seconds:.0f} s   esc leaves everything as it is")
         else:
-            self._say("Mend what is wrong. What it puts away stays in the archive.")
+            self._say(self.MENDED)
 
     def _say(self, text: str) -> None:
         self.query_one("#progress", Static).update(text)
@@ -123,10 +125,21 @@ class SummaryScreen(Panel[str]):
         if self._writing:
             self.notify("It is still being written.", markup=False, timeout=3)
         elif not text:
-            self.notify("An empty summary would lose everything. Esc leaves everything as it is.", markup=False)
+            self.notify(self.EMPTY, markup=False)
         else:
             self.dismiss(text)
 
     def action_leave(self) -> None:
         """Nothing was changed."""
         self.dismiss(None)
+
+
+class SummaryScreen(Writing):
+    """The summary of a pass."""
+
+    HEADING = "The summary"
+    MENDED = "Mend what is wrong. What it puts away stays in the archive."
+    EMPTY = "An empty summary would lose everything. Esc leaves everything as it is."
+
+    def __init__(self, pieces: AsyncGenerator[str, None], preview: Preview) -> None:
+        super().__init__("free", pieces, preview.model)

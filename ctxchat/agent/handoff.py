@@ -1,0 +1,92 @@
+"""Handing the work of one session to a fresh one: the first message as code drafts it, as the model would write it, and the note
+that says where the work went. Opens no session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import cast
+
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.session_lock import SessionLock
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.events import Notice, Usage
+from ctxchat.core.grouping import single
+from ctxchat.core.handoff import handoff
+from ctxchat.core.journal import Sealed, Spent
+from ctxchat.core.messages import Message
+from ctxchat.core.ports import Summariser, SummaryTask
+from ctxchat.core.summaries import merged_digest
+from ctxchat.core.summary_task import earlier, written_of
+
+MOST = 6_000
+"""Tokens of a draft, where a quarter of the limit is not less."""
+
+
+class Handoff:
+    """The verbs for one session. `summariser` is who writes summaries now, None for nobody."""
+
+    def __init__(
+        self, conversation: Conversation, lock: SessionLock, summariser: Callable[[], Summariser | None]
+    ) -> None:
+        self._conversation = conversation
+        self._lock = lock
+        self._summariser = summariser
+
+    @property
+    def writer(self) -> str:
+        """The model that would write it on request; empty for none."""
+        summariser = self._summariser()
+        return summariser.model if summariser else ""
+
+    async def draft(self, goal: str, written: str = "") -> str:
+        """The message, drafted by code, around what a model has `written` where it has. Raises CtxchatError where there is
+        nothing to hand off."""
+        talk = self._conversation
+        most = min(MOST, talk.budget.limit // 4)
+        session = talk.journal.session
+        text = await asyncio.to_thread(handoff, talk.ledger, session, goal, most, talk.meter.text, written=written)
+        if not text:
+            raise CtxchatError("Nothing was said here yet, so there is nothing to hand off.", "/new begins afresh.")
+        return text
+
+    async def by_model(self, goal: str) -> AsyncGenerator[str, None]:
+        """The same with a record that the model writes of all that was said, as it comes. Raises CtxchatError."""
+        talk, summariser = self._conversation, self._summariser()
+        if summariser is None or not summariser.model:
+            raise CtxchatError("No model is there to write it.", "/model chooses one.")
+        read = written_of(talk.ledger)
+        task = SummaryTask(
+            tuple(g for g in talk.ledger.standing if g.id not in read and g.kind != "system"),
+            merged_digest(earlier(talk.ledger)).summary,
+            "",
+            f"Another agent goes on from your record alone, in a fresh session. {goal}".strip(),
+            min(talk.options.summary_max_tokens, talk.budget.limit // 8),
+        )
+        record: list[str] = []
+        cost = 0.0
+        try:
+            written = cast("AsyncGenerator[str | Usage | Notice, None]", summariser.summarise(task))
+            async with aclosing(written) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Usage):
+                        cost += piece.cost_usd
+                    elif isinstance(piece, str):
+                        record.append(piece)
+                        yield piece
+        finally:
+            if cost:
+                talk.note(Spent(summariser.model, cost))
+
+    async def done(self, session: str, title: str) -> None:
+        """Say in this session's record where its work went. Raises StorageError and SessionBusy."""
+        talk = self._conversation
+        text = f"[handed off] The work goes on in session {session}{f' (“{title}”)' if title else ''}."
+        async with self._lock.alone():
+            await talk.settle()
+            message = Message(talk.ledger.next_seq, "user", text, at=talk.clock.now())
+            note = single("note", message, talk.ledger.turn, f"handoff:{session}")
+            await talk.write(Sealed((note,)))
+            await talk.refresh()

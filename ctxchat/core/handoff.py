@@ -1,0 +1,79 @@
+"""The first message of a fresh session that goes on with the work of another: drafted from its record by code, or around a text
+that a model wrote of it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ctxchat.core.clip import clip
+from ctxchat.core.facts import collect, facts_of, render
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.messages import Group
+from ctxchat.core.open_end import open_end
+from ctxchat.core.recap import person_said, recap
+from ctxchat.core.record import Fact
+from ctxchat.core.summaries import earlier, merged_digest
+from ctxchat.core.tokens import Count
+from ctxchat.core.tooluse import failed, is_to_do
+
+ANSWER, LIST, DONE = 600, 300, 700
+"""Tokens of the last answer, the to-do list and what was done last."""
+
+
+def handoff(
+    ledger: Ledger,
+    session: str,
+    goal: str,
+    max_tokens: int,
+    count: Count,
+    *,
+    written: str = "",
+    find: Callable[[Group], Iterable[Fact]] = facts_of,
+) -> str:
+    """Goal, what stands written so far, rules and messages of the person, facts, state and open ends, in about `max_tokens`.
+    `session` is the id by which it is recalled; `written` is a record that a model wrote, in place of the summary in force and of
+    what was done last. Empty where nobody said anything yet."""
+    groups = [g for g in ledger.standing if g.kind not in {"system", "summary", "note"}]
+    asked = [g.first.text.strip() for g in groups if g.kind == "user" and not g.first.empty]
+    if not asked:
+        return ""
+    known = merged_digest(earlier(ledger))
+    before = {name for e in earlier(ledger) for name in e.covers}
+    record = written.strip() or known.summary.strip()
+    parts = [
+        f"Go on with this work: {goal.strip() or clip(asked[-1], 200, count, ' […] ')}",
+        f"It was begun in session {session}; what follows was taken from there. Ids such as m12 are that session's: recall them "
+        f"as {session}/m12; recall with words finds the rest.",
+        f"# The record so far\n{record}" if record else "",
+    ]
+    left = max(400, max_tokens - sum(map(count, parts)))
+    said = person_said(groups, left // 2, count)
+    evidence = collect((g for g in groups if g.id not in before), known.evidence, find)
+    state = "" if written.strip() else _state(ledger, groups, count)
+    left -= count(said) + count(state)
+    facts = render(evidence, max(200, left), count, "\n".join((record, said, state)))
+    parts += [said, f"# Facts\n{facts}" if facts else "", state]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _state(ledger: Ledger, groups: list[Group], count: Count) -> str:
+    """How it stands: what was done last, the last answer, the to-do list, and what was cut short."""
+    end = open_end(ledger)
+    last = next((g.first for g in reversed(groups) if g.kind == "reply" and g.first.text.strip()), None)
+    lists = (
+        result.text
+        for g in reversed(groups)
+        if g.kind == "round"
+        for call, result in zip(g.first.calls, g.messages[1:], strict=False)
+        if is_to_do(call) and not failed(result)
+    )
+    to_do = next(lists, "")
+    parts = [
+        recap(groups, DONE, count),
+        f"The last answer ({last.id}): {clip(last.text, ANSWER, count)}" if last else "",
+        f"The to-do list:\n{clip(to_do, LIST, count)}" if to_do else "",
+        "The last turn was cut short: what it was about is not finished." if end else "",
+    ]
+    shown = [part for part in parts if part]
+    return "\n\n".join(["# How it stands", *shown]) if shown else ""
