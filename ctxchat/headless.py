@@ -184,7 +184,7 @@ class _Words:
             case CompactionFinished():
                 return f"· compaction {event.outcome}: {event.detail}"
             case Retry():
-                return f"! {event.cause} — trying again in {event.after_seconds:.0f} s"
+                return f"! {event.cause.rstrip('.')} — trying again in {event.after_seconds:.0f} s"
             case Notice():
                 return f"! {event.text}"
             case Failed():

@@ -12,7 +12,7 @@ from typing import cast
 import msgspec
 
 from ctxchat.core.calibration import Mix
-from ctxchat.core.errors import ModelError
+from ctxchat.core.errors import REFUSED, ModelError
 from ctxchat.core.events import Retry, Usage
 from ctxchat.core.messages import Message, Reasoning, ToolCall
 from ctxchat.core.ports import Clock, ModelPiece, ModelPort, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
@@ -20,6 +20,9 @@ from ctxchat.core.usage import sound
 
 LONGEST_ID = 20_000
 """Characters of a call's id; litellm keeps Gemini's signatures in them, which are long."""
+
+REFUSALS = 1
+"""How often an address where nobody listens is tried again: a server that starts anew is back at once, or a person has to act."""
 
 LONGEST_WAIT = 120.0
 """Seconds a server may ask to be left alone for; with more than this it is not waited for."""
@@ -140,7 +143,8 @@ async def ask(
             return
         except ModelError as problem:
             attempt += 1
-            if begun or not problem.transient or attempt > retries or in_vain(problem):
+            most = min(retries, REFUSALS) if problem.code == REFUSED else retries
+            if begun or not problem.transient or attempt > most or in_vain(problem):
                 raise
             if problem.retry_after is not None and problem.retry_after > LONGEST_WAIT:
                 problem.hint = (

@@ -40,6 +40,10 @@ class SessionBusy(StorageError):
     """Another window or command has this session open for writing."""
 
 
+REFUSED = "refused"
+"""The `code` of a ModelError where nobody takes connections at the model's address."""
+
+
 class ModelError(CtxchatError):
     """A model call failed.
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ctxchat.core.errors import REFUSED
 from ctxchat.core.overflow import is_context_overflow, overflow_code
 from ctxchat.core.secrets import masked
 from ctxchat.models import said
@@ -113,9 +114,12 @@ def failure(id: int, error: BaseException, began: bool) -> Failure:
         return cut_off(id) if began else nothing_came(id, "")
     status, code, body = said.status(chain), said.code(chain), said.body(chain)
     kind = _kind(chain, status, code, body, began)
+    text = said.unreached(chain) if kind == "connection" else said.words(kind, error, body)
+    if kind == "connection" and said.NOBODY in text:
+        code = REFUSED
     return Failure(
         id=id,
-        text=masked(said.unreached(chain) if kind == "connection" else said.words(kind, error, body)),
+        text=masked(text),
         hint=_HINTS.get(kind, ""),
         kind=kind,
         status=0 if kind == "connection" else status,

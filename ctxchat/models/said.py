@@ -196,12 +196,16 @@ def _read(text: str) -> object:
         return text
 
 
+NOBODY = "nobody listens there"
+
+
 def unreached(chain: list[BaseException]) -> str:
     """Where there was no connection to, and why, without what only programmers read."""
     for error in chain:
         if found := _HOST.search(str(error)):
-            refused = found[2].startswith("Connect call failed")
-            return f"Cannot connect to {found[1]}: {'nobody listens there' if refused else found[2]}."
+            return (
+                f"Cannot connect to {found[1]}: {NOBODY if found[2].startswith('Connect call failed') else found[2]}."
+            )
         if found := _not_let_in(error):
             return found
     said = words("connection", chain[0], body(chain))
@@ -215,7 +219,7 @@ def _not_let_in(error: BaseException) -> str:
         return ""
     why = re.sub(r"^\[Errno -?\d+\] ", "", str(error))
     where = url.netloc.decode("ascii", "replace").rpartition("@")[2]
-    return f"Cannot connect to {where}: {'nobody listens there' if why.startswith('All conn') else why}."
+    return f"Cannot connect to {where}: {NOBODY if why.startswith('All conn') else why}."
 
 
 def _first_line(error: BaseException) -> str:

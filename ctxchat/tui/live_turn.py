@@ -102,6 +102,7 @@ class LiveTurn:
             case Retry():
                 await self.retry(RetryBlock(event.attempt, event.after_seconds, event.cause))
             case Failed():
+                await self._arrived()
                 await self.end(interrupted=True)  # a reply that was still growing is a half one
                 await self._transcript.add(ErrorBlock(event.text, event.hint))
             case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import count
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import ModelError
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.widgets.blocks import ErrorBlock, NoticeBlock
+from ctxchat.tui.widgets.blocks import ErrorBlock, NoticeBlock, RetryBlock
 from ctxchat.tui.widgets.unreached import UnreachedPanel
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, fails, says
@@ -47,6 +48,24 @@ async def test_a_message_nobody_answers_waits_and_is_asked_about_until_somebody_
         await idle(app, pilot)
         assert not app.query(UnreachedPanel) and "Here I am." in words(app)
         assert [group.kind for group in desk.state.ledger.groups] == ["user", "reply"], "it was said once"
+
+
+async def test_esc_while_it_is_tried_again_offers_the_ways_at_once(tmp_path: Path) -> None:
+    async with talking(tmp_path, [GONE], address=ADDRESS, retries=3) as (app, pilot, desk):
+        desk.clock.hold = asyncio.Event()
+        desk.conversation.model.there = False  # type: ignore[attr-defined]
+        await pilot.press(*"hello", "enter")
+        await until(pilot, lambda: app.query(RetryBlock))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.query(UnreachedPanel))
+        assert "stopped" in words(app) and len(desk.conversation.model.requests) == 1  # type: ignore[attr-defined]
+
+
+async def test_the_line_of_the_last_attempt_says_that_it_was_made(tmp_path: Path) -> None:
+    async with talking(tmp_path, [GONE, GONE], address=ADDRESS, retries=1) as (app, pilot, _desk):
+        await say(app, pilot, "hello")
+        await until(pilot, lambda: app.query(UnreachedPanel))
+        assert "tried again" in words(app) and "stopped" not in words(app)
 
 
 async def test_the_offline_assistant_answers_what_waits(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from ctxchat.core.events import (
     Failed,
     Notice,
     QuestionAsked,
+    Retry,
     Stamped,
     ToolFinished,
     TurnFinished,
@@ -82,6 +83,7 @@ class ChatScreen(Screen[None]):
         self._session: Session | None = None
         self._begun = False
         self._away = False  # nobody was there to answer in this turn
+        self._retrying = False  # the last word of it was that a request goes out again
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -199,7 +201,7 @@ class ChatScreen(Screen[None]):
 
     async def begin(self, what: str) -> None:
         """Work has begun."""
-        self._begun, self._away = True, False
+        self._begun, self._away, self._retrying = True, False, False
         self.remove_class("-empty")
         await self.banner.clear()
         await self.questions.choose_no_model()
@@ -218,7 +220,7 @@ class ChatScreen(Screen[None]):
         if self._session:
             self._show_all(self._session)
             self._ghost.start(self._session)
-            if self._away:
+            if self._away or (interrupted and self._retrying and await self._session.setup.unreached()):
                 await self.unreached(self._session, waiting=True)
 
     async def take(self, stamped: Stamped) -> None:
@@ -250,6 +252,7 @@ class ChatScreen(Screen[None]):
             case _:
                 if isinstance(event, Failed):
                     self._away = event.kind == "connection"
+                self._retrying = isinstance(event, Retry)
                 if isinstance(event, ToolFinished):
                     await self.questions.answered(event.call_id)  # what it asked matters no longer
                 await self.feed.take(event, stamped.at)
