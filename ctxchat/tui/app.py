@@ -296,7 +296,7 @@ class CtxchatApp(Handlers):
         self.run_command(commands.BY_NAME[name])
 
     def action_command_palette(self) -> None:
-        if not Palette.is_open(self):
+        if not isinstance(self.screen, Palette):
             self.push_screen(Palette(id="--command-palette"))
 
     def pop_screen(self) -> AwaitComplete:
