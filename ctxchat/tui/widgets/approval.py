@@ -5,7 +5,9 @@ A panel over the composer, not a window over everything: the draft stays where i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from typing import get_args
 
 import msgspec
@@ -20,11 +22,14 @@ from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
 from ctxchat.tui.reading.text import clean, one_line, visible
 from ctxchat.tui.widgets.answer import Answer as Choose
-from ctxchat.tui.widgets.asked import Offer, Offered
+from ctxchat.tui.widgets.asked import Keys, Offer, Offered
 
 SHOWN_LINES = 2_000
 SHELL = "shell"
 """The tool whose rules may let it reach the network."""
+EDITING = "editing: enter takes it, esc leaves it"
+"""Said while a rule is edited: without colour nothing else tells it from one that is only shown."""
+
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
@@ -106,6 +111,10 @@ class ApprovalPanel(Offered):
         rule = (("session", "s", "session", True), ("always", "a", "always", True)) if self._rules else ()
         return (("once", "y", "once", False), *rule, ("deny", "n", "deny", False), ("reason", "r", "say why", True))
 
+    @property
+    def own_keys(self) -> Keys:
+        return (("=enter", "take the rule"), ("=esc", "leave it")) if self.query(RuleEditor) else super().own_keys
+
     def body(self) -> Iterable[Widget]:
         request = self.request
         sign, name = ("? ", "bold $text-warning"), (_shown(request.name, 1), "bold")
@@ -179,6 +188,7 @@ class ApprovalPanel(Offered):
             editor = RuleEditor(self.rule)
             self.mount(editor, after=box)
             editor.focus()
+            self.call_after_refresh(self._show_rule)
 
     def on_rule_editor_done(self, event: RuleEditor.Done) -> None:
         event.stop()
@@ -203,7 +213,7 @@ class ApprovalPanel(Offered):
         self.query(RuleEditor).remove()
         self.query(".objection").remove()
         self.query_one(".rule").display = True
-        self._show_rule()
+        self.call_after_refresh(self._show_rule)
         self.focus()
 
     def _show_rule(self) -> None:
@@ -211,6 +221,8 @@ class ApprovalPanel(Offered):
         self.query_one(".rule", VerticalScroll).query_one(Static).update(Content(visible(self.rule)))
 
     def _breadth(self) -> Content:
+        if self.query(RuleEditor):
+            return Content.styled(EDITING, "$text-warning")
         count = len(self._rules)
         which = "as you wrote it" if self._edited else f"{self._place + 1} of {count}" if count > 1 else ""
         return Content.assemble(("s and a allow from now on  ", "$text-muted"), (which, "$text-muted"))
@@ -239,6 +251,10 @@ class ApprovalPanel(Offered):
                 return
 
 
+_CUT = re.compile(r"\[… [\d,]+ characters\]")
+"""Where the end of a long line is left out of a summary."""
+
+
 def extras(allowance: Allowance) -> tuple[tuple[str, Allowance], ...]:
     """What can be allowed a command besides, each in words."""
     network = (("the network", Allowance(network=True)),) if allowance.network else ()
@@ -249,10 +265,12 @@ def extras(allowance: Allowance) -> tuple[tuple[str, Allowance], ...]:
 
 def beside(request: ApprovalRequested) -> str:
     """What the summary says that the command below it does not say again."""
-    first = request.preview.split("\n", 1)[0]
-    if request.access != "run" or not first or not request.summary.startswith(f"run {first}"):
+    first = "run " + request.preview.partition("\n")[0]
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(request.summary, first, strict=False)))
+    cut = _CUT.match(request.summary, same)
+    if request.access != "run" or first == "run " or not (cut or same == len(first)):
         return request.summary
-    return request.summary[len(f"run {first}") :].removeprefix(" …").strip() or "wants to run"
+    return request.summary[cut.end() if cut else same :].removeprefix(" …").strip() or "wants to run"
 
 
 def _ticked(words: str, ticked: bool) -> str:
