@@ -134,6 +134,8 @@ def search(query: str, limit: int, role: Role | None, tool: str, before: str, af
     "…" keeps words together. Filters may stand among the words: who:me (agent, tool, system), tool:shell, since:3d (12h, 2w,
     2026-11-01), until:2026-12, file:src/app.py; without words, the newest of what they leave.
     """
+    if not (query.strip() or role or tool or before or after):
+        raise UsageError("There is nothing to search for.", "Give a word, or a filter such as since:3d.")
 
     async def work() -> list[archive.Hit]:
         async with Program.started(flags()) as program:

@@ -35,7 +35,7 @@ from ctxchat.tui.edits import EVERY, Edits
 from ctxchat.tui.handlers import Handlers
 from ctxchat.tui.host import Host
 from ctxchat.tui.in_force import InForce, soft_mark
-from ctxchat.tui.palette import CommandSource, bindings
+from ctxchat.tui.palette import CommandSource, Palette, bindings
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.screens.panel import Panel
@@ -43,7 +43,6 @@ from ctxchat.tui.services import Services
 from ctxchat.tui.style.theming import textual_theme
 from ctxchat.tui.unsent.drafts import Drafts
 from ctxchat.tui.unsent.input_history import InputHistory
-from ctxchat.tui.widgets.options import Palette
 from ctxchat.tui.work import Work
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from textual.binding import Binding
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from ctxchat.config.keys import Action
@@ -20,6 +20,14 @@ def bindings(keys: Keys) -> list[Binding]:
         for c in COMMANDS
         if (found := keys_of(c, keys))
     ]
+
+
+class Palette(CommandPalette):
+    """The command palette, in any window: page keys do nothing where there is no room for a line, and Textual's raise there."""
+
+    def _action_command_list(self, action: str) -> None:
+        if self.query_one(CommandList).scrollable_content_region:
+            super()._action_command_list(action)
 
 
 class CommandSource(Provider):

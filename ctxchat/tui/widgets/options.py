@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from textual.command import CommandList, CommandPalette
 from textual.widgets import OptionList
 
 
@@ -14,11 +13,3 @@ class Options(OptionList):
     def _move_page(self, direction: Literal[-1, 1]) -> None:
         if self.scrollable_content_region:
             super()._move_page(direction)
-
-
-class Palette(CommandPalette):
-    """The command palette."""
-
-    def _action_command_list(self, action: str) -> None:
-        if self.query_one(CommandList).scrollable_content_region:
-            super()._action_command_list(action)
