@@ -114,6 +114,10 @@ class Compactor:
         self._prepare(inside=False)
 
     async def _as_agreed(self, agreed: Agreed) -> Events:
+        if agreed.reason == "auto" and agreed.instructions:
+            yield Notice(
+                "info", f"The agent asks for room, and for this to be kept: {' '.join(agreed.instructions.split())}"
+            )
         preview = await self.preview(agreed.instructions, look=False)
         async with aclosing(self.run(preview, reason=agreed.reason)) as events:
             async for event in events:

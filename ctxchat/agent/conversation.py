@@ -215,6 +215,10 @@ class Conversation(JournalWriter):
     def measured(self, *, draft: Counted = 0) -> Figures:
         """The gauge with our count of what is being typed, on top of the last view and of what is arriving."""
         state, automatic = self.state, self.automatic
+        others = (
+            state.anchor is not None and self.learned.anchor is None
+        )  # counted, and cached, by another model's server
+        cached = 0 if others else state.cached
         if self.under_way and draft:
             automatic = msgspec.structs.replace(automatic, joins=True)
         return measure(
@@ -222,7 +226,7 @@ class Conversation(JournalWriter):
             self.budget,
             self._counting,
             pending=Pending(draft, self._streamed),
-            past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, state.cached, state.cut),
+            past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, cached, state.cut),
             automatic=automatic,
         )
 

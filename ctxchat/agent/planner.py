@@ -28,7 +28,7 @@ from ctxchat.core.strategies.folding import NEAR
 from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.triggers import overhead
-from ctxchat.core.view import View
+from ctxchat.core.view import Item, View
 from ctxchat.core.words import short
 from ctxchat.core.working_set import CurrentFile, touched
 
@@ -350,9 +350,14 @@ def _goes(step: Step, look: Look) -> str:
     names = {*step.fold, *(name for edit in step.edits for name in edit.covers)}
     turns = sorted({look.ledger.group(name).turn for name in names})
     shown = {e.group.id for e in look.ledger.live() if e.group and e.group.kind != "summary" and names & {*e.covers}}
-    items = sorted((i for i in look.view.items if i.group in shown), key=lambda i: -i.tokens)[:LARGEST]
+    heaviest: dict[str, Item] = {}  # of each group: a call and its result are one thing
+    for item in look.view.items:
+        if item.group in shown and (item.group not in heaviest or heaviest[item.group].tokens < item.tokens):
+            heaviest[item.group] = item
+    items = sorted(heaviest.values(), key=lambda i: -i.tokens)[:LARGEST]
     largest = ", ".join(
-        f"{i.message.id}{f' {i.message.name}' if i.message.name else ''} {short(i.tokens)}" for i in items
+        f"{i.message.id}{f' {i.message.name}' if i.message.name else ''} {short(round(i.tokens * look.scale))}"
+        for i in items
     )
     where = f"turn {turns[0]}" if turns[0] == turns[-1] else f"turns {turns[0]}–{turns[-1]}"
     return f"{where}; largest: {largest}" if largest else where

@@ -134,7 +134,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
             unknown = next(g for g in covers if not self.holds(g))
             raise LedgerError(f"group {unknown} is not in the record")
         if not rewind and (pinned := self.pinned and self.pinned.intersection(covers)):
-            raise LedgerError(f"group {min(pinned)} is pinned", "Unpin it first.")
+            raise LedgerError(f"Message {self.group(min(pinned)).first.id} is pinned.", "Unpin it first (F4, p).")
         if not rewind and (
             gone := self.rewound and self.rewound.intersection(covers)
         ):  # or it would stay gone once undone

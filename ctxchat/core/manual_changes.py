@@ -19,7 +19,7 @@ _RESTORE = "restore:"
 def pinned(ledger: Ledger, group_id: str, at: str) -> Change:
     """The group stays verbatim."""
     if group_id in ledger.pinned:
-        raise LedgerError(f"{group_id} is pinned already.")
+        raise LedgerError(f"Message {ledger.group(group_id).first.id} is pinned already.")
     _live(ledger, group_id)
     return Change(id=_next(ledger, "pin", at), kind="pin", at=at, pins=(group_id,))
 
@@ -38,7 +38,7 @@ def shrunk(ledger: Ledger, group_id: str, at: str) -> Change:
     group = _live(ledger, group_id)
     small = msgspec.structs.replace(group, messages=tuple(_one_line(m) for m in group.messages))
     if small == group:
-        raise LedgerError(f"{group_id} is as short as it gets.")
+        raise LedgerError(f"Message {group.first.id} is as short as it gets.")
     return Change(id=_next(ledger, "shrink", at), kind="shrink", at=at, edits=(Edit("shrink", (group_id,), small),))
 
 

@@ -34,8 +34,8 @@ ANSWER, ATTACHED, NOTE, EDIT, ARGUMENTS = 1_500, 600, 300, 500, 300
 DEFINED = 900
 """Characters of the line that stands for a long file that was read."""
 
-NEWEST, EACH = 2_400, 160
-"""Tokens of the newest messages as they are told to a summariser, together and each."""
+NEWEST, EACH, RESULT = 1_800, 160, 200
+"""Tokens of the newest messages as they are told to a summariser, together and each; characters of a result among them."""
 
 _DIFFED = 20_000
 """Characters of an old and a new text that are compared; longer ones are shown by their beginning."""
@@ -103,9 +103,12 @@ def _newest(groups: Sequence[Group], count: Count) -> list[str]:
     """A line or two for each message that stays, the newest that have room, in their order."""
     lines: list[str] = []
     room = NEWEST
+    calls = {c.id: c for g in groups for c in g.first.calls}
     for message in (m for g in reversed(groups) for m in reversed(g.messages) if g.kind != "system"):
         called = "; ".join(f"{c.name} {first_line(use_of(c).target or c.arguments, 80)}" for c in message.calls)
-        words = clip(" ".join(message.text.split()), EACH, count, " […] ")
+        call = calls.get(message.call_id) if message.role == "tool" else None
+        text = gist(call, message, RESULT) if call else " ".join(message.text.split())
+        words = clip(text, EACH, count, " […] ")
         line = f"- {message.id} {message.role}: {words}" + (f" [calls {called}]" if called else "")
         room -= count(line) + 1
         if room < 0:
@@ -120,7 +123,7 @@ def request_text(
     """What a summariser is asked for one piece of the messages, with the record made of those before."""
     parts = [f"<record_so_far>\n{previous}\n</record_so_far>"] if previous.strip() else []
     parts.append(f'<messages part="{number}" of="{of}">\n{piece}\n</messages>')
-    if beside.strip():
+    if beside.strip() and number == of:  # what stays is heeded once, where all of it is written together
         parts.append(f"<stays>\n{beside}\n</stays>")
     if instructions.strip():
         parts.append(f"The person asks of this record: {instructions.strip()}")
@@ -237,7 +240,7 @@ def _changes(call: ToolCall) -> Iterator[str]:
         texts = {name: value for name, value in some.items() if isinstance(value, str)}
         pair = next(((texts[o], texts[n]) for o in texts if (n := _partner(o)) in texts), None)
         if pair is not None:
-            yield _diff(*pair)
+            yield _diff(*pair) or "[nothing changed]"
             continue
         for name in ("content", "file_text", "contents", "text", "patch", "diff", "input"):
             if value := texts.get(name, ""):

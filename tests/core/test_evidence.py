@@ -442,3 +442,37 @@ def test_what_the_agent_looked_up_again_outlasts_what_it_did_not() -> None:
 def test_paths_named_with_their_folder_are_found_beside_a_megabyte_without_a_space() -> None:
     text = f"{'x' * 1_000_000} {'a/' * 500_000} src/{{gauge.py, pier.py}}"
     assert list(unfolded(text)) == ["src/gauge.py", "src/pier.py"]
+
+
+TRACE = """It dies with this, please mend it:
+Traceback (most recent call last):
+  File "src/tide.py", line 42, in read_tide
+    value = always_fails(raw_sample, retries=7)
+ValueError: must never be 99 metres in load_gauge
+    at Object.readTide (src/tide.ts:12:7)
+[ERROR] 2026-01-01 timeout=30 s
+Never touch the firmware."""
+
+
+def test_a_pasted_trace_gives_paths_and_nobodys_rules_numbers_or_names() -> None:
+    facts = facts_of(single("user", Message(1, "user", TRACE), 1))
+    assert [f.key for f in facts if f.kind == "rule"] == ["Never touch the firmware."]
+    assert "src/tide.py" in {f.key for f in facts if f.kind == "path"}
+    assert not {f.key for f in facts if f.kind in {"symbol", "number"}}
+
+
+def test_a_file_that_was_moved_or_removed_is_listed_no_more_until_it_is_there_again() -> None:
+    edit = ("edit_file", '{"path": "src/a.py", "old_text": "1", "new_text": "2"}', "done")
+    move = ("shell", '{"command": "cd . && git mv -f src/a.py src/b.py"}', "[exit code 0]")
+    failed = ("shell", '{"command": "rm src/a.py"}', "[exit code 1]")
+    for done, listed in (([edit], True), ([edit, move], False), ([edit, failed], True), ([edit, move, edit], True)):
+        messages = [
+            m
+            for n, (name, arguments, result) in enumerate(done)
+            for m in (
+                Message(2 * n + 1, "assistant", "", calls=(ToolCall(f"c{n}", name, arguments),)),
+                Message(2 * n + 2, "tool", result, call_id=f"c{n}", name=name),
+            )
+        ]
+        kept = collect(group_messages(messages)).facts
+        assert ("src/a.py" in {f.key for f in kept if f.kind == "changed"}) == listed

@@ -22,6 +22,8 @@ from ctxchat.core.view import View
 PER_KIND = 300
 """Facts of one kind that are carried on, those that matter most; what is shown is capped in tokens besides."""
 
+_GONE = re.compile(r"(?:\A|&& |; )(?:git )?(?:mv|rm) (?:-[-\w]+ )*(?:\./)?([^\s;&|*]+)")
+"""A file that a command moves or removes, the first it names."""
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
 """What can be said of one file; a file that was changed is not listed as read as well."""
@@ -87,12 +89,23 @@ def merged(several: Iterable[Evidence], per_kind: int | None = PER_KIND) -> Evid
 
 def _unsolved(facts: Iterable[Fact]) -> list[Fact]:
     """The facts without errors that are solved: what a command, or one that begins like it, no longer said when it last ran."""
-    some = list(facts)
+    some = _still_there(list(facts))
     last: dict[str, int] = {}
     for fact in some:
         if fact.kind == "command":
             last[_program(fact.key)] = max(fact.seq, last.get(_program(fact.key), 0))
     return [f for f in some if f.kind != "error" or last.get(_program(f.value), 0) <= f.seq]
+
+
+def _still_there(facts: list[Fact]) -> list[Fact]:
+    """The facts without files that a later command moved or removed."""
+    gone: dict[str, int] = {}
+    for fact in facts:
+        if fact.kind == "command" and fact.value in {"", "exit 0"}:
+            gone.update((match[1], max(fact.seq, gone.get(match[1], 0))) for match in _GONE.finditer(fact.key))
+    if not gone:
+        return facts
+    return [f for f in facts if f.kind not in _FILES or gone.get(f.key.removeprefix("./"), -1) <= f.seq]
 
 
 def _program(command: str) -> str:

@@ -84,6 +84,14 @@ _SHOWN = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[ \t]*$|\Z)|^ {0,3}>[^\n]*", re
 _PASTED = 15
 """So many lines without an empty one between are a log or a listing, not somebody's words; a rule in them is one all the same."""
 
+_TRACE = re.compile(
+    r"^[ \t]*(?:Traceback \(most recent|File \"[^\"\n]+\", line \d|at [\w.$<>\[\] ]+ ?\(?[^\s()]+:\d+|Caused by:|goroutine \d"
+    r"|(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Warning|Panic)\b(?:\[\w+\])?:|(?:error|warning|fatal|panic)(?:\[\w+\])?:"
+    r"|\S+:\d+(?::\d+)?:? +(?:error|warning|note)\b|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[(?:ERROR|WARN|INFO|DEBUG)\]|npm ERR!)[^\n]*"
+    r"|^(?: {4,}|\t)[^\n]*$",
+    re.MULTILINE,
+)
+"""Lines of a pasted error, a stack trace or a log: nobody's words. Their paths are looked at all the same."""
 _EMPTY_LINE = re.compile(r"\n[ \t]*\n")
 _BREAK = re.compile(r"[\n,;|]|[.!?:] ")
 _WHOLE_HEAD = re.compile(r"(?:\n[^\n]{0,200}|\S{0,200})\Z")
@@ -160,7 +168,8 @@ def plain(text: str) -> str:
 
 def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
     at: At = (message.seq, "user" if message.role == "user" else "assistant", group.turn)
-    text = _scanned(_words(message))
+    whole = _scanned(_words(message))
+    text = _TRACE.sub("", whole)
     for match in _SENTENCE.finditer(text):
         sentence = plain(match.group()).lstrip("-*# ")
         if len(sentence) < 8:
@@ -169,12 +178,11 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
             yield Fact("rule", _clip(sentence), "", *at)
         elif _DECISION.search(sentence):
             yield Fact("decision", _clip(sentence), "", *at)
-    if message.role == "user":
-        text = "\n".join(block for block in _EMPTY_LINE.split(text) if block.count("\n") + 1 < _PASTED)
+    text = _pastes_left_out(text, message)
     for match in _some(_URL, text, 20):
         yield Fact("url", match.group().rstrip(".,;:"), "", *at)
     text = _URL.sub(" ", text)
-    for match in _some(_PATH, text, 60):
+    for match in _some(_PATH, _pastes_left_out(_URL.sub(" ", whole), message), 60):
         if _is_path(path := match.group().rstrip(".")):
             yield Fact("path", path, "", *at)
     yield from _numbers(text, at)
@@ -184,6 +192,13 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
     named = (symbol for symbol in _symbols(_PATH.sub(" ", text)) if not _SHOUT.fullmatch(symbol))
     for symbol in dict.fromkeys([*quoted, *named]):
         yield Fact("symbol", symbol, "", *at)
+
+
+def _pastes_left_out(text: str, message: Message) -> str:
+    """What a person wrote without the logs and listings in it."""
+    if message.role != "user":
+        return text
+    return "\n".join(block for block in _EMPTY_LINE.split(text) if block.count("\n") + 1 < _PASTED)
 
 
 def _words(message: Message) -> str:

@@ -40,6 +40,10 @@ class Advice(msgspec.Struct, frozen=True):
     key: str
 
 
+WITHIN = frozenset({"reactive_micro", "reactive_full", "oversize"})
+"""What is done between the rounds of a turn before a request could be refused."""
+
+
 def advice(figures: Figures, state: SessionState, context: ContextSettings) -> tuple[Advice, ...]:
     """What is worth saying, the most pressing first; nothing for a session that went well."""
     found = (_overflows(figures, state, context), _heavy(figures), _often(figures, state, context))
@@ -47,7 +51,9 @@ def advice(figures: Figures, state: SessionState, context: ContextSettings) -> t
 
 
 def _overflows(figures: Figures, state: SessionState, context: ContextSettings) -> Advice | None:
-    refused = sum(p.reason == "context_overflow" and p.outcome == "compacted" for p in state.passes)
+    refused = sum(
+        p.reason == "context_overflow" and p.outcome == "compacted" and p.strategy not in WITHIN for p in state.passes
+    )
     if not refused:
         return None
     times = f"{count(refused, 'request')} here {'was' if refused == 1 else 'were'} too long for the server."
