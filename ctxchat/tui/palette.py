@@ -54,7 +54,7 @@ class CommandSource(Provider):
                 yield Hit(score, self._line(command, key), self._start(command), text=command.help)
 
     def _line(self, command: Action, key: str) -> Content:
-        wide = self.app.size.width >= 90
-        name = f"/{command.name}"
-        tail = f"{name:<12}{key}" if wide else key
-        return Content.assemble(command.help.ljust(54 if wide else 0), "  ", (tail, "$text-muted"))
+        """Columns on fixed edges, the sentence last, for it may be long; in a narrow window the sentence and the key."""
+        if self.app.size.width < 60:
+            return Content.assemble(command.help, "  ", (key, "$text-muted"))
+        return Content.assemble((f"{f'/{command.name}':<13}{key:<10}", "$text-muted"), command.help)
