@@ -1,4 +1,4 @@
-.PHONY: check format lint types contracts test chaos docs bench
+.PHONY: check format lint types contracts test chaos docs site bench
 RUN = uv run --frozen
 
 check: format lint types contracts test
@@ -28,6 +28,10 @@ chaos:
 # Pictures of the screens, from the real interface over a fixed session.
 docs:
 	$(RUN) python docs/make_pictures.py
+
+# The documentation as a site, in site/; a link that leads nowhere fails tests/test_docs.py.
+site:
+	uv run --frozen --only-group docs zensical build --strict
 
 bench:
 	for file in benchmarks/*.py; do case $$file in */_*) ;; *) echo "== $$file"; $(RUN) python $$file;; esac; done

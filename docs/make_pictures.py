@@ -270,6 +270,44 @@ async def all_themes(size: tuple[int, int] = (80, 15)) -> str:
     return frame + "".join(placed) + "</svg>"
 
 
+SCENES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("The bar below: everything the model sees, and where compaction starts", ()),
+    ("F8: a look before anything is sent or changed", ("f8",)),
+    ("enter: room is made, and what was kept is said", ("enter",)),
+    ("F3: the archive has every message that went", ("f3",)),
+    ("u: and takes it back, exactly", ("u",)),
+    ("Everything is as it was", ("escape",)),
+)
+"""What the moving picture shows one after another: a caption, and the keys that lead there from the scene before."""
+
+SCENE_SECONDS = 4
+
+
+async def moving(size: tuple[int, int] = (112, 30)) -> str:
+    """One run of the real interface as an SVG that moves by itself; still where people asked for less motion."""
+    session = await demo_session(64_000, 36)
+    frames: list[str] = []
+    app = CtxchatApp(DemoServices(session), Settings(theme="dark"), load_themes().themes)
+    async with app.run_test(size=size) as pilot:
+        for caption, keys in SCENES:
+            await pilot.press(*keys)
+            await pilot.pause(2)  # what a key started may wait for the person, so its end is not waited for
+            frames.append(portable(app.export_screenshot(title=caption)))
+    whole = len(frames) * SCENE_SECONDS
+    shown = 100 / len(frames)
+    style = (
+        f"@keyframes scene {{ 0% {{ visibility: visible }} {shown:.3f}%, 100% {{ visibility: hidden }} }}"
+        f".scene {{ visibility: hidden; animation: scene {whole}s step-end infinite }}"
+        + "".join(f".s{n} {{ animation-delay: {n * SCENE_SECONDS}s }}" for n in range(len(frames)))
+        + "@media (prefers-reduced-motion) { .scene { animation: none } .s2 { visibility: visible } }"
+    )
+    box = re.search(r'viewBox="([0-9. ]+)"', frames[0])
+    if box is None:
+        raise SystemExit("the drawing has no size")
+    scenes = "".join(f'<g class="scene s{n}">{frame}</g>' for n, frame in enumerate(frames))
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box[1]}"><style>{style}</style>{scenes}</svg>'
+
+
 def keep(name: str, svg: str, png: bool) -> None:
     """Write one picture."""
     FOLDER.mkdir(exist_ok=True)
@@ -283,10 +321,11 @@ def keep(name: str, svg: str, png: bool) -> None:
 
 
 async def main(wanted: list[str], png: bool) -> None:
-    for name in wanted or [*PICTURES, "themes"]:
-        if name != "themes" and name not in PICTURES:
-            raise SystemExit(f"There is no picture {name}. There are: {', '.join([*PICTURES, 'themes'])}.")
-        keep(name, await (all_themes() if name == "themes" else drawn(*PICTURES[name])), png)
+    others = {"themes": all_themes, "tour": moving}
+    for name in wanted or [*PICTURES, *others]:
+        if name not in others and name not in PICTURES:
+            raise SystemExit(f"There is no picture {name}. There are: {', '.join([*PICTURES, *others])}.")
+        keep(name, await (others[name]() if name in others else drawn(*PICTURES[name])), png)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ import pytest
 import ctxchat.core
 from ctxchat.cli.commands import ctxchat as root_command
 from ctxchat.config.files import load
+from ctxchat.core import Item, Message
+from ctxchat.core.ports import ToolContext
 from tests.core.test_chat_lists import talk
 
 ROOT = Path(__file__).parents[1]
@@ -120,6 +122,25 @@ def test_the_library_page_runs_from_top_to_bottom() -> None:
     system, turned = names["to_anthropic"](talk(2))
     assert system == "You are helpful."
     assert [m["role"] for m in turned] == ["user", "assistant", "user", "assistant"] * 2
+
+
+async def test_the_plug_ins_page_runs(tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    for code in blocks(ROOT / "docs" / "plugins.md", "python"):
+        exec(compile(code, "docs/plugins.md", "exec", dont_inherit=True), names)
+    dice, context = names["Dice"](), ToolContext(call_id="c1", workspace=str(tmp_path))
+    assert "sides" in str(dice.spec.parameters)
+    assert dice.demand({"sides": 4}, context).access == "none"
+    assert [int(piece.text) in range(1, 5) async for piece in dice.run({"sides": 4}, context)] == [True]
+    (tmp_path / "weather.txt").write_text("rain")
+    assert await names["Weather"](tmp_path).provide() == "rain"
+    item = Item(Message(1, "user", "LOUD"), "user", 1, "user")
+    assert [i.message.text for i in names["quiet"]()((item,))] == ["loud"]
+
+
+def test_every_page_is_in_the_sites_navigation() -> None:
+    named = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert named == {page.name for page in (ROOT / "docs").glob("*.md")}
 
 
 def test_the_library_page_names_what_stays() -> None:
