@@ -14,6 +14,9 @@ from hypothesis import HealthCheck, settings
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# A screen is drawn when Pilot looks at it (tests/tui/conftest.py), and seldom in between, where nobody does.
+os.environ["TEXTUAL_FPS"] = "4"
+
 # How long an example takes says how busy the machine is.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", settings.get_profile("untimed"))

@@ -19,6 +19,7 @@ from textual.theme import Theme
 
 from ctxchat.tui.reading.text import clean
 from ctxchat.tui.style import STYLE
+from ctxchat.tui.style.stylesheet import RememberingStylesheet
 from ctxchat.tui.style.theming import DEFAULTS
 
 STANDS_OUT, QUIET, GREY = 0.1, 0.5, 0.3
@@ -78,6 +79,7 @@ class ThemedApp(App[int]):
     def __init__(self, themes: Iterable[Theme], theme: str = USUAL, driver: Any = None) -> None:
         """`driver` makes what speaks to the terminal; None for Textual's own."""
         super().__init__(driver_class=driver)
+        self.stylesheet = RememberingStylesheet(variables=self.get_css_variables())
         self._uncoloured = NoColour(lambda: self.theme_variables["background"])
         self._themes: list[str] = []
         self._take_in(themes)
