@@ -12,7 +12,7 @@ from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
 from ctxchat.agent.session import Session
-from ctxchat.agent.session_config import ContextSources, FallbackOf, SessionConfig
+from ctxchat.agent.session_config import Arrange, ContextSources, FallbackOf, SessionConfig
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
@@ -201,6 +201,7 @@ class Desk:
         files: WorkspaceFiles | None = None,
         hooks: Sequence[Hook] = (),
         masked: MaskedRecord | None = None,
+        arrange: Arrange | None = None,
     ) -> None:
         self.journal = journal or MemoryJournal(records)
         self.clock = StillClock()
@@ -227,7 +228,9 @@ class Desk:
             masked=masked,
         )
         self.compactor = Compactor(self.conversation, summariser=summariser, files_now=files_now)
-        self.session = Session(self.conversation, self.toolbox, self.compactor, self.arranged, files=files)
+        self.session = Session(
+            self.conversation, self.toolbox, self.compactor, self.arranged, arrange=arrange, files=files
+        )
 
     @property
     def state(self) -> SessionState:

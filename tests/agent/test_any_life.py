@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from msgspec.structs import replace
 
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError, ModelError, StorageError
@@ -78,7 +78,8 @@ class Life(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.runner = asyncio.Runner()
         self.database = Database(self.folder / "data")
-        self.window, self.system = window, "You are a test."
+        self.window, self.system, self.mode = window, "You are a test.", "ask"
+        self.options = Options(retries=1, consent="off", keep_recent=4, output_reserved=200, max_rounds=4)
         self.plan: list[Reply] = []
         self.record: tuple[Message, ...] = ()
         self.said: list[str] = []
@@ -86,20 +87,22 @@ class Life(RuleBasedStateMachine):
 
     def open(self, opened: Any) -> None:
         self.journal = Mortal(opened.journal)
-        models = {
-            n: ScriptedModel(self.script(), name=n, window=Window(self.window, "configured")) for n in ("a/m", "b/m")
-        }
-        options = Options(retries=1, consent="off", keep_recent=4, output_reserved=200, max_rounds=4)
         self.desk = Desk(
-            models["a/m"],
-            others=models,  # type: ignore[arg-type]
+            self.model("a/m"),
+            others={name: self.model(name) for name in ("a/m", "b/m")},  # type: ignore[arg-type]
             tools=[Echo(), Echo("write", writes=True)],
-            options=options,
+            options=self.options,
+            mode=self.mode,  # type: ignore[arg-type]
             summariser=Filler(),
             system=self.system,
             journal=self.journal,  # type: ignore[arg-type]
+            arrange=lambda agent, model: self.edited,
         )
+        self.edited = self.desk.arranged
         self.desk.conversation.state = opened.state
+
+    def model(self, name: str, at: str | None = None) -> ScriptedModel:
+        return ScriptedModel(self.script(), name=name, window=Window(self.window, "configured"))
 
     def script(self) -> Any:
         def answer(request: ModelRequest) -> Reply:
@@ -170,11 +173,54 @@ class Life(RuleBasedStateMachine):
         with suppress(CtxchatError):
             self.run(self.desk.session.setup.switch_model(name))
 
-    @rule(system=st.sampled_from(["Be brief.", "Be long. " * 50]))
-    def edit_settings(self, system: str) -> None:
-        self.system = system
-        arranged = msgspec.structs.replace(self.desk.arranged, system=system)
-        self.run(self.desk.conversation.arrange(arranged, self.desk.toolbox.specs))
+    @rule(
+        system=st.sampled_from(["Be brief.", "Be long. " * 50]),
+        window=st.sampled_from([2_000, 8_000, 60_000]),
+        keep=st.integers(1, 12),
+        strategy=st.sampled_from(["pipeline", *NAMES]),
+        mode=st.sampled_from(["ask", "read-only", "plan", "auto-edit", "all"]),
+        tools=st.sampled_from([None, ("echo",), ()]),
+        plan=st.lists(replies, max_size=2),
+        steps=st.none() | st.integers(0, 60),
+    )
+    def edit_settings(
+        self,
+        system: str,
+        window: int,
+        keep: int,
+        strategy: str,
+        mode: Any,
+        tools: tuple[str, ...] | None,
+        plan: list[Reply],
+        steps: int | None,
+    ) -> None:
+        """Between two turns, or so many steps into one: then it holds from the next on."""
+        self.system, self.window, self.mode, self.plan = system, window, mode, list(plan)
+        self.options = replace(self.options, keep_recent=keep, strategy=strategy)
+        self.edited = replace(
+            self.edited,
+            system=system,
+            options=self.options,
+            mode=mode,
+            tools=tools,
+            serving=window,
+            open_model=self.model,
+        )
+
+        async def edited() -> None:
+            turn = asyncio.create_task(self.turn("edit", ["deny"] * 20)) if steps is not None else None
+            for _ in range(steps or 0):
+                await asyncio.sleep(0)
+            await self.desk.session.setup.adapt()
+            if turn is not None:
+                await turn
+                self.said.append("edit")
+                await self.turn("go by it", ["deny"] * 20)
+                self.said.append("go by it")
+
+        self.run(edited())
+        assert self.desk.session.setup.options == self.options and self.desk.gate.mode == mode
+        assert set(self.desk.session.setup.tools) <= set(("echo", "write") if tools is None else tools)
 
     @rule()
     def fork(self) -> None:

@@ -35,6 +35,10 @@ def test_an_editor_has_the_keys_and_one_that_is_missing_is_named(chat: Open, har
         terminal.screen.reset()
         terminal.kill(SIGWINCH)  # another size that was gone before it was seen
         terminal.until("seen by an editor, and on")
+        for size in ((100, 30), (120, 36)):
+            terminal.resize(*size)
+        terminal.screen.reset()
+        terminal.until("seen by an editor, and on")
         terminal.press("ctrl+q")
         assert terminal.wait() == 0
         assert left_clean(terminal)

@@ -102,7 +102,7 @@ class ThemedApp(App[int]):
 
     def on_resize(self, event: Resize) -> None:
         """Textual draws nothing where another size was gone before it was seen; the terminal may have cut off what was there."""
-        if event.size == self._size:
+        if self.screen_stack and event.size == self.screen.size:
             self.refresh(layout=True)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
