@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 from ctxchat.agent.consent import Agreed, Consent
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.passes import PassRequest, PassUnderWay, writing
+from ctxchat.agent.passes import Drafted, PassRequest, PassUnderWay, writing
 from ctxchat.agent.planner import Planner, Prices, Registry
 from ctxchat.agent.prefetch import Prefetch
 from ctxchat.agent.preview import Preview
@@ -44,6 +44,7 @@ class Compactor:
         self._summariser = summariser
         self._planner = Planner(conversation, registry, summariser, prices, files_now)
         self._prefetch = Prefetch(conversation, self._planner, summariser)
+        self._drafted: Drafted | None = None  # the summary that a person is mending
         self.consent = Consent(conversation)
         self.scheduler = Scheduler(conversation, self._planner, self.consent)
 
@@ -192,7 +193,9 @@ class Compactor:
         if not plan.steps:
             yield Notice("info", "No step was ticked: nothing was changed.")
             return
-        async with aclosing(self._perform(PassRequest(plan, reason, preview.instructions, summary))) as events:
+        drafted = self._drafted if summary is not None else None
+        request = PassRequest(plan, reason, preview.instructions, summary, drafted=drafted)
+        async with aclosing(self._perform(request)) as events:
             async for event in events:
                 yield event
                 if isinstance(event, CompactionFinished) and event.outcome == "compacted" and reason != "auto":
@@ -205,7 +208,8 @@ class Compactor:
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
         if step is None or self._summariser is None:
             return
-        cost = 0.0
+        cost, text = 0.0, list[str]()
+        self._drafted = None
         try:
             async with aclosing(
                 writing(self._conversation, step, self._summariser, self._planner.options(), preview.instructions)
@@ -214,8 +218,10 @@ class Compactor:
                     if isinstance(piece, Usage):
                         cost += piece.cost_usd
                     elif isinstance(piece, str):
+                        text.append(piece)
                         yield piece
         finally:
+            self._drafted = Drafted("".join(text).strip(), self._summariser.model, cost)
             if cost:
                 self._conversation.note(Spent(self._summariser.model, cost))
 

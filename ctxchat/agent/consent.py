@@ -80,8 +80,11 @@ class Consent:
         self._use(self._conversation.guard.again())
 
     def _use(self, guard: Guard) -> None:
-        self._conversation.guard = guard
-        self._conversation.remeasured()
+        talk = self._conversation
+        if guard.kept != talk.guard.kept:
+            talk.owe(guard.kept)
+        talk.guard = guard
+        talk.remeasured()
 
     # ── what may be done ──
 

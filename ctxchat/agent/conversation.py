@@ -46,7 +46,7 @@ class Conversation(JournalWriter):
         super().__init__(journal, state)
         self.options = arranged.options
         self.clock = clock
-        self.guard = Guard()
+        self.guard = Guard.remembered(state.automatic)
         self.under_way = False
         """A turn is under way."""
         self._arranged = arranged

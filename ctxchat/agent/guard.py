@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from ctxchat.core import journal
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.automatic import Standing as Shown
 from ctxchat.core.options import Consent, Options
@@ -34,6 +35,16 @@ class Guard(msgspec.Struct, frozen=True):
     refills: int = 0
     last_turn: int = -10
     rest_until: int = 0
+
+    @classmethod
+    def remembered(cls, kept: journal.Automatic) -> Guard:
+        """As it was when the session was last open; what waits for a while waits no more."""
+        return cls(kept.failures, 0.0, kept.refills, kept.last_turn, kept.rest_until)
+
+    @property
+    def kept(self) -> journal.Automatic:
+        """What outlives a restart."""
+        return journal.Automatic(self.failures, self.refills, self.last_turn, self.rest_until)
 
     def standing(self, now: float, turn: int) -> Standing:
         """Whether an automatic pass may run now, and if not why."""

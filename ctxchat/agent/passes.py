@@ -32,15 +32,24 @@ from ctxchat.core.view import View
 from ctxchat.core.words import count
 
 
+class Drafted(msgspec.Struct, frozen=True):
+    """A summary that a model drafted for a person to mend; what it cost is booked already."""
+
+    text: str
+    model: str
+    cost_usd: float
+
+
 class PassRequest(msgspec.Struct, frozen=True):
     """What is to be done: a plan, why, and for its summary what to heed, the text a person has written, or one that was
-    prepared ahead."""
+    prepared ahead; `drafted` is what the person was given to mend."""
 
     plan: Plan
     reason: Reason
     instructions: str = ""
     summary: str | None = None
     prepared: Prepared | None = None
+    drafted: Drafted | None = None
 
 
 class Refused(CtxchatError):
@@ -111,6 +120,7 @@ class PassUnderWay:
         """The summary of a step's groups as it comes, the earlier one merged into it. One that stands ready is told at once."""
         order, prepared, summariser = self._order, self._order.prepared, self._summariser
         if order.summary is not None:
+            self._model = order.drafted.model if order.drafted else ""
             yield order.summary
             return
         self._model = summariser.model if summariser else ""
@@ -191,8 +201,11 @@ class PassUnderWay:
         )
 
     def _record(self, result: CompactionFinished, trial: Trial) -> CompactionRecord:
-        """What is written down for good. Its cost counts a prepared summary, which the session has paid for already."""
-        talk, prepared = self._conversation, self._order.prepared
+        """What is written down for good. Its cost counts a summary that was prepared or drafted, which the
+        session has paid for already."""
+        talk, order = self._conversation, self._order
+        paid = (order.prepared.cost_usd if order.prepared else 0.0) + (order.drafted.cost_usd if order.drafted else 0.0)
+        mended = order.summary is not None and (order.drafted is None or order.summary != order.drafted.text)
         calls = [f"{c.name} {c.arguments}" for g in talk.ledger.groups[-40:] for c in g.first.calls]
         return CompactionRecord(
             id=result.id,
@@ -209,9 +222,10 @@ class PassUnderWay:
             keep_recent=self._order.plan.keep_recent,
             facts=result.facts,
             seconds=result.seconds,
-            cost_usd=result.cost_usd + (prepared.cost_usd if prepared else 0.0),
+            cost_usd=result.cost_usd + paid,
             attempts=self._attempts,
             summary=trial.summary,
+            author="you" if mended else "",
             evidence=trial.evidence,
             lost=trial.lost,
             detail=result.detail,

@@ -120,6 +120,15 @@ class HookFired(msgspec.Struct, frozen=True, tag="hook_fired"):
     at: str = ""
 
 
+class Automatic(msgspec.Struct, frozen=True, tag="automatic", omit_defaults=True):
+    """What past passes and the person's word leave of automatic compaction, as in `agent.guard.Guard`: it outlives a restart."""
+
+    failures: int = 0
+    refills: int = 0
+    last_turn: int = -10
+    rest_until: int = 0
+
+
 class Continues(msgspec.Struct, frozen=True, tag="continues"):
     """The session goes on with the work of another, which was handed off to it."""
 
@@ -141,6 +150,7 @@ Record = (
     | WindowLearned
     | Checkpoint
     | Continues
+    | Automatic
 )
 
 
@@ -191,6 +201,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     undone: tuple[Change, ...] = ()
     agent: str | None = None
     continues: str = ""
+    automatic: Automatic = Automatic()
     checkpoints: tuple[Checkpoint, ...] = ()
     imported: int = 0
 
@@ -268,6 +279,8 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, cost_usd=state.cost_usd + _paid(cost))
         case WindowLearned(model=model):
             return ledger, replace(state, windows={**state.windows, model: record})
+        case Automatic():
+            return ledger, replace(state, automatic=record)
         case Continues(session=session):
             return ledger, replace(state, continues=session)
         case Checkpoint():

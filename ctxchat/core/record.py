@@ -95,8 +95,9 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `steps` are what was done in order, `before` and `after` what was measured then. `folded` are the ids of the groups that are
     out of the view by it, `folded_messages` how many messages that is; `back` is what left it once and came back since. `detail`
-    is one sentence for people. `evidence` is the ledger of facts as text, `lost` are the facts that the view no longer held after
-    the pass, a line each. `tools`, `memory` and `recent_calls` are the snapshots a resumed session can be checked against.
+    is one sentence for people. `author` is `you` where a person wrote or mended the summary; `model` drafted it then. `evidence`
+    is the ledger of facts as text, `lost` are the facts that the view no longer held after the pass, a line each. `tools`,
+    `memory` and `recent_calls` are the snapshots a resumed session can be checked against.
     """
 
     id: str
@@ -116,6 +117,7 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     cost_usd: float = 0.0
     attempts: int = 0
     summary: str = ""
+    author: str = ""
     evidence: str = ""
     lost: tuple[str, ...] = ()
     detail: str = ""

@@ -201,3 +201,13 @@ class Growing(Around):
 
     async def memory(self) -> tuple[Insert, ...]:
         return (Insert("AGENTS.md", self.text),)
+
+
+@pytest.mark.parametrize("guard", ["snoozed", "failed", "refilled"])
+async def test_what_stopped_it_or_put_it_off_outlives_a_restart(guard: str) -> None:
+    desk = await lived(Options(), "fresh", [100, 100], hook=False)
+    desk.compactor.consent._use(guard_of(guard, desk))
+    await desk.session.close()
+    again = Desk(ScriptedModel([], window=Window(6_000, "loaded")), records=desk.journal.records)
+    assert again.session.figures.automatic.standing == guard
+    assert again.folded() == again.state

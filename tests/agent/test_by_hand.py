@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 
 import pytest
 
 from ctxchat.core.errors import LedgerError
+from ctxchat.core.events import Usage
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Image, Message, Text, ToolCall
+from ctxchat.core.options import Options
+from ctxchat.core.ports import SummaryTask
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, says
 
@@ -61,3 +65,26 @@ async def test_a_call_that_wrote_a_long_file_is_shrunk_by_hand_too():
     assert told["path"] == "src/app.py" and told["content"].endswith("[… the whole in the archive as m2]")
     assert short.arguments == '{"path": "."}'
     assert (await desk.session.changes.undo()).used == before.used
+
+
+async def test_who_wrote_a_mended_summary_is_recorded_with_what_its_draft_cost() -> None:
+    class Dear:
+        model = "dear"
+
+        async def summarise(self, task: SummaryTask) -> AsyncIterator[str | Usage]:
+            yield "## Goal\nKnow the gauge."
+            yield Usage(10, 5, cost_usd=0.25)
+
+    for mended, author in (("## Goal\nKnow the gauge.", ""), ("## Goal\nKnow both gauges.", "you")):
+        desk = Desk(ScriptedModel([says("so it is " * 300)] * 4), options=Options(keep_recent=2), summariser=Dear())
+        for _ in range(4):
+            await desk.say("and? " * 300)
+        preview = await desk.session.compaction.preview()
+        drafted = "".join([piece async for piece in desk.session.compaction.draft_summary(preview)])
+        assert drafted == "## Goal\nKnow the gauge."
+        await desk.free_up(summary=mended)
+        record = desk.state.ledger.compactions[-1].record
+        assert record is not None
+        assert (record.author, record.model, record.cost_usd, record.summary) == (author, Dear.model, 0.25, mended)
+        assert desk.state.cost_usd == pytest.approx(0.25)
+        await desk.session.close()

@@ -140,6 +140,7 @@ def record(one: Pass) -> Content:
             ("put back since", back_words(one)),
             ("kept verbatim", count(written.keep_recent, "message") if written.keep_recent else ""),
             ("facts", _kept(written, one.facts_back)),
+            ("summary by", _author(written)),
             ("attempts", str(written.attempts) if written.attempts > 1 else ""),
             ("tools then", ", ".join(written.tools)),
             ("memory then", ", ".join(written.memory)),
@@ -147,6 +148,12 @@ def record(one: Pass) -> Content:
         ]
     lines = [Content.assemble((f"{key:<16}", MUTED), clean(value)) for key, value in rows if value]
     return Content("\n").join(lines)
+
+
+def _author(written: CompactionRecord) -> str:
+    """Empty where the model named above wrote it alone."""
+    draft = f", from a draft by {written.model}" if written.model else ""
+    return f"{written.author}{draft}" if written.author else ""
 
 
 def _kept(written: CompactionRecord, facts_back: bool) -> str:
