@@ -191,7 +191,9 @@ class Checkpoints:
 
     async def restore(self, checkpoint: Checkpoint, copies: Collection[str] = ()) -> Checkpoint:
         """Bring each path of it from `before`, which must be what stands there now, to `after`; what stood there at `copies` is
-        laid beside under a name of its own. All of it or nothing; what was done, as a checkpoint. Raises CtxchatError."""
+        laid beside under a name of its own. A folder that is needed and was removed since comes back; what lies under a file or a
+        link that a person put in its folder's place is left out. All the rest or nothing; what was done, as a checkpoint. Raises
+        CtxchatError."""
         return await asyncio.to_thread(self._restore, checkpoint, copies)
 
     async def unfinished(self) -> Checkpoint | None:
@@ -205,6 +207,7 @@ class Checkpoints:
 
     def _restore(self, checkpoint: Checkpoint, copies: Collection[str]) -> Checkpoint:
         with self._working, _faults("Nothing was restored"):
+            checkpoint = msgspec.structs.replace(checkpoint, changes=self._placed(checkpoint.changes))
             for change in checkpoint.changes:
                 self._save(change)
             extra = tuple(
@@ -219,6 +222,29 @@ class Checkpoints:
                 self.done()
                 raise
             return checkpoint
+
+    def _placed(self, changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
+        """Those whose place is there, and the folders that have to come back for them. Raises ToolError where none has one."""
+        after = {c.path: c.after for c in changes}
+        needed: dict[str, FileChange] = {}
+        placed: list[FileChange] = []
+        for change in changes:
+            missing: list[str] = []
+            for above in reversed(PurePosixPath(written(change.path)).parents[:-1]):
+                name = named(str(above))
+                state = after[name] if change.after and name in after else self._state(name)
+                if state is None:
+                    missing.append(name)
+                elif state.kind != "folder":
+                    break
+            else:
+                placed.append(change)
+                if change.after:
+                    new = (name for name in missing if name not in after)
+                    needed.update((name, FileChange(name, None, FileState("folder", 0o755))) for name in new)
+        if changes and not placed:
+            raise ToolError(f"The folder of {changes[0].name} is none any more.", "Nothing was restored.")
+        return (*placed, *needed.values())
 
     def _save(self, change: FileChange) -> None:
         """What stands there now is kept before it goes. Raises ToolError where it is not what was looked at."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,70 @@ async def test_nothing_a_person_wrote_is_lost(session: Session, outside: Path, s
     assert again
     await session.take_back(await session.look([again]))
     assert snapshot(session.root) == theirs
+
+
+def changed(before: Snapshot, after: Snapshot) -> set[str]:
+    """Paths that are not the same."""
+    return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+
+
+def track(root: Path) -> None:
+    """What is there now is git's; what comes later is untracked."""
+    for command in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *command], cwd=root, check=True, capture_output=True)
+
+
+def apart(path: str, others: set[str]) -> bool:
+    """Neither one of these nor above or below one of them."""
+    return not any(path == o or path.startswith(f"{o}/") or o.startswith(f"{path}/") for o in others)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
+async def test_through_200_turns_with_a_person_at_work_between_them(session: Session, outside: Path, seed: int) -> None:
+    """Edits, commands, modes, renames, deletions, tracked and untracked and binary files; now and then an undo. What the
+    person did not touch comes back byte for byte; what they wrote stays as they left it."""
+    turns = 200 if seed else 20
+    agent = Hands(session.root, outside, random.Random(2000 + seed))
+    person = Hands(session.root, outside, random.Random(3000 + seed))
+    agent.work(12)
+    track(session.root)
+    trees: list[Snapshot] = []
+    theirs: list[set[str]] = []  # what the person touched after each turn
+    for session.turn in range(1, turns + 1):
+        trees.append(snapshot(session.root))
+        for _ in range(agent.chance.randrange(3)):
+            if agent.chance.random() < 0.5 and (paths := agent.paths(files=True)):
+                path = agent.chance.choice(paths)
+                await session.call(lambda path=path: path.write_bytes(agent.bytes()), "write", str(path))
+            else:
+                await session.call(lambda: agent.work(agent.chance.randrange(4)))
+        if agent.chance.random() < 0.1:  # as it was, and back again
+            last = snapshot(session.root)
+            await session.take_back(await session.look(files.last_turn(session.done)))
+            if again := files.redoable(session.done):
+                await session.take_back(await session.look([again]))
+            assert snapshot(session.root) == last
+        before = snapshot(session.root)
+        person.work(person.chance.randrange(2))
+        theirs.append(changed(before, snapshot(session.root)))
+    end = snapshot(session.root)
+    for back in sorted(agent.chance.sample(range(1, turns + 1), 5), reverse=True):
+        touched = set().union(*theirs[back - 1 :])
+        wanted = await session.look(files.since(session.done, back - 1))
+        kept = {os.fsdecode(m.path[1:].encode("latin-1")) if m.path[:1] == "\0" else m.path for m in wanted.mine}
+        now = snapshot(session.root)
+        await session.take_back(wanted)
+        there = snapshot(session.root)
+        assert {path for path in kept if path in now and there.get(path) != now[path]} == set(), "the person's own"
+        assert all(there[path][0] == "folder" for path in kept - now.keys() if path in there), (
+            "needed for what lies in it"
+        )
+        wrong = changed(trees[back - 1], there)
+        assert {path for path in wrong if apart(path, touched | kept)} == set(), "byte for byte"
+    while again := files.redoable(session.done):
+        await session.take_back(await session.look([again]))
+    assert snapshot(session.root) == end
+    assert snapshot(outside) == {"theirs": ("file", 0o644, b"not yours\n")}
 
 
 class Killed(BaseException):
