@@ -81,19 +81,6 @@ def load_themes(config: Path | None = None) -> Themes:
     return Themes(themes, tuple(problems))
 
 
-def one_theme(name: str, config: Path | None = None) -> tuple[Theme, tuple[Problem, ...]]:
-    """Only the theme of that name, for the first frame; our dark one and the reason where it cannot be had."""
-    ours, *theirs = _folders(config)
-    plain = name.isprintable() and bool(name) and not set(name) & set("/\\.")
-    if plain and not any(folder.is_dir() for folder in theirs) and (ours / f"{name}.toml").is_file():
-        theme, problems = read_theme(ours / f"{name}.toml")
-        if theme:
-            return theme, problems
-    found = load_themes(config)
-    unknown = found.unknown(name)
-    return found.named(name), (*found.problems, *([unknown] if unknown else []))
-
-
 def read_theme(path: Path) -> tuple[Theme | None, tuple[Problem, ...]]:
     """One file's theme, None when it cannot be used, and what is wrong with it."""
     found = read(path)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ctxchat.config.themes import one_theme
+from ctxchat.config.themes import load_themes
 from ctxchat.tui.style.themed_app import ThemedApp
 from ctxchat.tui.style.theming import textual_theme
 
-DARK = textual_theme(one_theme("dark")[0])
+DARK = textual_theme(load_themes().named("dark"))
 
 
 class PanelApp(ThemedApp):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -12,12 +14,18 @@ from textual.theme import Theme
 from ctxchat.core.budget import Window, WindowSource, make_budget
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
-from ctxchat.tui.reading.bar import bar_text, layout_bar
+from ctxchat.tui.reading.bar import Cell, layout_bar
 from ctxchat.tui.reading.figures_text import PARTS, sentence
 from ctxchat.tui.widgets.gauge import Gauge, words_beside
 from tests.tui.desk import Desk
 from tests.tui.harbour import state
 from tests.tui.panel_app import PanelApp
+
+
+def bar_text(cells: Sequence[Cell]) -> str:
+    """A bar as a terminal without colours shows it."""
+    return "".join(cell.char for cell in cells)
+
 
 INSIDE = [name for name in SECTIONS if name not in OUTSIDE]
 

@@ -118,11 +118,6 @@ def _beyond(columns: int) -> tuple[Cell, ...]:
     return (Cell(LEARNED, "reserved", "learned", beyond=True), *[Cell(" ", "reserved", beyond=True)] * (columns - 1))
 
 
-def bar_text(cells: Sequence[Cell]) -> str:
-    """A bar as plain text, as a monochrome terminal shows it."""
-    return "".join(cell.char for cell in cells)
-
-
 def _cell(signs: Mapping[SectionName, str], name: SectionName) -> Cell:
     return Cell(signs[name], name)
 
