@@ -71,8 +71,10 @@ async def talking(
     mode: Mode = "ask",
     others: dict[str, ModelPort] | None = None,
     address: str = "",
+    said: Sequence[str] = (),
     **options: object,
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int], Desk]]:
+    """`said`: messages that were answered before the chat is opened, which is much quicker than on screen."""
     made = Options(**({"keep_recent": 2, "strategy": "summarize", "prepare": False} | options))  # type: ignore[arg-type]
     model = ScriptedModel(script, window=Window(window, "configured"), address=address)
     desk = Desk(
@@ -86,6 +88,8 @@ async def talking(
         workspace=tmp_path,
         files=files,
     )
+    for text in said:
+        await desk.say(text)
     app = CtxchatApp(Doors(tmp_path, desk.session), Settings(), load_themes(tmp_path).themes, now=count().__next__)
     async with app.run_test(size=size, notifications=True) as pilot:
         await until(pilot, lambda: app.session is not None)

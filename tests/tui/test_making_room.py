@@ -23,12 +23,11 @@ from tests.tui.fakes import FakeServices, FakeSession, Pause, reply
 from tests.tui.real import LONG, SUMMARY, Writer, say, talking
 
 ANSWERS = repeat(says("so it is"))
+QUESTIONS = [f"question {n}? {LONG}" for n in range(4)]
 
 
 async def test_the_preview_is_agreed_to_and_the_pass_leaves_its_mark(tmp_path: Path) -> None:
-    async with talking(tmp_path, ANSWERS) as (app, pilot, desk):
-        for n in range(4):
-            await say(app, pilot, f"question {n}? {LONG}")
+    async with talking(tmp_path, ANSWERS, said=QUESTIONS) as (app, pilot, desk):
         used = desk.session.figures.used
         await pilot.press(*"draft", "f8")
         await until(pilot, lambda: isinstance(app.screen, PreviewScreen))
@@ -40,9 +39,7 @@ async def test_the_preview_is_agreed_to_and_the_pass_leaves_its_mark(tmp_path: P
 
 
 async def test_shift_tab_goes_back_through_the_preview_and_changes_no_permission(tmp_path: Path) -> None:
-    async with talking(tmp_path, ANSWERS) as (app, pilot, desk):
-        for n in range(4):
-            await say(app, pilot, f"question {n}? {LONG}")
+    async with talking(tmp_path, ANSWERS, said=QUESTIONS) as (app, pilot, desk):
         mode = desk.gate.mode
         await pilot.press("f8")
         await until(pilot, lambda: isinstance(app.screen, PreviewScreen))
@@ -56,9 +53,7 @@ async def test_shift_tab_goes_back_through_the_preview_and_changes_no_permission
 
 
 async def test_shift_f8_and_compact_now_run_without_looking(tmp_path: Path) -> None:
-    async with talking(tmp_path, ANSWERS) as (app, pilot, desk):
-        for n in range(4):
-            await say(app, pilot, f"question {n}? {LONG}")
+    async with talking(tmp_path, ANSWERS, said=QUESTIONS) as (app, pilot, desk):
         await pilot.press("shift+f8")
         await until(pilot, lambda: len(desk.state.ledger.compactions) == 1)
         for n in range(3):
@@ -69,9 +64,7 @@ async def test_shift_f8_and_compact_now_run_without_looking(tmp_path: Path) -> N
 
 async def test_the_summary_is_read_and_mended_before_it_is_applied(tmp_path: Path) -> None:
     writer = Writer(waits=True)
-    async with talking(tmp_path, ANSWERS, writer=writer) as (app, pilot, desk):
-        for n in range(4):
-            await say(app, pilot, f"question {n}? {LONG}")
+    async with talking(tmp_path, ANSWERS, writer=writer, said=QUESTIONS) as (app, pilot, desk):
         await pilot.press("f8")
         await until(pilot, lambda: isinstance(app.screen, PreviewScreen))
         await pilot.press("e")
@@ -89,9 +82,7 @@ async def test_the_summary_is_read_and_mended_before_it_is_applied(tmp_path: Pat
 
 async def test_esc_at_the_summary_leaves_everything_as_it_was(tmp_path: Path) -> None:
     writer = Writer(waits=True)
-    async with talking(tmp_path, ANSWERS, writer=writer) as (app, pilot, desk):
-        for n in range(4):
-            await say(app, pilot, f"question {n}? {LONG}")
+    async with talking(tmp_path, ANSWERS, writer=writer, said=QUESTIONS) as (app, pilot, desk):
         before = desk.state
         await pilot.press("f8")
         await until(pilot, lambda: isinstance(app.screen, PreviewScreen))
@@ -104,9 +95,7 @@ async def test_esc_at_the_summary_leaves_everything_as_it_was(tmp_path: Path) ->
 
 async def test_during_a_pass_typing_goes_on_and_a_message_is_delivered_once_after_it(tmp_path: Path) -> None:
     writer = Writer(waits=True)
-    async with talking(tmp_path, ANSWERS, writer=writer) as (app, pilot, desk):
-        for n in range(4):
-            await say(app, pilot, f"question {n}? {LONG}")
+    async with talking(tmp_path, ANSWERS, writer=writer, said=QUESTIONS) as (app, pilot, desk):
         await pilot.press("shift+f8")
         await until(pilot, lambda: app.has_class("-busy") and writer.asked)
         await pilot.press(*"later", "enter", *"draft")
@@ -120,9 +109,7 @@ async def test_during_a_pass_typing_goes_on_and_a_message_is_delivered_once_afte
 
 async def test_esc_stops_a_pass_and_says_that_nothing_changed(tmp_path: Path) -> None:
     writer = Writer(waits=True)
-    async with talking(tmp_path, ANSWERS, writer=writer) as (app, pilot, desk):
-        for n in range(4):
-            await say(app, pilot, f"question {n}? {LONG}")
+    async with talking(tmp_path, ANSWERS, writer=writer, said=QUESTIONS) as (app, pilot, desk):
         before = desk.session.figures.used
         await pilot.press("shift+f8")
         await until(pilot, lambda: writer.asked and "esc stops" in words(app))
@@ -297,7 +284,7 @@ async def test_a_session_that_can_only_be_read_offers_a_copy(tmp_path: Path) -> 
 async def test_undo_in_the_chat_asks_where_it_would_not_fit_and_redo_is_exact(tmp_path: Path) -> None:
     async with talking(tmp_path, ANSWERS, window=12_000, consent="off") as (app, pilot, desk):
         while not desk.session.figures.used > 0.5 * desk.session.figures.limit:
-            await say(app, pilot, f"question? {LONG}")
+            await say(app, pilot, f"question? {LONG * 3}")
         await pilot.press(*"/compact now", "enter")
         await until(pilot, lambda: desk.state.ledger.compactions and not app.has_class("-busy"))
         put_away = desk.session.view.items
@@ -308,7 +295,7 @@ async def test_undo_in_the_chat_asks_where_it_would_not_fit_and_redo_is_exact(tm
         await pilot.press(*"/redo", "enter")
         await until(pilot, lambda: not desk.state.undone and desk.session.view.items == put_away)
         while not (await desk.session.changes.undoing()).after.over:
-            await say(app, pilot, f"question? {LONG}")
+            await say(app, pilot, f"question? {LONG * 3}")
         await pilot.press(*"/undo", "enter")
         await until(pilot, lambda: isinstance(app.screen, UndoScreen))
         await pilot.press("escape")
