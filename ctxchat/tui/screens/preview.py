@@ -131,7 +131,10 @@ class PreviewScreen(Panel[PreviewResult]):
             yield Stepper(self._preview.keep_recent)
             yield Static(id="stays", markup=False)
             yield Input(
-                self._preview.instructions, placeholder="tell the summary what to keep", id="instruction", compact=True
+                clean(self._preview.instructions),
+                placeholder="tell the summary what to keep",
+                id="instruction",
+                compact=True,
             )
             for name in ("before", "after"):
                 with Horizontal(classes=f"bar -{name}"):

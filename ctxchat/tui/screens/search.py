@@ -64,7 +64,7 @@ class SearchScreen(Panel[tuple[str, str]]):
     def compose(self) -> ComposeResult:
         yield Heading("Search")
         yield Input(
-            self._words,
+            clean(self._words),
             placeholder='words; "…" keeps them together; who:me tool:shell since:3d file:app.py',
             compact=True,
         )
