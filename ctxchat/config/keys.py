@@ -42,6 +42,7 @@ ACTIONS: tuple[Action, ...] = (
         "Free up context, with a preview first",
         "free",
         "compaction.free_up",
+        argument="[m12 or words]",
         aliases=("freeup",),
         screen=True,
     ),

@@ -304,3 +304,17 @@ async def test_undo_in_the_chat_asks_where_it_would_not_fit_and_redo_is_exact(tm
         await desk.session.changes.restore("g1")
         await pilot.press(*"/undo", "enter")
         await until(pilot, lambda: "what was put back is out of the view again" in words(app))
+
+
+async def test_everything_up_to_a_message_by_its_id(tmp_path: Path) -> None:
+    async with talking(tmp_path, ANSWERS) as (app, pilot, desk):
+        for n in range(4):
+            await say(app, pilot, f"question {n}? {LONG}")
+        await pilot.press(*"/free m4", "enter")
+        await until(pilot, lambda: isinstance(app.screen, PreviewScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is app.chat and app.query(CompactionMark))
+        (change,) = desk.state.ledger.compactions
+        assert [name for edit in change.edits for name in edit.covers] == ["g1", "g2", "g3", "g4"]
+        await pilot.press(*"/free m2", "enter")
+        await until(pilot, lambda: any("put away already" in n.message for n in app._notifications))

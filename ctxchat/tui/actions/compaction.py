@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 from ctxchat.agent.preview import Preview
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.manual_changes import put_back
 from ctxchat.core.words import count
 from ctxchat.tui.host import Host
 
+_MESSAGE = re.compile(r"m\d{1,12}")
+
 
 async def free_up(host: Host, argument: str = "") -> None:
-    """The preview; what is ticked there is run, with the summary as edited where that was asked for."""
+    """The preview; what is ticked there is run, with the summary as edited where that was asked for. `m12` looks at a pass for
+    everything up to that message; other words tell the summary what to keep."""
+    groups = host.work.idle_session().state.ledger.groups if _MESSAGE.fullmatch(argument) else ()
+    if group := next((g.id for g in groups if any(m.id == argument for m in g.messages)), ""):
+        await free_up_to(host, group)
+        return
     await _agreed_to(host, await host.work.idle_session().compaction.preview(argument))
 
 
@@ -19,6 +28,9 @@ async def free_up_to(host: Host, group: str) -> None:
     session = host.work.idle_session()
     items = [item for item in session.view.items if item.group and item.section != "summary"]
     last = max((place for place, item in enumerate(items) if item.group == group), default=-1)
+    if last < 0:
+        host.notify("That message has been put away already.")
+        return
     keep = max(1, len(items) - 1 - last)
     await _agreed_to(host, await session.compaction.preview("", keep, target=0.0))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxchat.core.attachments import spoken
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.messages import Group, Text
+from ctxchat.tui.actions.compaction import free_up_to
 from ctxchat.tui.host import Host
 from ctxchat.tui.unsent.draft import Draft, Paste
 
@@ -29,6 +30,9 @@ async def rewind(host: Host, argument: str = "") -> None:
         raise CtxchatError("This session cannot be rewound here.", session.read_only)
     back = await host.ask(RewindScreen(session))
     if back is None:
+        return
+    if not (back.talk or back.files):
+        await free_up_to(host, back.group.id)
         return
     wanted = await session.files.rewinding(back.group.id) if back.files else None
     keep = await agreed(host.ask, wanted) if wanted else "mine"

@@ -34,7 +34,7 @@ NAMED = 8
 
 
 class RewindChoice(msgspec.Struct, frozen=True):
-    """To before which message, and what goes back."""
+    """To before which message, and what goes back; neither: everything up to it is to be compacted instead."""
 
     group: Group
     talk: bool = True
@@ -49,6 +49,7 @@ class RewindScreen(Panel[RewindChoice]):
         Binding("enter", "go(True, True)", "talk and files", key_display="enter"),
         Binding("t", "go(True, False)", "talk only"),
         Binding("f", "go(False, True)", "files only"),
+        Binding("c", "go(False, False)", "compact up to here"),
         Binding("escape", "back", "leave it"),
     ]
     COLUMNS = (
