@@ -62,7 +62,7 @@ async def test_older_messages_come_when_scrolled_to_and_nothing_jumps(tmp_path: 
 
 
 async def test_scrolling_through_everything_never_holds_more_than_a_few(tmp_path: Path) -> None:
-    async with chatting(tmp_path, FakeSession(messages=long_talk(160))) as (app, pilot):
+    async with chatting(tmp_path, FakeSession(messages=long_talk(100))) as (app, pilot):
         transcript = app.chat.transcript
         most = 0
         while transcript.window.start > 0:
@@ -73,7 +73,7 @@ async def test_scrolling_through_everything_never_holds_more_than_a_few(tmp_path
         transcript.scroll_to(y=0, animate=False, immediate=True)
         await until(pilot, lambda: "message number 1." in words(app))
         await transcript.to_end()
-        await until(pilot, lambda: "message number 160." in words(app))
+        await until(pilot, lambda: "message number 100." in words(app))
 
 
 async def test_a_reader_who_scrolled_up_is_left_alone_while_text_arrives(tmp_path: Path) -> None:
@@ -108,13 +108,13 @@ async def test_the_end_stays_in_sight_for_one_who_did_not(tmp_path: Path) -> Non
 
 
 async def test_many_turns_do_not_pile_up_widgets(tmp_path: Path) -> None:
-    session = FakeSession()
+    session = FakeSession(messages=long_talk(MOST))
     async with chatting(tmp_path, session) as (app, pilot):
-        for n in range(20):
+        for n in range(8):  # with those from before more than may be there
             app.work.say(f"question {n}")
-        await until(pilot, lambda: len(session.sent) == 20 and not app.has_class("-busy"))
+        await until(pilot, lambda: len(session.sent) == 8 and not app.has_class("-busy"))
         assert mounted(app.chat.transcript) < MOST + STEP
-        assert "question 19" in words(app)
+        assert "question 7" in words(app)
 
 
 async def test_going_to_a_message_far_back(tmp_path: Path) -> None:
