@@ -57,6 +57,10 @@ _ERROR_LINE = re.compile(
     r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed|fail(?:ed|ure))\b"
     r"|not found\b|No such file|[Dd]enied|Segmentation fault|\A\s*assert\b"
 )
+BARE = re.compile(
+    r"\W*(?:error|failed)\W*|npm err\w*!? (?:command|location|path|code|errno|lifecycle|workspace)\b.*", re.IGNORECASE
+)
+"""A line that only says that there was an error, or where its log is."""
 _DEFINES = re.compile(
     r"^\s*(?:\d+\s)?\s*(?:export |public |async |pub )*(?:def|class|function|fn|func|struct|interface|type|const)\s+(\w+)"
 )
@@ -135,7 +139,9 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
     match use.kind:
         case "run":
             code = exit_code(result.text)
-            wrong = [line for line in said if _ERROR_LINE.search(line)] if code != 0 else []
+            wrong = (
+                [line for line in said if _ERROR_LINE.search(line) and not BARE.fullmatch(line)] if code != 0 else []
+            )
             how = f"exit {code}: " if code else ""
             told = how + (wrong or said or ["no output"])[-1]
         case "read" if not failed(result) and len(said) > 1:

@@ -38,3 +38,9 @@ def test_what_a_file_defines_several_times_is_named_once() -> None:
     text = "class Chat:\n    def show(self): ...\nclass Log:\n    def show(self): ...\n"
     call = ToolCall("1", "read_file", '{"path": "ui/chat.py"}')
     assert gist(call, Message(2, "tool", text, call_id="1"), 160) == "4 lines of chat.py: Chat, show, Log"
+
+
+def test_the_line_that_mattered_is_the_error_and_not_where_its_log_is() -> None:
+    call = ToolCall("c1", "bash", '{"command": "npm run build"}')
+    said = "a.ts(5,15): error TS2305: no exported member 'EditorTheme'\nnpm error code 2\nnpm error location /x/y\n[exit code 2]"
+    assert "TS2305" in gist(call, Message(2, "tool", said, call_id="c1"), 120)

@@ -14,7 +14,7 @@ from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.messages import Group, Message, Text, ToolCall
 from ctxchat.core.record import Fact, Speaker
 from ctxchat.core.sanitize import clean
-from ctxchat.core.tooluse import Use, exit_code, failed, refused, use_of
+from ctxchat.core.tooluse import BARE, Use, exit_code, failed, refused, use_of
 
 _LONG = 240
 """Characters of a sentence, an error or a command that are kept."""
@@ -103,10 +103,6 @@ _ERROR = re.compile(
     r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed)\b"
     r"|command not found|No such file|Permission denied|Segmentation fault"
 )
-_BARE = re.compile(
-    r"\W*(?:error|failed)\W*|npm err\w*!? (?:command|location|path|code|errno|lifecycle)\b.*", re.IGNORECASE
-)
-"""A line that only says that there was an error, or where its log is."""
 _LISTED = re.compile(r"\s*\d+\s?[:|│\t]|\s*\d+\s{2,}|\s*(?:raise|except|throw|catch|import|from|#|//|/?\*)\b|\s*#")
 _RATE = re.compile(r"\d[\d.,]*[A-Za-z]*/\w+$")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
@@ -260,7 +256,7 @@ def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
 
 
 def _tells(line: str) -> bool:
-    return bool(_ERROR.search(line)) and not _LISTED.match(line) and not _BARE.fullmatch(line)
+    return bool(_ERROR.search(line)) and not _LISTED.match(line) and not BARE.fullmatch(line)
 
 
 def _outcome(result: Message) -> str:

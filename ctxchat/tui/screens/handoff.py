@@ -20,7 +20,7 @@ class HandoffScreen(Writing):
     """Comes back with the message, or None. `text` is the draft for this goal."""
 
     HEADING = "Hand off to a fresh session"
-    MENDED = "Mend what is wrong; Enter sends it there. This session stays as it is, and recall reaches it."
+    MENDED = "Mend it; Enter sends it there. This session stays, and recall reaches it."
     EMPTY = "An empty message tells the fresh session nothing. Esc leaves everything as it is."
 
     BINDINGS = [
