@@ -24,7 +24,10 @@ def command(port: int) -> None:
     try:
         from ctxchat.cli.serving import ChatServer
     except ImportError as problem:
-        remedy = "Install it: pip install 'ctxchat[serve]'. Then start again."
+        remedy = (
+            f"Install it beside ctxchat: uv pip install --python {sys.executable} textual-serve (in a checkout: "
+            "uv run --extra serve ctxchat serve)."
+        )
         raise CtxchatError("The chat in a browser needs one more package.", remedy) from problem
     try:
         ChatServer(chat_command(given), port, lambda address: _told(address, given.json)).serve()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -137,7 +138,9 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
         sdk: Any = import_module("mcp")
     except ImportError as missing:
         raise ToolError(
-            "MCP servers need one more package.", "Install it: pip install 'ctxchat[mcp]'. Then start again."
+            "MCP servers need one more package.",
+            f"Install it beside ctxchat: uv pip install --python {sys.executable} mcp (in a checkout: uv run --extra mcp "
+            "ctxchat). Then start again.",
         ) from missing
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # else each line beside the protocol makes a traceback
     async with AsyncExitStack() as stack:
