@@ -59,7 +59,7 @@ def missing() -> Iterator[str]:
     if told("git", "status", "--porcelain").strip():
         yield "There are changes that are not committed."
     if "urls" not in project:
-        yield "pyproject.toml has no [project.urls]: a package index could link to neither source nor issues, and show no picture of the README."
+        yield "pyproject.toml has no [project.urls]: an index could link to no source and show no picture of the README."
     if not OLDER.exists():
         yield f"{OLDER.relative_to(ROOT)} is missing: run this with --keep-database."
     for module in ("ctxchat.config.reference", "ctxchat.cli.reference"):
