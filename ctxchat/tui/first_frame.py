@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -63,7 +64,8 @@ class FirstFrame:
         if self.settings is not None:
             import termios
 
-            termios.tcsetattr(sys.__stdin__.fileno(), termios.TCSANOW, self.settings)  # type: ignore[union-attr]
+            with suppress(termios.error):  # it is gone
+                termios.tcsetattr(sys.__stdin__.fileno(), termios.TCSANOW, self.settings)  # type: ignore[union-attr]
 
     def _keep_keys(self) -> None:
         """Keys are neither shown nor held back until Enter, and Enter stays Enter; ctrl+c still works."""

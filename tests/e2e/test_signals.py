@@ -131,7 +131,7 @@ def test_stopped_the_terminal_is_as_it_was_before(chat: Open) -> None:
         assert terminal.wait() == -SIGKILL
 
 
-def test_a_terminal_that_is_gone_ends_it_and_everything_it_started(chat: Open) -> None:
+def test_a_terminal_that_is_gone_ends_it_and_everything_it_started(chat: Open, harbour: Home) -> None:
     with chat() as terminal:
         written(terminal)
         processes = [terminal.pid, *below(terminal.pid)]
@@ -140,6 +140,7 @@ def test_a_terminal_that_is_gone_ends_it_and_everything_it_started(chat: Open) -
         while not gone(processes) and time.monotonic() < end:
             time.sleep(0.05)
         assert gone(processes)
+    assert not (harbour.data / "errors.log").exists()
     draft_is_back(chat)
 
 
