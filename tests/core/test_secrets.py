@@ -207,3 +207,8 @@ def test_a_private_key_whose_last_line_is_on_its_way_is_held_back_whole() -> Non
 def test_a_line_without_end_is_not_held_back_for_ever() -> None:
     lines = MaskedLines(masked)
     assert lines.feed("x" * (MaskedLines.LONGEST + 1)) and lines.rest() == ""
+
+
+def test_halves_of_characters_hide_nothing_and_end_nothing() -> None:
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+    assert "\ud800" in masked("\ud800 see") and key not in masked(f"\ud800 {key[:40]} \udfff")
