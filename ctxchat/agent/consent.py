@@ -19,7 +19,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionFinished, Notice
 from ctxchat.core.figures import Figures
 from ctxchat.core.record import Reason
-from ctxchat.core.triggers import FIXED, fixed, overhead
+from ctxchat.core.triggers import FIXED, fixed, overhead, starts_at
 from ctxchat.core.words import percent, short
 
 When = Literal["now", "after"]
@@ -104,9 +104,11 @@ class Consent:
         rests = standing == "resting" and not self._conversation.guard.waits(self._conversation.clock.seconds())
         return standing == "free" or (figures.over > 0 and (inside or rests))
 
-    def may_ask(self) -> bool:
-        """True where a person wants to be asked, and was not in this turn."""
-        if self._conversation.options.consent != "ask" or self._agreed or self.standing == "resting":
+    def may_ask(self, figures: Figures) -> bool:
+        """True where a person wants to be asked, and was not in this turn; what rests does so while the request fits."""
+        if self._conversation.options.consent != "ask" or self._agreed:
+            return False
+        if self.standing == "resting" and not figures.over:
             return False
         return self._told != self._conversation.ledger.turn
 
@@ -171,10 +173,9 @@ class Consent:
 
     def about_trigger(self, figures: Figures, *, inside: bool) -> Sequence[Notice]:
         """The trigger is reached, and nothing is done by itself: it may not be, or there is nothing that could go."""
-        automatic = self._conversation.automatic
-        if automatic.standing == "off":
+        if figures.automatic.standing == "off":
             ways = "F8 frees up context; nothing is done by itself."
-        elif automatic.at_trigger and not (automatic.few or inside or self._agreed):
+        elif 0 < starts_at(figures) <= figures.used and not (inside or self._agreed):
             ways = nothing_to_free(figures)
         else:
             return ()

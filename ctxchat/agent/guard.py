@@ -91,6 +91,7 @@ class Guard(msgspec.Struct, frozen=True):
             turns=self.rest_until - turn if standing == "snoozed" else 0,
             inside=options.micro_trigger if reactive else 0.0,
             few=few,
+            by_word=options.consent == "ask",
         )
 
     def _shown(self, consent: Consent, standing: Standing, *, by_hook: bool) -> Shown:

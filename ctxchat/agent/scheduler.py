@@ -85,7 +85,7 @@ class Scheduler:
 
     async def suggestion(self, figures: Figures) -> CompactionSuggested | None:
         """A question to the person, where they want to be asked and a pass would help."""
-        if due(figures) != "compact" or self._conversation.automatic.few or not self._consent.may_ask():
+        if due(figures) != "compact" or self._conversation.automatic.few or not self._consent.may_ask(figures):
             return None
         plan = await self._planner.usual()
         if plan is None or not self._consent.once_a_turn():

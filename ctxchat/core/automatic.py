@@ -19,7 +19,8 @@ class Automatic(msgspec.Struct, frozen=True, omit_defaults=False):
     `turns` turns, the one under way or else the next counted, `waiting` for a moment after a failure, or stopped: after passes
     that `failed` in a row, or because the window `refilled` right after them. `inside`: share of the limit from which rounds of
     a long turn are folded, 0 for never. `few`: even with the next message the conversation is shorter than
-    `context.min_messages`. `joins`: there is a draft, and a turn under way that it would join or wait for.
+    `context.min_messages`. `joins`: there is a draft, and a turn under way that it would join or wait for. `by_word`: wherever
+    something would start, the person is asked first.
     """
 
     standing: Standing = "auto"
@@ -27,6 +28,7 @@ class Automatic(msgspec.Struct, frozen=True, omit_defaults=False):
     inside: float = 0.0
     few: bool = False
     joins: bool = False
+    by_word: bool = False
 
     @property
     def at_trigger(self) -> bool:

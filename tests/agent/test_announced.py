@@ -69,7 +69,8 @@ async def lived(chosen: Options, guard: str, turns: list[int], *, hook: bool) ->
 
 
 def drawn(figures: Figures) -> str:
-    return "".join(cell.tick for cell in layout_bar(figures, 60))
+    """The ticks of a bar so wide that none falls on the only cell of a part."""
+    return "".join(cell.tick for cell in layout_bar(figures, 6_000))
 
 
 async def kept(chosen: Options, guard: str, turns: list[int], draft: int, *, hook: bool) -> None:

@@ -170,8 +170,9 @@ def _columns(tokens: Sequence[int], columns: int) -> list[int]:
 def _ticked(cells: Sequence[Cell], ticks: Sequence[Tick]) -> tuple[Cell, ...]:
     """The cells with the ticks drawn, where that hides no part's only cell."""
     drawn = list(cells)
+    under = [cells[tick.column].section for tick in ticks]
     for tick in ticks:
         cell = cells[tick.column]
-        if cell.section == "free" or sum(c.section == cell.section for c in cells) > len(ticks):
+        if cell.section == "free" or sum(c.section == cell.section for c in cells) > under.count(cell.section):
             drawn[tick.column] = msgspec.structs.replace(cell, char=tick.char, tick=tick.name)
     return tuple(drawn)

@@ -289,7 +289,7 @@ def draft_words(figures: Figures) -> str:
         ends += f", over the limit by {short(figures.over)}"
     if not starts_with_draft(figures):
         return ends
-    return f"{ends}, {'you would be asked' if figures.automatic.standing == 'asks' else 'compaction would start'}"
+    return f"{ends}, {'you would be asked' if figures.automatic.by_word else 'compaction would start'}"
 
 
 def starts_words(figures: Figures) -> str:
