@@ -151,7 +151,7 @@ class Files:
     ) -> Checkpoint:
         talk = self._conversation
         await talk.settle()
-        planned = _chosen(wanted, keep) if wanted else ()
+        planned = files.chosen(wanted, keep) if wanted else ()
         undoes = wanted.undoes if wanted else ()
         name = f"files-{len(self._checkpoints) + 1}"
         checkpoint = msgspec.structs.replace(self._checkpoint(name, planned), undoes=undoes, change=change)
@@ -181,18 +181,6 @@ class Files:
         )
         message = Message(talk.ledger.next_seq, "user", text, at=talk.clock.now())
         return single("note", message, talk.ledger.turn, "files")
-
-
-def _chosen(wanted: Restoring, keep: Keep) -> tuple[FileChange, ...]:
-    """What is done of what was looked at: without a person's files where they keep them, and without folders these lie in."""
-    if keep == "copy":
-        return wanted.changes
-    stays = {m.path for m in wanted.mine}
-    return tuple(
-        c
-        for c in wanted.changes
-        if c.path not in stays and not (c.after is None and any(path.startswith(f"{c.path}/") for path in stays))
-    )
 
 
 def _back(changes: Sequence[FileChange]) -> tuple[FileChange, ...]:

@@ -190,6 +190,18 @@ def restoring(
     return Restoring(names, min(turns), max(turns), tuple(changes), tuple(mine), tuple(lost))
 
 
+def chosen(wanted: Restoring, keep: Keep) -> tuple[FileChange, ...]:
+    """What is done of what was looked at: without a person's files where they keep them, and without folders these lie in."""
+    if keep == "copy":
+        return wanted.changes
+    stays = {m.path for m in wanted.mine}
+    return tuple(
+        c
+        for c in wanted.changes
+        if c.path not in stays and not (c.after is None and any(path.startswith(f"{c.path}/") for path in stays))
+    )
+
+
 def made_last(checkpoints: Sequence[Checkpoint]) -> str:
     """When files were changed last that can be taken back; empty where none were."""
     found = standing(checkpoints)

@@ -89,6 +89,30 @@ async def test_undo_asks_about_what_the_person_changed_since(tmp_path: Path) -> 
         assert set(snapshot(work)) == {"notes.txt", "odd [b]name"}
 
 
+async def test_what_lies_under_something_the_person_put_there_is_left_out_and_named(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    for folder in ("here", "taken", "gone"):
+        (work / folder).mkdir(parents=True)
+        (work / folder / "a.txt").write_text("a\n")
+    script = [calls(("shell", {"command": "rm */a.txt"})), says("Done.")]
+    shell = Shell(Sandbox(), os.environ)
+    port = Checkpoints(work, tmp_path / "kept")
+    async with talking(work, script, size=(100, 24), tools=[shell], files=port, mode="all") as (app, pilot, _):
+        await say(app, pilot, "clean up")
+        (work / "taken").rmdir()
+        (work / "taken").write_text("mine\n")
+        (work / "gone").rmdir()
+        await pilot.press("alt+u")
+        await until(pilot, lambda: "left out" in words(app))
+        assert "your versions" not in words(app), "the folder that came back is none"
+        told = " ".join(words(app).split())
+        assert (
+            "2 files created +2 −0; left out, for you put something else in place of their folder: taken/a.txt" in told
+        )
+        assert snapshot(work).keys() == {"here", "here/a.txt", "gone", "gone/a.txt", "taken"}
+        assert (work / "taken").read_text() == "mine\n"
+
+
 async def test_where_no_file_was_changed_that_is_said(tmp_path: Path) -> None:
     port = Checkpoints(tmp_path, tmp_path / "kept")
     async with talking(tmp_path, [says("Hello.")], size=(60, 20), files=port) as (app, pilot, _):

@@ -17,7 +17,7 @@ from textual.widgets import Label, Static
 from ctxchat.agent.files import Files
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.figures import Figures
-from ctxchat.core.files import Checkpoint, Keep, Restoring, files_words, made_last, redoable
+from ctxchat.core.files import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
 from ctxchat.core.ledger import ChangeKind
 from ctxchat.core.undo import Undoing
 from ctxchat.tui.reading.figures_text import count, day_and_clock, percent, tilde
@@ -121,14 +121,18 @@ async def _back(session: Session, files: Files, ask: Ask, wanted: Restoring, wor
 
 
 def files_told(done: Checkpoint, wanted: Restoring, keep: Keep) -> str:
-    """What was restored, what stayed and where the person's versions are; no more than a few names."""
-    beside = [c.name for c in done.changes if c.path not in {w.path for w in wanted.changes}]
-    own = {m.path for m in wanted.mine}
-    words = [files_words([c for c in done.changes if c.name not in beside])]
-    if keep == "mine" and own:
+    """What was restored, what was left out and why, and where the person's versions are; no more than a few names each."""
+    looked, carried = {c.path for c in wanted.changes}, {c.path for c in done.changes}
+    beside = [
+        c for c in done.changes if c.path not in looked and not is_folder(c)
+    ]  # a folder came back for what is in it
+    words = [files_words([c for c in done.changes if c not in beside])]
+    if keep == "mine" and wanted.mine:
         words.append(f"as you left them: {_names([m.name for m in wanted.mine])}")
+    if under := [c.name for c in chosen(wanted, keep) if c.path not in carried]:
+        words.append(f"left out, for you put something else in place of their folder: {_names(under)}")
     if beside:
-        words.append(f"your versions are beside: {_names(beside)}")
+        words.append(f"your versions are beside: {_names([c.name for c in beside])}")
     if wanted.lost:
         words.append(f"not kept, so as they are: {_names([name.removeprefix(chr(0)) for name in wanted.lost])}")
     return "; ".join(word for word in words if word)
