@@ -16,7 +16,7 @@ from ctxchat.agent.preview import Preview
 from ctxchat.config.files import Loaded, load
 from ctxchat.config.keys import ACTIONS
 from ctxchat.config.schema import AgentSettings, Settings
-from ctxchat.config.themes import one_theme
+from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.files import Checkpoint, FileChange, FileState, Mine, Restoring
 from ctxchat.core.grouping import group_messages
@@ -207,7 +207,7 @@ class Hostile:
 
     def theme(self) -> Theme:
         """One that is called so."""
-        return textual_theme(msgspec.structs.replace(one_theme("dark")[0], name=NASTY))
+        return textual_theme(msgspec.structs.replace(load_themes().named("dark"), name=NASTY))
 
     def gate(self) -> Gate:
         """With rules about such tools, commands and folders."""
