@@ -11,8 +11,8 @@ from typing import Any
 
 from ctxchat.core.errors import StorageError
 
-_STRIDE = 512  # row ids asked for at once
-_BARREN = 20  # strides in a row that give nothing, where the end of the table cannot be told
+_STRIDE = 512  # keys asked for at once, and how far is looked behind the last that is known
+_PER_PAGE, _FAR = 8, 10_240  # lost keys in a row, for each page of the file and at most, where the last cannot be told
 _TYPES = {"TEXT": str, "INTEGER": int, "BLOB": bytes, "REAL": float}
 
 Read = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
@@ -21,34 +21,33 @@ Read = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
 
 def rows(read: Read, columns: str, table: str) -> Iterator[tuple[Any, ...]]:
     """These columns of every row that can be read, in the order of their row ids."""
-    types, where, barren = _types(read, columns, table), f"FROM {table} NOT INDEXED WHERE rowid", 0
-    last = _last(read, table)
-    first: int | None = _next(read, where, 0)
-    while first is not None and barren < (_BARREN if last is None or first <= last else 1):
-        found = False
-        for row in _between(
-            read, f"SELECT {columns} {where} BETWEEN ? AND ? ORDER BY rowid", first, first + _STRIDE - 1
-        ):
-            found = True
-            if tuple(map(type, row)) == types:
-                yield row
-        barren = 0 if found else barren + 1
-        first = _next(read, where, first + _STRIDE)
+    return _around(read, columns, table, f"FROM {table} NOT INDEXED WHERE rowid", "rowid", _last(read, table))
 
 
 def keyed(read: Read, columns: str, table: str, session: str) -> list[tuple[Any, ...]]:
     """The same of one session's rows in a table that is kept by session and `place`, from its first place on."""
-    found: list[tuple[Any, ...]] = []
-    types, barren, first = _types(read, columns, table), 0, 0
-    where = f"FROM {table} WHERE session = '{session}' AND place"
-    while barren < _BARREN:
-        part = list(
-            _between(read, f"SELECT {columns} {where} BETWEEN ? AND ? ORDER BY place", first, first + _STRIDE - 1)
-        )
-        found += (row for row in part if tuple(map(type, row)) == types)
-        barren = 0 if part else barren + 1
-        first += _STRIDE
-    return found
+    return list(_around(read, columns, table, f"FROM {table} WHERE session = '{session}' AND place", "place", None))
+
+
+def _around(read: Read, columns: str, table: str, where: str, key: str, last: int | None) -> Iterator[tuple[Any, ...]]:
+    """Less is asked for until the damage is met, key by key where it lies, and more again behind it: that is one read for each
+    key that is lost, and a few for each place where damage begins."""
+    types = _types(read, columns, table)
+    part = f"SELECT {columns} {where} BETWEEN ? AND ? ORDER BY {key}"
+    far = _STRIDE if last is not None else min(_FAR, _PER_PAGE * next(iter(read("PRAGMA page_count", ())))[0])
+    first, many, lost = _next(read, where, key, 0), _STRIDE, 0
+    while first is not None and (lost < far or first <= (last or 0)):
+        try:
+            found = list(read(part, (first, first + many - 1)))
+        except (StorageError, sqlite3.DatabaseError):
+            if many > 1:
+                many //= 2
+            else:
+                first, lost = first + 1, lost + 1
+            continue
+        yield from (row for row in found if tuple(map(type, row)) == types)
+        lost = 0 if found else lost + many
+        first, many = _next(read, where, key, first + many), min(2 * many, _STRIDE)
 
 
 def _types(read: Read, columns: str, table: str) -> tuple[type, ...]:
@@ -66,20 +65,10 @@ def _last(read: Read, table: str) -> int | None:
         return None
 
 
-def _next(read: Read, where: str, at: int) -> int | None:
-    """The first row id from there on, None at the end, the place itself where that cannot be told."""
+def _next(read: Read, where: str, key: str, at: int) -> int | None:
+    """The first key from there on, None at the end, the place itself where that cannot be told."""
     try:
-        found = list(read(f"SELECT rowid {where} >= ? ORDER BY rowid LIMIT 1", (at,)))
+        found = list(read(f"SELECT {key} {where} >= ? ORDER BY {key} LIMIT 1", (at,)))
     except (StorageError, sqlite3.DatabaseError):
         return at
     return found[0][0] if found else None
-
-
-def _between(read: Read, sql: str, first: int, last: int) -> Iterator[tuple[Any, ...]]:
-    try:
-        yield from list(read(sql, (first, last)))
-    except (StorageError, sqlite3.DatabaseError):
-        if first < last:
-            middle = (first + last) // 2
-            yield from _between(read, sql, first, middle)
-            yield from _between(read, sql, middle + 1, last)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ctxchat.core.errors import StorageError
-from ctxchat.storage import exporting, inspection, loading, sessions
+from ctxchat.storage import around, exporting, inspection, loading, sessions
 from ctxchat.storage.database import FILE, Database
 from ctxchat.storage.faults import NotOurs
 from ctxchat.storage.repair import repair
@@ -174,7 +175,27 @@ def test_a_file_without_its_first_page_is_mended(store: Store) -> None:
             assert {s: said(database, s) for s in store.sessions} == store.texts
 
 
-@pytest.mark.parametrize("share", [pytest.param(0.6, marks=pytest.mark.long), 0.85])
+def test_the_rows_between_lost_ones_are_found_with_a_read_for_each_that_is_lost(store: Store) -> None:
+    """The index that knows the last row is damaged too, so that the end cannot be told."""
+    leaves, index = store.pages["journal", "leaf"], store.pages["sqlite_autoindex_journal_1", "leaf"]
+    content = bytearray(store.clean)
+    for page in (*leaves[1::2], leaves[-1], *index):
+        content[(page - 1) * store.size : page * store.size] = b"\xa5" * store.size
+    store.put(bytes(content))
+    reads: list[str] = []
+    with Database(store.folder) as database:
+
+        def read(sql: str, values: Sequence[object]) -> Iterable[tuple[Any, ...]]:
+            reads.append(sql)
+            return database.read(sql, values)
+
+        found = [row[0] for row in around.rows(read, "rowid, session, seq", "journal")]
+    whole = 3 * sum(TURNS) + len(TURNS)
+    assert whole * 0.4 < len(found) < whole * 0.6 and found == sorted(set(found))
+    assert len(reads) < 8 * len(content) // store.size + 3 * whole
+
+
+@pytest.mark.parametrize("share", [0.6, 0.85])
 def test_a_file_cut_short_keeps_what_is_left(store: Store, share: float) -> None:
     pages = int(len(store.clean) // store.size * share)
     store.put(store.clean[: pages * store.size])
