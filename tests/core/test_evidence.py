@@ -67,6 +67,7 @@ def test_a_changed_file_is_not_listed_as_read_and_a_failed_read_not_at_all() -> 
     [
         ("p95 latency is 412 ms today", "number", "p95 latency is 412 ms", ""),
         ("max_connections = 200", "number", "max_connections", "200"),
+        ("- `dimGray`: `#585858` (dimmed)", "number", "dimGray", "#585858"),
         ("it costs about $1,200 a month", "number", "it costs about $1,200", ""),
         ("look at src/app/db.py now", "path", "src/app/db.py", ""),
         ("in ~/notes/plan.md.", "path", "~/notes/plan.md", ""),
@@ -138,6 +139,19 @@ def test_three_passes_keep_at_least_95_percent() -> None:
         shares, _ = run(way, 4_000, (3,))[3]
         kept = {kind: share for kind, share in shares.items() if kind != "errors"}  # solved ones are none
         assert all(share >= 0.95 for share in kept.values()), shares
+
+
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        ("- `gray: 242` → `#6c6c6c` (medium)", "#6c6c6c"),
+        ("gray: 30 s -> 60 s", "60 s"),
+        ("`gray`: `#444444` → `#585858`", "#585858"),
+    ],
+)
+def test_of_a_changed_value_only_the_new_one_stands(change: str, value: str) -> None:
+    numbers = by_kind(collect([said("gray: 12"), said(change, turn=2)]), "number")
+    assert numbers == {"gray": value}
 
 
 def test_twenty_passes_stay_capped_and_the_newest_stands() -> None:

@@ -59,9 +59,11 @@ _UNIT = (
 )
 _AMOUNT = r"[+-]?\d(?:[\d_,.]*\d)?"
 _NUMBER = re.compile(rf"(?<![\w.,])(?:[$€£]\s?{_AMOUNT}[kKM]?\b|{_AMOUNT}\s?(?:{_UNIT}))")
+_VALUE = rf"(?:#[0-9A-Fa-f]{{6}}(?:[0-9A-Fa-f]{{2}})?|{_AMOUNT}(?:\s?(?:{_UNIT}))?)"
 _NAMED = re.compile(
-    rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})[ \t]*[:=][ \t]*({_AMOUNT}(?:\s?(?:{_UNIT}))?)(?![\w:/.-]\d|\w)"
+    rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})`?[ \t]*[:=][ \t]*`?(?:{_VALUE}`?[ \t]*(?:→|->)[ \t]*`?)?({_VALUE})(?![\w:/.-]\d|\w)"
 )
+"""`timeout = 30`, `gray`: `#808080`, and the new value of "gray: 242 → #6c6c6c"."""
 _TALLY = re.compile(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b")
 _SYMBOL = re.compile(
     r"(?<![\w$])(?:[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
@@ -208,7 +210,7 @@ def _numbers(text: str, at: At) -> Iterator[Fact]:
     text = _ESCAPE.sub(" ", text)
     named: set[int] = set()
     for match in _some(_NAMED, text, 30):
-        named.add(match.start(2))
+        named.update(range(*match.span()))
         if match[1].rsplit(".", 1)[-1] not in _ENDINGS:  # there it is a place in a file, not an amount
             yield Fact("number", match[1], plain(match[2]), *at)
     for match in _some(_NUMBER, text, 30):
