@@ -70,7 +70,7 @@ class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
     `target` is the resolved path, the command line or the URL. `inside` is True when a path lies in the workspace; `guarded` is
     the guarded place a path leads to. `summary` is one line, `preview` a diff or the whole command. `patterns` are the rules that
     can be offered for `session` and `always`, from this very call to the widest; `parts` what a command line consists of, each
-    with patterns of its own. `allowance` is what could be allowed besides, `asks` the part of it the call cannot do without.
+    with patterns of its own. `asks` is what the call cannot do without, and has with a yes; `allowance` what a person could add.
     """
 
     access: Access

@@ -38,8 +38,9 @@ SECRETS = (
 _OF_ROOT = ("/etc/shadow", "/etc/gshadow")
 """Who works as root could read these without a sandbox."""
 
-_SOCKETS = ("/tmp", "/var/tmp", "/run", "/var/lib/lxd", "/var/lib/incus", "/var/snap/lxd")
-"""A read-only mount stops nobody from speaking to a socket: the ones of Docker, the key ring and the desktop lie in here."""
+PRIVATE = ("/tmp", "/var/tmp", "/run", "/var/lib/lxd", "/var/lib/incus", "/var/snap/lxd")
+"""Other folders inside than outside. A read-only mount stops nobody from speaking to a socket: the ones of Docker, the key ring
+and the desktop lie in here."""
 
 _NEEDED_FOR_NAMES = (
     "/run/systemd/resolve",
@@ -151,7 +152,7 @@ def _bubblewrap(sandbox: Sandbox, workspace: str, scratch: str, guarded: Sequenc
     # What belongs to root can be written by root without any capability: the kernel's settings, among them which program is
     # started, outside, when a process crashes.
     argv += ["--remount-ro", "/proc"] if os.geteuid() == 0 else []
-    for private in _SOCKETS:
+    for private in PRIVATE:
         if Path(private).is_dir() and not Path(private).is_symlink():
             argv += ["--bind", scratch, private] if scratch and private == "/tmp" else ["--tmpfs", private]
     for needed in _NEEDED_FOR_NAMES:

@@ -16,12 +16,12 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import ToolStatus
-from ctxchat.core.permissions import Allowance, Demand
+from ctxchat.core.permissions import Allowance, Demand, Part
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.commands import parts_of
 from ctxchat.tools.guarding import Guarding
 from ctxchat.tools.processes import child, environment
-from ctxchat.tools.sandbox import Sandbox
+from ctxchat.tools.sandbox import PRIVATE, Sandbox
 from ctxchat.tools.sandbox_notes import known_needs, stopped_by_sandbox, taken_away
 from ctxchat.tools.text import HeadTail, clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
@@ -88,14 +88,15 @@ class Shell(Tool[ShellArguments]):
         first, _, more = command.partition("\n")
         asks = self._asks(arguments)
         summary = f"run {clip_line(first, 200)}{' …' if more else ''}{_beyond(asks, arguments.why, bool(self.sandbox))}"
+        parts = parts_of(command, context.workspace)
         return Demand(
             "run",
             command,
             True,
             summary,
             preview=command,
-            parts=parts_of(command, context.workspace),
-            allowance=self._offers(command, asks, context.workspace),
+            parts=parts,
+            allowance=self._offers(command, parts, asks, context.workspace),
             asks=asks,
         )
 
@@ -114,14 +115,15 @@ class Shell(Tool[ShellArguments]):
             folders.append(folder)
         return Allowance(arguments.network and not self._sandbox.network, tuple(folders))
 
-    def _offers(self, command: str, asks: Allowance, workspace: str) -> Allowance:
-        """What a person can allow with their answer: what is asked for, and what such commands are known to need."""
+    def _offers(self, command: str, parts: Sequence[Part], asks: Allowance, workspace: str) -> Allowance:
+        """What a person can add to a yes: what such commands are known to need, and the folders this one writes a file in."""
         if not self.sandbox:
             return Allowance()
-        folders = dict.fromkeys((*asks.folders, *known_needs(command, workspace)))
-        return Allowance(
-            not self._sandbox.network, tuple(f for f in folders if self._sandbox.can_write(f)), outside=True
-        )
+        written = (str(Path(part.writes).parent) for part in parts if part.writes and not (part.inside or part.guarded))
+        there = (folder for folder in written if folder not in PRIVATE and Path(folder).is_dir())
+        needs = dict.fromkeys((*known_needs(command, workspace), *there))
+        folders = tuple(f for f in needs if f not in asks.folders and self._sandbox.can_write(f))
+        return Allowance(not (self._sandbox.network or asks.network), folders, outside=True)
 
     async def work(self, arguments: ShellArguments, context: ToolContext) -> Pieces:
         try:

@@ -225,7 +225,7 @@ async def test_unwritable_characters(call: Callable) -> None:
 
 
 def test_the_demand_shows_the_whole_command(context: ToolContext) -> None:
-    demand = bare.demand({"command": "echo a\necho b"}, context)
+    demand = Shell(Sandbox(), os.environ).demand({"command": "echo a\necho b"}, context)
     assert (demand.access, demand.preview, demand.summary) == ("run", "echo a\necho b", "run echo a … (no sandbox)")
     assert [[word.text for word in part.words] for part in demand.parts] == [["echo", "a"], ["echo", "b"]]
 
@@ -247,13 +247,21 @@ def test_what_a_call_asks_for_beyond_the_sandbox_is_in_the_question(context: Too
         demand.summary
         == f"run uv sync (asks for the network and writing in {tmp_path}/cache: to install what it needs)"
     )
-    assert demand.allowance.network and demand.allowance.outside
-    assert f"{tmp_path}/cache" in demand.allowance.folders
+    assert not demand.allowance.network and demand.allowance.outside, (
+        "a yes gives what is asked for: there is no tick for it"
+    )
+    assert f"{tmp_path}/cache" not in demand.allowance.folders
+    elsewhere = f"date > {tmp_path}/cache/x; date > {tmp_path}/gone/x; date > {secret}/x; date > /tmp/x; date > y"
+    offered = shell.demand({"command": elsewhere}, ToolContext("c2", str(tmp_path / "work"))).allowance
+    assert offered == Allowance(True, (f"{tmp_path}/cache",), True), (
+        "where it writes a file, a person can open the folder"
+    )
     for folder in (secret, secret.parent, tmp_path / "gone", "/"):
         with pytest.raises(ToolError, match="cannot be opened to a command"):
             shell.demand({"command": "x", "folders": [str(folder)]}, context)
     assert not shell.demand({"command": "x"}, context).asks
-    assert not bare.demand(asked, context).asks and not bare.demand(asked, context).allowance
+    unshut = Shell(Sandbox(), os.environ).demand(asked, context)  # not `bare`: it would hold others' calls to this one
+    assert not unshut.asks and not unshut.allowance
     open_ = Shell(Sandbox("bubblewrap", network=True), os.environ)
     assert not open_.demand({"command": "x", "network": True}, context).asks
 
