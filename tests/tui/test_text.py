@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.tui.reading.text import clean, clock, elapsed, one_line, short, visible
+from ctxchat.tui.reading.text import LONGEST, clean, clock, cut, elapsed, one_line, short, visible
 
 HOSTILE = st.text(st.one_of(st.characters(), st.sampled_from("\x1b\x9b\x9d\x07\r\n\t[]0;m\u202e\u2066\x00")))
 
@@ -82,3 +82,9 @@ def test_durations_for_people(seconds: float, shown: str) -> None:
 @pytest.mark.parametrize("at", ["", "yesterday", "2026-99-99"])
 def test_a_moment_that_is_none_is_left_out(at: str) -> None:
     assert clock(at) == ""
+
+
+def test_a_text_too_long_for_a_screen_says_how_much_more_there_is() -> None:
+    assert cut("a\x1b[2Jb") == clean("a\x1b[2Jb") and cut("x" * LONGEST) == "x" * LONGEST
+    assert cut("x" * (LONGEST + 1_234)) == "x" * LONGEST + "\n… 1,234 more characters"
+    assert cut("abc", 2, ": the export holds them") == "ab\n… 1 more characters: the export holds them"

@@ -20,6 +20,16 @@ def one_line(text: str, limit: int = 200) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+LONGEST = 20_000
+"""Characters of one text that a screen lays out whole: much more, and nothing else happens for seconds."""
+
+
+def cut(text: str, longest: int = LONGEST, where: str = "") -> str:
+    """The text cleaned; what is longer says how much more there is, and `where` that can be read."""
+    rest = len(text) - longest
+    return clean(text) if rest <= 0 else f"{clean(text[:longest])}\n… {rest:,} more characters{where}"
+
+
 def elapsed(seconds: float) -> str:
     """A duration for people: 0.1 s, 12 s, 3 min 5 s."""
     if seconds < 9.95:

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ctxchat.tui.reading.text import clean
+from ctxchat.tui.reading.text import clean, cut
 from ctxchat.tui.screens.panel import Over
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 
@@ -25,7 +25,7 @@ class Confirm(Over[bool], ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(Content(clean(self._question)), markup=False)
+            yield Static(Content(cut(self._question)), markup=False)
             yield PanelKeys()
 
     def action_say(self, yes: bool) -> None:
@@ -43,7 +43,7 @@ class AskText(Over[str], ModalScreen[str]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(Content(clean(self._question)), markup=False)
+            yield Static(Content(cut(self._question)), markup=False)
             yield Input(clean(self._text), compact=True)
             yield PanelKeys()
 

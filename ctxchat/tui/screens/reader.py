@@ -8,7 +8,7 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from ctxchat.core.messages import Message
-from ctxchat.tui.reading.text import clean, clock, one_line
+from ctxchat.tui.reading.text import clock, cut, one_line
 from ctxchat.tui.screens.panel import Heading, Panel
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 
@@ -23,9 +23,7 @@ def whole(message: Message) -> str:
     parts = [f"(reasoning)\n{message.reasoning.text}"] if message.reasoning else []
     parts += [message.text] if message.text else []
     parts += [f"{call.name} {call.arguments}" for call in message.calls]
-    text = clean("\n\n".join(parts))
-    rest = len(text) - SHOWN
-    return text if rest <= 0 else f"{text[:SHOWN]}\n\n… {rest:,} more characters: the export holds them"
+    return cut("\n\n".join(parts), SHOWN, ": the export holds them")
 
 
 class ReaderScreen(Panel[str]):

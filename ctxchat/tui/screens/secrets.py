@@ -20,7 +20,7 @@ from ctxchat.config.write import own_value, set_value
 from ctxchat.core.secrets import Masking, allowed_by
 from ctxchat.core.words import count
 from ctxchat.tui.reading.masked import Masked, masked_in
-from ctxchat.tui.reading.text import clean, one_line
+from ctxchat.tui.reading.text import clean, cut, one_line
 from ctxchat.tui.screens.panel import MUTED, Heading, Over
 from ctxchat.tui.screens.writing import Writing
 from ctxchat.tui.style import STYLE
@@ -56,7 +56,7 @@ class OriginalScreen(Over[None], ModalScreen[None]):
         with Vertical():
             yield Static(Content(clean(self._title)), classes="quiet", markup=False)
             with VerticalScroll(classes="held"):
-                yield Static(Content(clean(self._text)), id="original", markup=False)
+                yield Static(Content(cut(self._text)), id="original", markup=False)
             yield PanelKeys()
 
     def on_mount(self) -> None:

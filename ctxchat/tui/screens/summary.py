@@ -22,6 +22,9 @@ from ctxchat.tui.widgets.panel_keys import PanelKeys
 BEAT = 1 / 8
 """Seconds between two turns of the spinner; what came meanwhile is written then."""
 
+LONGEST = 100_000
+"""Characters that an editor takes: many times the usual summary, and still laid out while a person waits."""
+
 
 class Draft(TextArea):
     """Enter applies, ctrl+j makes a line, as in the composer."""
@@ -57,7 +60,7 @@ class Writing(Panel[str]):
         super().__init__(name=name, classes="panel")
         self._pieces, self._writer = pieces, writer
         self._coming: list[str] = []
-        self._since, self._writing = monotonic(), True
+        self._since, self._writing, self._left_out = monotonic(), True, 0
 
     def compose(self) -> ComposeResult:
         yield Heading(self.HEADING)
@@ -92,7 +95,9 @@ class Writing(Panel[str]):
     def _show(self) -> None:
         draft = self.query_one(Draft)
         if self._coming:
-            draft.insert(clean("".join(self._coming)), draft.document.end)
+            text, room = clean("".join(self._coming)), LONGEST - len(draft.text)
+            self._left_out = max(0, len(text) - room) if room > 0 else self._left_out + len(text)
+            draft.insert(text[: max(0, room)], draft.document.end)
             self._coming.clear()
             draft.move_cursor(draft.document.end)
         seconds = monotonic() - self._since
@@ -101,7 +106,8 @@ class Writing(Panel[str]):
             who = one_line(self._writer, 60) or "written"
             self._say(f"{spin(seconds)} {who} writes it, {seconds:.0f} s   esc leaves everything as it is")
         else:
-            self._say(self.MENDED)
+            rest = f"What came after {LONGEST:,} characters, {self._left_out:,} more, is left out. "
+            self._say((rest if self._left_out else "") + self.MENDED)
 
     def _say(self, text: str) -> None:
         self.query_one("#progress", Static).update(text)

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ctxchat.tui.reading.text import clean
+from ctxchat.tui.reading.text import clean, cut
 from ctxchat.tui.screens.panel import Over
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.widgets.panel_keys import PanelKeys
@@ -34,9 +34,7 @@ class TrustScreen(Over[bool], ModalScreen[bool]):
             yield Static(self._about(), classes="quiet", markup=False)
             with VerticalScroll(classes="held"):
                 for sign, line in marked(self._lines, self._before):
-                    yield Static(
-                        Content(f"{sign} {clean(line)}"), classes="-wrong" if sign in "+−" else "", markup=False
-                    )
+                    yield Static(Content(f"{sign} {cut(line)}"), classes="-wrong" if sign in "+−" else "", markup=False)
             yield PanelKeys()
 
     def _about(self) -> str:

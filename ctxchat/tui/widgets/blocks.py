@@ -23,7 +23,7 @@ from textual.widgets import Static
 
 from ctxchat.core.attachments import Attached
 from ctxchat.core.messages import Group
-from ctxchat.tui.reading.text import clean, clock, one_line, short
+from ctxchat.tui.reading.text import clean, clock, cut, one_line, short
 
 LEAST = 12
 """Cells below which nothing is given away for an indent."""
@@ -160,7 +160,7 @@ class NoticeBlock(Static):
     """A sentence from ctxchat."""
 
     def __init__(self, level: Level, text: str) -> None:
-        self._words = Content(clean(text))
+        self._words = Content(cut(text))
         super().__init__(Hanging(SIGNS[level], self._words), markup=False, classes=f"notice -{level}")
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:

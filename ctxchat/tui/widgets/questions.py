@@ -24,7 +24,7 @@ from textual.widgets.option_list import Option
 
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
 from ctxchat.core.figures import Figures
-from ctxchat.tui.reading.text import clean, one_line
+from ctxchat.tui.reading.text import clean, cut, one_line
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.asked import AFTER_TAB, GRACE, Asked, Keys
 from ctxchat.tui.widgets.first_choice import FirstChoice
@@ -34,10 +34,6 @@ from ctxchat.tui.widgets.unreached import UnreachedPanel
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
-
-
-LONGEST = 20_000
-"""Characters of the question that are shown; how many more there are is said."""
 
 
 class QuestionPanel(Asked):
@@ -61,9 +57,7 @@ class QuestionPanel(Asked):
         self._asked = asked
 
     def compose(self) -> ComposeResult:
-        text, more = self._asked.text, len(self._asked.text) - LONGEST
-        rest = (f"\n… {more:,} more characters", "$text-warning") if more > 0 else ""
-        words = Content.assemble(("? ", "bold $text-warning"), Content(clean(text[:LONGEST])), rest)
+        words = Content.assemble(("? ", "bold $text-warning"), Content(cut(self._asked.text)))
         with VerticalScroll(classes="question words", can_focus=False):
             yield Static(words, markup=False)
         if options := self._asked.options:
