@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 from textual.screen import Screen
@@ -37,6 +38,7 @@ from ctxchat.tui.screens.archive import ArchiveScreen
 from ctxchat.tui.screens.dialogs import AskText, Confirm
 from ctxchat.tui.screens.files import DiffScreen, MineScreen, RewindScreen
 from ctxchat.tui.screens.flight import FlightScreen
+from ctxchat.tui.screens.handoff import HandoffScreen
 from ctxchat.tui.screens.help import HelpScreen
 from ctxchat.tui.screens.keys import AskKey, KeysScreen
 from ctxchat.tui.screens.models import ModelsScreen
@@ -255,6 +257,10 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "diff": (_at_once(lambda of: DiffScreen(of.desk)), ["t", "down", "enter"]),
     "files of mine": (_at_once(lambda of: MineScreen(of.restoring())), []),
     "flight": (_at_once(lambda of: FlightScreen(of.desk, of.doors)), ["down"]),
+    "hand off": (
+        _at_once(lambda of: HandoffScreen(cast("Handoff", SimpleNamespace(writer=NASTY)), of.text, of.text)),
+        [],
+    ),
     "help": (_at_once(lambda of: HelpScreen(default_keys())), []),
     "keys": (_at_once(lambda of: KeysScreen(of.load, of.file, "keys")), ["slash", "h", "e", "l", "p"]),
     "ask for a key": (_at_once(lambda of: AskKey(ACTIONS[0])), ["a"]),
