@@ -245,7 +245,7 @@ async def test_a_turn_that_is_stopped_does_not_wait_for_a_look_of_somebody_else(
     look = asyncio.create_task(one.session.measure())
     turn = asyncio.create_task(listen(one.session.send("hi"), []))
     async with asyncio.timeout(60):
-        while not one.state.ledger.groups:
+        while not one.state.ledger.groups:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     for _ in range(50):  # until it asks for the window, too
         await asyncio.sleep(0)

@@ -258,7 +258,7 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "files of mine": (_at_once(lambda of: MineScreen(of.restoring())), []),
     "flight": (_at_once(lambda of: FlightScreen(of.desk, of.doors)), ["down"]),
     "hand off": (
-        _at_once(lambda of: HandoffScreen(cast("Handoff", SimpleNamespace(writer=NASTY)), of.text, of.text)),
+        _at_once(lambda of: HandoffScreen(cast("Any", SimpleNamespace(writer=NASTY)), of.text, of.text)),
         [],
     ),
     "help": (_at_once(lambda of: HelpScreen(default_keys())), []),
