@@ -60,7 +60,7 @@ def handoff(
 def _state(ledger: Ledger, groups: list[Group], count: Count) -> str:
     """How it stands: what was done last, the last answer, the to-do list, and what was cut short."""
     end = open_end(ledger)
-    last = next((g.first for g in reversed(groups) if g.kind == "reply" and g.first.text.strip()), None)
+    answer = next((g for g in reversed(groups) if g.kind == "reply" and g.first.text.strip()), None)
     lists = (
         result.text
         for g in reversed(groups)
@@ -70,8 +70,8 @@ def _state(ledger: Ledger, groups: list[Group], count: Count) -> str:
     )
     to_do = next(lists, "")
     parts = [
-        recap(groups, DONE, count),
-        f"The last answer ({last.id}): {clip(last.text, ANSWER, count)}" if last else "",
+        recap([g for g in groups if g is not answer], DONE, count),
+        f"The last answer ({answer.first.id}): {clip(answer.first.text, ANSWER, count)}" if answer else "",
         f"The to-do list:\n{clip(to_do, LIST, count)}" if to_do else "",
         "The last turn was cut short: what it was about is not finished." if end else "",
     ]

@@ -46,7 +46,7 @@ async def test_goal_rules_state_and_the_way_back_stand_in_the_draft() -> None:
     assert text.startswith("Go on with this work: mend the drift")
     assert "session s1" in text and "s1/m12" in text
     assert "Never touch the firmware. Find out why the gauge drifts." in text and "three samples" in text
-    assert "The gauge drifts: see `read_tide()`." in text and "echo" in text
+    assert text.count("The gauge drifts: see `read_tide()`.") == 1 and "echo" in text
     assert (await desk.session.handoff.draft("")).startswith("Go on with this work: Look at src/tide.py")
 
 

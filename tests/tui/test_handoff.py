@@ -33,6 +33,7 @@ async def test_the_draft_is_mended_and_sent_in_a_fresh_session(tmp_path: Path, s
         assert (
             draft.text.startswith("Go on with this work: mend the gauge") and "Never touch the firmware." in draft.text
         )
+        assert "enter send it" in words(app)
         draft.insert("Mended. ", (0, 0))
         services.session = fresh  # what is opened next
         await pilot.press("enter")

@@ -24,7 +24,7 @@ class HandoffScreen(Writing):
     EMPTY = "An empty message tells the fresh session nothing. Esc leaves everything as it is."
 
     BINDINGS = [
-        Binding("enter,ctrl+s", "apply", "send it there", key_display="enter"),
+        Binding("enter,ctrl+s", "apply", "send it", key_display="enter"),
         Binding("ctrl+t", "by_model", "let the model write it", priority=True),
     ]
 
