@@ -20,7 +20,10 @@ MOST = 12
 EACH, LEAST = 5_000, 150
 """Tokens of one file at most, and what has to be left for one that is shown in part."""
 
-OPENING = "<files_now>\nFiles that the work stands on, as they are on disk now. No call need read them again."
+OPENING = (
+    "<files_now>\nFiles that the work stands on, as they were on disk when this was written: no call need read them again, "
+    "unless something further on changed them."
+)
 CLOSING = "</files_now>"
 
 
