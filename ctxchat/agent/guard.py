@@ -37,14 +37,14 @@ class Guard(msgspec.Struct, frozen=True):
     rest_until: int = 0
 
     @classmethod
-    def remembered(cls, kept: journal.Automatic) -> Guard:
+    def remembered(cls, kept: journal.GuardState) -> Guard:
         """As it was when the session was last open; what waits for a while waits no more."""
         return cls(kept.failures, 0.0, kept.refills, kept.last_turn, kept.rest_until)
 
     @property
-    def kept(self) -> journal.Automatic:
+    def kept(self) -> journal.GuardState:
         """What outlives a restart."""
-        return journal.Automatic(self.failures, self.refills, self.last_turn, self.rest_until)
+        return journal.GuardState(self.failures, self.refills, self.last_turn, self.rest_until)
 
     def standing(self, now: float, turn: int) -> Standing:
         """Whether an automatic pass may run now, and if not why."""

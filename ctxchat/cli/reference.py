@@ -37,7 +37,7 @@ ENVIRONMENT = (
 Row = tuple[str, str]
 
 
-class Command(msgspec.Struct, frozen=True):
+class CommandPage(msgspec.Struct, frozen=True):
     """A command as it is told: how it is called, what it does, and its own arguments and options."""
 
     usage: str
@@ -45,12 +45,12 @@ class Command(msgspec.Struct, frozen=True):
     options: tuple[Row, ...]
 
 
-def commands(command: click.Command = ctxchat, parent: click.Context | None = None) -> Iterator[Command]:
+def commands(command: click.Command = ctxchat, parent: click.Context | None = None) -> Iterator[CommandPage]:
     """A command and all below it, depth first."""
     ctx = click.Context(command, parent, info_name="ctxchat" if parent is None else command.name)
     told = [p.get_help_record(ctx) for p in command.params if parent is None or not _common(p)]
     usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
-    yield Command(usage, inspect.cleandoc(command.help or "").replace("\b\n", ""), tuple(r for r in told if r))
+    yield CommandPage(usage, inspect.cleandoc(command.help or "").replace("\b\n", ""), tuple(r for r in told if r))
     if isinstance(command, click.Group):
         for name in command.list_commands(ctx):
             if below := command.get_command(ctx, name):

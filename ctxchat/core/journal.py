@@ -120,7 +120,7 @@ class HookFired(msgspec.Struct, frozen=True, tag="hook_fired"):
     at: str = ""
 
 
-class Automatic(msgspec.Struct, frozen=True, tag="automatic", omit_defaults=True):
+class GuardState(msgspec.Struct, frozen=True, tag="automatic", omit_defaults=True):
     """What past passes and the person's word leave of automatic compaction, as in `agent.guard.Guard`: it outlives a restart."""
 
     failures: int = 0
@@ -150,7 +150,7 @@ Record = (
     | WindowLearned
     | Checkpoint
     | Continues
-    | Automatic
+    | GuardState
 )
 
 
@@ -201,7 +201,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     undone: tuple[Change, ...] = ()
     agent: str | None = None
     continues: str = ""
-    automatic: Automatic = Automatic()
+    automatic: GuardState = GuardState()
     checkpoints: tuple[Checkpoint, ...] = ()
     imported: int = 0
 
@@ -279,7 +279,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, cost_usd=state.cost_usd + _paid(cost))
         case WindowLearned(model=model):
             return ledger, replace(state, windows={**state.windows, model: record})
-        case Automatic():
+        case GuardState():
             return ledger, replace(state, automatic=record)
         case Continues(session=session):
             return ledger, replace(state, continues=session)

@@ -23,7 +23,7 @@ class Found(NamedTuple):
     asks: tuple[bool, bool, bool, bool]
 
 
-class Memory:
+class RuleMemory:
     """What was found with these rules. `places` numbers places: a node's own marks below the number of its parent's place."""
 
     def __init__(self, rules: list[RuleSet]) -> None:
@@ -39,11 +39,11 @@ class RememberingStylesheet(Stylesheet):
     Textual itself shares between no two nodes is worked out each time: where a rule asks which child of its parent a node is,
     or whether the focus is within it."""
 
-    _memories: ClassVar[LRUCache[tuple[int, ...], Memory]] = LRUCache(64)
+    _memories: ClassVar[LRUCache[tuple[int, ...], RuleMemory]] = LRUCache(64)
 
     def __init__(self, *, variables: dict[str, str] | None = None) -> None:
         super().__init__(variables=variables)
-        self._memory, self._memory_of = Memory([]), None
+        self._memory, self._memory_of = RuleMemory([]), None
         self._worn: WeakKeyDictionary[DOMNode, tuple[RulesMap, RulesMap]] = WeakKeyDictionary()
         self._above: dict[DOMNode, int] | None = None  # places already known, while no node changes
 
@@ -68,15 +68,15 @@ class RememberingStylesheet(Stylesheet):
         finally:
             self._above = None
 
-    def _look_up(self) -> Memory:
+    def _look_up(self) -> RuleMemory:
         if self._memory_of is not self.rules_map:  # made anew when rules come or change
             key = tuple(map(id, self.rules))
             if (memory := self._memories.get(key)) is None:
-                memory = self._memories[key] = Memory(self.rules)
+                memory = self._memories[key] = RuleMemory(self.rules)
             self._memory, self._memory_of = memory, self.rules_map
         return self._memory
 
-    def _place(self, node: DOMNode, memory: Memory) -> int:
+    def _place(self, node: DOMNode, memory: RuleMemory) -> int:
         if self._above is not None and (known := self._above.get(node)) is not None:
             return known
         parent = node._parent

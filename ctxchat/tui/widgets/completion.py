@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from ctxchat.tools.mentions import mention
 from ctxchat.tui.commands import COMMANDS
 from ctxchat.tui.reading.text import one_line
-from ctxchat.tui.widgets.options import Options
+from ctxchat.tui.widgets.options import AnySizeList
 
 MOST = 8
 TALLEST = 8
@@ -74,7 +74,7 @@ def file_choices(typed: str, files: Sequence[str], most: int = MOST) -> list[Com
     return [Completion(f"{mention(f)} ", one_line(f, 120)) for f in best]
 
 
-class CompletionList(Options, can_focus=False):
+class CompletionList(AnySizeList, can_focus=False):
     """The choices, over the line above the composer. The composer keeps the focus and moves the highlight."""
 
     class Taken(Message):

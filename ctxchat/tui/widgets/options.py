@@ -7,7 +7,7 @@ from typing import Literal
 from textual.widgets import OptionList
 
 
-class Options(OptionList):
+class AnySizeList(OptionList):
     """One of its options can be chosen."""
 
     def _move_page(self, direction: Literal[-1, 1]) -> None:

@@ -28,7 +28,7 @@ from ctxchat.tui.reading.text import clean, cut, one_line
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.asked import AFTER_TAB, GRACE, Asked, Keys
 from ctxchat.tui.widgets.first_choice import FirstChoice
-from ctxchat.tui.widgets.options import Options
+from ctxchat.tui.widgets.options import AnySizeList
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from ctxchat.tui.widgets.unreached import UnreachedPanel
 
@@ -61,7 +61,7 @@ class QuestionPanel(Asked):
         with VerticalScroll(classes="question words", can_focus=False):
             yield Static(words, markup=False)
         if options := self._asked.options:
-            yield Options(*(Option(Content(one_line(clean(text), 200))) for text in options), markup=False)
+            yield AnySizeList(*(Option(Content(one_line(clean(text), 200))) for text in options), markup=False)
         yield Input(placeholder="or in your own words" if options else "your answer", classes="why")
 
     @property

@@ -13,10 +13,10 @@ from textual.widgets.option_list import Option
 
 from ctxchat.core.search import Hit
 from ctxchat.tui.style.hit_text import lines_of, passage_of
-from ctxchat.tui.widgets.options import Options
+from ctxchat.tui.widgets.options import AnySizeList
 
 
-class Hits(Options):
+class Hits(AnySizeList):
     """The list of what was found; its footer says what Enter does."""
 
     BINDINGS = [Binding("enter", "select", "go there", key_display="enter")]
