@@ -73,7 +73,7 @@ async def approval(pilot: Pilot[int], session: Session) -> None:
         "run systemctl restart cormorant",
         "run",
         "systemctl restart cormorant",
-        "shell: systemctl restart cormorant",
+        ("shell: systemctl restart cormorant", "shell: systemctl restart *", "shell: systemctl *"),
     )
     await cast(CtxchatApp, pilot.app).chat.questions.ask(request)
     await pilot.press("tab")

@@ -22,13 +22,13 @@ from ctxchat.core.facts import Memory
 from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import FilesNow, Summariser
-from ctxchat.core.strategies.base import Plan, Step, Strategy
+from ctxchat.core.strategies.base import Plan, Strategy
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.folding import NEAR
 from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.triggers import overhead
-from ctxchat.core.view import Item, View
+from ctxchat.core.view import View
 from ctxchat.core.words import short
 from ctxchat.core.working_set import CurrentFile, touched
 
@@ -41,7 +41,6 @@ Prices = Callable[[str, int, int], float]
 SUMMARY_SECONDS = 10.0
 """What a summary takes, as far as anybody can say before the first."""
 
-LARGEST = 3
 """Messages that are named of what a step touches."""
 
 QUICK = 1_000
@@ -307,6 +306,7 @@ class Planner:
             files=trial.files if trial else (),
             facts_found=trial.facts.found if trial else 0,
             facts_near=trial.facts.near if trial else 0,
+            facts_text=trial.evidence if trial else "",
             after_messages=len(trial.view.items) if trial else 0,
             folded_messages=trial.messages if trial else 0,
         )
@@ -332,35 +332,16 @@ class Planner:
 
 def _shown(plan: Plan, look: Look, after: int) -> tuple[PreviewStep, ...]:
     """The steps as a person sees them."""
+    groups = [{*step.fold, *(name for edit in step.edits for name in edit.covers)} for step in plan.steps]
+    turns = [sorted(look.ledger.group(name).turn for name in names) for names in groups]
+    shown = [frozenset(e.group.id for e in look.ledger.live() if e.group and names & {*e.covers}) for names in groups]
+    freed = gains(plan, look.scale, look.used - after)
     return tuple(
         PreviewStep(
-            step.name,
-            LABELS.get(step.name, step.name),
-            gain,
-            step.groups,
-            step.needs_summary,
-            _goes(step, look),
+            step.name, LABELS.get(step.name, step.name), gain, step.groups, step.needs_summary, (at[0], at[-1]), goes
         )
-        for step, gain in zip(plan.steps, gains(plan, look.scale, look.used - after), strict=True)
+        for step, gain, at, goes in zip(plan.steps, freed, turns, shown, strict=True)
     )
-
-
-def _goes(step: Step, look: Look) -> str:
-    """The turns that a step touches, and the largest messages of them."""
-    names = {*step.fold, *(name for edit in step.edits for name in edit.covers)}
-    turns = sorted({look.ledger.group(name).turn for name in names})
-    shown = {e.group.id for e in look.ledger.live() if e.group and e.group.kind != "summary" and names & {*e.covers}}
-    heaviest: dict[str, Item] = {}  # of each group: a call and its result are one thing
-    for item in look.view.items:
-        if item.group in shown and (item.group not in heaviest or heaviest[item.group].tokens < item.tokens):
-            heaviest[item.group] = item
-    items = sorted(heaviest.values(), key=lambda i: -i.tokens)[:LARGEST]
-    largest = ", ".join(
-        f"{i.message.id}{f' {i.message.name}' if i.message.name else ''} {short(round(i.tokens * look.scale))}"
-        for i in items
-    )
-    where = f"turn {turns[0]}" if turns[0] == turns[-1] else f"turns {turns[0]}–{turns[-1]}"
-    return f"{where}; largest: {largest}" if largest else where
 
 
 def nothing_to_free(figures: Figures) -> str:

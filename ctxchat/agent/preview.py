@@ -12,15 +12,16 @@ from ctxchat.core.view import View
 
 
 class PreviewStep(msgspec.Struct, frozen=True):
-    """One step to tick: its name in words, tokens freed, groups touched, whether a model must write a summary, and `goes`: the
-    turns and the largest messages that it touches, in words."""
+    """One step to tick: its name in words, tokens freed, groups touched, whether a model must write a summary, the first and the
+    last turn it touches, and `goes`: the groups of the view that it takes away or shortens."""
 
     name: str
     label: str
     tokens_freed: int
     groups: int
     needs_model: bool = False
-    goes: str = ""
+    turns: tuple[int, int] = (0, 0)
+    goes: frozenset[str] = frozenset()
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -29,7 +30,8 @@ class Preview(msgspec.Struct, frozen=True):
     Tokens as the gauge counts them; `seconds` and `cost_usd` are estimates for the summary call; `model` is who would write
     it (empty: no model), `other_provider` True when that is not the provider in use; `cache_lost` are the cached tokens that a
     rewrite of the prefix loses. `plan` is None when there is nothing to free; `reason` then says why in a sentence.
-    `facts` are those that would be kept of `facts_found`, `facts_near` of them one read away. `after_messages` is what the view
+    `facts` are those that would be kept of `facts_found`, `facts_near` of them one read away, `facts_text` what the model would
+    read of them. `after_messages` is what the view
     would hold, `folded_messages` what would be touched for the first time. `files` would be shown as they
     are on disk now. `changes` are the changes that were in force: the plan
     holds while they are.
@@ -52,6 +54,7 @@ class Preview(msgspec.Struct, frozen=True):
     changes: tuple[str, ...] = ()
     facts_found: int = 0
     facts_near: int = 0
+    facts_text: str = ""
     after_messages: int = 0
     folded_messages: int = 0
     files: tuple[str, ...] = ()

@@ -126,7 +126,16 @@ class Desk(OfOnePiece):
         if folded > 0:
             steps.append(Step("summarize", folded, len(foldable), fold=tuple(foldable), summary_tokens=SUMMARY_TOKENS))
         shown = tuple(
-            PreviewStep(s.name, LABELS[s.name], round(s.tokens_freed * scale), s.groups, s.needs_summary) for s in steps
+            PreviewStep(
+                s.name,
+                LABELS[s.name],
+                round(s.tokens_freed * scale),
+                s.groups,
+                s.needs_summary,
+                (1, 30),
+                frozenset((*s.fold, *(covered for e in s.edits for covered in e.covers))),
+            )
+            for s in steps
         )
         gone = sum(s.tokens_freed for s in steps)
         return Preview(

@@ -20,6 +20,8 @@ from ctxchat.tui.reading.outcome import after
 from ctxchat.tui.screens.panel import Heading
 from ctxchat.tui.screens.preview import PreviewScreen, Stepper, Steps
 from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.rows import Rows
+from tests.tui.chatting import until
 from tests.tui.desk import Desk
 from tests.tui.harbour import state
 from tests.tui.panel_app import PanelApp
@@ -45,7 +47,7 @@ class Opened(PanelApp):
     def text(self, selector: str) -> str:
         found = self.screen.query_one(selector)
         assert isinstance(found, Static | Heading | Stepper)
-        return str(found.render()) if found.display else ""
+        return str(found.render()) if all(w.display for w in found.ancestors_with_self) else ""
 
     def steps(self) -> list[str]:
         steps = self.screen.query_one(Steps)
@@ -104,19 +106,41 @@ async def test_a_pass_that_would_be_refused_for_freeing_too_little_is_told_befor
 
 async def test_what_is_ticked_is_weighed_as_it_would_be_run() -> None:
     app = Opened(desk())
-    app.desk.closer = 1_000
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press("down", "space")
-        at_once = app.text(".panel-heading")
         await app.screen.workers.wait_for_complete()
-        await pilot.pause()
-        assert app.desk.weighed == [("shrink_tool_results",)]
-        assert app.text(".panel-heading") != at_once
-        assert [line[:3] for line in app.steps()] == ["[x]", "[ ]"]
+        as_told = app.text(".panel-heading")
         await pilot.press("space")  # all of it again: nothing has to be asked for that
         assert app.text("#sent").startswith("Sent to")
         await app.screen.workers.wait_for_complete()
-        assert len(app.desk.weighed) == 1
+        assert app.desk.weighed == [("shrink_tool_results",)]
+        app.desk.closer = 1_000
+        await pilot.press("space")
+        await app.screen.workers.wait_for_complete()
+        await pilot.pause()
+        assert len(app.desk.weighed) == 2
+        assert app.text(".panel-heading") != as_told
+        assert [line[:3] for line in app.steps()] == ["[x]", "[ ]"]
+
+
+async def test_the_step_under_the_cursor_shows_what_it_touches_and_the_facts_it_carries() -> None:
+    app = Opened(desk(), facts_text="Commands: pytest -q")
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.screen.workers.wait_for_complete()
+        await pilot.pause()
+        touched = app.screen.query_one("#messages", Rows)
+        step = app.screen.query_one(Steps).current
+        assert step is not None and touched.items and {row.group for row in touched.items} <= step.goes
+        sizes = [row.tokens for row in touched.items]
+        assert sizes == sorted(sizes, reverse=True)
+        assert not app.text("#facts Static")
+        await pilot.press("down")
+        await pilot.pause()
+        assert len(touched.items) > len(sizes)
+        assert app.text("#facts Static") == "Commands: pytest -q"
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: app.text("#goes").startswith("turns 1–30; largest: "))
+        assert not app.text("#facts Static")
 
 
 async def test_the_rows_add_up_to_the_heading_whatever_is_ticked() -> None:

@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
@@ -20,11 +20,12 @@ from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
 from ctxchat.core.summaries import LEAST_GAIN, too_little
 from ctxchat.core.words import percent
 from ctxchat.tui.reading.figures_text import count, gain, money, tilde
+from ctxchat.tui.reading.inventory import Row, inventory
 from ctxchat.tui.reading.outcome import after
 from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
 from ctxchat.tui.widgets.blocks import Line
-from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
@@ -51,6 +52,10 @@ COLUMNS = (
     Column("groups", 12, right=True, rank=2),
     Column("by", 28, right=True, rank=1),
 )
+GOES = (Column("", 1), Column("turn", 4, right=True), Column("what", least=20), Column("tokens", 6, right=True))
+
+LARGEST = 3
+"""Messages that are named where there is no room for a list of them."""
 
 
 class Steps(Rows[PreviewStep]):
@@ -119,33 +124,41 @@ class PreviewScreen(Panel[PreviewResult]):
         self._session = session
         self._preview = self._seen = preview  # all steps, and what is known of the ticked ones
         self._unticked: frozenset[str] = frozenset()
+        self._rows: tuple[Row, ...] = ()
         self._asked = False
         self._freed = 0
 
     def compose(self) -> ComposeResult:
         yield Heading("Free up context")
-        with VerticalScroll(classes="panel-body", can_focus=False):
-            yield Static(id="calm", markup=False)
-            yield Steps(COLUMNS, self._cells, titles=False, id="steps")
-            yield Static(id="goes", markup=False)
-            yield Stepper(self._preview.keep_recent)
-            yield Static(id="stays", markup=False)
-            yield Input(
-                clean(self._preview.instructions),
-                placeholder="tell the summary what to keep",
-                id="instruction",
-                compact=True,
-            )
-            for name in ("before", "after"):
-                with Horizontal(classes=f"bar -{name}"):
-                    yield Label(name, markup=False)
-                    yield Gauge(id=name)
-            yield Static(id="sent", markup=False)
+        with Horizontal(classes="panel-body"):
+            with VerticalScroll(id="plan", can_focus=False):
+                yield Static(id="calm", markup=False)
+                yield Steps(COLUMNS, self._cells, titles=False, id="steps")
+                yield Static(id="goes", markup=False)
+                yield Stepper(self._preview.keep_recent)
+                yield Static(id="stays", markup=False)
+                yield Input(
+                    clean(self._preview.instructions),
+                    placeholder="tell the summary what to keep",
+                    id="instruction",
+                    compact=True,
+                )
+                for name in ("before", "after"):
+                    with Horizontal(classes=f"bar -{name}"):
+                        yield Label(name, markup=False)
+                        yield Gauge(id=name)
+                yield Static(id="sent", markup=False)
+            with Vertical(id="beside"):
+                yield Label(id="about", markup=False)
+                yield Rows(GOES, self._message_cells, titles=False, id="messages")
+                with VerticalScroll(id="facts"):
+                    yield Static(markup=False)
         yield PanelKeys()
 
     def on_mount(self) -> None:
         self._show()
         self.set_focus(self.home)
+        self._look_through()
 
     @property
     def home(self) -> Widget | None:
@@ -166,7 +179,8 @@ class PreviewScreen(Panel[PreviewResult]):
         self.query_one(Steps).show(preview.steps)
         self.query_one(Steps).display = some
         self._say("calm", "" if some else clean(preview.reason or "Nothing to free."))
-        self._say("goes", "\n".join(self._goes()) if some else "")
+        self.set_class(not some, "-empty")
+        self._show_step()
         self._say("stays", self._stays() if some else "")
         self.query_one(Input).display = any(s.needs_model for s in preview.steps)
         both = (preview.before, figures)
@@ -216,13 +230,37 @@ class PreviewScreen(Panel[PreviewResult]):
         asks = step.needs_model and self._preview.model
         return f"by {one_line(self._preview.model, 60).rsplit('/', 1)[-1]}" if asks else "no model needed"
 
-    def _goes(self) -> list[str]:
-        """What the ticked steps touch, a line each."""
-        return [
-            f"{one_line(step.label, 80)}: {one_line(step.goes, 160)}"
-            for step in self._preview.steps
-            if step.goes and step.name in self.ticked
-        ]
+    @work(group="goes", exclusive=True, exit_on_error=False)
+    async def _look_through(self) -> None:
+        """Find what the steps touch: a row for each message, with its size."""
+        rows = await asyncio.to_thread(inventory, self._session.view, self._preview.before)
+        self._rows = tuple(sorted(rows, key=lambda row: -row.tokens))
+        self._show_step()
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        if event.rows.id == "steps":
+            self._show_step()
+
+    def _show_step(self) -> None:
+        """What the step under the cursor touches, the biggest first, and the facts that its summary carries over: beside the
+        plan where it is wide, else in a line."""
+        step = self.query_one(Steps).current
+        if step is None:
+            return
+        goes = [row for row in self._rows if row.group in step.goes]
+        first, last = step.turns
+        where = f"turn {first}" if first == last else f"turns {first}–{last}"
+        largest = ", ".join(f"{one_line(row.what, 40)} {short(row.tokens)}" for row in goes[:LARGEST])
+        self.query_one("#goes", Static).update(f"{where}; largest: {largest}" if largest else where)
+        self.query_one("#about", Label).update(f"{where}, {count(len(goes), 'message')}")
+        self.query_one("#messages", Rows).show(goes, at=0)
+        facts = self.query_one("#facts")
+        facts.display = step.needs_model and bool(self._seen.facts_text)
+        facts.query_one(Static).update(Content(clean(self._seen.facts_text)))
+
+    def _message_cells(self, row: Row) -> tuple[Cell, ...]:
+        sign = signs_of(self.app)[row.section]
+        return (sign, component(row.section)), (str(row.turn or ""), "dim"), row.what, (short(row.tokens), "dim")
 
     def _stays(self) -> str:
         preview = self._seen
@@ -300,6 +338,7 @@ class PreviewScreen(Panel[PreviewResult]):
             self._asked = True
             self._preview = self._seen = found
             self._show()
+            self._look_through()
             self.refresh_bindings()
             await self._reckon()
 
