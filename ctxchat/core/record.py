@@ -42,7 +42,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     `key` is what it is about (a path, a command line, the name of a number) and `value` what was last known of it (an exit
     code, an amount, of an error the command it came from, of a symbol its file); of two facts with one kind and key the newer
     stands. `seq` is the message it was last seen in, `turn` that message's turn, and `turns` how many turns it came up in; `by`
-    is whoever of those that brought it up counts for most.
+    is whoever of those that brought it up counts for most. `times` is how often a command of this sort was run.
     """
 
     kind: FactKind
@@ -52,6 +52,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     by: Speaker = ""
     turn: int = 0
     turns: int = 1
+    times: int = 1
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):

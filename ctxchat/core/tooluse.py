@@ -1,5 +1,5 @@
-"""What a tool call is about (a file, a command line, an address), judged by its name and arguments, and what its result says in a
-line.
+"""What a tool call is about (a file, a command line, an address), judged by its name and arguments, what its result says in a
+line, and which program a command line runs.
 
 Tools come from anywhere, imported conversations too, so this goes by the words and keys that tools use, not by a list of tools.
 """
@@ -170,3 +170,81 @@ def _first(fields: dict[str, object], names: tuple[str, ...]) -> str:
         if isinstance(value, list) and value and all(isinstance(v, str) for v in cast("list[object]", value)):
             return shlex.join(cast("list[str]", value))
     return ""
+
+
+# ── command lines ──
+
+_STRINGS = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\([^()]*\)")
+_BETWEEN = re.compile(r"&&|\|\||;|\n")
+_CHANGE_FOLDER = re.compile(r"\s*cd\s+(\"[^\"\n]+\"|'[^'\n]+'|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_SHOWN_BY = re.compile(
+    r"(?:\s*2>&1)?(?:\s*\|\s*(?:head|tail|less|cat|grep|rg|wc|sort|uniq|tee)\b(?:'[^']*'|\"[^\"]*\"|[^|&;'\"])*)+\Z|\s*2>&1\s*\Z"
+)
+"""What only looks at the output of a command line."""
+_MASKED = re.compile(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|:|echo\b[^;&|]*)\s*\Z|;\s*(?:echo|true|ls|pwd)\b[^;&|]*\Z")
+_BARE_WORD = re.compile(r"[a-z][\w:-]*")
+_ASSIGNED = re.compile(r"\w+=")
+_ASIDE = frozenset({"cd", "echo", "sleep", "true", "export", "set", "source", "done", "pwd", "ls", "wait"})
+_IN_FRONT = frozenset({"sudo", "time", "nice", "env", "exec", "command", "nohup", "then", "do", "else", "!", "{", "("})
+_FILE_TOOLS = frozenset(
+    re.findall(r"\w+", "rm cp mv mkdir touch chmod chown ln cat sed perl awk code open kill pkill curl wget tar rmdir")
+)
+_RUNNERS = frozenset({"python", "python3", "node", "bash", "sh", "ruby", "tsx", "deno", "php", "-m"})
+_ONE_MORE = frozenset({"run", "exec", "compose", "npx", "uv", "poetry"})
+
+
+class CommandLine(msgspec.Struct, frozen=True):
+    """A command line taken apart: the folder it goes to first (empty where it stays), the `rest` without what only shows less of
+    its output, the `program` with its subcommand (`npm run check`, `git commit`). `masked`: its exit code is another's."""
+
+    folder: str
+    rest: str
+    program: str
+    masked: bool
+
+    @property
+    def only_files(self) -> bool:
+        """True for what copies, moves or removes files or looks at them, and checks nothing."""
+        return self.program in _FILE_TOOLS
+
+
+def command_line(command: str) -> CommandLine:
+    """What a command line does, by its words alone: for telling runs of one thing from another, not for judging what is safe."""
+    folder = ""
+    rest = command
+    while found := _CHANGE_FOLDER.match(rest):
+        folder, rest = found[1].strip("'\""), rest[found.end() :]
+    bare = _STRINGS.sub("''", rest)
+    masked = bool(_MASKED.search(bare))
+    rest = _SHOWN_BY.sub("", rest).strip() or rest.strip()
+    parts = [words for part in _BETWEEN.split(bare) if (words := _words_run(part))]
+    return CommandLine(folder, rest, _program(parts[-1]) if parts else "", masked)
+
+
+def _words_run(part: str) -> list[str]:
+    words = part.split("|")[0].split()
+    while words and (words[0] in _IN_FRONT or _ASSIGNED.match(words[0])):
+        words = words[1:]
+    return [] if not words or words[0] in _ASIDE or words[0].startswith("#") else words
+
+
+def _program(words: list[str]) -> str:
+    name = words[0].rpartition("/")[2]
+    if name in _FILE_TOOLS:
+        return name
+    told = [name]
+    room = 2 if name in _ONE_MORE else 1
+    for word in words[1:]:
+        if told[-1] in _RUNNERS and not word.startswith("-"):
+            told += [word] if word != "''" else []  # the script is what runs, where it is none on the spot
+            break
+        if word == "-m" and name in _RUNNERS:
+            told.append(word)
+        elif word.startswith("-"):
+            continue
+        elif room and _BARE_WORD.fullmatch(word):
+            told.append(word)
+            room += (word in _ONE_MORE) - 1
+        else:
+            break
+    return " ".join(told)

@@ -227,7 +227,10 @@ def test_what_a_command_says_takes_no_room_again() -> None:
         Fact("command", "python src/app/db.py --check", "exit 0"),
     )
     text = render(Evidence(facts), 1000, rough_count)
-    assert text == "Commands run: `python src/app/db.py --check` ok\nPaths mentioned: db.py"
+    assert (
+        text
+        == "Commands run, the last form of each (×: how often): `python src/app/db.py --check` ok\nPaths mentioned: db.py"
+    )
 
 
 def test_what_a_tool_only_listed_was_said_by_nobody() -> None:
@@ -490,3 +493,92 @@ def test_a_file_that_was_moved_or_removed_is_listed_no_more_until_it_is_there_ag
         ]
         kept = collect(group_messages(messages)).facts
         assert ("src/a.py" in {f.key for f in kept if f.kind == "changed"}) == listed
+
+
+def runs(*commands: tuple[str, str]) -> list[Group]:
+    """A group for each command and its output, in their order."""
+    return [
+        ran("bash", msgspec.json.encode({"command": command}).decode(), output, 10 * n + 1)
+        for n, (command, output) in enumerate(commands)
+    ]
+
+
+def test_of_the_forms_of_one_command_the_last_that_worked_stands_with_their_number() -> None:
+    evidence = collect(
+        runs(
+            ("cd /w/app && npm run check 2>&1 | head -50", "all fine"),
+            ("cd /w/app && npm run check 2>&1 | tail -3", "all fine"),
+            ("cd /w/app && npm run check", "[exit code: 0]"),
+            ('cd /w/app && git add -A && git commit -m "one; two"', "done"),
+            ("cd /w/web && npm run check", "[exit code: 0]"),
+        )
+    )
+    assert render(evidence, 1000, rough_count).partition(": ")[2] == (
+        'how often): in /w/app: `npm run check` ×3 ok, `git add -A && git commit -m "one; two"`; '
+        "in /w/web: `npm run check` ok"
+    )
+
+
+def test_a_failure_stands_beside_the_form_that_works_until_it_works_again() -> None:
+    steps = [
+        ("make check", "[exit code: 0]"),
+        ("make check -j4", "bad\n[exit code: 2]"),
+        ("make check", "[exit code: 0]"),
+    ]
+    assert by_kind(collect(runs(*steps[:2])), "command") == {"make check": "exit 0", "make check -j4": "exit 2"}
+    assert by_kind(collect(runs(*steps)), "command") == {"make check": "exit 0"}
+
+
+@pytest.mark.parametrize(
+    ("output", "outcome"), [("fine\n[exit code: 0]", ""), ("a.ts(3,1): error TS1: no\n[exit code: 0]", "with errors")]
+)
+def test_what_ends_well_behind_a_pipe_is_not_the_program(output: str, outcome: str) -> None:
+    (command,) = (f for f in collect(runs(("npm run check 2>&1 | tail -5", output))).facts if f.kind == "command")
+    assert (command.key, command.value) == ("npm run check", outcome)
+
+
+def test_an_error_is_solved_by_a_clean_run_however_it_was_piped_and_by_an_edit_before_one() -> None:
+    wrong = ("cd app && npx tsc --noEmit 2>&1 | head", "src/a.ts(3,1): error TS2339: no such thing")
+    edit = ran("edit_file", '{"path": "/w/app/src/a.ts", "old_text": "1", "new_text": "2"}', "done", 100)
+    commit = ran("bash", '{"command": "git commit -m x"}', "done", 110)
+    assert len(by_kind(collect(runs(wrong)), "error")) == 1
+    assert not by_kind(collect(runs(wrong, ("cd app && npx tsc --noEmit | grep -c error", "0"))), "error")
+    assert by_kind(collect([*runs(wrong), edit]), "error"), "nothing ran since"
+    assert not by_kind(collect([*runs(wrong), edit, commit]), "error")
+
+
+def test_two_values_of_one_name_stand_each_with_what_it_belongs_to() -> None:
+    told = "staging:\n  timeout: 30 s\nproduction:\n  timeout: 60 s\n\nThe archive port: 8080, the gauge port: 9090."
+    numbers = by_kind(collect([said(told)]), "number")
+    assert numbers == {
+        "staging timeout": "30 s",
+        "production timeout": "60 s",
+        "archive port": "8080",
+        "gauge port": "9090",
+    }
+    later = by_kind(collect([said(told), said("Now timeout: 45 s", turn=2)]), "number")
+    assert {name: value for name, value in later.items() if "timeout" in name} == {"timeout": "45 s"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see Model/thinking/theme and Theme.fg/bg in Node.js, or @scope/package@1.2.3",
+        "why do you go 100 lines? This is 100%",
+        "colours #343541 and #1",
+        '> check\n{"type":"error","message":"Each call must have a result, see src/x.py, within 30 s"}',
+    ],
+)
+def test_noise_is_no_fact(text: str) -> None:
+    assert [f for f in facts_of(said(text)) if f.kind not in {"path", "url"} or not text.startswith(">")] == []
+
+
+def test_a_path_with_spaces_is_taken_whole() -> None:
+    path = "/var/shots/Screen 2025-11-21 at 01.27.21.png"
+    assert list(by_kind(collect([said(f"'{path}' shows it")]), "path")) == [path]
+
+
+def test_definitions_that_were_read_are_symbols_and_their_locals_are_not() -> None:
+    text = "export class TokenGauge {\n\tprivate async drawBar(x) {\n\t\tconst from = 3;\n\t\tconst barWidth = 4;\n"
+    read = ran("read_file", '{"path": "src/gauge.ts"}', text)
+    assert set(by_kind(collect([read]), "symbol")) == {"TokenGauge", "drawBar", "barWidth"}

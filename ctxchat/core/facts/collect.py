@@ -16,11 +16,14 @@ from ctxchat.core.facts.order import KINDS, SPEAKERS, ranked
 from ctxchat.core.facts.page import line_of, stands, unfolded
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Evidence, Fact, FactCount, FactKind
-from ctxchat.core.tooluse import use_of
+from ctxchat.core.tooluse import CommandLine, command_line, use_of
 from ctxchat.core.view import View
 
 PER_KIND = 300
 """Facts of one kind that are carried on, those that matter most; what is shown is capped in tokens besides."""
+
+OPEN_FOR = 20
+"""Turns after which an error that nothing said again is taken for solved, or for none of the work's."""
 
 _GONE = re.compile(r"(?:\A|&& |; )(?:git )?(?:mv|rm) (?:-[-\w]+ )*(?:\./)?([^\s;&|*]+)")
 """A file that a command moves or removes, the first it names."""
@@ -61,7 +64,7 @@ def collect(
     for group in groups:
         facts += find(group)
         again.update((place, group.turn) for place in recalled(group))
-    fresh = Evidence(tuple(facts))
+    fresh = Evidence(tuple(sorted(facts, key=lambda f: f.seq)))
     evidence = merged([previous, fresh] if previous else [fresh], per_kind)
     if not again:
         return evidence
@@ -79,39 +82,93 @@ def merged(several: Iterable[Evidence], per_kind: int | None = PER_KIND) -> Evid
     for evidence in several:
         dropped += evidence.dropped
         for fact in evidence.facts:
-            thing: tuple[FactKind, str] = ("path" if fact.kind in _FILES else fact.kind, fact.key)
+            thing = _thing(fact)
             kept[thing] = _one(kept[thing], fact) if thing in kept else fact
-    standing = _unsolved(kept.values())
+    standing = _standing(kept.values())
     carried = {fact for some in ranked(standing).values() for fact in some[:per_kind]}
     facts = sorted((fact for fact in standing if fact in carried), key=lambda f: f.seq)
     return Evidence(tuple(facts), dropped + len(standing) - len(facts))
 
 
-def _unsolved(facts: Iterable[Fact]) -> list[Fact]:
-    """The facts without errors that are solved: what a command, or one that begins like it, no longer said when it last ran."""
+def _thing(fact: Fact) -> tuple[FactKind, str]:
+    """What a fact is about: of two about one thing the newer stands. Of the runs of one program in one folder, whatever their
+    options, that is the last that did not fail, and the last that did."""
+    if fact.kind == "command":
+        line = command_line(fact.key)
+        return "command", f"{'failed' if _failed(fact) else 'ran'} {_name(line.folder)}: {line.program or fact.key}"
+    return ("path" if fact.kind in _FILES else fact.kind), fact.key
+
+
+def _standing(facts: Iterable[Fact]) -> list[Fact]:
+    """The facts without files that are gone, values set anew, failures of what ran well since, and errors that are solved."""
     some = _still_there(list(facts))
-    last: dict[str, int] = {}
-    for fact in some:
-        if fact.kind == "command":
-            last[_program(fact.key)] = max(fact.seq, last.get(_program(fact.key), 0))
-    return [f for f in some if f.kind != "error" or last.get(_program(f.value), 0) <= f.seq]
+    newest = max((f.turn for f in some), default=0)
+    alone = {f.key: f.seq for f in some if f.kind == "number" and f.value and " " not in f.key}
+    runs = [(command_line(f.key), f) for f in some if f.kind == "command"]
+    edits = [f for f in some if f.kind == "changed"]
+
+    def gone(fact: Fact) -> bool:
+        match fact.kind:
+            case "command":
+                return _failed(fact) and _ran_since(fact, fact.key, runs)
+            case "error":
+                return fact.turn < newest - OPEN_FOR or _solved(fact, runs, edits)
+            case "number":
+                return alone.get(fact.key.rpartition(" ")[2], 0) > fact.seq
+            case _:
+                return False
+
+    return [f for f in some if not gone(f)]
+
+
+_Run = tuple[CommandLine, Fact]
+
+
+def _failed(command: Fact) -> bool:
+    return command.value not in {"", "exit 0"} and not command.value.startswith("exit 0")
+
+
+def _ran_since(fact: Fact, command: str, runs: Iterable[_Run], *, well: bool = True) -> bool:
+    """What a command line runs ran again after this fact, in the same folder as far as it is told."""
+    line = command_line(command)
+    return any(
+        run.seq > fact.seq
+        and (not well or not _failed(run))
+        and other.program == line.program
+        and (other.program or run.key == command)
+        and (not other.folder or not line.folder or _name(other.folder) == _name(line.folder))
+        for other, run in runs
+    )
+
+
+def _solved(fact: Fact, runs: Iterable[_Run], edits: Iterable[Fact]) -> bool:
+    """True for an error that its command did not say again, or whose file was changed before something else ran well."""
+    if _ran_since(fact, fact.value, runs, well=False):
+        return True
+    mended = [e.seq for e in edits if e.seq > fact.seq and _name(e.key) in fact.key]
+    return bool(mended) and any(r.seq > min(mended) and not _failed(r) and not line.only_files for line, r in runs)
+
+
+def _name(path: str) -> str:
+    """The last part of a path."""
+    return path.rstrip("/").rpartition("/")[2]
 
 
 def _still_there(facts: list[Fact]) -> list[Fact]:
-    """The facts without files that a later command moved or removed."""
+    """The facts without files that a later command moved or removed, and without errors in them."""
     gone: dict[str, int] = {}
     for fact in facts:
         if fact.kind == "command" and fact.value in {"", "exit 0"}:
             gone.update((match[1], max(fact.seq, gone.get(match[1], 0))) for match in _GONE.finditer(fact.key))
     if not gone:
         return facts
-    return [f for f in facts if f.kind not in _FILES or gone.get(f.key.removeprefix("./"), -1) <= f.seq]
-
-
-def _program(command: str) -> str:
-    """What a command line runs: its first words, behind a change of folder."""
-    words = command.rpartition("&&")[2].split()
-    return " ".join(word for word in words[:3] if not word.startswith("-"))
+    names = {_name(path): seq for path, seq in gone.items() if "." in _name(path)}
+    return [
+        f
+        for f in facts
+        if not (f.kind in _FILES and gone.get(f.key.removeprefix("./"), -1) > f.seq)
+        and not (f.kind == "error" and any(seq > f.seq and name in f.key for name, seq in names.items()))
+    ]
 
 
 def _one(before: Fact, fact: Fact) -> Fact:
@@ -122,7 +179,12 @@ def _one(before: Fact, fact: Fact) -> Fact:
     turns = before.turns + fact.turns if fact.turn > before.turn else max(before.turns, fact.turns)
     old = before if new is fact else fact
     value = new.value or old.value if kind == "symbol" else new.value  # where it stands is told by some calls only
-    return Fact(kind, new.key, value, new.seq, by, max(before.turn, fact.turn), turns)
+    times = (
+        before.times + fact.times if fact.seq > before.seq else max(before.times, fact.times)
+    )  # an older run is counted
+    return Fact(
+        kind, new.key, value, new.seq, by, max(before.turn, fact.turn), turns, times if kind == "command" else 1
+    )
 
 
 def survival(evidence: Evidence, view: View) -> tuple[FactCount, tuple[Fact, ...]]:

@@ -14,7 +14,7 @@ from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.messages import Group, Message, Text, ToolCall
 from ctxchat.core.record import Fact, Speaker
 from ctxchat.core.sanitize import clean
-from ctxchat.core.tooluse import BARE, Use, exit_code, failed, refused, use_of
+from ctxchat.core.tooluse import BARE, Use, command_line, exit_code, failed, refused, use_of
 
 _LONG = 240
 """Characters of a sentence, an error or a command that are kept."""
@@ -25,7 +25,7 @@ CUT = "…"
 At = tuple[int, Speaker, int]
 """Where a fact was met: the message's place, who brought it up, the turn."""
 
-SYMBOLS = 120
+SYMBOLS = 400
 """Symbols that are taken from one call or one message at most, those that stand there most often."""
 
 _LOOKED_UP = 3
@@ -49,6 +49,18 @@ _PATH = re.compile(
     r"(?<![\w/.:@~+\\-])(?:~|\.{1,2}|[\w@.+-]+)?(?:/[\w@.+-]+)+/?"
     r"|(?<![\w/.\\-])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}(?![\w/.(])"
 )
+_SUBJECT = re.compile(
+    r"(?!(?:the|this|that|these|those|its?|it's|are|was|were|has|had|have|and|but|for|from|with|into|now|only|just|all|about|also|to|"
+    r"why|you|your|do|dude|instead|it's|our|one|not|than|then|too|down|reduced|saved|removed|added|changed|set|use|using|small|like|over|under|more|less|"
+    r"first|last|next|each|every|another|around|lines?|files?|because|will|would|can|could|should|still|there|here|when|what|which|who|how|so|if|as|at|by|in|is|of|on|or|an)\b)"
+    r"[/~.]*[^\W\d_][\w/@.'’-]+[^\W\d_][\w()]*",
+    re.IGNORECASE,
+)
+"""A word that tells what a number is about."""
+_ABOVE = re.compile(
+    r"^[ \t#*-]*[`*]*([A-Za-z][\w./-]{1,40})[`*]*:[`*]*[ \t]*\n(?:[ \t]+[^\n]*\n|[-*][^\n]*\n)*\Z", re.MULTILINE
+)
+"""A line of one name, with the lines that stand under it."""
 _URL = re.compile(r"\b(?:https?|wss?|ftp|ssh|git|postgres(?:ql)?|mysql|redis|amqp|file)://[^\s<>\"'`)\]}]+")
 _UNIT = (
     r"%|‰|°C|°F|€|(?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|h|hours?|days?|weeks?|months?|years?"
@@ -58,7 +70,9 @@ _UNIT = (
     r"|vCPUs?|CPUs?|GPUs?|epochs?|steps?|samples?|messages?|partitions?|shards?)(?![\w/])"
 )
 _AMOUNT = r"[+-]?\d(?:[\d_,.]*\d)?"
-_NUMBER = re.compile(rf"(?<![\w.,])(?:[$€£]\s?{_AMOUNT}[kKM]?\b|{_AMOUNT}\s?(?:{_UNIT}))")
+_NUMBER = re.compile(
+    rf"(?<![\w.,])(?:[<>≤≥~≈]=?\s?)?(?:\d+(?:\.\d+)?\s?[-–]\s?)?(?:[$€£]\s?{_AMOUNT}[kKM]?\b|{_AMOUNT}\s?(?:{_UNIT}))"
+)
 _VALUE = rf"(?:#[0-9A-Fa-f]{{6}}(?:[0-9A-Fa-f]{{2}})?|{_AMOUNT}(?:\s?(?:{_UNIT}))?)"
 _NAMED = re.compile(
     rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})`?[ \t]*[:=][ \t]*`?(?:{_VALUE}`?[ \t]*(?:→|->)[ \t]*`?)?({_VALUE})(?![\w:/.-]\d|\w)"
@@ -66,46 +80,83 @@ _NAMED = re.compile(
 """`timeout = 30`, `gray`: `#808080`, and the new value of "gray: 242 → #6c6c6c"."""
 _TALLY = re.compile(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b")
 _SYMBOL = re.compile(
-    r"(?<![\w$])(?:[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
+    r"(?<![\w$#])(?:[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
     r"|_?[A-Za-z]\w*_\w+|[A-Z]{2}[A-Z0-9]{2,})(?![\w$])"
 )
 """`applyTheme`, `ThemeBg`, `keep_recent`, `ANSI`: what programs name, and words do not look like."""
 _ESCAPE = re.compile(r"\\[nrt](?=[A-Z\d\s])")
 """A line end or a tab as a program writes it, which is no part of the word behind it."""
 _SHOUT = re.compile(r"[A-Z]+")
+_NO_NAME = re.compile(r"(?:[A-Za-z_]*\d){5}|[a-z]+[A-Z]\Z")
+"""An id that a machine made, a date, a slip of the shift key: nobody works with it by name."""
+_IN_CODE = re.compile(r"\s*=|[(\[]|\.\w+\(")
+_OF_THE_LANGUAGE = frozenset(
+    re.findall(
+        r"\w+",
+        "indexOf lastIndexOf toFixed toString startsWith endsWith padEnd padStart localeCompare toLowerCase toUpperCase "
+        "setTimeout clearTimeout setInterval clearInterval setImmediate parseInt parseFloat isNaN isArray hasOwnProperty "
+        "forEach findIndex flatMap charCodeAt charAt codePointAt fromCharCode replaceAll addEventListener "
+        "removeEventListener querySelector getElementById innerHTML JSON Math ReturnType "
+        "readFileSync writeFileSync existsSync mkdirSync statSync child_process strictEqual deepEqual "
+        "TypeError ValueError KeyError IndexError RuntimeError AttributeError FileNotFoundError NotImplementedError OSError "
+        "StopIteration ImportError ModuleNotFoundError ReferenceError SyntaxError "
+        "__init__ __name__ __main__ __file__ __future__ __repr__ __str__ __eq__ __len__ __enter__ __exit__ __all__ "
+        "TODO FIXME NOTE XXX HTTP HTTPS HTML README CHANGELOG LICENSE UTF8 YYYYMMDD",
+    )
+)
+"""What every program of a language names."""
 _LOOKS = re.compile(
     r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk|git (?:status|log|diff|show))\b"
 )
 """A command that only looks around: nothing was done, and its troubles are no errors of the work."""
+_BEGINNING = r"^(?:\s*\d+[\t:|│])?[ \t]*"
 _DEFINED = re.compile(
-    r"(?:\b(?:def|class|function|fn|func|interface|struct|enum|trait|type|const|let|var|module)\s+|^\s*#define\s+)"
-    r"([A-Za-z_$][\w$]{2,60})",
+    _BEGINNING + r"(?:(?:export|default|declare|abstract|async|pub|unsafe) )*"
+    r"(?:(?P<whole>(?:def|class|function\*?|fn|func|interface|struct|enum|trait)\s+)|(?:type|const|let|var|#define)\s+)"
+    r"(?P<name>[A-Za-z_$][\w$]{2,60})"
+    r"|"
+    + _BEGINNING
+    + r"(?:(?:private|public|protected|static|async|override) )+(?P<method>[A-Za-z_$][\w$]{2,60})(?=[(<])",
     re.MULTILINE,
 )
+"""A definition at the beginning of a line, and whether it is one of a function or a class; others may be any local variable."""
 _SHOWN = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[ \t]*$|\Z)|^ {0,3}>[^\n]*", re.MULTILINE | re.DOTALL)
 _PASTED = 15
 """So many lines without an empty one between are a log or a listing, not somebody's words; a rule in them is one all the same."""
 
 _TRACE = re.compile(
     r"^[ \t]*(?:Traceback \(most recent|File \"[^\"\n]+\", line \d|at [\w.$<>\[\] ]+ ?\(?[^\s()]+:\d+|Caused by:|goroutine \d"
-    r"|(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Warning|Panic)\b(?:\[\w+\])?:|(?:error|warning|fatal|panic)(?:\[\w+\])?:"
+    r"|(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Warning|Panic)\b(?:\[\w+\])?:|(?:[Ee]rror|warning|fatal|panic)(?:\[\w+\])?:"
     r"|\S+:\d+(?::\d+)?:? +(?:error|warning|note)\b|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[(?:ERROR|WARN|INFO|DEBUG)\]|npm ERR!)[^\n]*"
-    r"|^(?: {4,}|\t)[^\n]*$",
+    r"|^(?: {4,}|\t)[^\n]*$|^[^\n]*\{\"\w+\":[^\n]*$",
     re.MULTILINE,
 )
 """Lines of a pasted error, a stack trace or a log: nobody's words. Their paths are looked at all the same."""
+_OUTPUT = re.compile(
+    r"^(?:\S*[➜❯] |[$%#>] \w|\S+@\S+[:~]\S*[$#%] |> \S+@\d|\s*\{?\"\w+\":)|\{\"\w+\":|^\s+at \S+ \(|\bcode: '\w+'",
+    re.MULTILINE,
+)
+"""What a line in a pasted terminal, log or JSON begins with."""
 _EMPTY_LINE = re.compile(r"\n[ \t]*\n")
 _BREAK = re.compile(r"[\n,;|]|[.!?:] ")
 _WHOLE_HEAD = re.compile(r"(?:\n[^\n]{0,200}|\S{0,200})\Z")
 _WHOLE_TAIL = re.compile(r"\A(?:[^\n]{0,200}\n|\S{0,200})")
 _LAST_WORD = re.compile(r"\S{0,120}\Z")
-_WORDS = re.compile(r"[\w/@.-]*\w")
+_WORDS = re.compile(r"[\w/@.'’-]*\w")
+_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
+_GOES_ON = re.compile(r"(?:\b(?:do|then|else)|[({|&;\\])\Z")
+"""The end of a line of a command that the next one belongs to."""
 _TROUBLE = ("error", "exception", "panic", "fatal", "fail", "not found", "no such", "denied", "fault")
 _ERROR = re.compile(
     r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed)\b"
     r"|command not found|No such file|Permission denied|Segmentation fault"
 )
 _LISTED = re.compile(r"\s*\d+\s?[:|│\t]|\s*\d+\s{2,}|\s*(?:raise|except|throw|catch|import|from|#|//|/?\*)\b|\s*#")
+_FOLDER = re.compile(r"(?:[a-z0-9_.-]*[a-z][a-z0-9_.-]*/)+[a-z0-9_.-]*")
+"""A relative folder; with capitals or no letters it is more often one thing or another than a place."""
+_NO_FILE = re.compile(r"(?:\d[\d./]*\Z|(?:node|next|vue|nuxt|react|express|three|chart|d3|p5)\.js\Z)", re.IGNORECASE)
+_QUOTED_PATH = re.compile(r"""(?P<mark>['"`])(?P<path>~?/[^'"`\n]{1,300}\.\w{1,5})(?P=mark)""")
+_WORD = re.compile(r"[^\W\d_]{2}")
 _RATE = re.compile(r"\d[\d.,]*[A-Za-z]*/\w+$")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
 _RULE = re.compile(
@@ -125,9 +176,14 @@ _DECISION = re.compile(
     r"|決定|に決め|决定",
     re.IGNORECASE,
 )
+_STEP = re.compile(
+    r"\b(?:let's|I'?(?:ll| will)|going) .*\bto (?:see|find|locate|check|look|search|open|read|list|inspect|understand)\b",
+    re.IGNORECASE,
+)
+"""The next step, which decides nothing."""
 _IDENTIFIER = re.compile(
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
-    r"|\b[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{1,7}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b"
+    r"|\b[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{2,5}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b"
 )
 _HEADING = re.compile(r"^m(\d{1,12}) \((call of )?", re.MULTILINE)
 _CALLED = re.compile(r"`(?:[\w$]+\.)*([A-Za-z_$][\w$]{2,60})\(\)`|`(--?[a-z][\w-]+)`")
@@ -174,22 +230,34 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
             continue
         if group.kind == "user" and _RULE.search(sentence) and not sentence.endswith(("?", "？")):
             yield Fact("rule", _clip(sentence), "", *at)
-        elif _DECISION.search(sentence):
+        elif _DECISION.search(sentence) and not _STEP.search(sentence):
             yield Fact("decision", _clip(sentence), "", *at)
+    if message.role == "user":
+        text = "\n\n".join(block for block in _EMPTY_LINE.split(text) if not _OUTPUT.search(block))
     text = _pastes_left_out(text, message)
     for match in _some(_URL, text, 20):
         yield Fact("url", match.group().rstrip(".,;:"), "", *at)
     text = _URL.sub(" ", text)
-    for match in _some(_PATH, _pastes_left_out(_URL.sub(" ", whole), message), 60):
-        if _is_path(path := match.group().rstrip(".")):
-            yield Fact("path", path, "", *at)
+    for path in _paths(_pastes_left_out(_URL.sub(" ", whole), message), message.role == "user"):
+        yield Fact("path", path, "", *at)
     yield from _numbers(text, at)
-    for match in _some(_IDENTIFIER, text, 20):
+    for match in _some(_IDENTIFIER, _PATH.sub(" ", text), 20):
         yield Fact("identifier", match.group(), "", *at)
     quoted = (match[1] or match[2] for match in _CALLED.finditer(text))
     named = (symbol for symbol in _symbols(_PATH.sub(" ", text)) if not _SHOUT.fullmatch(symbol))
     for symbol in dict.fromkeys([*quoted, *named]):
         yield Fact("symbol", symbol, "", *at)
+
+
+def _paths(text: str, mentioned: bool) -> Iterator[str]:
+    """Files and folders that a text names; `mentioned`: with a mark in front, as a person writes them."""
+    for match in _some(_QUOTED_PATH, text, 20):
+        yield match["path"]
+    for match in _some(_PATH, _QUOTED_PATH.sub(" ", text), 60):
+        path = match.group().rstrip(".")
+        path = path.removeprefix("@") if mentioned else path
+        if _is_path(path):
+            yield path
 
 
 def _pastes_left_out(text: str, message: Message) -> str:
@@ -212,10 +280,22 @@ def _numbers(text: str, at: At) -> Iterator[Fact]:
     for match in _some(_NAMED, text, 30):
         named.update(range(*match.span()))
         if match[1].rsplit(".", 1)[-1] not in _ENDINGS:  # there it is a place in a file, not an amount
-            yield Fact("number", match[1], plain(match[2]), *at)
+            yield Fact("number", _whose(text, match) + match[1], plain(match[2]), *at)
     for match in _some(_NUMBER, text, 30):
-        if match.start() not in named:
-            yield Fact("number", _in_context(text, match), "", *at)
+        if match.start() not in named and any(map(_SUBJECT.fullmatch, (told := _in_context(text, match)).split())):
+            yield Fact("number", told, "", *at)
+
+
+def _whose(text: str, match: re.Match[str]) -> str:
+    """What a value belongs to, in front of its name: the words before it, or the line that it stands under (`staging:`). A name
+    that only a program gives says enough by itself."""
+    if _SYMBOL.fullmatch(match[1]):
+        return ""
+    start = text.rfind("\n", 0, match.start()) + 1
+    words = [w for w in text[start : match.start()].replace("`", " ").split()[-2:] if _SUBJECT.fullmatch(w)]
+    if words or not (above := _ABOVE.search(text, max(0, start - 600), start)):
+        return "".join(f"{word} " for word in words)
+    return f"{above[1]} "
 
 
 # ── what was done ──
@@ -230,7 +310,7 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
         case Use("change" | "read" as kind, path):
             yield Fact("changed" if kind == "change" else "read", path, "", *at)
         case Use("run", command):
-            yield from _command_facts(_clip(plain(command)), result, at)
+            yield from _command_facts(command, result, at)
         case Use("fetch", address):
             yield Fact("url", address, "", *at)
         case _:
@@ -241,30 +321,48 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
     if use.kind == "read":  # what stands there is not what somebody worked with, but its definitions may be asked for
         seen: At = (result.seq, "tool", group.turn)
         for match in _some(_DEFINED, _scanned(result.text), SYMBOLS):
-            yield Fact("symbol", match[1], where, *seen)
+            name = match["method"] or match["name"]
+            if name not in _OF_THE_LANGUAGE and (match["whole"] or match["method"] or _SYMBOL.fullmatch(name)):
+                yield Fact("symbol", name, where, *seen)
 
 
 def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
-    if _LOOKS.match(command.rpartition("&& ")[2]):
+    line = command_line(command)
+    if _LOOKS.match(line.rest.rpartition("&& ")[2]):
         return
-    outcome = _outcome(result)
-    yield Fact("command", command, outcome, *at)
+    outcome = _outcome(result, masked=line.masked)
+    rest = _in_one_line(line.rest)
+    key = _clip(f"cd {line.folder} && {rest}" if line.folder else rest)
     text = _scanned(result.text)
-    if outcome.startswith("exit 0") or not any(word in text.lower() for word in _TROUBLE):
-        return  # a program that came to a good end says of errors what it likes
-    errors = [plain(line) for line in text.splitlines() if _tells(line)]
-    for line in [*errors[:2], *errors[2:][-1:]]:
-        yield Fact("error", _clip(line), command, *at)
+    errors: list[str] = []
+    if not outcome.startswith("exit 0") and any(word in text.lower() for word in _TROUBLE):
+        errors = [
+            plain(said) for said in text.splitlines() if _tells(said)
+        ]  # one that ended well says of errors what it likes
+    yield Fact("command", key, outcome or ("with errors" if errors else ""), *at)
+    for error in [*errors[:2], *errors[2:][-1:]]:
+        yield Fact("error", _clip(error), key, *at)
+
+
+def _in_one_line(command: str) -> str:
+    """A command of several lines in one, without its comments."""
+    lines = [line.strip() for line in _COMMENT.sub("", command).splitlines()]
+    told = ""
+    for line in (line for line in lines if line and not line.startswith("#")):
+        told += (" " if not told or _GOES_ON.search(told) else "; ") + line.rstrip("\\")
+    return plain(told) or plain(command)
 
 
 def _tells(line: str) -> bool:
     return bool(_ERROR.search(line)) and not _LISTED.match(line) and not BARE.fullmatch(line)
 
 
-def _outcome(result: Message) -> str:
-    """How a command ended: its exit code and, where it ran tests, their tally."""
+def _outcome(result: Message, *, masked: bool) -> str:
+    """How a command ended: its exit code, where that is its own, and the tally of tests."""
     code = exit_code(result.text)
-    if code is None and not failed(result) and result.name == "shell":
+    if masked and code in {0, 1}:
+        code = None  # of what only shows the output: `grep` ends with 1 where no error is left
+    elif code is None and not failed(result) and result.name == "shell":
         code = 0  # our own tool tells of every other code
     words = [f"exit {code}"] if code is not None else (["failed"] if failed(result) else [])
     tally = list(dict.fromkeys(plain(m.group()) for m in _TALLY.finditer(result.text[-600:])))
@@ -281,9 +379,19 @@ def _wanted(call: ToolCall, use: Use) -> str:
 
 def _symbols(text: str) -> list[str]:
     """What programs name, each once, in their order; those that stand there most often where there are too many."""
-    counts = Counter(match.group() for match in _SYMBOL.finditer(_ESCAPE.sub(" ", text)))
+    text = _ESCAPE.sub(" ", text)
+    counts = Counter(match.group() for match in _SYMBOL.finditer(text) if _names(match, text))
     kept = {symbol for symbol, _ in counts.most_common(SYMBOLS)}
     return [symbol for symbol in counts if symbol in kept]
+
+
+def _names(match: re.Match[str], text: str) -> bool:
+    """A word that looks like a program's names something of this program; one in capitals where it stands in code."""
+    word = match.group()
+    if word in _OF_THE_LANGUAGE or _NO_NAME.match(word):
+        return False
+    in_code = text[match.start() - 1 : match.start()] in {".", "{"} or _IN_CODE.match(text, match.end())
+    return not _SHOUT.fullmatch(word) or bool(in_code)
 
 
 def _some(pattern: re.Pattern[str], text: str, most: int) -> list[re.Match[str]]:
@@ -293,23 +401,24 @@ def _some(pattern: re.Pattern[str], text: str, most: int) -> list[re.Match[str]]
 
 
 def _in_context(text: str, match: re.Match[str]) -> str:
-    begin = max(0, match.start() - 60)
+    begin = max(0, match.start() - 80)
     whole = _LAST_WORD.search(text, max(0, begin - 120), begin)  # the first word whole, such as a long path
     line = _BREAK.split(text[whole.start() if whole else begin : match.start()])[-1]
-    return " ".join([*_WORDS.findall(line)[-4:], plain(match.group())])
+    return " ".join([*_WORDS.findall(line)[-6:], plain(match.group())])
 
 
 def _is_path(text: str) -> bool:
-    if "/" in text:
-        if _RATE.match(text):
-            return False
-        head = text.lstrip("~./")
+    name = text.rstrip("/").rpartition("/")[2]
+    if "." in name[1:] and "@" not in name:
         return (
-            len(text) > 3
-            and not head.replace("/", "").replace(".", "").isdigit()
-            and (text.count("/") > 1 or "." in head or text[0] in "~.")  # a command such as /export is none
+            (name.rpartition(".")[2] in _ENDINGS or "/" in text) and not _RATE.match(text) and not _NO_FILE.match(text)
         )
-    return text.rsplit(".", 1)[-1] in _ENDINGS
+    folder = text.strip("/")
+    if text.startswith(("/", "~/", "./", "../")):
+        return _WORD.search(folder) is not None and (
+            text.count("/") > 1 or text[0] != "/"
+        )  # a command such as /export is none
+    return _FOLDER.fullmatch(text) is not None and (text.count("/") > 1 or text.endswith("/"))
 
 
 def _scanned(text: str) -> str:

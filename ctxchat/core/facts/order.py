@@ -13,6 +13,7 @@ from math import log2
 from typing import get_args
 
 from ctxchat.core.record import Fact, FactKind, Speaker
+from ctxchat.core.tooluse import command_line
 
 KINDS: tuple[FactKind, ...] = get_args(FactKind)
 """Every kind once, the dearest first; also the order on the page."""
@@ -47,7 +48,7 @@ def _by_turns(facts: Sequence[Fact]) -> list[Fact]:
     less = {f for f in facts if f.kind == "number" and _ALONE.fullmatch(f.key)}
     worth = {f: SPEAKERS[f.by] + log2(f.turns) - later - _LESS * (f in less) for f, later in _later(facts)}
     worthy = sorted(facts, key=lambda f: (-worth[f], f.seq))
-    newest = sorted(facts, key=lambda f: (f not in less, f.by != "tool", f.seq), reverse=True)
+    newest = sorted(facts, key=lambda f: (f not in less, f.by != "tool" or f.kind == "symbol", f.seq), reverse=True)
     return list(dict.fromkeys(f for f in chain(*zip_longest(worthy, newest)) if f))
 
 
@@ -69,5 +70,5 @@ def _family(fact: Fact) -> str:
     if fact.kind in _PLACES:
         return fact.key.rstrip("/").rpartition("/")[0]
     if fact.kind == "command":
-        return " ".join(fact.key.split()[:2])
+        return command_line(fact.key).program
     return _COUNTED.sub("#", fact.key)

@@ -39,7 +39,7 @@ TITLES: dict[FactKind, str] = {
     "rule": "Rules from the user",
     "decision": "Decisions",
     "changed": "Files changed",
-    "command": "Commands run",
+    "command": "Commands run, the last form of each (×: how often)",
     "error": "Errors not known to be solved",
     "symbol": "Symbols worked with, by file",
     "number": "Numbers",
@@ -59,6 +59,7 @@ _FOLDER = re.compile(r"[^\s{};,]+/\Z")
 _LONGEST_FOLDER = (
     1_000  # looked back for from the brace: forward from anywhere, a long text without one would take for ever
 )
+_FOLDER_FIRST = re.compile(r"cd (\S+) && ")
 _LETTER = re.compile(r"\w", re.ASCII)
 _ODD = re.compile(r"[{},;\s]")
 _MORE = '{} more facts are left out here: recall("words of it") finds them.'
@@ -84,7 +85,7 @@ def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "")
     order: Facts = {kind: facts for kind, facts in ranked(evidence.facts).items() if facts}
     writing = _Writing(count, plain(beside))
     left = max_tokens - sum(count(TITLES[kind]) + 3 for kind in order) - count(_MORE.format(99_999)) - 1
-    said: Facts = {kind: [f for f in facts if f.by != "tool"] for kind, facts in order.items()}
+    said: Facts = {kind: [f for f in facts if f.by != "tool" or kind == "symbol"] for kind, facts in order.items()}
     for facts, share in ((said, SAID), (order, 1.0)):
         needs: dict[FactKind, int] = {
             kind: sum(writing.most(f) for f in some if not writing.has(f)) for kind, some in facts.items()
@@ -205,10 +206,12 @@ class _Writing:
 
 
 def _split(fact: Fact) -> tuple[str, str]:
-    """What a fact can share with others and what is its own: the folder of a file and its name, the file of a symbol and the
-    symbol; nothing to share where the two have to be written in one."""
+    """What a fact can share with others and what is its own: the folder of a file and its name, of a command and the rest, the
+    file of a symbol and the symbol; nothing to share where the two have to be written in one."""
     if fact.kind == "symbol":
         return fact.value, fact.key
+    if fact.kind == "command" and (found := _FOLDER_FIRST.match(fact.key)):
+        return found[1], fact.key[found.end() :]
     if fact.kind not in _FILES or _ODD.search(fact.key):
         return "", fact.key
     folder, slash, name = fact.key.rpartition("/")
@@ -218,16 +221,35 @@ def _split(fact: Fact) -> tuple[str, str]:
 def _block(kind: FactKind, facts: Sequence[Fact]) -> str:
     if not facts:
         return ""
-    lines = list(_folded(facts)) if kind in _FILES else _by_file(facts) if kind == "symbol" else map(_line, facts)
+    if kind in _FILES:
+        lines = list(_folded(facts))
+    elif kind == "symbol":
+        lines = list(_by_file(facts))
+    elif kind == "command":
+        lines = list(_by_folder(facts))
+    else:
+        lines = [_line(fact) for fact in facts]
     if kind in _SENTENCES:
         return f"{TITLES[kind]}:\n" + "\n".join(f"- {line}" for line in lines)
     return f"{TITLES[kind]}: " + "; ".join(lines)
 
 
 def _line(fact: Fact) -> str:
-    if fact.kind == "command" and fact.value.startswith("exit 0"):
-        return f"`{fact.key}` ok{fact.value.removeprefix('exit 0')}"
-    return line_of(fact)
+    if fact.kind != "command":
+        return line_of(fact)
+    often = f" ×{fact.times}" if fact.times > 1 else ""
+    command = f"`{_split(fact)[1]}`{often}"
+    if fact.value.startswith("exit 0"):
+        return f"{command} ok{fact.value.removeprefix('exit 0')}"
+    return f"{command} → {fact.value}" if fact.value else command
+
+
+def _by_folder(commands: Iterable[Fact]) -> Iterator[str]:
+    folders: defaultdict[str, list[str]] = defaultdict(list)
+    for fact in commands:
+        folders[_split(fact)[0]].append(_line(fact))
+    for folder, lines in sorted(folders.items()):
+        yield (f"in {folder}: " if folder else "") + ", ".join(lines)
 
 
 def _folded(facts: Iterable[Fact]) -> Iterator[str]:
@@ -250,7 +272,10 @@ def _by_file(facts: Iterable[Fact]) -> Iterator[str]:
 
 
 def _places_in(fact: Fact) -> Iterator[str]:
-    """The words of a fact that may be paths or identifiers, and the folders that those name."""
+    """The words of a fact that may be paths or identifiers, and the folders that those name; of a file its shorter names, too."""
+    if fact.kind in _FILES:
+        parts = fact.key.split("/")
+        yield from ("/".join(parts[place:]) for place in range(1, len(parts)))
     if fact.kind in _WITHIN or fact.kind in {"command", "changed"}:
         for word in _PLACE.findall(fact.key):
             yield word
