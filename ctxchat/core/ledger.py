@@ -8,27 +8,31 @@ is exact and a change that names what it covers cannot lose the rest. What is de
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from operator import lt
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 
 from ctxchat.core.errors import LedgerError
+from ctxchat.core.group_ids import GroupIds, runs
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import CompactionRecord, Digest
 
 EditKind = Literal["digest", "shrink", "drop"]
 ChangeKind = Literal["compaction", "drop", "shrink", "pin", "restore", "rewind"]
 
+_SHORTER = 8
+"""Ids for each number from which places are the shorter way to name groups."""
+
 
 class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
     """What stands for some groups from now on.
 
     `covers` are ids of groups of the record, in its order; those of earlier compactions are named one by one, so that
-    undoing an earlier change leaves this one whole. `replacement` is what a view shows instead, None for nothing. `digest`
-    is what a summary among them was made of.
+    undoing an earlier change leaves this one whole; where they are many, a ledger keeps them as places (`GroupIds`).
+    `replacement` is what a view shows instead, None for nothing. `digest` is what a summary among them was made of.
     """
 
     kind: EditKind
@@ -81,7 +85,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
             raise LedgerError(f"a group of {sorted(places)} is in the record already")
         ledger = Ledger(self.groups + groups, self.changes)
         derived, before = vars(ledger), vars(self)
-        derived["_places"] = self._places_with(places)
+        derived["_ids"], derived["_places"] = self._named_with(places)
         derived["current"] = _said_now((*map(self.group, self.current), *groups))
         derived["next_seq"] = max((m.seq + 1 for g in groups for m in g.messages), default=1)
         derived["next_seq"] = max(derived["next_seq"], self.next_seq)
@@ -90,13 +94,15 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
             derived["_live"] = self._live + tuple(_entry(group, _restored(group)) for group in groups)
         return ledger
 
-    def _places_with(self, more: dict[str, int]) -> dict[str, int]:
-        """The places with some more. Ledgers that grew out of each other share them: each looks no further than it is long."""
-        places = self._places
+    def _named_with(self, more: dict[str, int]) -> tuple[list[str], dict[str, int]]:
+        """Ids and places with more. Ledgers that grew out of each other share them: each looks no further than it is long."""
+        ids, places = self._ids, self._places
         if len(places) > len(self.groups):  # another one grew out of this one already
-            places = {group.id: place for place, group in enumerate(self.groups)}
+            ids = ids[: len(self.groups)]
+            places = {name: place for place, name in enumerate(ids)}
+        ids.extend(more)
         places.update(more)
-        return places
+        return ids, places
 
     def holds(self, group_id: str) -> bool:
         """The group is in the record."""
@@ -115,16 +121,15 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         if any(c.id == change.id for c in self.changes):
             raise LedgerError(f"change {change.id} is in force already")
         seen: set[str] = set()
-        for edit in change.edits:
-            self._check(edit, seen, rewind=change.kind == "rewind")
+        edits = tuple([self._checked(edit, seen, rewind=change.kind == "rewind") for edit in change.edits])
         if change.kind == "rewind" and any(e.replacement for e in change.edits):
             raise LedgerError("a rewind puts nothing in place of what it takes back")
         if unknown := [p for p in (*change.pins, *change.adds) if not self.holds(p)]:
             raise LedgerError(f"group {unknown[0]} is not in the record")
-        return self._with((*self.changes, change))
+        return self._with((*self.changes, msgspec.structs.replace(change, edits=edits)))
 
-    def _check(self, edit: Edit, seen: set[str], *, rewind: bool) -> None:
-        """Without a loop of ours where all is well, since a journal of two hundred passes names millions of groups."""
+    def _checked(self, edit: Edit, seen: set[str], *, rewind: bool) -> Edit:
+        """The edit as it is kept. No loop of ours where all is well: a journal of two hundred passes names millions of groups."""
         covers = edit.covers
         if not covers:
             raise LedgerError("an edit must cover at least one group")
@@ -151,6 +156,10 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
             raise LedgerError(
                 "the current user message must stay in view", "It can be shortened, or dropped a turn later."
             )
+        where = runs(places)
+        if len(where) * _SHORTER > len(covers):
+            return edit
+        return msgspec.structs.replace(edit, covers=cast("tuple[str, ...]", GroupIds(self._ids, where)))
 
     def undo(self, change_id: str) -> Ledger:
         """The ledger as if this change had never been made; later ones stay. Raises LedgerError when it is not in force."""
@@ -160,7 +169,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     def _with(self, changes: tuple[Change, ...]) -> Ledger:
         ledger = Ledger(self.groups, changes)
-        same = {"_places", "current", "next_seq"}  # the same groups stand in the same places
+        same = {"_ids", "_places", "current", "next_seq"}  # the same groups stand in the same places
         if any(c.kind == "rewind" for c in (*self.changes, *changes)):
             same.remove("current")
         vars(ledger).update({name: value for name, value in vars(self).items() if name in same})
@@ -189,16 +198,17 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
             change, edit = owner[group.id]
             covers = covered[id(edit)]
             if covers[0] == group.id:
-                entries.append(Entry(tuple(covers), edit.replacement, change.id, edit.kind, digest=edit.digest))
+                named = edit.covers if len(covers) == len(edit.covers) else tuple(covers)
+                entries.append(Entry(named, edit.replacement, change.id, edit.kind, digest=edit.digest))
         return tuple(entries)
 
     def _owners(self) -> dict[str, tuple[Change, Edit]]:
         """For each covered group the latest change and edit that cover it."""
         owner: dict[str, tuple[Change, Edit]] = {}
-        widest: tuple[str, ...] = ()
+        widest: Sequence[str] = ()
         for change in reversed(self.in_force):
             for edit in reversed(change.edits):
-                if widest[: len(edit.covers)] == edit.covers:
+                if isinstance(widest, GroupIds) and widest.begins_with(edit.covers):
                     continue  # a later pass took all of these: told without a look at each, since passes pile up
                 for covered in edit.covers:
                     owner.setdefault(covered, (change, edit))
@@ -211,8 +221,12 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return frozenset(g.id for g in self.groups if _restored(g) and g.id not in shown)
 
     @cached_property
+    def _ids(self) -> list[str]:
+        return [g.id for g in self.groups]
+
+    @cached_property
     def _places(self) -> dict[str, int]:
-        return {g.id: i for i, g in enumerate(self.groups)}
+        return {name: place for place, name in enumerate(self._ids)}
 
     @cached_property
     def pinned(self) -> frozenset[str]:

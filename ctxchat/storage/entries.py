@@ -16,6 +16,7 @@ from typing import cast
 
 import msgspec
 
+from ctxchat.core.group_ids import GroupIds, Runs, pairs, runs
 from ctxchat.core.journal import Changed, Measured, ModelChosen, Named, Partial, Record, Sealed, Undone
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Group, Message
@@ -23,9 +24,6 @@ from ctxchat.core.secrets import masked
 from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count
 from ctxchat.storage import index
 from ctxchat.storage.salvage import LOST
-
-Runs = tuple[int, ...]
-"""Places in the record as first, how many, first, how many, …"""
 
 _AT_ONCE = 400
 """Entries gathered before they are written: an imported session is not held whole."""
@@ -42,7 +40,7 @@ class Packed(msgspec.Struct, frozen=True, tag="packed"):
     folded: Runs = ()
 
 
-_encoder = msgspec.json.Encoder()
+_encoder = msgspec.json.Encoder(enc_hook=list)  # `GroupIds`
 _rows = msgspec.json.Decoder(Record | Packed)
 _partials = msgspec.json.Decoder(Partial)
 
@@ -59,7 +57,7 @@ def encode(value: Record | Packed | Partial) -> bytes:
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
-        return whole_text(json.dumps(msgspec.to_builtins(value), ensure_ascii=False)).encode()
+        return whole_text(json.dumps(msgspec.to_builtins(value, enc_hook=list), ensure_ascii=False)).encode()
 
 
 def whole_text(text: str) -> str:
@@ -192,7 +190,7 @@ class _Writer:
         again = self._connection.execute(known, (self._session, change.id)).fetchone()  # what was undone is redone
         marks = ", ".join("?" * len(row))
         self._connection.execute(f"INSERT OR REPLACE INTO compactions VALUES ({marks})", row)
-        spans = [(self._session, change.id, first, first + many - 1) for edit in covers for first, many in _pairs(edit)]
+        spans = [(self._session, change.id, first, first + many - 1) for edit in covers for first, many in pairs(edit)]
         self._connection.executemany("INSERT INTO covers VALUES (?, ?, ?, ?)", spans)
         if record and again:
             self._set("used = max(0, used - ?), estimated = 1", record.freed)
@@ -240,19 +238,6 @@ class _Writer:
         return int(self._connection.execute(sql, (self._session,)).fetchone()[0] or 0)
 
 
-def runs(places: Sequence[int]) -> Runs:
-    """Places as runs, their order kept."""
-    if places and places == list(range(places[0], places[0] + len(places))):
-        return (places[0], len(places))
-    found: list[int] = []
-    for place in places:
-        if found and place == found[-2] + found[-1]:
-            found[-1] += 1
-        else:
-            found += (place, 1)
-    return tuple(found)
-
-
 def _placed(groups: Iterable[str], places: Mapping[str, int]) -> Runs | None:
     """Groups as runs, None where one is not in the record."""
     found = list(map(places.get, groups))
@@ -266,10 +251,6 @@ def _pack(change: Change, covers: tuple[Runs, ...], places: Mapping[str, int]) -
     if bare.record and folded:
         bare = replace(bare, record=replace(bare.record, folded=()))
     return Packed(bare, covers, folded or ())
-
-
-def _pairs(flat: Runs) -> Iterable[tuple[int, int]]:
-    return zip(flat[::2], flat[1::2], strict=True)
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -296,5 +277,10 @@ def _unpack(packed: Packed, groups: Sequence[str]) -> Changed:
     return Changed(replace(change, edits=edits, record=record))
 
 
-def _expand(flat: Runs, groups: Sequence[str]) -> tuple[str, ...]:
-    return tuple(filter(None, chain.from_iterable(groups[first : first + many] for first, many in _pairs(flat))))
+def _expand(flat: Runs, groups: Sequence[str]) -> Sequence[str]:
+    """The ids at these places, but for those that are not known."""
+    if all(0 <= first < first + many <= len(groups) for first, many in pairs(flat)) and all(
+        ids := GroupIds(groups, flat)
+    ):
+        return ids
+    return tuple(filter(None, chain.from_iterable(groups[first : first + many] for first, many in pairs(flat))))
