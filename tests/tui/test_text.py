@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.tui.reading.text import LONGEST, clean, clock, cut, elapsed, one_line, short, visible
+from ctxchat.tui.reading.text import (
+    LONGEST,
+    MOST,
+    WIDEST,
+    clean,
+    clock,
+    cut,
+    editable,
+    elapsed,
+    one_line,
+    short,
+    visible,
+)
 
 HOSTILE = st.text(st.one_of(st.characters(), st.sampled_from("\x1b\x9b\x9d\x07\r\n\t[]0;m\u202e\u2066\x00")))
 
@@ -88,3 +100,10 @@ def test_a_text_too_long_for_a_screen_says_how_much_more_there_is() -> None:
     assert cut("a\x1b[2Jb") == clean("a\x1b[2Jb") and cut("x" * LONGEST) == "x" * LONGEST
     assert cut("x" * (LONGEST + 1_234)) == "x" * LONGEST + "\n… 1,234 more characters"
     assert cut("abc", 2, ": the export holds them") == "ab\n… 1 more characters: the export holds them"
+
+
+def test_an_editor_takes_a_text_up_to_a_line_that_is_too_long() -> None:
+    lines = "word " * 20 + "\n"
+    assert editable("") == 0 and editable(lines * 3) == len(lines) * 3
+    assert editable(lines * 3 + "x" * (WIDEST + 9) + lines) == len(lines) * 3 + WIDEST
+    assert editable(lines * MOST) == MOST

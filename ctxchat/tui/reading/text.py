@@ -30,6 +30,20 @@ def cut(text: str, longest: int = LONGEST, where: str = "") -> str:
     return clean(text) if rest <= 0 else f"{clean(text[:longest])}\n… {rest:,} more characters{where}"
 
 
+WIDEST, MOST = 10_000, 100_000
+"""Characters of one line, and of all lines, that an editor lays out while a person waits."""
+
+
+def editable(text: str) -> int:
+    """How many characters from its beginning on an editor can take."""
+    end = 0
+    for line in text[:MOST].splitlines(keepends=True):
+        if len(line) > WIDEST:
+            return end + WIDEST
+        end += len(line)
+    return end
+
+
 def elapsed(seconds: float) -> str:
     """A duration for people: 0.1 s, 12 s, 3 min 5 s."""
     if seconds < 9.95:

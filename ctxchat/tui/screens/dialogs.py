@@ -9,8 +9,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ctxchat.tui.reading.text import clean, cut
+from ctxchat.tui.reading.text import cut
 from ctxchat.tui.screens.panel import Over
+from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 
 
@@ -44,7 +45,7 @@ class AskText(Over[str], ModalScreen[str]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(cut(self._question)), markup=False)
-            yield Input(clean(self._text), compact=True)
+            yield Field(self._text, compact=True)
             yield PanelKeys()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

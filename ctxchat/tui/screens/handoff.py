@@ -9,7 +9,6 @@ from contextlib import aclosing
 from time import monotonic
 
 from textual.binding import Binding
-from textual.widgets import TextArea
 
 from ctxchat.agent.handoff import Handoff
 from ctxchat.core.errors import CtxchatError
@@ -41,15 +40,15 @@ class HandoffScreen(Writing):
             return
         self._writer, self._writing, self._since = self._handoff.writer, True, monotonic()
         draft = self.query_one(Draft)
-        before, draft.read_only = draft.text, True
-        draft.clear()
+        before, draft.read_only = draft.whole, True
+        draft.start_anew()
         self._beat = self.set_interval(BEAT, self._show)
         self._pieces = self._around(before)
         self.run_worker(self._write(), group="summary", exit_on_error=False)
 
     async def _around(self, before: str) -> AsyncGenerator[str, None]:
         """The record as the model writes it, then the whole message; where it fails, what stood there before."""
-        draft, written = self.query_one(TextArea), list[str]()
+        draft, written = self.query_one(Draft), list[str]()
         try:
             async with aclosing(self._handoff.by_model(self._goal)) as pieces:
                 async for piece in pieces:
@@ -58,11 +57,11 @@ class HandoffScreen(Writing):
             whole = await self._handoff.draft(self._goal, "".join(written))
         except CtxchatError:
             self._coming.clear()
-            draft.clear()
+            draft.start_anew()
             yield before
             raise
         self._coming.clear()
-        draft.clear()
+        draft.start_anew()
         yield whole
 
 

@@ -8,6 +8,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from ctxchat.tui.screens.panel import Panel
+from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.rows import Rows
 
 Result = TypeVar("Result")
@@ -23,7 +24,7 @@ class Listing(Panel[Result]):
     @staticmethod
     def field(words: str) -> Input:
         """The field; `words` are shown while it is empty."""
-        return Input(placeholder=words, classes="find", compact=True)
+        return Field(placeholder=words, classes="find", compact=True)
 
     @property
     def words(self) -> str:

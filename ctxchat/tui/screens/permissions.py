@@ -29,6 +29,7 @@ from ctxchat.tui.screens.dialogs import Confirm
 from ctxchat.tui.screens.listing import Listing
 from ctxchat.tui.screens.panel import MUTED, Heading, Over
 from ctxchat.tui.style import STYLE
+from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
@@ -94,7 +95,7 @@ class RuleScreen(Over[Rule], ModalScreen[Rule]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(clean(self._about)), markup=False)
-            yield Input(clean(self._text), placeholder="shell: uv run pytest **", compact=True)
+            yield Field(self._text, placeholder="shell: uv run pytest **", compact=True)
             yield Static(id="said", classes="quiet", markup=False)
             yield PanelKeys()
 

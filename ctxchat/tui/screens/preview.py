@@ -25,6 +25,7 @@ from ctxchat.tui.reading.outcome import after
 from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
 from ctxchat.tui.widgets.blocks import Line
+from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
@@ -137,8 +138,8 @@ class PreviewScreen(Panel[PreviewResult]):
                 yield Static(id="goes", markup=False)
                 yield Stepper(self._preview.keep_recent)
                 yield Static(id="stays", markup=False)
-                yield Input(
-                    clean(self._preview.instructions),
+                yield Field(
+                    self._preview.instructions,
                     placeholder="tell the summary what to keep",
                     id="instruction",
                     compact=True,
@@ -182,7 +183,7 @@ class PreviewScreen(Panel[PreviewResult]):
         self.set_class(not some, "-empty")
         self._show_step()
         self._say("stays", self._stays() if some else "")
-        self.query_one(Input).display = any(s.needs_model for s in preview.steps)
+        self.query_one(Field).display = any(s.needs_model for s in preview.steps)
         both = (preview.before, figures)
         self.query_one("#before", Gauge).show(preview.before, among=both)
         self.query_one("#after", Gauge).show(figures, among=both)
@@ -333,7 +334,7 @@ class PreviewScreen(Panel[PreviewResult]):
 
     async def _ask(self, keep: int) -> None:
         await asyncio.sleep(PAUSE)
-        found = await self.attempt(self._session.compaction.preview(self.query_one(Input).value, keep))
+        found = await self.attempt(self._session.compaction.preview(self.query_one(Field).text, keep))
         if found is not None:
             self._asked = True
             self._preview = self._seen = found
@@ -362,5 +363,5 @@ class PreviewScreen(Panel[PreviewResult]):
         if not self.ticked:
             self.notify("No step is ticked. Space ticks one, Esc leaves everything as it is.", markup=False)
         else:
-            told = self.query_one(Input).value.strip()
+            told = self.query_one(Field).text.strip()
             self.dismiss(PreviewResult(msgspec.structs.replace(self._preview, instructions=told), self.ticked, edit))

@@ -24,6 +24,7 @@ from ctxchat.tui.services import Services
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.style.hit_text import CLOSE, OPEN, put_back_words
 from ctxchat.tui.widgets.choice import Choice
+from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.filters import Filters
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.search_results import Found
@@ -63,8 +64,8 @@ class SearchScreen(Panel[tuple[str, str]]):
 
     def compose(self) -> ComposeResult:
         yield Heading("Search")
-        yield Input(
-            clean(self._words),
+        yield Field(
+            self._words,
             placeholder='words; "…" keeps them together; who:me tool:shell since:3d file:app.py',
             compact=True,
         )
@@ -103,7 +104,7 @@ class SearchScreen(Panel[tuple[str, str]]):
 
     async def _search(self, pause: float, into: bool) -> None:
         await asyncio.sleep(pause)
-        words = self.query_one(Input).value.strip()
+        words = self.query_one(Field).value.strip()
         found: Sequence[Hit] | None = ()
         wrong = ""
 

@@ -21,6 +21,7 @@ from ctxchat.tui.reading.effects import MARKS, with_marks
 from ctxchat.tui.reading.text import clean
 from ctxchat.tui.screens.panel import Over
 from ctxchat.tui.style import STYLE
+from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 
@@ -57,7 +58,7 @@ class ChangeScreen(Over[Any], ModalScreen[Any]):
         now = "" if value is None else value if isinstance(value, str) else literal(value)
         with Vertical():
             yield Static(Content(clean(f"{self._row.key}: {self._row.option.allowed}")), markup=False)
-            yield Input(clean(now), compact=True)
+            yield Field(now, compact=True)
             yield Static(id="effect", classes="quiet", markup=False)
             if self._figures:
                 yield Gauge(self._figures)

@@ -8,13 +8,13 @@ from time import monotonic
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.message import Message
 from textual.widgets import Static, TextArea
 
 from ctxchat.agent.preview import Preview
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui.reading.text import clean, one_line, short
+from ctxchat.tui.reading.text import WIDEST, clean, editable, one_line, short
 from ctxchat.tui.screens.panel import Heading, Panel
 from ctxchat.tui.widgets.blocks import spin
 from ctxchat.tui.widgets.panel_keys import PanelKeys
@@ -22,18 +22,40 @@ from ctxchat.tui.widgets.panel_keys import PanelKeys
 BEAT = 1 / 8
 """Seconds between two turns of the spinner; what came meanwhile is written then."""
 
-LONGEST = 100_000
-"""Characters that an editor takes: many times the usual summary, and still laid out while a person waits."""
-
 
 class Draft(TextArea):
-    """Enter applies, ctrl+j makes a line, as in the composer."""
+    """Enter applies, ctrl+j makes a line, as in the composer. What an editor cannot take of a text stays `behind` it as it is."""
 
     class Applied(Message):
         """It is as the person wants it."""
 
     def __init__(self) -> None:
         super().__init__(id="draft", soft_wrap=True, read_only=True, compact=True, highlight_cursor_line=False)
+        self.behind = ""
+
+    @property
+    def whole(self) -> str:
+        """What stands in the editor and behind it."""
+        return self.text + self.behind
+
+    def write(self, text: str) -> None:
+        """More at the end."""
+        before, more = self.text, self.behind + clean(text)
+        room = 0 if self.behind else editable(before + more) - len(before)
+        self.insert(more[:room], self.document.end)
+        self.behind = more[room:]
+        self.move_cursor(self.document.end)
+
+    def start_anew(self) -> None:
+        """Nothing stands there."""
+        self.clear()
+        self.behind = ""
+
+    async def _on_paste(self, event: Paste) -> None:
+        if len(event.text) > WIDEST:
+            event.stop()
+            event.prevent_default()
+            self.notify(f"The editor takes {WIDEST:,} characters at once. The paste was left out.", markup=False)
 
     async def _on_key(self, event: Key) -> None:
         if event.key in {"enter", "ctrl+j", "shift+enter"}:
@@ -60,7 +82,7 @@ class Writing(Panel[str]):
         super().__init__(name=name, classes="panel")
         self._pieces, self._writer = pieces, writer
         self._coming: list[str] = []
-        self._since, self._writing, self._left_out = monotonic(), True, 0
+        self._since, self._writing = monotonic(), True
 
     def compose(self) -> ComposeResult:
         yield Heading(self.HEADING)
@@ -95,19 +117,16 @@ class Writing(Panel[str]):
     def _show(self) -> None:
         draft = self.query_one(Draft)
         if self._coming:
-            text, room = clean("".join(self._coming)), LONGEST - len(draft.text)
-            self._left_out = max(0, len(text) - room) if room > 0 else self._left_out + len(text)
-            draft.insert(text[: max(0, room)], draft.document.end)
+            draft.write("".join(self._coming))
             self._coming.clear()
-            draft.move_cursor(draft.document.end)
         seconds = monotonic() - self._since
-        self.query_one(Heading).show(self.HEADING, f"~{short(max(1, len(draft.text) // 4))} tokens")
+        self.query_one(Heading).show(self.HEADING, f"~{short(max(1, len(draft.whole) // 4))} tokens")
         if self._writing:
             who = one_line(self._writer, 60) or "written"
             self._say(f"{spin(seconds)} {who} writes it, {seconds:.0f} s   esc leaves everything as it is")
         else:
-            rest = f"What came after {LONGEST:,} characters, {self._left_out:,} more, is left out. "
-            self._say((rest if self._left_out else "") + self.MENDED)
+            rest = f"Too long to mend whole: {len(draft.behind):,} characters after these stay as they are. "
+            self._say((rest if draft.behind else "") + self.MENDED)
 
     def _say(self, text: str) -> None:
         self.query_one("#progress", Static).update(text)
@@ -127,7 +146,7 @@ class Writing(Panel[str]):
 
     def action_apply(self) -> None:
         """Use it as it stands."""
-        text = self.query_one(Draft).text.strip()
+        text = self.query_one(Draft).whole.strip()
         if self._writing:
             self.notify("It is still being written.", markup=False, timeout=3)
         elif not text:

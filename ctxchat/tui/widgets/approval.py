@@ -20,7 +20,7 @@ from textual.widgets import Static, TextArea
 
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
-from ctxchat.tui.reading.text import clean, one_line, visible
+from ctxchat.tui.reading.text import LONGEST, clean, one_line, visible
 from ctxchat.tui.widgets.answer import Answer as Choose
 from ctxchat.tui.widgets.asked import Keys, Offer, Offered
 
@@ -182,7 +182,9 @@ class ApprovalPanel(Offered):
             self.app.notify("There is no narrower rule." if by < 0 else "There is no wider rule.", markup=False)
 
     def _edit(self) -> None:
-        if self._rules and not self.query(RuleEditor):
+        if len(self.rule) > LONGEST:
+            self.app.notify("The rule is too long to be edited here. y allows this call.", markup=False)
+        elif self._rules and not self.query(RuleEditor):
             box = self.query_one(".rule")
             box.display = False
             editor = RuleEditor(self.rule)

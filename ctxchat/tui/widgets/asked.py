@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ctxchat.tui.widgets.answer import Answer
+from ctxchat.tui.widgets.field import Field
 
 Offer = tuple[str, str, str, bool]
 """An answer: what it is, its key, its word, and whether small windows leave it out."""
@@ -126,7 +127,7 @@ class Offered(Asked, can_focus=True):
     def ask_in_words(self) -> None:
         """A line to type in; enter answers, escape goes back."""
         if not self.query(Input):
-            line = Input(placeholder=self.PLACEHOLDER, classes="why")
+            line = Field(placeholder=self.PLACEHOLDER, classes="why")
             self.mount(line)
             line.focus()
 

@@ -27,6 +27,7 @@ from ctxchat.core.figures import Figures
 from ctxchat.tui.reading.text import clean, cut, one_line
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.asked import AFTER_TAB, GRACE, Asked, Keys
+from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.options import AnySizeList
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
@@ -62,7 +63,7 @@ class QuestionPanel(Asked):
             yield Static(words, markup=False)
         if options := self._asked.options:
             yield AnySizeList(*(Option(Content(one_line(clean(text), 200))) for text in options), markup=False)
-        yield Input(placeholder="or in your own words" if options else "your answer", classes="why")
+        yield Field(placeholder="or in your own words" if options else "your answer", classes="why")
 
     @property
     def own_keys(self) -> Keys:

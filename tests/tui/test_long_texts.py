@@ -1,0 +1,57 @@
+"""Texts too long to be edited: nothing of them is lost, and nobody waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+from textual.events import Paste
+from textual.screen import Screen
+from textual.widgets import Input
+
+from ctxchat.tui.reading.text import LONGEST, WIDEST
+from ctxchat.tui.screens.dialogs import AskText
+from ctxchat.tui.screens.summary import Draft, SummaryScreen
+from tests.tui.chatting import chatting, until, words
+from tests.tui.fakes import FakeSession
+from tests.tui.hostile import Hostile
+
+LONG = "x" * (LONGEST + 5_000)
+
+
+async def opened(app: Any, pilot: Any, screen: Screen[Any]) -> list[Any]:
+    """The screen over the chat; what it comes back with will be in the list."""
+    said: list[Any] = []
+    app.push_screen(screen, said.append)
+    await until(pilot, lambda: app.screen is screen and screen.is_mounted)
+    return said
+
+
+async def test_a_title_that_no_line_holds_stays_until_another_is_written(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        for keys, title in (([], None), (["n", "e", "w"], "new")):
+            said = await opened(app, pilot, AskText("New title", LONG))
+            assert "25,000 characters: what you write here takes their place" in words(app)
+            app.screen.query_one(Input).post_message(Paste(LONG))
+            await until(pilot, lambda: any("The paste was left out." in told.message for told in app._notifications))
+            await pilot.press(*keys, "enter")
+            await until(pilot, lambda said=said: said)
+            assert said == [title]
+
+
+async def test_a_summary_that_no_editor_holds_is_mended_at_its_beginning_and_kept_whole(tmp_path: Path) -> None:
+    async def pieces() -> AsyncGenerator[str, None]:
+        for start in range(0, len(LONG), 900):
+            yield LONG[start : start + 900]
+
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        said = await opened(app, pilot, SummaryScreen(pieces(), await Hostile(tmp_path, "x").desk.preview()))
+        draft = app.screen.query_one(Draft)
+        await until(pilot, lambda: not draft.read_only)
+        assert draft.text == "x" * WIDEST and "15,000 characters after these stay as they are" in words(app)
+        draft.post_message(Paste(LONG))
+        await until(pilot, lambda: any("The paste was left out." in told.message for told in app._notifications))
+        await pilot.press(*"Mine. ", "enter")
+        await until(pilot, lambda: said)
+        assert said == ["Mine. " + LONG]
