@@ -215,6 +215,7 @@ class Desk:
             summariser_of=summariser_of,
             fallback_of=fallback_of,
             options=options or Options(),
+            mode=self.gate.mode,
             hooks=tuple(hooks),
         )
         self.conversation = Conversation(

@@ -51,9 +51,12 @@ def rounds(folder: Path, many: int, seed: int) -> int:
             [sys.executable, "-c", WORKING, str(folder), str(seed + number)], stdout=subprocess.PIPE, text=True
         ) as child:
             assert child.stdout and child.stdout.readline() == "ready\n"
-            time.sleep(chance.uniform(0.0, 0.3))
+            heard = [
+                child.stdout.readline() for _ in range(chance.randrange(12))
+            ]  # on a slow machine as many as on a quick one
+            time.sleep(chance.uniform(0.0, 0.03))
             child.kill()
-            for line in child.stdout.read().splitlines(keepends=True):
+            for line in [*heard, *child.stdout.read().splitlines(keepends=True)]:
                 if line.endswith("\n"):
                     what, session, count = line.split()
                     told[session] = None if what == "deleting" else int(count)
@@ -79,4 +82,4 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_nothing_acknowledged_is_lost_in_two_hundred_kills(tmp_path: Path) -> None:
-    assert rounds(tmp_path, 200, 100) > 1000
+    assert rounds(tmp_path, 200, 100) > 600
