@@ -274,6 +274,9 @@ class DemoServices:
             SessionRow("notes", "release notes for 0.4", moment(1), moment(40), 12, "ollama/qwen3:8b", 4_000, 0, ""),
         ]
 
+    async def indexed(self) -> float:
+        return 1.0
+
     async def search(
         self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
     ) -> Sequence[Hit]:

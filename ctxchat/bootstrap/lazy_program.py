@@ -116,6 +116,10 @@ class LazyProgram:
         """Messages of all sessions that hold these words, the best first. Raises StorageError."""
         return await (await self._program()).search(query, scope, limit=limit, marks=marks)
 
+    async def indexed(self) -> float:
+        """The share of all messages that a search finds by now."""
+        return await (await self._program()).indexed()
+
     async def group(self, session_id: str, message_id: str) -> Group:
         """The group of a message as it was, from any session. Raises UsageError and StorageError."""
         return await (await self._program()).group(session_id, message_id)

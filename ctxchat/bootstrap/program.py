@@ -78,6 +78,31 @@ class DailyBackup:
                 backups.daily(self._database, kept, most, self._stop)
 
 
+TAKEN_IN = 0.05
+"""Seconds between two short strokes in which messages that wait are taken into the search index."""
+
+LOOKED = 5.0
+"""Seconds after the start, and between two looks whether some wait."""
+
+
+@asynccontextmanager
+async def indexing(database: Database) -> AsyncGenerator[None, None]:
+    """For as long as the block lasts the search index is completed beside it, where it was made anew or much was imported."""
+
+    async def complete() -> None:
+        pause = LOOKED
+        while True:
+            await asyncio.sleep(pause)
+            pause = TAKEN_IN if await database.run(database.take_in_more) else LOOKED
+
+    task = asyncio.create_task(complete(), name="search index")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
 COUNTED = 10_000_000
 """Tokens of what is brought in that are counted at once, in some seconds; more than any window stays a rough estimate."""
 
@@ -98,7 +123,7 @@ class Program(Shared):
         program = cls(flags, loaded, workspace, await asyncio.to_thread(Database, paths.data_dir()))
         copying = DailyBackup(program.database, loaded.settings.storage)
         try:
-            async with copying.beside():
+            async with copying.beside(), indexing(program.database):
                 yield program
         finally:
             await program.close()
@@ -177,6 +202,10 @@ class Program(Shared):
         """Messages of all sessions that hold these words, the best first, `marks` around them. Raises StorageError."""
         database = self.database
         return await database.run(lambda: archive.search(database, query, scope=scope, limit=limit, marks=marks))
+
+    async def indexed(self) -> float:
+        """The share of all messages that a search finds by now, the newest first: below 1.0 while the index is being made."""
+        return await self.database.run(lambda: self.database.indexed)
 
     async def group(self, session_id: str, message_id: str) -> Group:
         """The group of a message as it was, from any session. Raises UsageError and StorageError."""

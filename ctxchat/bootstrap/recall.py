@@ -12,7 +12,7 @@ from itertools import zip_longest
 from ctxchat.core.clip import clip
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.messages import Message
-from ctxchat.core.search import Hit, Scope
+from ctxchat.core.search import Hit, Scope, incomplete
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
 
@@ -89,6 +89,8 @@ class Recollection:
         if seen:
             lines = (f"{hit.message}: {hit.snippet}" for hit in seen[:HITS])
             found.append("\n".join(["In view already:" if away else "All of it is in view:", *lines]))
+        if partly := incomplete(self._database.indexed):
+            found.append(f"[{partly} Older ones are found later.]")
         return "\n\n".join(found)
 
     def _passage(self, hit: Hit) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from ctxchat.agent.changes import Changes
 from ctxchat.bootstrap.program import Program
-from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table, written
+from ctxchat.cli.common import common_options, emit, flags, index_completed, narrate, run_async, table, written
 from ctxchat.cli.context import context_json
 from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import collect
@@ -24,6 +24,9 @@ from ctxchat.core.words import count, short
 from ctxchat.storage import archive, exporting
 from ctxchat.tui.reading.figures_text import gauge_words
 from ctxchat.tui.reading.passes import REASONS
+
+PATIENCE = 10.0
+"""Seconds that a search first takes in what waits, where the index was made anew or much was imported."""
 
 
 @click.group("archive")
@@ -141,6 +144,7 @@ def search(query: str, limit: int, role: Role | None, tool: str, before: str, af
         async with Program.started(flags()) as program:
             database = program.database
             scope = Scope(await _session(program), role or "", tool, before, after)
+            await index_completed(database, PATIENCE)
             return await database.run(lambda: archive.search(database, written(query), scope=scope, limit=limit))
 
     hits = run_async(work())

@@ -7,6 +7,7 @@ import codecs
 import io
 import signal
 import sys
+import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ import msgspec
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.core.errors import UsageError
 from ctxchat.core.sanitize import clean
+from ctxchat.core.search import incomplete
+from ctxchat.storage.database import Database
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -122,6 +125,23 @@ def emit(value: object) -> None:
 def narrate(text: str) -> None:
     """A line for people, on standard error; foreign text in it is made harmless."""
     click.echo(clean(text), err=True)
+
+
+def status(text: str) -> None:
+    """A line on standard error that the next one replaces, an empty one removes; nothing where that is no terminal."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{text}\x1b[K")
+        sys.stderr.flush()
+
+
+async def index_completed(database: Database, seconds: float) -> None:
+    """Take in what waits to be found by a search, for so long at most, with progress; what is missing then is said."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and await database.run(database.take_in_more):
+        status(f"making the search index: {int(100 * database.indexed)} %")
+    status("")
+    if partly := incomplete(database.indexed):
+        narrate(f"! {partly} The rest is taken in while ctxchat is open, and by each search.")
 
 
 def tell(notices: Iterable[str]) -> None:

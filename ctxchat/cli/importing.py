@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ import msgspec
 from ctxchat.bootstrap import bringing
 from ctxchat.bootstrap.bringing import Imported
 from ctxchat.bootstrap.program import Program
-from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table
+from ctxchat.cli.common import common_options, emit, flags, index_completed, narrate, run_async, status, table
 from ctxchat.core.errors import UsageError
 from ctxchat.core.words import count
 from ctxchat.importing import formats
@@ -102,7 +102,7 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, only_new: bool = False) 
     def tell(one: Imported) -> None:
         told.append(one)
         if one.id and not quiet:
-            _clear()
+            status("")
             click.echo(one.id)
 
     async def work() -> None:
@@ -110,11 +110,12 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, only_new: bool = False) 
             same = bringing.unchanged(program.database)
             left = [(form, file) for form, file in todo if not (only_new and same(file))]
             await program.database.run(_bring, program.database, left, tell)
+            await index_completed(program.database, math.inf)
 
     try:
         run_async(work())
     finally:
-        _clear()
+        status("")
     _report(told)
     if told and all(one.outcome == "failed" for one in told):
         click.get_current_context().exit(1)
@@ -129,23 +130,12 @@ def _bring(database: Database, todo: Sequence[tuple[Format, Path]], tell: Callab
         def progress(more: int, before: int = before) -> None:
             nonlocal read
             if read // 1_000_000 != (read := read + more) // 1_000_000:
-                _progress(before + read, whole)
+                done = min(100, (before + read) * 100 // max(1, whole))
+                status(f"{done} % of {_size(whole)}")
 
         for one in bringing.bring(database, form, file, progress):
             tell(one)
         before += size
-
-
-def _progress(read: int, whole: int) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r{min(100, read * 100 // max(1, whole))} % of {_size(whole)}\x1b[K")
-        sys.stderr.flush()
-
-
-def _clear() -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
 
 
 def _report(told: Sequence[Imported]) -> None:

@@ -58,3 +58,10 @@ class Hit(msgspec.Struct, frozen=True):
 
 FILTERS = "who:me, who:agent, tool:shell, since:3d, since:2026-11-01, until:2026-12, file:src/app.py"
 """What may stand among the words of a query."""
+
+
+def incomplete(indexed: float) -> str:
+    """What a search says while the index holds only this share of all messages; empty where it holds all."""
+    if indexed >= 1:
+        return ""
+    return f"The search index is being made: {int(100 * indexed)} % of all messages so far, the newest first."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ctxchat.core.errors import StorageError
@@ -63,6 +64,15 @@ def _last(read: Read, table: str) -> int | None:
         return next(iter(read(f"SELECT max(rowid) FROM {table} INDEXED BY {index}", ())))[0] or 0
     except (StorageError, sqlite3.DatabaseError):
         return None
+
+
+def last_row(read: Read, table: str) -> int:
+    """The highest row id of a table, 0 where it is empty; where it cannot be told, one that is not below it."""
+    last = _last(read, table)
+    if last is None:
+        with suppress(StorageError, sqlite3.DatabaseError):
+            last = next(iter(read(f"SELECT max(rowid) FROM {table} NOT INDEXED", ())))[0] or 0
+    return last if last is not None else max(_FAR, _PER_PAGE * next(iter(read("PRAGMA page_count", ())))[0])
 
 
 def _next(read: Read, where: str, key: str, at: int) -> int | None:

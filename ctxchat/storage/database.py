@@ -135,9 +135,37 @@ class Database:
             return done
 
     def renew_index(self) -> None:
-        """Have the index made anew, or go on without one where that cannot be."""
+        """Have the index made anew, or go on without one where that cannot be. `take_in_more` completes it."""
         with self._mutex:
             self.fts = not self.only_read and index.make_anew(self._connection)
+
+    def take_in_more(self) -> bool:
+        """Take some of the messages that wait into the index, in a short transaction; whether more wait. Nobody waits for it:
+        while another process writes it does nothing."""
+        with self._mutex:
+            if not self.fts or self.only_read:
+                return False
+            try:
+                self.follow_index()
+                self._connection.execute("PRAGMA busy_timeout = 0")
+                return self.fts and bool(index.take_in_more(self._connection))
+            except sqlite3.Error as problem:
+                if index.damaged(problem):
+                    self.renew_index()
+                return getattr(problem, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {_PATIENCE * 1000:.0f}")
+
+    @property
+    def indexed(self) -> float:
+        """The share of all messages that a search by the index finds, the newest first: 1.0 where none waits."""
+        with self._mutex:
+            try:
+                left = index.waiting(self._connection) if self.fts else 0
+                whole = self._connection.execute("SELECT max(id) FROM messages").fetchone()[0] or 0 if left else 0
+            except sqlite3.Error:  # damaged, which the search itself finds and mends
+                return 1.0
+            return max(0.0, 1 - left / whole) if whole else 1.0
 
     def follow_index(self) -> None:
         """Go by the index in force, where another process made it anew or wrote without one."""

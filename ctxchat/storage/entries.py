@@ -74,11 +74,18 @@ def decode_partial(body: bytes) -> Partial:
 
 
 def append(
-    connection: sqlite3.Connection, session: str, records: Iterable[Record], at: str, count: Count, *, fts: bool
+    connection: sqlite3.Connection,
+    session: str,
+    records: Iterable[Record],
+    at: str,
+    count: Count,
+    *,
+    fts: bool,
+    found_later: bool = False,
 ) -> None:
     """Write entries at the end of a session's journal, with all that is derived from them, within the caller's
-    transaction."""
-    writer = _Writer(connection, session, at, count, fts)
+    transaction. `found_later`: the search index is to take their words in later, which is most of the work."""
+    writer = _Writer(connection, session, at, count, fts, found_later)
     for record in records:
         writer.take(record)
     writer.finish()
@@ -87,12 +94,15 @@ def append(
 class _Writer:
     """One append under way: rows gathered, written in a few strokes."""
 
-    def __init__(self, connection: sqlite3.Connection, session: str, at: str, count: Count, fts: bool) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, session: str, at: str, count: Count, fts: bool, found_later: bool
+    ) -> None:
         self._connection = connection
         self._session = session
         self._at = at
         self._count = count
         self._fts = fts
+        self._found_later = found_later
         self._seq = self._last("SELECT max(seq) FROM journal WHERE session = ?")
         self._place = self._last("SELECT max(place) + 1 FROM groups WHERE session = ?")
         self._message = int(connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0])
@@ -227,7 +237,9 @@ class _Writer:
         execute("INSERT INTO journal (session, seq, at, body) VALUES (?, ?, ?, ?)", self._entries)
         execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)", self._groups)
         execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._messages)
-        if self._messages:
+        if self._messages and self._found_later:
+            index.add_later(self._connection, self._messages[0][0], self._messages[-1][0], fts=self._fts)  # type: ignore[arg-type]
+        elif self._messages:
             index.add(self._connection, ((row[0], row[7], row[4], row[8]) for row in self._messages), fts=self._fts)  # type: ignore[misc]
         self._entries, self._groups, self._messages = [], [], []
 

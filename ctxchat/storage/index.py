@@ -2,27 +2,29 @@
 
 It lies in a file of its own, `index-N.db`, so that no damage to it can reach the journal: it holds no text (the `messages`
 table does) and is made anew from that at any time. Which file is in force, and after how many changes, both databases say.
+
+A message is in the index unless its row id is `pending`: of an index made anew, and after an import, those are many, and they are
+taken in later, the newest first, a little at a time. Until then search gives what there is.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from ctxchat.core.errors import StorageError
 from ctxchat.core.messages import Message
 from ctxchat.storage import files
-from ctxchat.storage.around import rows
-from ctxchat.storage.words import apart, fold, indexed
+from ctxchat.storage.around import last_row
+from ctxchat.storage.words import apart, indexed
 
 _UNUSABLE = re.compile(
-    r"no such (fts5 )?table: (fts\.)?(search|stems|state)|table (fts\.)?(search|stems) has no column|invalid fts5 file format"
-    r"|vtable constructor failed: (search|stems)|unknown database fts|out of step"
+    r"no such (fts5 )?table: (fts\.)?(search|stems|state|pending)|table (fts\.)?(search|stems) has no column"
+    r"|invalid fts5 file format|vtable constructor failed: (search|stems)|unknown database fts|out of step"
 )
 
 _OUT_OF_STEP = "the search index is out of step"
@@ -30,8 +32,6 @@ _FILES = "index-*.db"
 _FAULTS = tuple(f"SQLITE_{name}" for name in ("CORRUPT", "CONSTRAINT", "NOTADB", "CANTOPEN", "IOERR", "READONLY"))
 
 _TABLES = ("search", *(f"search_{part}" for part in ("data", "idx", "docsize", "config", "content")))
-
-_TERMS = "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('fts', 'stems', 'row')"
 
 # `search` knows where each word of a message stands, for "…" and for what is still being typed; `stems` only which messages hold
 # a word in any of its forms, which takes a fraction of the room and is what ranking goes by.
@@ -41,21 +41,29 @@ _MAKE = (
     " tokenize='unicode61 remove_diacritics 2')",
     "CREATE TABLE fts.state (value TEXT NOT NULL)",
     "INSERT INTO fts.state VALUES ('')",
+    "CREATE TABLE fts.pending (first INTEGER NOT NULL, last INTEGER NOT NULL)",
 )
 _TAKE = ("INSERT INTO fts.search (rowid, words) VALUES (?, ?)", "INSERT INTO fts.stems (rowid, words) VALUES (?, ?)")
+_IN_IT = "NOT EXISTS (SELECT 1 FROM fts.pending WHERE messages.id BETWEEN first AND last)"
 _LEAVE = (
-    "INSERT INTO fts.search (search, rowid, words) SELECT 'delete', id, indexed_words(text) FROM messages WHERE {}",
-    "INSERT INTO fts.stems (stems, rowid, words) SELECT 'delete', id, indexed_stems(text, role, tool) FROM messages WHERE {}",
+    "INSERT INTO fts.search (search, rowid, words)"
+    f" SELECT 'delete', id, indexed_words(text) FROM messages WHERE {{}} AND {_IN_IT}",
+    "INSERT INTO fts.stems (stems, rowid, words)"
+    f" SELECT 'delete', id, indexed_stems(text, role, tool) FROM messages WHERE {{}} AND {_IN_IT}",
 )
 
 MISSED = "missed"
 """Where the journal's database keeps how many changes it had lost when an index was found to know of more: its log was gone, or
 cut short, and all that is left is well and older."""
 
-_VERSION = "3"
-"""Goes up when `apart`, `indexed` or the stemmer's minor changes, so that an older index is made anew."""
+_AT_ONCE, _WEIGHT = 200, 10_000
+"""Messages, and their tokens, that are taken in at once: some hundredths of a second."""
 
-Read = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+SOON = 400
+"""Messages of an index made anew that are taken in before it is used: the newest."""
+
+_VERSION = "4"
+"""Goes up when `apart`, `indexed` or the stemmer's minor changes, so that an older index is made anew."""
 
 Row = tuple[int, str, str, str]
 """A message as the index takes it in: row id, text, role, the names of its tools."""
@@ -67,14 +75,6 @@ def searchable(message: Message) -> str:
     reasoning = [message.reasoning.text] if message.reasoning else []
     # SQLite's own functions end a text at a zero.
     return "\n".join(part for part in (message.text, *calls, *reasoning) if part).replace("\0", "\ufffd")
-
-
-def frequencies(read: Read, words: Sequence[str]) -> dict[str, int]:
-    """In how many messages each word of the index stands; 0 for one that was never said."""
-    folded = {word: fold(word) for word in words}
-    marks = ", ".join("?" * len(folded))
-    seen = dict(read(f"SELECT term, doc FROM temp.terms WHERE term IN ({marks})", list(folded.values())))
-    return {word: seen.get(term, 0) for word, term in folded.items()}
 
 
 def prepare(connection: sqlite3.Connection, *, wanted: bool = True, mode: str = "rw") -> bool:
@@ -100,7 +100,7 @@ def attach(connection: sqlite3.Connection, *, mode: str = "rw") -> bool:
             raise sqlite3.DatabaseError(_OUT_OF_STEP)
         for table in ("search", "stems"):
             connection.execute(f"SELECT rowid FROM fts.{table} WHERE {table} MATCH 'a' LIMIT 1").fetchall()
-        connection.execute(_TERMS)
+        waiting(connection)
     except (sqlite3.Error, OSError):
         detach(connection)
         return False
@@ -110,14 +110,13 @@ def attach(connection: sqlite3.Connection, *, mode: str = "rw") -> bool:
 def detach(connection: sqlite3.Connection) -> None:
     """Work without the index. Its file stays."""
     with suppress(sqlite3.Error):
-        connection.execute("DROP TABLE IF EXISTS temp.terms")
-    with suppress(sqlite3.Error):
         connection.execute("DETACH fts")
 
 
 def make_anew(connection: sqlite3.Connection) -> bool:
-    """Whether an index could be made from all messages that can be read, in a new file beside the older ones. Whoever has one of
-    those open sees that another is in force when they write next; they are removed."""
+    """Whether an index could be made, in a new file beside the older ones. The newest messages are in it; all others that can be
+    read are taken in by `take_in_more`. Whoever has an older file open sees that another is in force when they write next; those
+    are removed."""
     detach(connection)
     folder = _folder(connection)
     made = folder / "index.db"
@@ -131,12 +130,16 @@ def make_anew(connection: sqlite3.Connection) -> bool:
         connection.execute("BEGIN IMMEDIATE")
         for statement in _MAKE:
             connection.execute(statement)
-        _take_in(connection, rows(connection.execute, "id, text, role, tool", "messages"))
+        last = last_row(connection.execute, "messages")
+        if last:
+            connection.execute("INSERT INTO fts.pending VALUES (1, ?)", (last,))
         _mark(connection, f"{_VERSION} {number} 0")
         if missed:
             connection.execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (MISSED, str(missed)))
         connection.execute("COMMIT")
-        connection.execute(_TERMS)
+        taken = 0
+        while taken < SOON and (more := take_in_more(connection)):
+            taken += more
     except (sqlite3.Error, StorageError, OSError):
         if connection.in_transaction:
             connection.execute("ROLLBACK")
@@ -186,7 +189,83 @@ def damaged(problem: BaseException | None) -> bool:
 def add(connection: sqlite3.Connection, rows: Iterable[Row], *, fts: bool) -> None:
     """Take in messages, within the caller's transaction, in which they are written already."""
     if _changed(connection, fts=fts):
-        _take_in(connection, rows)
+        pending = connection.execute("SELECT first, last FROM fts.pending").fetchall()
+        # where the newest were deleted their row ids are given again
+        _take_in(connection, (row for row in rows if not any(first <= row[0] <= last for first, last in pending)))
+
+
+def add_later(connection: sqlite3.Connection, first: int, last: int, *, fts: bool) -> None:
+    """Leave these rows, just written in the caller's transaction, to `take_in_more`."""
+    if _changed(connection, fts=fts):
+        joined = "UPDATE fts.pending SET last = max(last, ?) WHERE first <= ? AND last >= ? - 1"
+        if not connection.execute(joined, (last, first, first)).rowcount:
+            connection.execute("INSERT INTO fts.pending VALUES (?, ?)", (first, last))
+
+
+def waiting(connection: sqlite3.Connection) -> int:
+    """How many messages are still to be taken in; at most, since rows of some may be gone."""
+    return int(connection.execute("SELECT coalesce(sum(last - first + 1), 0) FROM fts.pending").fetchone()[0])
+
+
+def take_in_more(connection: sqlite3.Connection) -> int:
+    """Take in the newest of the messages that wait, in a short transaction of its own; how many row ids those are, 0 where none
+    waits. What lies on a damaged page is left out. Raises sqlite3.DatabaseError where the index is damaged, or another
+    is in force."""
+    seen = _data_version(connection)
+    newest = connection.execute("SELECT rowid, first, last FROM fts.pending ORDER BY last DESC LIMIT 1").fetchone()
+    if newest is None:
+        return 0
+    span, first, last = newest
+    start, block = _block(connection, first, last)  # outside: SQLite writes no more once it has met a damaged page
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not current(connection):
+            raise sqlite3.DatabaseError(_OUT_OF_STEP)
+        if _data_version(connection) == seen:  # else another process wrote since: the next try reads anew
+            _take_in(connection, block)
+            connection.execute("UPDATE fts.pending SET last = ? WHERE rowid = ?", (start - 1, span))
+            connection.execute("DELETE FROM fts.pending WHERE last < first")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return last - start + 1
+
+
+def _data_version(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Changes with what others write into either file."""
+    of = (connection.execute(f"PRAGMA {file}.data_version").fetchone()[0] for file in ("main", "fts"))
+    return tuple(of)  # type: ignore[return-value]
+
+
+def _block(connection: sqlite3.Connection, first: int, last: int) -> tuple[int, list[Row]]:
+    """The newest rows of a span, some: from which row id on, and in the order of their ids, in which an index takes them best."""
+    start = max(first, last - _AT_ONCE + 1)
+    try:
+        sizes = connection.execute(
+            "SELECT id, tokens FROM messages WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?", (first, last, _AT_ONCE)
+        ).fetchall()
+        weight, start = 0, first
+        for place, (row, tokens) in enumerate(sizes, 1):
+            weight += tokens
+            if weight > _WEIGHT or place == _AT_ONCE:
+                start = row
+                break
+        found = connection.execute(f"{_ROWS} BETWEEN ? AND ? ORDER BY id", (start, last)).fetchall()
+    except (sqlite3.DatabaseError, TypeError):
+        found = [row for id in range(start, last + 1) for row in _alone(connection, id)]
+    return start, [row for row in found if tuple(map(type, row)) == (int, str, str, str)]
+
+
+_ROWS = "SELECT id, text, role, tool FROM messages NOT INDEXED WHERE id"
+
+
+def _alone(connection: sqlite3.Connection, id: int) -> list[Row]:
+    """The row with this id, if it is there and can be read."""
+    with suppress(sqlite3.DatabaseError):
+        return connection.execute(f"{_ROWS} = ?", (id,)).fetchall()
+    return []
 
 
 def remove(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
@@ -220,7 +299,7 @@ def verify(connection: sqlite3.Connection) -> None:
     for table in ("search", "stems"):
         connection.execute(f"INSERT INTO fts.{table} ({table}) VALUES ('integrity-check')")
     sound = connection.execute("PRAGMA fts.quick_check(1)").fetchone()[0] == "ok"
-    held = "SELECT (SELECT count(*) FROM fts.search_docsize) = (SELECT count(*) FROM messages)"
+    held = f"SELECT (SELECT count(*) FROM fts.search_docsize) = (SELECT count(*) FROM messages WHERE {_IN_IT})"
     if not sound or not current(connection) or not connection.execute(held).fetchone()[0]:
         raise sqlite3.DatabaseError(_OUT_OF_STEP)
 

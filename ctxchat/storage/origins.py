@@ -88,7 +88,7 @@ def bring(
             made.append(row)
             if session:
                 _empty(connection, session, fts=fts)
-            entries.append(connection, row, records(row), at, database.count, fts=fts)
+            entries.append(connection, row, records(row), at, database.count, fts=fts, found_later=True)
             told = about()
             seq = connection.execute("SELECT coalesce(max(seq), 0) FROM journal WHERE session = ?", (row,)).fetchone()[
                 0

@@ -79,8 +79,8 @@ def _languages(database: Database) -> list[str]:
     """Those that messages are written in, where an index knows."""
     if not database.fts:
         return ["english"]
-    seen = index.frequencies(database.read, [mark("language", language) for language in LANGUAGES])
-    return [language for language in LANGUAGES if seen[mark("language", language)]]
+    held = "SELECT rowid FROM fts.stems WHERE stems MATCH ? LIMIT 1"
+    return [language for language in LANGUAGES if database.read(held, (f'"{mark("language", language)}"',))]
 
 
 def _found(database: Database, query: Query, scope: Scope, limit: int, weights: Weights) -> list[Match]:
@@ -154,8 +154,7 @@ class _Search(_Scan):
             return self._newest()
         newest = self._database.read("SELECT max(id) FROM messages")[0][0] or 0
         self._rows = self._between()
-        seen = index.frequencies(self._database.read, [form for unit in self._query.units for form in unit.forms])
-        often = {unit: max((seen[form] for form in unit.forms), default=0) for unit in self._query.units}
+        often = {unit: self._often(unit, newest) for unit in self._query.units}
         held = self._held(often)
         rarity = {unit: rarity_of(max(often[unit], len(held[unit])), newest) for unit in self._query.units}
         whole = sum(rarity.values()) or 1.0
@@ -167,6 +166,14 @@ class _Search(_Scan):
         if not any(m.good for m in found) and not self._query.phrases:
             found = self._best(held, rarity)
         return found or self._ranked(self._scan(self._query.terms, " AND ", newest - _SCANNED))
+
+    def _often(self, unit: Unit, newest: int) -> int:
+        """How many messages hold a word; for one that is everywhere as often as in the newest that do, since counting all takes
+        as long as there are many."""
+        held = "SELECT rowid FROM fts.stems WHERE stems MATCH ? ORDER BY rowid DESC LIMIT ?"
+        sql = f"SELECT count(*), min(rowid) FROM ({held})"
+        many, oldest = self._database.read(sql, (unit.expression, _ROWS))[0]
+        return many if many < _ROWS else many * newest // max(1, newest - oldest)
 
     def _between(self) -> tuple[int, int]:
         """The rows that the scope may hold, as far as that is told at once."""
@@ -189,7 +196,8 @@ class _Search(_Scan):
             else:
                 rare.append(unit.expression)
             rows = self._matching("stems", wanted, _ROWS)
-            if self._query.typed and unit == self._query.units[-1] and unit.spaced:  # it may still be being typed
+            typed = self._query.typed and unit == self._query.units[-1] and unit.spaced
+            if typed and often[unit] < _ROWS:  # it may still be being typed
                 rows |= self._matching("search", f"{phrase(self._query.typed)} *", _ROWS // 2)
             held[unit] = rows if required is None else rows & required
             left -= len(rows)

@@ -72,6 +72,10 @@ class Services(Protocol):
         """Messages of all sessions that hold these words, the best first, `marks` around them. Raises StorageError."""
         ...
 
+    async def indexed(self) -> float:
+        """The share of all messages that a search finds by now, the newest first: below 1.0 while the index is being made."""
+        ...
+
     async def group(self, session_id: str, message_id: str) -> Group:
         """The group of a message as it was, from any session. Raises UsageError and StorageError."""
         ...

@@ -352,6 +352,9 @@ class FakeServices:
 
         return [FoundModel("anthropic/claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue")]
 
+    async def indexed(self) -> float:
+        return 1.0
+
     async def search(
         self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
     ) -> Sequence[Hit]:

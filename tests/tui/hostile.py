@@ -167,6 +167,9 @@ class HostileDoors(Doors):
     async def switch_server(self, name: str) -> ServerRow:
         raise CtxchatError(self.text, self.text)
 
+    async def indexed(self) -> float:
+        return 0.5
+
     async def search(
         self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
     ) -> Sequence[Hit]:

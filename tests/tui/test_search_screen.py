@@ -58,6 +58,7 @@ class Store(Doors):
         )
         said = group_messages([Message(1, "user", NASTY, at=at(5))])
         self.there = sessions.create(self.database, records=[Named("birds [/x]"), Sealed(said)])
+        self.share = 1.0
         self.asked: list[str] = []
         self.dropped: list[str] = []
 
@@ -73,6 +74,9 @@ class Store(Doors):
         if query == "broken":
             raise StorageError("The database cannot be read.")
         return archive.search(self.database, query, scope=scope, limit=limit, marks=marks)
+
+    async def indexed(self) -> float:
+        return self.share
 
     async def group(self, session_id: str, message_id: str) -> Group:
         return archive.group_of(self.database, session_id, message_id)
@@ -119,6 +123,17 @@ class Opened(PanelApp):
 
     def text(self, which: str) -> str:
         return str(self.over.query_one(which, Static).render())
+
+
+async def test_how_far_the_index_is_stands_over_the_hits(store: Store) -> None:
+    app = Opened(store)
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert await app.typed(pilot, "cormorant flies")
+        assert not app.over.query_one("#partly").display
+        store.share = 0.42
+        assert await app.typed(pilot, "cormorant")
+        assert "42 % of all messages so far" in app.text("#partly")
+        assert app.over.query_one("#partly").display
 
 
 async def test_a_hit_in_another_session_is_gone_to(store: Store) -> None:

@@ -11,11 +11,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widget import Widget
-from textual.widgets import Input, OptionList
+from textual.widgets import Input, OptionList, Static
 
 from ctxchat.core.errors import UsageError
 from ctxchat.core.figures import Figures
-from ctxchat.core.search import FILTERS, Hit, Scope
+from ctxchat.core.search import FILTERS, Hit, Scope, incomplete
 from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.panel import Heading, Panel
@@ -70,6 +70,7 @@ class SearchScreen(Panel[tuple[str, str]]):
             compact=True,
         )
         yield Filters(self._session.id, [tool.name for tool in self._session.view.tools])
+        yield Static(id="partly", markup=False)
         yield Found(self._session.id)
         yield PanelKeys()
 
@@ -118,15 +119,18 @@ class SearchScreen(Panel[tuple[str, str]]):
 
         if words:
             found = await self.attempt(asked())
-        self._show(found or (), words, wrong)
+        part = await self.attempt(self._services.indexed()) if words else None
+        self._show(found or (), words, wrong, incomplete(1.0 if part is None else part))
         if into:
             self.action_into()
 
-    def _show(self, hits: Sequence[Hit], words: str, wrong: str = "") -> None:
-        """These hits; or what is `wrong` with a filter, which may still be being typed."""
+    def _show(self, hits: Sequence[Hit], words: str, wrong: str = "", partly: str = "") -> None:
+        """These hits; or what is `wrong` with a filter, which may still be being typed. `partly`: how far the index is."""
         fewer = " Fewer filters may help: s, w, o, t." if self.scope != Scope() else ""
         nothing = wrong or (f"Nothing found for {one_line(words, 60)}.{fewer}" if words else START)
         self.query_one(Found).show(hits, words, nothing)
+        self.query_one("#partly", Static).update(partly)
+        self.set_class(bool(partly), "-partly")
         tail = f"the {len(hits)} best" if len(hits) == HITS else count(len(hits), "hit") if hits else ""
         self.query_one(Heading).show("Search", tail)
 
