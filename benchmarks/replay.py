@@ -14,13 +14,14 @@ from functools import cache
 import msgspec
 
 from ctxchat.core.budget import Window
-from ctxchat.core.events import CompactionFinished, Event, Failed, Usage
+from ctxchat.core.events import Event, Failed, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ModelRequest, TextPiece, ToolContext, ToolOutput, ToolText
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import Insert, ToolSpec, View
 from ctxchat.models.offline import OfflineSummariser
 from ctxchat.models.tokenizers import counter
@@ -186,7 +187,7 @@ class Replay:
 
 
 def _passes(events: Sequence[Event]) -> bool:
-    return any(isinstance(event, CompactionFinished) and event.outcome == "compacted" for event in events)
+    return any(isinstance(event, CompactionRecord) and event.outcome == "compacted" for event in events)
 
 
 def _naive(fills: Sequence[int], figures: Figures) -> int:

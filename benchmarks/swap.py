@@ -26,11 +26,12 @@ from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.bootstrap.shared import SystemClock
 from ctxchat.core.budget import Window
-from ctxchat.core.events import CompactionFinished, Usage
+from ctxchat.core.events import Usage
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import Insert
 from ctxchat.storage import sessions
@@ -163,7 +164,7 @@ async def swapped(folder: Path, messages: int, *, prepare: bool) -> Row:
             start = time.perf_counter()
             async with aclosing(session.send("go on")) as events:
                 async for stamped in events:
-                    if isinstance(stamped.event, CompactionFinished):
+                    if isinstance(stamped.event, CompactionRecord):
                         result, seconds = stamped.event, time.perf_counter() - start
         assert result is not None and result.outcome == "compacted", result
         await session.close()

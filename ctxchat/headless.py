@@ -19,7 +19,6 @@ from ctxchat.agent.session import Session
 from ctxchat.core.events import (
     ApprovalRequested,
     ApprovalResolved,
-    CompactionFinished,
     Event,
     Failed,
     FilesChanged,
@@ -36,6 +35,7 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.files import files_words
 from ctxchat.core.messages import Part, Text
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean
 from ctxchat.core.secrets import marks_in
 from ctxchat.core.words import count, short
@@ -181,7 +181,7 @@ class _Words:
                 return f"· {files_words(changes)}"
             case ApprovalResolved(verdict="deny"):
                 return ""
-            case CompactionFinished():
+            case CompactionRecord():
                 return f"· compaction {event.outcome}: {event.detail}"
             case Retry():
                 return f"! {event.cause.rstrip('.')} — trying again in {event.after_seconds:.0f} s"

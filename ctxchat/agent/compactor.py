@@ -17,11 +17,11 @@ from ctxchat.agent.prefetch import Prefetch
 from ctxchat.agent.preview import Preview
 from ctxchat.agent.rescue import Rescue
 from ctxchat.agent.scheduler import Scheduler
-from ctxchat.core.events import CompactionFinished, Event, Notice, Usage
+from ctxchat.core.events import Event, Notice, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Spent
 from ctxchat.core.ports import FilesNow, Summariser
-from ctxchat.core.record import Reason
+from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.strategies.builtin import builtin_strategies
 
 Events = AsyncGenerator[Event, None]
@@ -93,9 +93,9 @@ class Compactor:
         try:
             async with aclosing(self._perform(order)) as events:
                 async for event in events:
-                    ended = ended or isinstance(event, CompactionFinished)
+                    ended = ended or isinstance(event, CompactionRecord)
                     yield event
-                    if isinstance(event, CompactionFinished):
+                    if isinstance(event, CompactionRecord):
                         for notice in self.consent.learn(event, inside=inside):
                             yield notice
         except (asyncio.CancelledError, GeneratorExit):
@@ -198,7 +198,7 @@ class Compactor:
         async with aclosing(self._perform(request)) as events:
             async for event in events:
                 yield event
-                if isinstance(event, CompactionFinished) and event.outcome == "compacted" and reason != "auto":
+                if isinstance(event, CompactionRecord) and event.outcome == "compacted" and reason != "auto":
                     self.consent.helped()
 
     async def draft(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
@@ -239,7 +239,7 @@ class Compactor:
         async with aclosing(self._automatic(PassRequest(plan, "hook", instructions))) as events:
             async for event in events:
                 yield event
-                if isinstance(event, CompactionFinished) and event.outcome == "compacted":
+                if isinstance(event, CompactionRecord) and event.outcome == "compacted":
                     self.consent.helped()
 
     # ── after an overflow ──
@@ -260,5 +260,5 @@ class Compactor:
         async with aclosing(doing.run()) as events:
             async for event in events:
                 yield event
-                if isinstance(event, CompactionFinished) and event.outcome == "compacted":
+                if isinstance(event, CompactionRecord) and event.outcome == "compacted":
                     self._prefetch.clear()

@@ -16,9 +16,9 @@ from ctxchat.agent.planner import nothing_to_free
 from ctxchat.core.automatic import AGAIN
 from ctxchat.core.budget import make_budget
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.events import CompactionFinished, Notice
+from ctxchat.core.events import Notice
 from ctxchat.core.figures import Figures
-from ctxchat.core.record import Reason
+from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.triggers import FIXED, fixed, overhead, starts_at
 from ctxchat.core.words import percent, short
 
@@ -118,7 +118,7 @@ class Consent:
         """A pass that somebody asked for made room: everything may run again."""
         self._use(self._conversation.guard.closed())
 
-    def learn(self, result: CompactionFinished, *, inside: bool) -> Sequence[Notice]:
+    def learn(self, result: CompactionRecord, *, inside: bool) -> Sequence[Notice]:
         """What is made of a pass that started by itself, and what the user is told of it. `inside` a turn it is no refill."""
         if result.outcome == "compacted":
             if inside:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from ctxchat.agent.trial import Trial, tried
 from ctxchat.core.clip import head
-from ctxchat.core.errors import LedgerError
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
@@ -30,15 +29,12 @@ def expected_summary(source: int, most: int) -> int:
 
 def estimated(
     ledger: Ledger, view: View, plan: Plan, options: PlanOptions, compiled: Callable[[Ledger], View], text: str = ""
-) -> Trial | None:
-    """The trial of a plan with this summary, or one of the size to be expected where nobody has written it yet; None for a
-    plan that the ledger does not take."""
+) -> Trial:
+    """The trial of a plan with this summary, or one of the size to be expected where nobody has written it yet. Raises
+    LedgerError for a plan that the ledger does not take."""
     folding = next((step for step in plan.steps if step.needs_summary), None)
     text = text or _stand_in(_expected(folding, ledger, view) if folding else 0, options.meter.text)
-    try:
-        return tried(ledger, plan, "estimate", options, compiled, summary=text, at="")
-    except LedgerError:
-        return None
+    return tried(ledger, plan, "estimate", options, compiled, summary=text, at="")
 
 
 def unneeded(plan: Plan, ledger: Ledger, view: View) -> int:

@@ -19,7 +19,6 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.core.clip import clip
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
-    CompactionFinished,
     CompactionStarted,
     Event,
     Notice,
@@ -27,6 +26,7 @@ from ctxchat.core.events import (
     ToolStarted,
     TurnFinished,
     TurnStarted,
+    fields,
 )
 from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import single
@@ -43,6 +43,7 @@ from ctxchat.core.hooks import (
 )
 from ctxchat.core.journal import HookFired, Sealed
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.record import CompactionRecord
 
 
 class HookNote(msgspec.Struct, frozen=True):
@@ -174,7 +175,7 @@ class Hooks:
             try:
                 async with aclosing(self._made_room(hook)) as events:
                     async for event in events:
-                        ended = ended or isinstance(event, CompactionFinished)
+                        ended = ended or isinstance(event, CompactionRecord)
                         yield event
             except Exception as problem:  # a strategy may come from a third party
                 for notice in self._failed(hook.name, str(problem) or type(problem).__name__):
@@ -224,7 +225,7 @@ class Hooks:
         if not self._begun:
             self._begun = True
             said += await self._fire("session_started", None)
-        in_vain = isinstance(event, CompactionFinished) and event.outcome != "compacted"
+        in_vain = isinstance(event, CompactionRecord) and event.outcome != "compacted"
         name = type(event).__struct_config__.tag
         if name in get_args(HookEvent) and not in_vain:
             said += await self._fire(cast("HookEvent", name), event)
@@ -281,7 +282,7 @@ class Hooks:
                 self._did(hook)
                 self._notes.add(hook.name, text)
             case CompactContext():
-                own = isinstance(event, CompactionStarted | CompactionFinished) and event.reason == "hook"
+                own = isinstance(event, CompactionStarted | CompactionRecord) and event.reason == "hook"
                 if not own and hook not in self._passes:  # a hook's pass calls for no other
                     self._passes.append(hook)
             case RunCommand():
@@ -306,7 +307,7 @@ class Hooks:
         action = cast("CompactContext", hook.action)
         async with aclosing(self._compactor.for_hook(action.strategy, action.instructions)) as events:
             async for event in events:
-                if isinstance(event, CompactionFinished) and event.outcome == "compacted":
+                if isinstance(event, CompactionRecord) and event.outcome == "compacted":
                     self._did(hook)
                 yield event
 
@@ -337,7 +338,7 @@ class Hooks:
 
     def _line(self, hook: Hook, event: Event | None, moment: Moment) -> bytes:
         """The event as `run --json` shows it, with the hook's name and what its condition saw, in plain ASCII."""
-        body = cast("dict[str, object]", msgspec.to_builtins(event)) if event else {}
+        body = fields(event) if event else {}
         head = {"type": hook.event, "session": self._conversation.journal.session, "at": self._conversation.clock.now()}
         more = {"hook": hook.name, "moment": msgspec.to_builtins(moment)}
         return (json.dumps(body | head | more) + "\n").encode()

@@ -18,9 +18,10 @@ from ctxchat.agent.prepared import Prepared
 from ctxchat.agent.shield import to_the_end
 from ctxchat.agent.trial import Trial, gains, look_ahead, tried
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.events import CompactionFinished, CompactionStarted, Event, Notice, SummaryDelta, Usage
+from ctxchat.core.events import CompactionStarted, Event, Notice, SummaryDelta, Usage
 from ctxchat.core.figures import Figures
-from ctxchat.core.journal import Changed, PassEnded, PassStarted, Record
+from ctxchat.core.journal import Changed, PassEnded, PassStarted
+from ctxchat.core.ledger import Change
 from ctxchat.core.ports import Summariser
 from ctxchat.core.record import CompactionRecord, FactCount, Outcome, Reason, SideFigures, StepGain
 from ctxchat.core.sections import OUTSIDE
@@ -148,7 +149,7 @@ class PassUnderWay:
             raise Refused("The summary came back more than twice as long as it may be. Nothing was changed.")
         return within(summary, most, self._conversation.meter.text)
 
-    async def _swapped(self, summary: str) -> CompactionFinished:
+    async def _swapped(self, summary: str) -> CompactionRecord:
         """Try the change on the side; if it holds, archive first, swap second, in one transaction."""
         talk, plan = self._conversation, self._order.plan
         if not summary and any(s.needs_summary for s in plan.steps):
@@ -164,71 +165,62 @@ class PassUnderWay:
             raise Refused(f"{why} Nothing was changed.")
         for spill in (spill for step in plan.steps for spill in step.spills):
             await talk.journal.spill(spill.name, spill.text)
-        result = self._result("compacted", _detail(trial), trial)
-        change = msgspec.structs.replace(trial.change, record=self._record(result, trial))
-        await to_the_end(self._in_one_go(PassEnded(result, at), Changed(change)))
-        return result
+        record = self._made(trial)
+        await to_the_end(self._in_force_now(msgspec.structs.replace(trial.change, record=record)))
+        return record
 
-    async def _in_one_go(self, *records: Record) -> None:
-        await self._conversation.write(*records)
+    async def _in_force_now(self, change: Change) -> None:
+        await self._conversation.write(Changed(change))
         await self._conversation.again()
 
-    async def _ended(self, outcome: Outcome, detail: str) -> CompactionFinished:
-        result = self._result(outcome, detail)
-        await self._conversation.write_or_owe(PassEnded(result, self._conversation.clock.now()))
+    async def _ended(self, outcome: Outcome, detail: str) -> CompactionRecord:
+        record = self._record(outcome, detail)
+        await self._conversation.write_or_owe(PassEnded(record))
         self._conversation.remeasured()  # it may have cost something
-        return result
+        return record
 
-    def _result(self, outcome: Outcome, detail: str, trial: Trial | None = None) -> CompactionFinished:
+    def _record(self, outcome: Outcome, detail: str) -> CompactionRecord:
+        """What is written down of it whatever came of it."""
         order, talk = self._order, self._conversation
-        after = side(talk.expected(trial.view, trial.passes), trial.view) if trial else self._before
-        freed = gains(order.plan, self._scale, self._before.used - after.used) if trial else ()
-        steps = tuple(StepGain(s.name, gain, s.groups) for s, gain in zip(order.plan.steps, freed, strict=False))
-        return CompactionFinished(
-            outcome=outcome,
+        return CompactionRecord(
             id=self._id,
             reason=order.reason,
             strategy=order.plan.strategy,
-            steps=steps,
+            outcome=outcome,
+            at=talk.clock.now(),
+            model=self._model,
             before=self._before,
-            after=after,
-            folded_messages=trial.messages if trial else 0,
-            folded_groups=len(trial.folded) if trial else 0,
-            facts=trial.facts if trial else FactCount(0, 0),
+            after=self._before,
             seconds=round(talk.clock.seconds() - self._start, 3),
             cost_usd=self._cost,
+            attempts=self._attempts,
             detail=detail,
         )
 
-    def _record(self, result: CompactionFinished, trial: Trial) -> CompactionRecord:
-        """What is written down for good. Its cost counts a summary that was prepared or drafted, which the
-        session has paid for already."""
+    def _made(self, trial: Trial) -> CompactionRecord:
+        """The record of a pass that is put in force."""
         talk, order = self._conversation, self._order
-        paid = (order.prepared.cost_usd if order.prepared else 0.0) + (order.drafted.cost_usd if order.drafted else 0.0)
+        after = side(talk.expected(trial.view, trial.passes), trial.view)
+        freed = gains(order.plan, self._scale, self._before.used - after.used)
+        booked = (order.prepared.cost_usd if order.prepared else 0.0) + (
+            order.drafted.cost_usd if order.drafted else 0.0
+        )
         mended = order.summary is not None and (order.drafted is None or order.summary != order.drafted.text)
         calls = [f"{c.name} {c.arguments}" for g in talk.ledger.groups[-40:] for c in g.first.calls]
-        return CompactionRecord(
-            id=result.id,
-            reason=result.reason,
-            strategy=result.strategy,
-            outcome=result.outcome,
-            at=talk.clock.now(),
-            steps=result.steps,
-            model=self._model,
-            before=result.before,
-            after=result.after,
+        return msgspec.structs.replace(
+            self._record("compacted", _detail(trial)),
+            after=after,
+            steps=tuple(StepGain(s.name, gain, s.groups) for s, gain in zip(order.plan.steps, freed, strict=False)),
             folded=tuple(g.id for g in trial.folded),
-            folded_messages=result.folded_messages,
-            keep_recent=self._order.plan.keep_recent,
-            facts=result.facts,
-            seconds=result.seconds,
-            cost_usd=result.cost_usd + paid,
-            attempts=self._attempts,
+            folded_messages=trial.messages,
+            keep_recent=order.plan.keep_recent,
+            facts=trial.facts,
+            cost_usd=self._cost + booked,
+            booked_usd=booked,
             summary=trial.summary,
             author="you" if mended else "",
             evidence=trial.evidence,
             lost=trial.lost,
-            detail=result.detail,
             tools=tuple(t.name for t in talk.view.tools),
             memory=tuple(i.source for i in talk.view.items if i.section == "memory"),
             recent_calls=tuple(c[:200] for c in calls[-10:]),

@@ -250,7 +250,8 @@ class Planner:
     async def preview(
         self, instructions: str = "", keep_recent: int | None = None, strategy: str = "", target: float | None = None
     ) -> Preview:
-        """What freeing up context would do now. Raises UsageError for a strategy nobody has."""
+        """What freeing up context would do now. Raises UsageError for a strategy nobody has, LedgerError for one whose
+        plan cannot be carried out."""
         await self.look_at_files()
         goal = target if target is not None else self.goal_by_hand()
         look = self._look(goal)
@@ -260,7 +261,7 @@ class Planner:
         else:
             plan = await asyncio.to_thread(self._plan, name, self._options_for(keep_recent), look)
         if plan is None:
-            return Preview(look.figures, look.used, (), None, nothing_to_free(look.figures), instructions=instructions)
+            return Preview(look.figures, look.figures, reason=nothing_to_free(look.figures), instructions=instructions)
         return await self._previewed(plan, look, instructions)
 
     async def with_steps(self, preview: Preview, names: Sequence[str]) -> Preview:
@@ -286,29 +287,27 @@ class Planner:
     def _drawn(self, plan: Plan, look: Look, instructions: str, text: str) -> Preview:
         talk = self._conversation
         trial = estimated(look.ledger, look.view, plan, self.options(), talk.compile, text)
-        after = talk.expected(trial.view, trial.passes).used if trial else self.after_used(plan)
+        after = talk.expected(trial.view, trial.passes)
         seconds, cost = self._price(plan, look)
         return Preview(
             before=look.figures,
-            after_used=after,
-            steps=_shown(plan, look, after),
+            after=after,
+            steps=_shown(plan, look, after.used),
             plan=plan,
             keep_recent=plan.keep_recent,
             pinned=len(look.ledger.pinned),
-            facts=trial.facts.kept if trial else 0,
+            facts=trial.facts,
             seconds=seconds,
             cost_usd=cost,
             model=self.writer,
             other_provider=bool(self.writer) and self.writer.split("/")[0] != talk.model.name.split("/")[0],
-            cache_lost=cache_lost(plan, [step.name for step in plan.steps], look.view, look.figures),
+            cache_lost=cache_lost(plan, look.view, look.figures),
             instructions=instructions,
             changes=tuple(c.id for c in look.ledger.changes),
-            files=trial.files if trial else (),
-            facts_found=trial.facts.found if trial else 0,
-            facts_near=trial.facts.near if trial else 0,
-            facts_text=trial.evidence if trial else "",
-            after_messages=len(trial.view.items) if trial else 0,
-            folded_messages=trial.messages if trial else 0,
+            files=trial.files,
+            facts_text=trial.evidence,
+            after_messages=len(trial.view.items),
+            folded_messages=trial.messages,
         )
 
     def after_used(self, plan: Plan) -> int:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import msgspec
 
 from ctxchat.core.figures import Figures
+from ctxchat.core.record import FactCount
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.view import View
 
@@ -25,26 +24,24 @@ class PreviewStep(msgspec.Struct, frozen=True):
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """A pass that has not been run.
+    """A pass that has not been run. Tokens as the gauge counts them.
 
-    Tokens as the gauge counts them; `seconds` and `cost_usd` are estimates for the summary call; `model` is who would write
-    it (empty: no model), `other_provider` True when that is not the provider in use; `cache_lost` are the cached tokens that a
-    rewrite of the prefix loses. `plan` is None when there is nothing to free; `reason` then says why in a sentence.
-    `facts` are those that would be kept of `facts_found`, `facts_near` of them one read away, `facts_text` what the model would
-    read of them. `after_messages` is what the view
-    would hold, `folded_messages` what would be touched for the first time. `files` would be shown as they
-    are on disk now. `changes` are the changes that were in force: the plan
-    holds while they are.
+    `after` is the gauge as it would be, without a draft. `plan` is None when there is nothing to free; `reason` then says why in
+    a sentence. `seconds` and `cost_usd` are estimates for the summary call; `model` is who would write it (empty: no model),
+    `other_provider` True when that is not the provider in use. `cache_lost` are the cached tokens that a rewrite of the prefix
+    loses. `facts_text` is what the model would read of the facts. `after_messages` is what the view would hold,
+    `folded_messages` what would be touched for the first time. `files` would be shown as they are on disk now. `changes` are the
+    changes that were in force: the plan holds while they are.
     """
 
     before: Figures
-    after_used: int
-    steps: tuple[PreviewStep, ...]
-    plan: Plan | None
+    after: Figures
+    steps: tuple[PreviewStep, ...] = ()
+    plan: Plan | None = None
     reason: str = ""
     keep_recent: int = 0
     pinned: int = 0
-    facts: int = 0
+    facts: FactCount = FactCount(0, 0)
     seconds: float = 0.0
     cost_usd: float = 0.0
     model: str = ""
@@ -52,21 +49,23 @@ class Preview(msgspec.Struct, frozen=True):
     cache_lost: int = 0
     instructions: str = ""
     changes: tuple[str, ...] = ()
-    facts_found: int = 0
-    facts_near: int = 0
     facts_text: str = ""
     after_messages: int = 0
     folded_messages: int = 0
     files: tuple[str, ...] = ()
 
+    @property
+    def freed(self) -> int:
+        """Tokens that would go; negative where the view would grow."""
+        return self.before.used - self.before.tokens("draft") - self.after.used
 
-def cache_lost(plan: Plan, names: Collection[str], view: View, figures: Figures) -> int:
-    """Cached tokens that the next request pays in full again where these steps of a plan are run: those behind the first message
-    that changes. What stands before it (the system prompt, the tools) stays cached."""
+
+def cache_lost(plan: Plan, view: View, figures: Figures) -> int:
+    """Cached tokens that the next request pays in full again where this plan is run: those behind the first message that
+    changes. What stands before it (the system prompt, the tools) stays cached."""
     changed = {
         group
         for step in plan.steps
-        if step.name in names
         for group in (*step.fold, *(covered for edit in step.edits for covered in edit.covers))
     }
     first = next((place for place, item in enumerate(view.items) if item.group in changed), None)

@@ -14,10 +14,10 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.passes import PassRequest
 from ctxchat.agent.planner import Planner
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import CompactionFinished, Event, Notice, Retry
+from ctxchat.core.events import Event, Notice, Retry
 from ctxchat.core.figures import Figures
 from ctxchat.core.overflow import is_context_overflow, output_excess, stated_prompt, stated_window
-from ctxchat.core.record import Reason
+from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.summaries import too_little
 from ctxchat.core.words import brief, short
@@ -93,7 +93,7 @@ class Rescue:
         async with aclosing(self._climbed(goal)) as events:
             async for event in events:
                 yield event
-                if isinstance(event, CompactionFinished) and event.outcome == "compacted":
+                if isinstance(event, CompactionRecord) and event.outcome == "compacted":
                     freed = event.before.used - event.after.used
         if freed <= 0:
             raise self._given_up(problem)

@@ -7,14 +7,13 @@ from contextlib import aclosing
 from typing import Any
 
 import click
-import msgspec
 
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, tell
 from ctxchat.core.errors import CtxchatError, UsageError
-from ctxchat.core.events import CompactionFinished, Notice
-from ctxchat.core.record import FactCount, SideFigures, StepGain
+from ctxchat.core.events import Notice
+from ctxchat.core.record import CompactionRecord, SideFigures, StepGain
 from ctxchat.core.words import count, short
 from ctxchat.tui.reading.figures_text import gain
 
@@ -40,7 +39,7 @@ def command(
 ) -> None:
     """Free up context in a session (the one used last without an id)."""
 
-    async def work() -> CompactionFinished:
+    async def work() -> CompactionRecord:
         async with Program.started(flags()) as program:
             wanted = await program.find(_meant(session))
             tell(program.notices)
@@ -54,7 +53,7 @@ def command(
 
     result = run_async(work())
     if flags().json:
-        emit({k: v for k, v in msgspec.to_builtins(result).items() if k != "type"})
+        emit(result.told())
     else:
         about = "~" if dry_run and result.steps else ""
         outcome = "would compact" if about else result.outcome
@@ -76,30 +75,28 @@ def _meant(session: str | None) -> str:
 
 async def _compact(
     session: Session, strategy: str, keep_recent: int | None, target: float | None, instructions: str, dry_run: bool
-) -> CompactionFinished:
+) -> CompactionRecord:
     preview = await session.compaction.preview(instructions, keep_recent, strategy=strategy, target=target)
     used, messages = preview.before.used, len(session.view.items)
     plan = preview.plan
-    planned = CompactionFinished(
+    planned = CompactionRecord(
         outcome="compacted" if plan else "noop",
         id="",
         reason="offline",
         strategy=plan.strategy if plan else strategy,
         steps=tuple(StepGain(s.name, s.tokens_freed, s.groups) for s in preview.steps),
         before=SideFigures(used, messages),
-        after=SideFigures(preview.after_used, preview.after_messages or messages),
+        after=SideFigures(preview.after.used, preview.after_messages or messages),
         folded_messages=preview.folded_messages,
-        folded_groups=len(plan.covers) if plan else 0,
-        facts=FactCount(preview.facts_found, preview.facts, preview.facts_near),
-        seconds=0.0,
-        cost_usd=0.0,
+        folded=tuple(plan.covers) if plan else (),
+        facts=preview.facts,
         detail="Dry run: nothing was changed." if plan else preview.reason,
     )
     if plan is None or dry_run:
         return planned
     async with aclosing(session.compaction.free_up(preview, reason="offline")) as events:
         async for stamped in events:
-            if isinstance(stamped.event, CompactionFinished):
+            if isinstance(stamped.event, CompactionRecord):
                 planned = stamped.event
             elif isinstance(stamped.event, Notice):
                 narrate(stamped.event.text)

@@ -13,7 +13,7 @@ from ctxchat.core.attachments import Attached
 from ctxchat.core.figures import Figures
 from ctxchat.core.files import FileChange
 from ctxchat.core.permissions import Access, Allowance, Verdict
-from ctxchat.core.record import FactCount, Outcome, Reason, SideFigures, StepGain
+from ctxchat.core.record import CompactionRecord, Reason
 
 ToolStatus = Literal["ok", "error", "denied", "cancelled", "timeout"]
 TurnStatus = Literal["done", "cancelled", "error", "max_rounds"]
@@ -150,24 +150,6 @@ class SummaryDelta(msgspec.Struct, frozen=True, tag="summary_delta"):
     text: str
 
 
-class CompactionFinished(msgspec.Struct, frozen=True, tag="compaction_finished"):
-    """What `ctxchat compact --json` prints. Money in US dollars, time in seconds."""
-
-    outcome: Outcome
-    id: str
-    reason: Reason
-    strategy: str
-    steps: tuple[StepGain, ...]
-    before: SideFigures
-    after: SideFigures
-    folded_messages: int
-    folded_groups: int
-    facts: FactCount
-    seconds: float
-    cost_usd: float
-    detail: str
-
-
 class CompactionSuggested(msgspec.Struct, frozen=True, tag="compaction_suggested"):
     """The trigger is reached and consent is `ask`: a person may compact now, after this task, or later.
 
@@ -227,7 +209,7 @@ Event = (
     | Figures
     | CompactionStarted
     | SummaryDelta
-    | CompactionFinished
+    | CompactionRecord
     | CompactionSuggested
     | Retry
     | Notice
@@ -246,6 +228,13 @@ class Stamped(msgspec.Struct, frozen=True):
 
     def json(self) -> bytes:
         """One JSON line: type, session, seq, at, then the event's own fields."""
-        body: dict[str, object] = msgspec.to_builtins(self.event)
-        head = {"type": body.pop("type"), "session": self.session, "seq": self.seq, "at": self.at}
-        return msgspec.json.encode(head | body)
+        head = {"type": type(self.event).__struct_config__.tag, "session": self.session, "seq": self.seq, "at": self.at}
+        return msgspec.json.encode(head | fields(self.event))
+
+
+def fields(event: Event) -> dict[str, object]:
+    """The fields of an event, JSON-ready, as programs are told them."""
+    if isinstance(event, CompactionRecord):
+        return event.told()
+    body: dict[str, object] = msgspec.to_builtins(event)
+    return {name: value for name, value in body.items() if name != "type"}

@@ -11,12 +11,12 @@ import msgspec
 
 from ctxchat.core.calibration import MOST, Anchor, Calibration, most_tokens
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.events import CompactionFinished, Usage
+from ctxchat.core.events import Usage
 from ctxchat.core.files import Checkpoint
 from ctxchat.core.hooks import Tally
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
-from ctxchat.core.record import Reason
+from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.usage import HIDDEN_THOUGHTS, dollars
 
 
@@ -56,7 +56,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
 
 
 class PassStarted(msgspec.Struct, frozen=True, tag="pass_started", omit_defaults=True):
-    """A compaction began. Without its end it counts for nothing (a crash, a kill)."""
+    """A compaction began. Its end is a PassEnded, or the Changed that it made; without one it counts for nothing (a crash, a
+    kill)."""
 
     id: str
     at: str = ""
@@ -64,10 +65,10 @@ class PassStarted(msgspec.Struct, frozen=True, tag="pass_started", omit_defaults
     strategy: str = ""
 
 
-class PassEnded(msgspec.Struct, frozen=True, tag="pass_ended"):
-    """A compaction ended, whatever came of it."""
+class PassEnded(msgspec.Struct, frozen=True, tag="pass_ended", omit_defaults=True):
+    """A compaction ended without a change; older versions wrote it, with `at`, before the change as well."""
 
-    result: CompactionFinished
+    result: CompactionRecord
     at: str = ""
 
 
@@ -164,17 +165,11 @@ class Partial(msgspec.Struct, frozen=True, omit_defaults=True):
     noted: tuple[Record, ...] = ()
 
 
-class Ending(msgspec.Struct, frozen=True):
-    """When a pass ended: the time, and how many turns had ended by then (their fills)."""
-
-    at: str
-    fills: int
-
-
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its journal says. `fills` are tokens used at the end of each turn that was counted at its end, `filled` the
     numbers of those turns; `skipped` are entries that could not be taken, in words; `agent` is None where none was ever chosen;
-    `used` and `parts` (by section) are what the gauge showed last; `endings` belong to `passes`, one to one; `windows` what was
+    `used` and `parts` (by section) are what the gauge showed last; `passes` are all
+    that ended, and `endings` how many `fills` there were by then, one to one; `windows` what was
     learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
     long as the same view goes to the same model; `checkpoints` what was done to files; `imported` is the last place in the
     record that came from a file, 0 for none; `continues` the id of the session whose work was handed off to this one.
@@ -193,11 +188,11 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     parts: dict[str, int] = {}
     cached: int = 0
     cut: int = 0
-    passes: tuple[CompactionFinished, ...] = ()
+    passes: tuple[CompactionRecord, ...] = ()
     windows: dict[str, WindowLearned] = {}
     skipped: tuple[str, ...] = ()
     hooks: dict[str, Tally] = {}
-    endings: tuple[Ending, ...] = ()
+    endings: tuple[int, ...] = ()
     undone: tuple[Change, ...] = ()
     agent: str | None = None
     continues: str = ""
@@ -241,10 +236,10 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case Changed(change=change):
             undone = tuple(c for c in state.undone if c.id != change.id)
             ledger, state = ledger.apply(change), replace(state, anchor=None, cut=0, undone=undone)  # for another view
-            if change.record is None or not change.record.after.used:
+            if change.record is None:
                 return ledger, state
-            after = change.record.after
-            return ledger, replace(state, used=after.used, parts=dict(after.sections))
+            state, after = _ended(state, change.record), change.record.after
+            return ledger, replace(state, used=after.used, parts=dict(after.sections)) if after.used else state
         case Undone(change=name):
             undone = tuple(c for c in ledger.changes if c.id == name)
             return ledger.undo(name), replace(state, anchor=None, cut=0, undone=state.undone + undone)
@@ -266,9 +261,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case PassStarted():
             return ledger, state
         case PassEnded(result=result, at=at):
-            endings = (*state.endings, Ending(at, len(state.fills)))
-            cost = state.cost_usd + _paid(result.cost_usd)
-            return ledger, replace(state, passes=(*state.passes, result), endings=endings, cost_usd=cost)
+            return ledger, _ended(state, replace(result, at=result.at or at))
         case Named(title=title):
             return ledger, replace(state, title=title)
         case ModelChosen(model=model, address=address):
@@ -288,6 +281,33 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, state if known else replace(state, checkpoints=(*state.checkpoints, record))
         case HookFired(hook=hook, turn=turn):
             return ledger, replace(state, hooks={**state.hooks, hook: state.hooks.get(hook, Tally()).after(turn)})
+
+
+def _ended(state: SessionState, record: CompactionRecord) -> SessionState:
+    """A pass and what it cost. One that is known is told anew: in part undone, or by the change that older versions wrote down
+    behind its end."""
+    replace = msgspec.structs.replace
+    if any(known.id == record.id for known in state.passes):
+        return replace(state, passes=tuple(record if known.id == record.id else known for known in state.passes))
+    cost = state.cost_usd + max(0.0, _paid(record.cost_usd) - _paid(record.booked_usd))
+    passes, endings = (*state.passes, record), (*state.endings, len(state.fills))
+    return replace(state, passes=passes, endings=endings, cost_usd=cost)
+
+
+def without_end(records: Iterable[Record]) -> dict[str, PassStarted]:
+    """The passes, by id, that began and have no end among these entries."""
+    open_: dict[str, PassStarted] = {}
+    for record in records:
+        match record:
+            case PassStarted(id=id):
+                open_[id] = record
+            case PassEnded(result=result):
+                open_.pop(result.id, None)
+            case Changed(change=change):
+                open_.pop(change.id, None)
+            case _:
+                pass
+    return open_
 
 
 def _true(record: Measured) -> bool:

@@ -1,4 +1,5 @@
-"""What is written down of every compaction: why, how, with what gain, and the facts that were carried over."""
+"""The one record of a compaction: why, how, with what gain, and the facts that were carried over. Its end is told by it, the
+journal keeps it (with the change, where there is one), and screens and exports read it."""
 
 from __future__ import annotations
 
@@ -91,8 +92,16 @@ class PutBack(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: int = 0
 
 
-class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The record of one pass. Tokens are integers, `seconds` wall time, `cost_usd` US dollars.
+TOLD = (
+    *("outcome", "id", "reason", "strategy", "steps", "before", "after", "folded_messages", "folded_groups"),
+    *("facts", "seconds", "cost_usd", "detail"),
+)
+"""What programs are told of a compaction: no texts, and no ids of messages."""
+
+
+class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="compaction_finished"):
+    """The record of one pass, and the event that it has ended. Tokens are integers, `seconds` wall time, `cost_usd` US dollars,
+    `booked_usd` of which the session had paid before: for a summary that was prepared or drafted.
 
     `steps` are what was done in order, `before` and `after` what was measured then. `folded` are the ids of the groups that are
     out of the view by it, `folded_messages` how many messages that is; `back` is what left it once and came back since. `detail`
@@ -116,6 +125,7 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     facts: FactCount = FactCount(0, 0)
     seconds: float = 0.0
     cost_usd: float = 0.0
+    booked_usd: float = 0.0
     attempts: int = 0
     summary: str = ""
     author: str = ""
@@ -133,6 +143,15 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.after.used + self.back.tokens
 
     @property
+    def folded_groups(self) -> int:
+        """Groups that are out of the view by it."""
+        return len(self.folded)
+
+    @property
     def freed(self) -> int:
         """Tokens that are out of the view by it; negative where it grew."""
         return self.before.used - self.stands
+
+    def told(self) -> dict[str, object]:
+        """What `ctxchat compact --json`, event streams and hooks say of it."""
+        return {name: msgspec.to_builtins(getattr(self, name)) for name in TOLD}

@@ -12,15 +12,15 @@ from itertools import takewhile
 import msgspec
 
 from ctxchat.core.calibration import Anchor, Mix, total
-from ctxchat.core.events import CompactionFinished, Usage
+from ctxchat.core.events import Usage
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.images import from_data_url, kind_of, size_in
-from ctxchat.core.journal import Changed, Measured, Named, PassEnded, Record, Sealed, Undone
+from ctxchat.core.journal import Changed, Measured, Named, Record, Sealed, Undone
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.recap import ACTIVITY, recap
-from ctxchat.core.record import CompactionRecord, Digest, FactCount, SideFigures, StepGain
+from ctxchat.core.record import CompactionRecord, Digest, SideFigures, StepGain
 from ctxchat.core.secrets import masked
 from ctxchat.core.summaries import summary_group
 from ctxchat.core.tokens import rough_count
@@ -299,8 +299,8 @@ class Building:
         edits = (Edit("digest", tuple(covers), group, digest),)
         folded_messages = sum(len(self._places[cover].seqs) for cover in covers if cover in self._view)
         folded = tuple(cover for cover in covers if cover in self._view)
-        made, change = self._pass(name, step, edits, folded, folded_messages, group)
-        yield from made
+        change = self._pass(name, step, edits, folded, folded_messages, group)
+        yield Changed(change)
         state = (self._folded, self._summary)
         for cover in covers:
             if held := self._view.pop(cover, None):
@@ -318,7 +318,7 @@ class Building:
         folded: tuple[str, ...],
         messages: int,
         summary: Group,
-    ) -> tuple[tuple[Record, ...], Change]:
+    ) -> Change:
         weight = sum(rough_count(m.text) for cover in folded if (g := self._view.get(cover)) for m in g.messages)
         before = step.before or self._used or weight
         after = step.after or max(0, before - weight) + rough_count(summary.first.text)
@@ -344,24 +344,10 @@ class Building:
             summary=step.summary,
             detail=detail,
         )
-        result = CompactionFinished(
-            "compacted",
-            name,
-            reason,
-            self._agent,
-            gain,
-            *sides,
-            messages,
-            len(folded),
-            FactCount(0, 0),
-            0.0,
-            0.0,
-            detail,
-        )
         change = Change(name, "compaction", step.at, edits, record=record)
         self._changes += 1
         self._used = after
-        return (PassEnded(result, step.at), Changed(change)), change
+        return change
 
     def _cleared(self, step: Cleared) -> Iterator[Record]:
         """Results taken out of view as a pass of its own: the calls stay."""
@@ -380,7 +366,7 @@ class Building:
         name = f"{self._session}-c{self.totals.compactions + 1}"
         covers = tuple(edit.covers[0] for edit in edits)
         stub = msgspec.structs.replace(single("note", Message(0, "user", step.text), 0))
-        made, change = self._pass(
+        change = self._pass(
             name,
             Compacted(step.text, step.at),
             tuple(edits),
@@ -388,7 +374,7 @@ class Building:
             sum(len(self._places[c].seqs) for c in covers),
             stub,
         )
-        yield from made
+        yield Changed(change)
         self._passes.append((change, self._tip, (self._folded, self._summary)))
         self.totals.compactions += 1
 

@@ -11,26 +11,25 @@ from contextlib import suppress
 import msgspec
 
 from ctxchat.core.errors import StorageError, UnpairedCall
-from ctxchat.core.events import CompactionFinished
 from ctxchat.core.grouping import close_round, single
 from ctxchat.core.journal import (
     Changed,
     Partial,
     PassEnded,
-    PassStarted,
     Record,
     Sealed,
     SessionState,
-    Undone,
     fold,
+    without_end,
 )
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
-from ctxchat.core.record import FactCount, SideFigures
+from ctxchat.core.record import CompactionRecord
 from ctxchat.storage import around, entries, salvage
 from ctxchat.storage.database import Database
 
 INTERRUPTED = "[interrupted: ctxchat ended before this call finished]"
+CUT_OFF = "ctxchat ended while it was under way; nothing was changed."
 
 
 class LoadedSession(msgspec.Struct, frozen=True):
@@ -232,39 +231,8 @@ def seal(partial: Partial, ledger: Ledger) -> Group | None:
 
 
 def _ended(records: Sequence[Record]) -> list[PassEnded]:
-    """An end for each pass that has none: what it did if its change is there, and that it failed if not."""
-    open_: dict[str, PassStarted] = {}
-    for record in records:
-        if isinstance(record, PassStarted):
-            open_[record.id] = record
-        elif isinstance(record, PassEnded):
-            open_.pop(record.result.id, None)
-    undone = {record.change for record in records if isinstance(record, Undone)}
-    made = {record.change.id: record.change for record in records if isinstance(record, Changed)}
-    return [_end(started, made.get(started.id), started.id in undone) for started in open_.values()]
-
-
-def _end(started: PassStarted, change: Change | None, undone: bool) -> PassEnded:
-    record = change.record if change else None
-    result = CompactionFinished(
-        outcome="compacted" if record else "failed",
-        id=started.id,
-        reason=record.reason if record else started.reason,
-        strategy=record.strategy if record else started.strategy,
-        steps=record.steps if record else (),
-        before=record.before if record else SideFigures(0, 0),
-        after=record.after if record else SideFigures(0, 0),
-        folded_messages=record.folded_messages if record else 0,
-        folded_groups=len(record.folded) if record else 0,
-        facts=record.facts if record else FactCount(0, 0),
-        seconds=record.seconds if record else 0.0,
-        cost_usd=record.cost_usd if record else 0.0,
-        detail=_what_came_of_it(done=record is not None, undone=undone),
-    )
-    return PassEnded(result, at=started.at)
-
-
-def _what_came_of_it(*, done: bool, undone: bool) -> str:
-    if undone:
-        return "it was in force and has been undone since."
-    return "its change is in force." if done else "ctxchat ended while it was under way; nothing was changed."
+    """An end for each pass that has none."""
+    return [
+        PassEnded(CompactionRecord(p.id, p.reason, p.strategy, "failed", at=p.at, detail=CUT_OFF))
+        for p in without_end(records).values()
+    ]

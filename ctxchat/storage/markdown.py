@@ -81,27 +81,20 @@ def clean(text: str) -> str:
 
 
 def _rows(state: SessionState) -> Iterator[str]:
-    records = {c.id: c.record for c in (*state.undone, *state.ledger.changes) if c.record}
     undone = {c.id for c in state.undone}
-    times = [ending.at for ending in state.endings]
-    for place, p in enumerate(state.passes):
-        outcome = f"{p.outcome}, undone" if p.id in undone else p.outcome
-        record = records.get(p.id)
-        if record and record.back.messages:
-            outcome += f", {count(record.back.messages, 'message')} put back"
-        model = record.model if record else ""
-        cells = (times[place] if place < len(times) else "", p.id, p.reason, p.strategy, model, outcome)
-        facts = f"{p.facts.kept} of {p.facts.found}" if p.facts.found else ""
+    for one in state.passes:
+        outcome = f"{one.outcome}, undone" if one.id in undone else one.outcome
+        if one.back.messages:
+            outcome += f", {count(one.back.messages, 'message')} put back"
         cells = (
-            *cells,
-            p.before.used,
-            record.stands if record else p.after.used,
-            record.folded_messages if record else p.folded_messages,
-            facts,
-            f"{p.seconds:.1f}",
-            f"${p.cost_usd:.4f}",
+            *(one.at, one.id, one.reason, one.strategy, one.model, outcome),
+            *(one.before.used, one.stands, one.folded_messages),
+            f"{one.facts.kept} of {one.facts.found}" if one.facts.found else "",
+            f"{one.seconds:.1f}",
+            f"${one.cost_usd:.4f}",
+            one.detail,
         )
-        yield "| " + " | ".join(_cell(str(cell)) for cell in (*cells, p.detail)) + " |"
+        yield "| " + " | ".join(_cell(str(cell)) for cell in cells) + " |"
 
 
 def _cell(text: str) -> str:

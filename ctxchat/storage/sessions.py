@@ -21,12 +21,12 @@ from ctxchat.core.journal import (
     Continues,
     ModelChosen,
     Named,
-    PassEnded,
     PassStarted,
     Record,
     Sealed,
     Undone,
     fold,
+    without_end,
 )
 from ctxchat.storage import around, entries, files, loading, removal
 from ctxchat.storage.database import Database
@@ -348,12 +348,10 @@ def fitting(records: Iterable[Record]) -> list[Record]:
     """The entries without changes that name groups which are not among them, without undoings of those, and without
     passes that
     have no end."""
-    held_back = list(records)
-    ended = {record.result.id for record in held_back if isinstance(record, PassEnded)}
     groups: set[str] = set()
     changes: set[str] = set()
     kept: list[Record] = []
-    for record in held_back:
+    for record in records:
         match record:
             case Sealed():
                 groups.update(group.id for group in record.groups)
@@ -363,9 +361,8 @@ def fitting(records: Iterable[Record]) -> list[Record]:
                 changes.add(change.id)
             case Undone(change=change) if change not in changes:
                 continue
-            case PassStarted(id=id) if id not in ended:
-                continue
             case _:
                 pass
         kept.append(record)
-    return kept
+    open_ = without_end(kept)
+    return [record for record in kept if not (isinstance(record, PassStarted) and record.id in open_)]

@@ -39,5 +39,5 @@ async def offer_room(chat: ChatScreen, session: Session) -> None:
     if preview.plan is None:
         chat.announce(f"This session is larger than the window. {preview.reason}".rstrip())
     elif not session.busy:
-        suggested = CompactionSuggested(figures.used, figures.limit, figures.pressure, preview.after_used)
+        suggested = CompactionSuggested(figures.used, figures.limit, figures.pressure, preview.after.used)
         await chat.questions.suggest(suggested)

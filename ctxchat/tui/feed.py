@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctxchat.core.events import CompactionFinished
 from ctxchat.core.open_end import open_end
+from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.live_turn import Growing, LiveTurn
 from ctxchat.tui.reading.history import items, last_answer
 from ctxchat.tui.reading.inventory import weighed
@@ -96,7 +96,7 @@ class Feed:
         if self._live:
             await self._live.take(event, at)
 
-    async def compacted(self, event: CompactionFinished) -> None:
+    async def compacted(self, event: CompactionRecord) -> None:
         """A pass is over."""
         if self._live is None:
             return

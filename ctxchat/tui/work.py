@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from textual.worker import Worker, WorkerError
 
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.events import ApprovalRequested, CompactionFinished, Stamped
+from ctxchat.core.events import ApprovalRequested, Stamped
+from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.arriving import arrive
 from ctxchat.tui.feed import WAITING
 from ctxchat.tui.live_turn import MAKING_ROOM
@@ -271,7 +272,7 @@ class Work:
             await self._chat.begin(what)
             async with aclosing(events):
                 async for stamped in events:
-                    made = made or isinstance(stamped.event, CompactionFinished)
+                    made = made or isinstance(stamped.event, CompactionRecord)
                     await self._chat.take(stamped)
                     if isinstance(stamped.event, ApprovalRequested):
                         self._alert("ctxchat asks before it goes on")

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from ctxchat.agent.guard import BREAKER, REFILLS, Guard
 from ctxchat.core.automatic import standing_words
 from ctxchat.core.budget import Window
-from ctxchat.core.events import CompactionFinished, CompactionStarted, CompactionSuggested, Event, Failed, Notice
+from ctxchat.core.events import CompactionStarted, CompactionSuggested, Event, Failed, Notice
 from ctxchat.core.figures import Figures
 from ctxchat.core.hooks import CompactContext, Hook, When
 from ctxchat.core.options import Options
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.triggers import starts_at
 from ctxchat.core.view import Insert
 from ctxchat.tui.reading.alarms import alarms, legend
@@ -96,8 +97,8 @@ async def kept(chosen: Options, guard: str, turns: list[int], draft: int, *, hoo
         assert any(line.startswith("╷") for line in legend(shown)) == at_trigger
         words = " ".join([*legend(shown), *alarms(shown, desk.session.view).values(), sentence(shown)]).lower()
         assert at_trigger or standing_words(shown.automatic).lower() in words
-    if by_itself and of(first, CompactionFinished)[0].outcome == "compacted":
-        assert of(first, CompactionFinished)[0].before.used >= starts_at(figures) - 40  # a message's own few tokens
+    if by_itself and of(first, CompactionRecord)[0].outcome == "compacted":
+        assert of(first, CompactionRecord)[0].before.used >= starts_at(figures) - 40  # a message's own few tokens
 
 
 def opening(events: list[Event]) -> list[Event]:
@@ -156,7 +157,7 @@ async def test_no_pass_inside_a_turn_where_none_is_wanted(per_turn: int) -> None
     chosen = Options(reactive_per_turn=per_turn, output_reserved=1_000, min_messages=1)
     desk = Desk(model, tools=[Echo()], options=chosen)
     events = await desk.say("go on for long")
-    done = of(events, CompactionFinished)
+    done = of(events, CompactionRecord)
     assert done and not of(events, Failed)
     assert {p.reason for p in done} <= {"reactive_micro", "reactive_full", "context_overflow"}
     if not per_turn:
@@ -176,7 +177,7 @@ async def test_the_model_may_ask_for_room_and_say_what_has_to_stay() -> None:
         compression_trigger=0.95, target=0.2, keep_recent=2, prepare=False, strategy="truncate"
     )
     assert desk.compactor.consent.wanted_by_model("the API decisions").startswith("Room is made")
-    done = of(await desk.say("go on"), CompactionFinished)
+    done = of(await desk.say("go on"), CompactionRecord)
     assert [(p.outcome, p.reason) for p in done] == [("compacted", "auto")]
 
 

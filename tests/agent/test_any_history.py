@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import CompactionFinished, Event, Failed, TurnFinished, Usage
+from ctxchat.core.events import Event, Failed, TurnFinished, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Changed, Sealed
@@ -19,6 +19,7 @@ from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Message
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier
@@ -89,7 +90,7 @@ def test_passes_in_a_row_keep_every_promise(
         for name in names:
             before = desk.session.view
             events = await one_pass(desk, name, keep, target)
-            results = of(events, CompactionFinished)
+            results = of(events, CompactionRecord)
             assert all(r.outcome in {"compacted", "rejected"} for r in results), results
             whole(desk)
             if results and results[0].outcome == "compacted":
@@ -99,7 +100,7 @@ def test_passes_in_a_row_keep_every_promise(
                 ledger = desk.state.ledger
                 again = await one_pass(desk, name, keep, target)
                 assert desk.state.ledger == ledger, "a second pass over the same state changes nothing"
-                assert not [r for r in of(again, CompactionFinished) if r.outcome == "compacted"]
+                assert not [r for r in of(again, CompactionRecord) if r.outcome == "compacted"]
             else:
                 assert desk.session.view == before
         assert desk.state.ledger.groups == record

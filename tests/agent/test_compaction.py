@@ -9,10 +9,11 @@ import pytest
 
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import CompactionFinished, CompactionStarted, Failed, Notice, TextDelta, TurnFinished, Usage
+from ctxchat.core.events import CompactionStarted, Failed, Notice, TextDelta, TurnFinished, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import BUDGET, Insert, problems
 from tests.agent.desk import Around, Desk
 from tests.agent.test_turn import adds_up, of
@@ -56,7 +57,7 @@ async def test_a_pass_runs_by_itself_at_the_trigger_and_everything_stays_in_the_
     writer = Writer()
     desk = desk_of(8, writer=writer)
     events = await talk(desk, 8)
-    passes = of(events, CompactionFinished)
+    passes = of(events, CompactionRecord)
     assert passes and all(p.outcome == "compacted" and p.reason == "auto" for p in passes)
     assert all(p.after.used < p.before.used for p in passes)
     assert len(desk.state.ledger.messages()) == 16
@@ -86,7 +87,7 @@ async def test_a_summary_that_does_not_help_changes_nothing_and_is_told_once(tex
     events = await talk(desk, 5)
     before = desk.state.ledger
     assert before.changes == ()
-    failed = [p for p in of(events, CompactionFinished) if p.outcome in {"failed", "rejected"}]
+    failed = [p for p in of(events, CompactionRecord) if p.outcome in {"failed", "rejected"}]
     assert len(failed) == 1  # then it backs off
     assert len([n for n in of(events, Notice) if "Next try" in n.text]) == 1
 
@@ -99,7 +100,7 @@ async def test_three_failures_open_the_breaker_and_a_pass_by_hand_closes_it():
         desk.clock.time += 500
     assert len(writer.asked) == 3
     writer.text = "## Goal\nshort"
-    result = of(await desk.free_up(), CompactionFinished)[0]
+    result = of(await desk.free_up(), CompactionRecord)[0]
     assert result.outcome == "compacted" and result.reason == "manual"
     for _ in range(6):
         await desk.say("q " + LONG)
@@ -127,10 +128,10 @@ async def test_preview_changes_nothing_and_a_pass_does_what_it_said():
     await talk(desk, 3)
     before = desk.state
     preview = await desk.session.compaction.preview()
-    assert desk.state == before and preview.after_used < preview.before.used
-    result = of(await desk.free_up(), CompactionFinished)[0]
+    assert desk.state == before and preview.after.used < preview.before.used
+    result = of(await desk.free_up(), CompactionRecord)[0]
     assert result.outcome == "compacted"
-    assert result.after.used <= preview.after_used * 1.05
+    assert result.after.used <= preview.after.used * 1.05
 
 
 async def test_undo_after_later_turns_gives_back_every_word():
@@ -171,7 +172,7 @@ async def test_an_overflow_is_mended_in_one_pass_and_sent_again_without_the_part
     )
     await talk(desk, 4)
     events = await desk.say("and now?")
-    passes = of(events, CompactionFinished)
+    passes = of(events, CompactionRecord)
     assert [p.reason for p in passes if p.outcome == "compacted"] == ["context_overflow"]
     assert of(events, TurnFinished)[0].text == "whole answer"
     assert desk.state.ledger.groups[-1].first.text == "whole answer"
@@ -204,7 +205,7 @@ async def test_a_prepared_summary_is_swapped_in_without_a_call():
     for number in range(10):
         events = await desk.say(f"q{number} " + LONG)
         for event in events:
-            if isinstance(event, CompactionFinished):
+            if isinstance(event, CompactionRecord):
                 assert event.outcome == "compacted"
                 asked_at_swap.append(len(writer.asked))
         if desk.session.compaction.ghost:
@@ -229,7 +230,7 @@ async def test_what_the_model_was_told_of_its_window_goes_with_a_pass():
     script = ScriptedModel([says(LONG) for _ in range(6)], window=Window(8_000, "configured"))
     options = Options(keep_recent=2, strategy="summarize", prepare=False)
     desk = Desk(script, options=options, summariser=Writer(), around=around)
-    assert of(await talk(desk, 6), CompactionFinished)
+    assert of(await talk(desk, 6), CompactionRecord)
     told = [{i.source for i in r.view.items} & {BUDGET, "date"} for r in script.requests]
     assert told.count({BUDGET, "date"}) == len(told) - len(desk.state.ledger.compactions)
     assert told.count({"date"}) == len(desk.state.ledger.compactions)

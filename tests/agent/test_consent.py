@@ -5,7 +5,6 @@ from __future__ import annotations
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
-    CompactionFinished,
     CompactionStarted,
     CompactionSuggested,
     Notice,
@@ -13,6 +12,7 @@ from ctxchat.core.events import (
     TurnFinished,
 )
 from ctxchat.core.options import Options
+from ctxchat.core.record import CompactionRecord
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import of
@@ -69,7 +69,7 @@ async def test_after_this_task_runs_the_pass_when_the_answer_is_there():
     assert kinds.index(CompactionStarted) > max(i for i, k in enumerate(kinds) if k is TextDelta)
     assert kinds[-1] is TurnFinished
     assert not of(events, CompactionSuggested)
-    assert of(events, CompactionFinished)[0].outcome == "compacted"
+    assert of(events, CompactionRecord)[0].outcome == "compacted"
     assert len(desk.state.ledger.compactions) == 1
     assert not of(await desk.say("and on"), CompactionStarted)
 
@@ -79,13 +79,13 @@ async def test_now_runs_the_pass_before_the_next_request_or_at_once_between_turn
     await until_due(desk)
     desk.session.compaction.agree("now")
     kinds = [type(e) for e in await desk.say("go")]
-    assert kinds.index(CompactionFinished) < kinds.index(TextDelta)
+    assert kinds.index(CompactionRecord) < kinds.index(TextDelta)
 
     idle = desk_of("ask")
     await until_due(idle)
     idle.session.compaction.agree("now")
     events = [stamped.event async for stamped in idle.session.compaction.make_room()]
-    assert of(events, CompactionFinished)[0].outcome == "compacted"
+    assert of(events, CompactionRecord)[0].outcome == "compacted"
     assert not idle.session.busy
 
 
@@ -106,7 +106,7 @@ async def test_now_inside_a_long_turn_waits_for_a_place_where_no_call_is_open():
             agreed = True
             desk.session.compaction.agree("now")
     names = [k.__name__ for k in kinds]
-    assert names.index("ToolFinished") < names.index("CompactionStarted") < names.index("CompactionFinished")
+    assert names.index("ToolFinished") < names.index("CompactionStarted") < names.index("CompactionRecord")
     assert len(model.requests[-1].view.items) < len(model.requests[-2].view.items) + 2
 
 
@@ -126,7 +126,7 @@ async def test_what_was_undone_does_not_come_back_with_the_next_message():
     assert figures.used >= figures.trigger_tokens and not figures.over
     for _ in range(3):
         assert not of(await desk.say("short"), CompactionStarted)
-    assert of(await desk.say("short"), CompactionFinished)[0].outcome == "compacted"
+    assert of(await desk.say("short"), CompactionRecord)[0].outcome == "compacted"
 
 
 async def test_after_a_failed_pass_rest_does_not_shorten_the_wait():
@@ -160,7 +160,7 @@ async def test_an_undo_that_no_longer_fits_says_by_how_much_and_room_is_made_aga
         over = (await desk.session.changes.undo()).over
     assert over == desk.session.figures.used - desk.session.figures.limit > 0
     events = await desk.say("go on")
-    assert of(events, CompactionFinished)[0].outcome == "compacted"
+    assert of(events, CompactionRecord)[0].outcome == "compacted"
     assert of(events, TurnFinished)[0].status == "done"
 
 
@@ -186,7 +186,7 @@ async def test_a_summary_can_be_drafted_edited_and_applied_and_is_paid_for_once(
     text = "".join([piece async for piece in desk.session.compaction.draft_summary(preview)])
     assert text.strip() == "## Goal\nMeasure the tide." and desk.state.ledger == before
     events = [s.event async for s in desk.session.compaction.free_up(preview, summary=text.replace("tide", "ebb"))]
-    assert of(events, CompactionFinished)[0].outcome == "compacted"
+    assert of(events, CompactionRecord)[0].outcome == "compacted"
     assert len(writer.asked) == 1
     assert desk.state.ledger.compactions[0].record.summary.strip() == "## Goal\nMeasure the ebb."  # type: ignore[union-attr]
     assert desk.state.cost_usd == 0.01

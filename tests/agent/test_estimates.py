@@ -8,9 +8,10 @@ import pytest
 
 from ctxchat.agent.estimate import expected_summary
 from ctxchat.core.budget import Window
-from ctxchat.core.events import CompactionFinished, Usage
+from ctxchat.core.events import Usage
 from ctxchat.core.options import Options
 from ctxchat.core.ports import Summariser, SummaryTask
+from ctxchat.core.record import CompactionRecord
 from ctxchat.models.offline import OfflineSummariser
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
@@ -54,13 +55,13 @@ async def worked(turns: int, writer: Summariser | None = None, **options: object
 async def test_a_preview_tells_what_will_come_of_it(strategy: str, turns: int) -> None:
     desk = await worked(turns, strategy=strategy, keep_recent=4)
     preview = await desk.session.compaction.preview()
-    [result] = of(await desk.free_up(), CompactionFinished)
+    [result] = of(await desk.free_up(), CompactionRecord)
     assert result.outcome == "compacted"
     used = preview.before.used
-    assert preview.after_used == result.after.used, "code that writes is asked at once"
-    assert preview.facts_found == result.facts.found
+    assert preview.after.used == result.after.used, "code that writes is asked at once"
+    assert preview.facts.found == result.facts.found
     if any(step.needs_model for step in preview.steps):
-        assert abs(sum(s.tokens_freed for s in preview.steps) - (used - preview.after_used)) <= len(preview.steps)
+        assert abs(sum(s.tokens_freed for s in preview.steps) - (used - preview.after.used)) <= len(preview.steps)
 
 
 @pytest.mark.parametrize("unticked", ["drop_superseded", "shrink_tool_results"])
@@ -76,11 +77,11 @@ async def test_a_preview_with_a_step_unticked_tells_what_will_come_of_it(unticke
     ticked = [step.name for step in whole.steps if step.name != unticked]
     assert len(ticked) == len(whole.steps) - 1 > 0
     preview = await desk.session.compaction.with_steps(whole, ticked)
-    [result] = of([e.event async for e in desk.session.compaction.free_up(whole, ticked)], CompactionFinished)
+    [result] = of([e.event async for e in desk.session.compaction.free_up(whole, ticked)], CompactionRecord)
     assert result.outcome == "compacted"
-    assert preview.after_used == result.after.used, "what is unticked may be done by another step"
+    assert preview.after.used == result.after.used, "what is unticked may be done by another step"
     assert [s.tokens_freed for s in preview.steps] == [s.tokens_freed for s in result.steps]
-    assert preview.facts_found == result.facts.found
+    assert preview.facts.found == result.facts.found
 
 
 async def test_a_model_is_not_asked_for_a_look() -> None:
@@ -88,8 +89,8 @@ async def test_a_model_is_not_asked_for_a_look() -> None:
     desk = await worked(14, writer, strategy="summarize", keep_recent=4)
     preview = await desk.session.compaction.preview()
     assert writer.asked == [] and preview.model == writer.model
-    [result] = of(await desk.free_up(), CompactionFinished)
-    assert 0 <= preview.after_used - result.after.used <= BAND * preview.before.used
+    [result] = of(await desk.free_up(), CompactionRecord)
+    assert 0 <= preview.after.used - result.after.used <= BAND * preview.before.used
 
 
 async def test_a_suggestion_and_a_ghost_do_not_reckon_with_the_longest_summary_there_may_be() -> None:
@@ -102,7 +103,7 @@ async def test_a_suggestion_and_a_ghost_do_not_reckon_with_the_longest_summary_t
 
 async def test_facts_of_what_only_became_shorter_are_kept_and_one_read_away() -> None:
     desk = await worked(8, strategy="shrink_tool_results", keep_recent=2)
-    [result] = of(await desk.free_up(), CompactionFinished)
+    [result] = of(await desk.free_up(), CompactionRecord)
     assert result.facts.found == result.facts.kept > 0
     assert not result.facts.near or f"({result.facts.near} of them one read away)" in result.detail
     record = desk.state.ledger.compactions[0].record
@@ -111,7 +112,7 @@ async def test_facts_of_what_only_became_shorter_are_kept_and_one_read_away() ->
 
 async def test_facts_of_what_was_dropped_are_told_as_lost() -> None:
     desk = await worked(8, strategy="drop_tool_calls", keep_recent=2)
-    [result] = of(await desk.free_up(), CompactionFinished)
+    [result] = of(await desk.free_up(), CompactionRecord)
     assert result.facts.kept < result.facts.found and result.facts.near == 0
     assert f"kept {result.facts.kept} of {result.facts.found} facts" in result.detail
     assert len(desk.session.changes.lost_facts(result.id)) == result.facts.found - result.facts.kept

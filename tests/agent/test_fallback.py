@@ -10,10 +10,11 @@ import pytest
 from ctxchat.agent.session import Session
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError, UsageError
-from ctxchat.core.events import CompactionFinished, Event, Failed, Notice, Retry, TurnFinished
+from ctxchat.core.events import Event, Failed, Notice, Retry, TurnFinished
 from ctxchat.core.figures import Figures
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelPort, Summariser
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import Writer
@@ -143,7 +144,7 @@ async def test_a_smaller_window_is_made_room_for_first() -> None:
         await table.say(long)
     events = await table.say("hello")
     assert of(events, TurnFinished)[0].text == "short"
-    assert of(events, CompactionFinished)[0].reason == "model_switch"
+    assert of(events, CompactionRecord)[0].reason == "model_switch"
     assert second.requests[0].view.raw < 8_000
 
 
@@ -155,7 +156,7 @@ async def test_room_for_the_chosen_model_as_large_as_its_fallback_is_made_for_no
         await table.say("word " * 3000)
     events = await table.say("word " * 5000)
     assert of(events, TurnFinished)[0].text == "back"
-    assert [p.reason for p in of(events, CompactionFinished)] == ["auto"]
+    assert [p.reason for p in of(events, CompactionRecord)] == ["auto"]
 
 
 async def test_summaries_beside_a_fallback_are_written_as_the_settings_say_by_now() -> None:

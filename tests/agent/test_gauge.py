@@ -10,9 +10,10 @@ import pytest
 from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Mix
-from ctxchat.core.events import CompactionFinished, Failed, Notice, TextDelta, TurnFinished, Usage
+from ctxchat.core.events import Failed, Notice, TextDelta, TurnFinished, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.options import Options
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.triggers import fixed
 from ctxchat.core.view import Insert
@@ -233,7 +234,7 @@ async def test_a_summary_that_failed_is_in_the_sum_and_shown():
     for number in range(4):
         await desk.say(f"question {number} {LONG}")
     events = await desk.free_up()
-    assert of(events, CompactionFinished)[0].outcome == "failed"
+    assert of(events, CompactionRecord)[0].outcome == "failed"
     assert of(events, Figures)[-1].cost_usd == desk.session.figures.cost_usd == desk.folded().cost_usd == 0.75
 
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
-    CompactionFinished,
     Event,
     TurnFinished,
 )
@@ -20,6 +19,7 @@ from ctxchat.core.hooks import (
 )
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
+from ctxchat.core.record import CompactionRecord
 from tests.agent.desk import Echo
 from tests.agent.hooked import LONG, Hooked, sound, told
 from tests.agent.test_turn import of
@@ -38,7 +38,7 @@ async def test_a_compaction_hook_replaces_the_automatic_pass():
     events: list[Event] = []
     for number in range(8):
         events += await desk.say(f"question {number}? {LONG}")
-    passes = of(events, CompactionFinished)
+    passes = of(events, CompactionRecord)
     assert passes and {p.reason for p in passes} == {"hook"}
     assert all(p.outcome == "compacted" and p.after.used < p.before.used for p in passes)
     assert max(f.pressure for f in of(events, Figures)) < 0.75
@@ -51,7 +51,7 @@ async def test_without_pressure_for_the_hook_no_pass_runs_by_itself():
     events: list[Event] = []
     for number in range(6):
         events += await desk.say(f"question {number}? {LONG}")
-    assert of(events, CompactionFinished) == []
+    assert of(events, CompactionRecord) == []
     assert max(f.pressure for f in of(events, Figures)) > 0.75
 
 
@@ -60,7 +60,7 @@ async def test_a_hook_for_the_end_of_the_session_leaves_the_automatic_pass_alone
     events: list[Event] = []
     for number in range(6):
         events += await desk.say(f"question {number}? {LONG}")
-    assert {p.reason for p in of(events, CompactionFinished)} == {"auto"}
+    assert {p.reason for p in of(events, CompactionRecord)} == {"auto"}
     before = desk.session.figures.used
     await desk.session.close()
     assert desk.state.passes[-1].reason == "hook" and desk.session.figures.used < before
@@ -70,11 +70,11 @@ async def test_nothing_to_free_starts_no_cooldown_and_says_nothing():
     hook = Hook("often", "turn_started", CompactContext(), cooldown=50)
     desk, _ = talkative(hook)
     events = await desk.say("short")
-    assert of(events, CompactionFinished) == [] and told(events) == []
+    assert of(events, CompactionRecord) == [] and told(events) == []
     assert desk.state.hooks == {}
     for number in range(5):
         events += await desk.say(f"question {number}? {LONG}")
-    assert len(of(events, CompactionFinished)) == 1  # the first that had something to free; then it rests
+    assert len(of(events, CompactionRecord)) == 1  # the first that had something to free; then it rests
     assert desk.state.hooks["often"].fires == 1
 
 
@@ -93,7 +93,7 @@ async def test_a_note_about_a_hooks_own_pass_is_in_before_the_turn_ends():
     for number in range(2):
         await desk.say(f"question {number}? {LONG}")
     events = await desk.say(LONG)
-    assert [p.reason for p in of(events, CompactionFinished)] == ["hook"]
+    assert [p.reason for p in of(events, CompactionRecord)] == ["hook"]
     assert isinstance(events[-1], TurnFinished) and told(events) == ["Hook rules: a note went to the model."]
     assert desk.state.ledger.groups[-1].source == "hook:rules" and sound(desk, model)
 
@@ -106,9 +106,9 @@ async def test_several_that_want_room_at_once_make_one_pass():
     ]
     desk, _ = talkative(*hooks)
     for number in range(3):
-        assert of(await desk.say(f"question {number}? {LONG}"), CompactionFinished) == []
+        assert of(await desk.say(f"question {number}? {LONG}"), CompactionRecord) == []
     events = await desk.say(LONG)
-    assert [p.strategy for p in of(events, CompactionFinished)] == ["truncate"]
+    assert [p.strategy for p in of(events, CompactionRecord)] == ["truncate"]
 
 
 async def test_a_pass_in_the_middle_of_a_turn_waits_for_the_end_of_the_round():
@@ -117,7 +117,7 @@ async def test_a_pass_in_the_middle_of_a_turn_waits_for_the_end_of_the_round():
     model = ScriptedModel([*script, says("done")], window=Window(12_000, "configured"))
     desk = Hooked(model, hook, tools=[Echo()], options=Options(strategy="truncate", keep_recent=4, prepare=False))
     events = await desk.say("go")
-    passes = of(events, CompactionFinished)
+    passes = of(events, CompactionRecord)
     assert passes and all(p.reason == "hook" and p.outcome == "compacted" for p in passes)
     assert isinstance(events[-1], TurnFinished) and events[-1].status == "done"
     assert len(desk.state.ledger.messages()) == 1 + 12 * 3 + 1

@@ -12,7 +12,6 @@ from ctxchat.agent.hooks import Ran
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
-    CompactionFinished,
     Event,
     Failed,
     Notice,
@@ -31,6 +30,7 @@ from ctxchat.core.hooks import (
     When,
 )
 from ctxchat.core.options import Options
+from ctxchat.core.record import CompactionRecord
 from tests.agent.desk import Echo
 from tests.agent.hooked import EVENTS, LONG, Hooked, Recorded, sent, sound, told
 from tests.agent.test_hook_commands import command
@@ -155,9 +155,9 @@ async def test_a_note_after_a_compaction_is_in_the_very_next_request():
     desk = Hooked(model, hook, options=Options(strategy="truncate", keep_recent=2, prepare=False))
     for number in range(9):
         events = await desk.say(f"question {number}? {LONG}")
-        if of(events, CompactionFinished):
+        if of(events, CompactionRecord):
             break
-    passed = of(events, CompactionFinished)
+    passed = of(events, CompactionRecord)
     assert [p.reason for p in passed] == ["auto"]  # another hook leaves the automatic pass alone
     assert "Never touch main.py." in sent(model)[-1]
     assert sound(desk, model)
@@ -188,7 +188,7 @@ async def test_a_note_about_a_pass_after_a_refusal_is_in_the_request_that_is_sen
     for number in range(4):
         await desk.say(f"question {number}? {LONG}")
     events = await desk.say("now?")
-    assert "context_overflow" in {p.reason for p in of(events, CompactionFinished)}
+    assert "context_overflow" in {p.reason for p in of(events, CompactionRecord)}
     assert "Never touch main.py." not in sent(model)[-2] and "Never touch main.py." in sent(model)[-1]
     assert sound(desk, model)
 

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from ctxchat.core.budget import Window
-from ctxchat.core.events import CompactionFinished, Failed, TurnFinished
+from ctxchat.core.events import Failed, TurnFinished
 from ctxchat.core.options import Options
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import of
@@ -38,7 +39,7 @@ async def test_long_writes_in_one_turn_fit_a_small_window(size: int):
             assert all(isinstance(json.loads(call.arguments), dict) for call in item.message.calls)
     written = [call.arguments for group in desk.state.ledger.groups for call in group.first.calls]
     assert [json.loads(a)["text"] for a in written] == [f"{n} {text}" for n in range(8)], "the record is whole"
-    for result in of(events, CompactionFinished):
+    for result in of(events, CompactionRecord):
         assert result.outcome == "compacted" and result.facts.kept == result.facts.found
     saved = [name for name in desk.journal.spilled if name.endswith("-call1.json")]
     if size == 60_000:

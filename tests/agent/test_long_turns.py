@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from ctxchat.core.budget import Window
-from ctxchat.core.events import CompactionFinished, Failed, Retry, TurnFinished
+from ctxchat.core.events import Failed, Retry, TurnFinished
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Message
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest, ToolContext, ToolOutput, ToolText
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import Writer
@@ -95,7 +96,7 @@ async def test_a_long_turn_runs_to_its_end(window: int, seed: int):
         assert any(i.message.text == QUESTION for i in request.view.items if i.kind == "user")
         assert number == 0 or number - 1 in held(request), "the newest round is in view"
     assert all(adds_up(e) for e in of(events, Figures))
-    passes = of(events, CompactionFinished)
+    passes = of(events, CompactionRecord)
     assert passes or window == 32_000
     assert {p.reason for p in passes} <= {"reactive_micro", "reactive_full", "context_overflow"}
     record = desk.state.ledger
@@ -114,12 +115,12 @@ async def test_ten_turns_of_talk_leave_no_gap_and_come_down_to_the_target(window
     model = ScriptedModel((says(said) for _ in range(10)), window=Window(window, "loaded"))
     writer = Writer("## Goal\nKnow the gauge. " + "It reports to the logger. " * 30)
     desk = Desk(model, options=Options(output_reserved=500), summariser=writer)
-    passes: list[CompactionFinished] = []
+    passes: list[CompactionRecord] = []
     for number in range(10):
         events = await desk.say(f"Question {number}: {said}")
         assert not of(events, Failed)
         await desk.compactor._prefetch._slot.wait()
-        passes += of(events, CompactionFinished)
+        passes += of(events, CompactionRecord)
         ledger = desk.state.ledger
         assert all(e.group is not None for e in ledger.live()), (
             "no turn is gone without a summary, a recap or a pointer"
@@ -157,7 +158,7 @@ async def test_the_preview_opens_on_what_the_newest_messages_hold_and_names_it()
     await desk.say("Look at all of it.")
     preview = await desk.session.compaction.preview()
     assert preview.plan is not None and preview.keep_recent < 12
-    assert preview.after_used <= preview.before.used / 2 + preview.before.limit * 0.05
+    assert preview.after.used <= preview.before.used / 2 + preview.before.limit * 0.05
     groups = {item.group for item in desk.session.view.items}
     assert all(step.turns == (1, 1) and step.goes and step.goes <= groups for step in preview.steps)
     await desk.session.close()

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from ctxchat.core.events import CompactionFinished, Failed, Notice, Retry, TextDelta, TurnFinished
+from ctxchat.core.events import Failed, Notice, Retry, TextDelta, TurnFinished
 from ctxchat.core.options import Options
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.words import brief
 from ctxchat.models.client import ModelClient
 from ctxchat.models.openai_servers import server_of
@@ -85,7 +86,7 @@ def retried(events: list[object]) -> list[str]:
     told: list[str] = []
     for event in events:
         match event:
-            case CompactionFinished():
+            case CompactionRecord():
                 told.append(event.outcome)
             case Retry():
                 told.append("retry")
@@ -105,7 +106,7 @@ async def test_one_pass_and_one_retry_and_the_turn_is_completed(connections: Con
             if of(events, Retry):
                 break
         assert retried(events) == ["compacted", "retry", "done"]
-        passes = of(events, CompactionFinished)
+        passes = of(events, CompactionRecord)
         assert passes[0].reason == "context_overflow" and passes[0].after.used < passes[0].before.used
         sent = [tokens(seen.body) for seen in double.requests[-2:]]
         assert sent[1] < sent[0] and sent[1] <= 4_000

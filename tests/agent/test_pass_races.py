@@ -9,10 +9,10 @@ import pytest
 
 from ctxchat.core.budget import Window
 from ctxchat.core.events import (
-    CompactionFinished,
     CompactionStarted,
 )
 from ctxchat.core.options import Options
+from ctxchat.core.record import CompactionRecord
 from tests.agent.desk import Desk
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_races import cancelling, goes_on, listen
@@ -76,11 +76,11 @@ async def test_a_store_that_refuses_during_a_pass_leaves_everything_as_it_was():
             await one.say(f"question {count} {LONG}")
         before, used = one.state.ledger, one.session.figures.used
         one.journal.broken = {one.journal.calls + number}
-        result = of(await one.free_up(), CompactionFinished)[0]
+        result = of(await one.free_up(), CompactionRecord)[0]
         assert result.outcome == "failed" and "Nothing was changed" in result.detail
         assert one.state.ledger == before and one.session.figures.used == used
         await goes_on(one)
-        assert of(await one.free_up(), CompactionFinished)[0].outcome == "compacted"
+        assert of(await one.free_up(), CompactionRecord)[0].outcome == "compacted"
 
 
 async def test_passes_whose_end_is_owed_do_not_share_their_id_with_the_next():
@@ -88,9 +88,9 @@ async def test_passes_whose_end_is_owed_do_not_share_their_id_with_the_next():
     for number in range(3):
         await one.say(f"question {number} {LONG}")
     one.journal.full = True
-    failed = [of(await one.free_up(), CompactionFinished)[0] for _ in range(2)]
+    failed = [of(await one.free_up(), CompactionRecord)[0] for _ in range(2)]
     one.journal.full = False
-    made = of(await one.free_up(), CompactionFinished)[0]
+    made = of(await one.free_up(), CompactionRecord)[0]
     assert made.outcome == "compacted" and len({p.id for p in (*failed, made)}) == 3
     assert [p.id for p in one.state.passes] == [*(p.id for p in failed), made.id]
     await goes_on(one)
@@ -112,4 +112,4 @@ async def test_a_cancelled_automatic_pass_does_not_start_again_by_itself():
     assert stopped
     asked = len(writer.asked)
     events = await one.say("short")
-    assert not of(events, CompactionFinished) and len(writer.asked) == asked
+    assert not of(events, CompactionRecord) and len(writer.asked) == asked

@@ -10,10 +10,11 @@ import pytest
 
 from ctxchat.agent.prepared import Prepared, PreparedSlot
 from ctxchat.core.budget import Window
-from ctxchat.core.events import CompactionFinished, CompactionStarted, Notice, TurnFinished, Usage
+from ctxchat.core.events import CompactionStarted, Notice, TurnFinished, Usage
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.summaries import earlier
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
@@ -79,10 +80,10 @@ async def test_it_begins_when_a_turn_has_ended_and_the_swap_asks_nobody():
     swapped = None
     while swapped is None:
         before = len(writer.asked)
-        swapped = next(iter(of(await desk.say(f"more {LONG}"), CompactionFinished)), None)
+        swapped = next(iter(of(await desk.say(f"more {LONG}"), CompactionRecord)), None)
     assert swapped.outcome == "compacted" and len(writer.asked) - before <= 1
     record = desk.state.ledger.compactions[0].record
-    assert record is not None and record.attempts == 0 and record.cost_usd >= 0.01 and swapped.cost_usd == 0.0
+    assert record is not None and record.attempts == 0 and record.cost_usd == record.booked_usd >= 0.01
     await desk.session.close()
     assert desk.folded().cost_usd == pytest.approx(0.01 * len(writer.asked)), "paid for once each"
 
@@ -93,7 +94,7 @@ async def test_a_slow_one_does_not_hold_up_a_turn_and_closing_ends_it():
     await until_prepared(desk, writer)
     events = await desk.say("short")
     assert of(events, TurnFinished)[0].status == "done"
-    assert not desk.session.compaction.ghost and not of(events, CompactionFinished)
+    assert not desk.session.compaction.ghost and not of(events, CompactionRecord)
     await desk.session.close()
     assert writer.cancelled == 1
     await desk.session.close()
@@ -103,13 +104,13 @@ async def test_a_swap_waits_for_one_that_is_nearly_made_instead_of_asking_twice(
     writer = Slow()
     desk = desk_of(writer)
     await until_prepared(desk, writer)
-    done: list[CompactionFinished] = []
+    done: list[CompactionRecord] = []
     while not done:
         async with aclosing(desk.session.send(f"more {LONG}")) as stream:
             async for stamped in stream:
                 if isinstance(stamped.event, CompactionStarted):
                     asyncio.get_running_loop().call_later(0.05, writer.go.set)
-                done += of([stamped.event], CompactionFinished)
+                done += of([stamped.event], CompactionRecord)
     assert done[0].outcome == "compacted" and len(writer.asked) == 1
 
 
@@ -131,7 +132,7 @@ async def test_what_it_leaves_out_is_topped_up_when_it_is_needed():
     await until_prepared(desk, writer)
     covered = set(writer.asked[0][0])
     events = await desk.say("a very long question " + LONG * 9)
-    result = of(events, CompactionFinished)[0]
+    result = of(events, CompactionRecord)[0]
     assert result.outcome == "compacted"
     topped, previous = writer.asked[1]
     assert not covered & set(topped) and "Know the gauge" in previous
@@ -159,7 +160,7 @@ async def test_a_pass_by_hand_folds_what_was_shown_with_what_stands_ready():
     await until_prepared(desk, writer)
     preview = await desk.session.compaction.preview()
     assert preview.plan is not None
-    result = of(await desk.free_up(), CompactionFinished)[0]
+    result = of(await desk.free_up(), CompactionRecord)[0]
     assert result.outcome == "compacted" and result.folded_groups == len(preview.plan.covers)
 
 
@@ -183,11 +184,11 @@ async def test_with_tools_and_lossless_steps_a_narrowed_swap_leaves_no_pointer_w
     writer = Writer()
     model = ScriptedModel(script, window=Window(14_000, "configured"))
     desk = Desk(model, tools=[Echo()], options=Options(keep_recent=2), summariser=writer)
-    passes: list[CompactionFinished] = []
+    passes: list[CompactionRecord] = []
     for number in range(36):
         events = await desk.say(f"question {number}")
         await desk.compactor._prefetch._slot.wait()
-        passes += of(events, CompactionFinished)
+        passes += of(events, CompactionRecord)
         assert not problems(desk.session.view)
         for item in desk.session.view.items:
             if "tool-results/" in item.message.text:

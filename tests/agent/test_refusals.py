@@ -8,9 +8,10 @@ import pytest
 
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import CompactionFinished, Event, Failed, Notice, Retry, TurnFinished
+from ctxchat.core.events import Event, Failed, Notice, Retry, TurnFinished
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.words import short
 from tests.agent.desk import Desk
 from tests.agent.test_compaction import LONG
@@ -61,7 +62,7 @@ async def test_a_stated_count_teaches_how_the_server_counts_and_no_smaller_windo
     assert of(events, TurnFinished)[0].status == "done" and len(of(events, Retry)) == 1
     figures = desk.session.figures
     assert (figures.window, figures.window_source) == (WINDOW, "catalogue")
-    passed = of(events, CompactionFinished)[0]
+    passed = of(events, CompactionRecord)[0]
     assert passed.before.used == counts[-2], "the gauge showed what the server counted"
     assert abs(figures.used - counts[-1]) < 0.15 * counts[-1], "and counts like the server from then on"
     assert any(f"refused {short(counts[-2])} tokens" in n.text for n in of(events, Notice))
@@ -87,7 +88,7 @@ async def test_a_count_below_the_window_we_believed_in_learns_one_below_it() -> 
 async def test_a_count_that_cannot_be_of_this_prompt_teaches_nothing() -> None:
     desk, _ = desk_at("prompt is too long: 99{prompt}00 tokens > {window} maximum")
     events = await until_refused(desk)
-    assert of(events, CompactionFinished)[0].before.used < WINDOW
+    assert of(events, CompactionRecord)[0].before.used < WINDOW
     assert all(c.samples == 0 for c in desk.state.calibrations.values())
 
 
@@ -104,7 +105,7 @@ async def test_a_shorter_reply_is_told_and_the_count_is_learned_too() -> None:
     model = ScriptedModel([reply] * 4, window=Window(WINDOW, "catalogue"))
     desk = Desk(model, options=Options(consent="off", prepare=False, output_reserved=2_000))
     events = await desk.say("word " * 2_400)
-    assert of(events, TurnFinished)[0].text == "short" and not of(events, CompactionFinished)
+    assert of(events, TurnFinished)[0].text == "short" and not of(events, CompactionRecord)
     assert [r.max_output for r in model.requests] == [2_000, 1_000]
     assert any("this reply may have 1.0k tokens" in n.text for n in of(events, Notice))
     assert desk.state.calibrations["scripted/model"].samples == 1

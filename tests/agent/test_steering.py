@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
-from ctxchat.core.events import CompactionFinished, Event, Failed, Steered, TurnFinished
+from ctxchat.core.events import Event, Failed, Steered, TurnFinished
 from ctxchat.core.messages import Part, Text
 from ctxchat.core.openai import wire
 from ctxchat.core.options import Options
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
 from tests.doubles.scripted import ScriptedModel, calls, says
@@ -88,7 +89,7 @@ async def test_the_task_and_what_was_said_to_it_stay_when_room_is_made_in_the_mi
     desk = Desk(model, tools=[Echo()], options=Options(keep_recent=4, output_reserved=400, tool_result_tokens=500))
     await desk.say("what was before")
     events = await said(desk, "the task", Mailbox(("use tabs", ())))
-    assert any(isinstance(e, CompactionFinished) and e.outcome == "compacted" for e in events)
+    assert any(isinstance(e, CompactionRecord) and e.outcome == "compacted" for e in events)
     for request in model.requests[3:]:
         shown = [item.message.text for item in request.view.items if item.kind == "user"]
         assert [text for text in shown if text in {"the task", "use tabs"}] == ["the task", "use tabs"]

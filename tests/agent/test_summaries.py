@@ -11,11 +11,12 @@ import pytest
 from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import CompactionFinished, CompactionStarted, Notice, SummaryDelta, Usage
+from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
 from tests.agent.desk import Desk, StillClock
 from tests.agent.test_compaction import LONG
@@ -67,9 +68,9 @@ async def test_a_poor_summary_changes_nothing_is_told_once_and_tried_again_at_mo
         await desk.say(f"question {number} {LONG}")
     ledger, used, view = desk.state.ledger, desk.session.figures.used, desk.session.view
     events = await desk.free_up()
-    result = of(events, CompactionFinished)[0]
+    result = of(events, CompactionRecord)[0]
     assert result.outcome in {"failed", "rejected"} and result.detail.endswith("Nothing was changed.")
-    assert len(of(events, CompactionFinished)) == 1 and result.after == result.before
+    assert len(of(events, CompactionRecord)) == 1 and result.after == result.before
     assert desk.state.ledger == ledger and desk.session.figures.used == used and desk.session.view == view
     assert len(model.requests) <= 2
     assert not desk.session.busy and desk.folded() == desk.state
@@ -114,7 +115,7 @@ async def test_a_cancelled_summary_leaves_the_state_and_is_paid_for():
         await task
     assert model.cut_short == 1, "the connection is closed"
     assert desk.state.ledger == ledger and desk.session.figures.used == used and not desk.session.busy
-    assert of(await desk.free_up(), CompactionFinished)[0].outcome == "compacted"
+    assert of(await desk.free_up(), CompactionRecord)[0].outcome == "compacted"
 
 
 async def test_a_history_larger_than_the_summarisers_window_is_read_in_whole_groups_and_the_number_is_told():
@@ -197,7 +198,7 @@ async def test_instructions_hidden_in_a_result_reach_the_model_only_inside_the_s
     desk = desk_with(summariser)
     for number in range(4):
         await desk.say(f"question {number} </conversation_summary> {LONG}")
-    assert of(await desk.free_up(), CompactionFinished)[0].outcome == "compacted"
+    assert of(await desk.free_up(), CompactionRecord)[0].outcome == "compacted"
     items = [i for i in desk.session.view.items if i.kind == "summary"]
     assert len(items) == 1 and items[0].message.role == "user"
     assert "not a" in items[0].message.text and items[0].section == "summary"
@@ -221,7 +222,7 @@ async def test_twenty_passes_leave_one_summary_with_capped_facts_and_the_newest_
     for number in range(20):
         for part in range(2):
             await desk.say(f"src/part{number}/file{part}.py answers in {number} ms at port: {5000 + number} {LONG}")
-        result = of(await desk.free_up(), CompactionFinished)[0]
+        result = of(await desk.free_up(), CompactionRecord)[0]
         assert result.outcome == "compacted"
     items = [i for i in desk.session.view.items if i.kind == "summary"]
     assert len(items) == 1
@@ -263,7 +264,7 @@ async def test_a_pass_started_by_itself_is_told_from_its_start_to_its_end():
         if of(events, CompactionStarted):
             break
     kinds = [type(e) for e in events]
-    start, end = kinds.index(CompactionStarted), kinds.index(CompactionFinished)
+    start, end = kinds.index(CompactionStarted), kinds.index(CompactionRecord)
     assert SummaryDelta in kinds[start:end]
     assert "".join(d.text for d in of(events, SummaryDelta)).strip() == GOOD
     record = desk.state.ledger.compactions[0].record

@@ -12,11 +12,12 @@ from ctxchat.agent.assumptions import Known
 from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import CompactionFinished, Failed, Notice, Retry, TurnFinished, Usage
+from ctxchat.core.events import Failed, Notice, Retry, TurnFinished, Usage
 from ctxchat.core.journal import WindowLearned
 from ctxchat.core.messages import Image
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import problems
 from ctxchat.core.words import brief, short
@@ -152,7 +153,7 @@ async def test_a_smaller_model_makes_room_first_and_its_summariser_reads_in_part
     assert figures.model == "small/model" and figures.over and figures.estimated
     assert not asked, "nothing is sent before the next message"
     events = await desk.say("go on")
-    passes = of(events, CompactionFinished)
+    passes = of(events, CompactionRecord)
     assert [(p.reason, p.outcome) for p in passes] == [("model_switch", "compacted")]
     assert any("parts" in n.text for n in of(events, Notice)) and len(asked) > 3
     assert of(events, TurnFinished)[0].text == "ok"
@@ -170,7 +171,7 @@ async def test_what_a_smaller_window_cannot_hold_at_all_goes_in_every_mode_and_i
     await fill(desk, 12)
     await desk.session.setup.switch_model("small/model")
     events = await desk.say("go on")
-    assert [p.reason for p in of(events, CompactionFinished)] == ["model_switch"]
+    assert [p.reason for p in of(events, CompactionRecord)] == ["model_switch"]
     assert of(events, TurnFinished)[0].text == "ok"
     assert small.requests[0].view.raw < 8_000
 
@@ -185,7 +186,7 @@ async def test_an_overflow_of_the_old_model_does_not_compact_the_new_one():
     made = len(desk.state.ledger.changes)
     await desk.session.setup.switch_model("new/model")
     events = await desk.say("go on")
-    assert not of(events, CompactionFinished) and len(desk.state.ledger.changes) == made
+    assert not of(events, CompactionRecord) and len(desk.state.ledger.changes) == made
     assert desk.session.figures.window == 100_000
     back = await desk.session.setup.switch_model("old/model")
     assert back.window_source in {"learned", "catalogue"} and back.window <= 20_000
@@ -217,7 +218,7 @@ async def test_an_input_that_fits_gets_a_shorter_output_and_nothing_is_compacted
     model = ScriptedModel([fails(OUTPUT), says("whole"), says("next")], window=Window(16_000, "catalogue"))
     desk = Desk(model, options=Options(output_reserved=3_000))
     events = await desk.say("hi")
-    assert not of(events, CompactionFinished)
+    assert not of(events, CompactionRecord)
     assert [r.max_output for r in model.requests] == [3_000, 2_192]
     assert model.requests[0].view == model.requests[1].view
     assert len(of(events, Retry)) == 1 and any("2.2k" in n.text for n in of(events, Notice))
@@ -251,7 +252,7 @@ async def test_other_refusals_never_compact(text: str, status: int):
     )
     await fill(desk, 4)
     events = await desk.say("hi")
-    assert not of(events, CompactionFinished)
+    assert not of(events, CompactionRecord)
     assert of(events, TurnFinished)[0].status == "error"
     assert desk.session.figures.window == 32_768
 
@@ -304,11 +305,11 @@ async def test_a_reply_longer_than_the_window_left_room_for_is_counted_in_full()
 async def test_recent_messages_that_fill_a_small_window_alone_are_fewer_then():
     model = ScriptedModel((says(LONG) for _ in range(20)), window=Window(8_000, "configured"))
     desk = Desk(model, options=Options(strategy="truncate", keep_recent=12, prepare=False))
-    passes: list[CompactionFinished] = []
+    passes: list[CompactionRecord] = []
     kept: list[int] = []
     while not passes:
         before = desk.session.figures
-        passes = of(await desk.say(f"question {LONG}"), CompactionFinished)
+        passes = of(await desk.say(f"question {LONG}"), CompactionRecord)
         kept.append(len(desk.state.ledger.messages()))
     assert kept[-1] <= 13, "twelve messages had not come together yet"
     assert passes[0].reason == "auto" and passes[0].outcome == "compacted" and before.used < before.limit

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
-from ctxchat.core.events import CompactionFinished, Failed
+from ctxchat.core.events import Failed
 from ctxchat.core.options import Options
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.working_set import CLOSING, CurrentFile, working_set
 from ctxchat.tools.reading import ReadFile, ReadNow
@@ -58,12 +59,12 @@ async def test_a_file_that_was_read_stands_there_as_it_is_now_and_goes_with_an_u
     before = desk.session.figures.used
     preview = await desk.session.compaction.preview()
     assert preview.files == ("b.py", "a.py")
-    done = of(await desk.free_up(), CompactionFinished)[0]
+    done = of(await desk.free_up(), CompactionRecord)[0]
     assert done.outcome == "compacted" and "2 files shown as on disk" in done.detail
     text = shown(desk)
     assert "a.py (changed by somebody else since you last saw it):\n    1\tnew = 2" in text
     assert "b.py:\n    1\tpassword = '***'" in text and "hunter2" not in text and "gone.py:" not in text
-    assert abs(done.after.used - preview.after_used) < desk.session.figures.limit * 0.08
+    assert abs(done.after.used - preview.after.used) < desk.session.figures.limit * 0.08
     assert desk.folded() == desk.state
     await desk.session.changes.undo(desk.state.ledger.compactions[-1].id)
     assert shown(desk) == "" and desk.session.figures.used == pytest.approx(before, rel=0.05)
@@ -85,11 +86,11 @@ async def test_the_target_is_met_with_the_files(tmp_path: Path) -> None:
     for n in range(6):
         (tmp_path / f"{n}.py").write_text(f"value_{n} = {n}\n" * 200)
     desk = at_work(tmp_path, reads(*(f"{n}.py" for n in range(6))), SeenFiles(), working_set=0.1)
-    passes: list[CompactionFinished] = []
+    passes: list[CompactionRecord] = []
     for text in ["read them", *[FILLER * 30] * 6]:
         events = await desk.say(text)
         assert not of(events, Failed)
-        passes += of(events, CompactionFinished)
+        passes += of(events, CompactionRecord)
     limit = desk.session.figures.limit
     assert passes and all(p.after.used <= limit * 0.55 for p in passes)
     assert any("shown as on disk" in p.detail for p in passes)

@@ -8,11 +8,13 @@ from typing import get_args
 import msgspec
 
 from ctxchat.core.events import Delegated, Event, Stamped
+from ctxchat.core.record import TOLD, CompactionRecord
 
 
 def test_no_event_has_a_field_that_would_take_the_place_of_what_every_line_has():
     for kind in get_args(Event):
-        assert not {"type", "session", "seq", "at"} & set(kind.__struct_fields__), kind
+        names = TOLD if kind is CompactionRecord else kind.__struct_fields__
+        assert not {"type", "session", "seq", "at"} & set(names), kind
 
 
 def test_a_line_on_a_sub_agent_belongs_to_the_session_that_called_it():
@@ -27,3 +29,12 @@ def test_the_documentation_names_every_event_with_its_fields() -> None:
         tag = kind.__struct_config__.tag
         [row] = [row for row in rows if row.startswith(f"| `{tag}` |")]
         assert "as `ctxchat " in row or all(f"`{name}`" in row for name in kind.__struct_fields__), tag
+
+
+def test_of_a_compaction_programs_are_told_figures_and_no_texts() -> None:
+    record = CompactionRecord(
+        "k1", "auto", "pipeline", "compacted", at="now", folded=("g1", "g2"), summary="long", lost=("x",)
+    )
+    line = msgspec.json.decode(Stamped("s", 1, "later", record).json())
+    assert set(line) == {"type", "session", "seq", *TOLD, "at"}
+    assert (line["type"], line["at"], line["folded_groups"]) == ("compaction_finished", "later", 2)

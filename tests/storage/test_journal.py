@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxchat.core.calibration import Anchor, Calibration, Mix
 from ctxchat.core.errors import StorageError
-from ctxchat.core.events import CompactionFinished, Usage
+from ctxchat.core.events import Usage
 from ctxchat.core.grouping import single
 from ctxchat.core.journal import (
     Changed,
@@ -28,7 +29,7 @@ from ctxchat.core.journal import (
 )
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
-from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
+from ctxchat.core.record import CompactionRecord, SideFigures
 from ctxchat.storage import loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
@@ -91,7 +92,7 @@ def journals(draw: st.DrawFn) -> list[Record]:
 def ended(id: str) -> PassEnded:
     sides = (SideFigures(10, 2), SideFigures(5, 1))
     return PassEnded(
-        CompactionFinished("compacted", id, "manual", "truncate", (), *sides, 1, 1, FactCount(1, 1), 0.5, 0.01, "")
+        CompactionRecord(id, "manual", "truncate", "compacted", before=sides[0], after=sides[1], cost_usd=0.01)
     )
 
 
@@ -247,6 +248,27 @@ async def test_a_pass_whose_change_is_there_counts_as_made(database: Database) -
     opened = open_journal(database, session)
     assert [(p.outcome, p.before.used) for p in opened.state.passes] == [("compacted", 1000)]
     await opened.journal.close()
+
+
+async def test_what_older_versions_wrote_twice_is_one_pass_paid_once(database: Database) -> None:
+    made = compaction("c1", "g1", "g2")
+    assert made.change.record is not None
+    result = msgspec.structs.replace(made.change.record, at="", cost_usd=0.5, summary="")
+    change = msgspec.structs.replace(made.change, record=msgspec.structs.replace(made.change.record, cost_usd=0.75))
+    session = sessions.create(
+        database,
+        records=[
+            *turns(2),
+            PassStarted("c1"),
+            PassEnded(result, "then"),
+            Changed(change),
+            PassStarted("c2"),
+            ended("c2"),
+        ],
+    )
+    state = loading.load(database, session, owned=True).state
+    assert [(p.id, p.cost_usd) for p in state.passes] == [("c1", 0.75), ("c2", 0.01)]
+    assert state.cost_usd == pytest.approx(0.51) and len(state.endings) == 2
 
 
 @pytest.mark.parametrize("figure", [2**63, 10**25])

@@ -6,8 +6,10 @@ from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 
-from ctxchat.agent.preview import Preview, PreviewStep
+from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
+from ctxchat.agent.trial import gains
 from ctxchat.agent.turn import Meanwhile
+from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.calibration import level
 from ctxchat.core.errors import CtxchatError
@@ -18,11 +20,12 @@ from ctxchat.core.journal import Changed, SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.permissions import Answer, Mode
+from ctxchat.core.record import FactCount
 from ctxchat.core.strategies.base import Plan, Step
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter
 from ctxchat.core.undo import Undoing, found, in_part, look, redone
 from ctxchat.core.view import Frame, View, compile
-from ctxchat.tui.reading.outcome import after
 from tests.tui.harbour import FRAME, LABELS, SUMMARY_TOKENS, state
 from tests.tui.parts import OfOnePiece
 
@@ -46,7 +49,6 @@ class Desk(OfOnePiece):
         self.budgets: dict[str, int] = {}
         self.price = TokenPrice()
         self.weighed: list[tuple[str, ...]] = []
-        self.closer = 0  # tokens that ticked steps free beyond what the whole preview tells of them
         self._changes = self.adapted = 0
 
     @property
@@ -109,57 +111,51 @@ class Desk(OfOnePiece):
         self.asked.append((instructions, keep_recent))
         keep = 6 if keep_recent is None else keep_recent
         before, view = self.figures, self.view
-        foldable = [g.id for g in self.state.ledger.groups if g.kind != "system"][
-            : max(0, len(self.state.ledger.groups) - keep)
-        ]
+        groups = [g.id for g in self.state.ledger.groups if g.kind != "system"]
+        foldable = groups[: max(0, len(self.state.ledger.groups) - keep)]
         results = tuple(
             i.group for i in view.items if i.section == "tool_results" and i.tokens > 400 and i.group in foldable
         )
         if not results:
             reason = "Nothing to free: system and tools hold 0.7k of 28k. F4 shows the parts."
-            return Preview(before, before.used, (), None, reason=reason, keep_recent=keep)
+            return Preview(before, before, reason=reason, keep_recent=keep)
         shrinks = tuple(Edit("shrink", (g,), _shrunk(self.state.ledger.group(g))) for g in results)
         freed = sum(i.tokens for i in view.items if i.group in results and i.section == "tool_results") * 9 // 10
         folded = sum(i.tokens for i in view.items if i.group in foldable) - freed - SUMMARY_TOKENS
-        scale = before.used / view.raw
         steps = [Step("shrink_tool_results", freed, len(results), edits=shrinks)]
         if folded > 0:
             steps.append(Step("summarize", folded, len(foldable), fold=tuple(foldable), summary_tokens=SUMMARY_TOKENS))
-        shown = tuple(
-            PreviewStep(
-                s.name,
-                LABELS[s.name],
-                round(s.tokens_freed * scale),
-                s.groups,
-                s.needs_summary,
-                (1, 30),
-                frozenset((*s.fold, *(covered for e in s.edits for covered in e.covers))),
-            )
-            for s in steps
-        )
-        gone = sum(s.tokens_freed for s in steps)
+        plan = Plan("pipeline", tuple(steps), view.raw, view.raw - sum(s.tokens_freed for s in steps), keep)
+        return self._previewed(plan, instructions)
+
+    def _previewed(self, plan: Plan, instructions: str) -> Preview:
+        before, view = self.figures, self.view
+        change = apply_plan(self.state.ledger, plan, "tried", PlanOptions(self.meter), summary="word " * SUMMARY_TOKENS)
+        after = self._measured(self.state.ledger.apply(change))[1]
+        found = gains(plan, before.used / view.raw, before.used - after.used)
         return Preview(
             before,
-            before.used - round(gone * scale),
-            shown,
-            Plan("pipeline", tuple(steps), view.raw, view.raw - gone, keep),
-            keep_recent=keep,
+            after,
+            tuple(
+                PreviewStep(s.name, LABELS[s.name], gain, s.groups, s.needs_summary, (1, 30), _touched(s))
+                for s, gain in zip(plan.steps, found, strict=True)
+            ),
+            plan,
+            keep_recent=plan.keep_recent,
             pinned=len(self.state.ledger.pinned),
-            facts=44,
+            facts=FactCount(44, 44),
             seconds=9.0,
             cost_usd=0.04,
             model="claude-haiku-4-5",
-            cache_lost=before.cached,
+            cache_lost=cache_lost(plan, view, before),
             instructions=instructions,
         )
 
     async def with_steps(self, preview: Preview, steps: Sequence[str]) -> Preview:
         assert preview.plan is not None
         self.weighed.append(tuple(steps))
-        left = after(preview, steps, self.view, self.state.ledger)
-        plan = msgspec.structs.replace(preview.plan, steps=tuple(s for s in preview.plan.steps if s.name in steps))
-        shown = tuple(s for s in preview.steps if s.name in steps)
-        return msgspec.structs.replace(preview, after_used=left.used - self.closer, plan=plan, steps=shown)
+        ticked = tuple(s for s in preview.plan.steps if s.name in steps)
+        return self._previewed(msgspec.structs.replace(preview.plan, steps=ticked), preview.instructions)
 
     def _measured(self, ledger: Ledger) -> tuple[View, Figures]:
         view = compile(ledger, self.frame, self.meter)
@@ -222,6 +218,10 @@ class Desk(OfOnePiece):
 
     async def close(self) -> None:
         return None
+
+
+def _touched(step: Step) -> frozenset[str]:
+    return frozenset((*step.fold, *(covered for e in step.edits for covered in e.covers)))
 
 
 def _shrunk(group: Group) -> Group:

@@ -259,7 +259,7 @@ class FakeSession(OfOnePiece):
         return self.figures
 
     async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
-        return Preview(self.figures, self.figures.used, (), None, "Nothing to free: system and tools hold 31k of 33k.")
+        return Preview(self.figures, self.figures, reason="Nothing to free: system and tools hold 31k of 33k.")
 
     async def free_up(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[Stamped, None]:
         yield self._stamp(self.figures)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ctxchat.core.events import CompactionFinished
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Edit, Ledger
@@ -116,24 +115,27 @@ def digest(
     return Change(change, "compaction", at=at(minute), edits=(edit,), record=record)
 
 
-def finished(change: Change) -> CompactionFinished:
-    """The event that ended the pass of this change."""
-    record = change.record
-    assert record is not None
-    return CompactionFinished(
-        outcome=record.outcome,
-        id=record.id,
-        reason=record.reason,
-        strategy=record.strategy,
-        steps=record.steps,
-        before=record.before,
-        after=record.after,
-        folded_messages=record.folded_messages,
-        folded_groups=len(record.folded),
-        facts=record.facts,
-        seconds=record.seconds,
-        cost_usd=record.cost_usd,
-        detail=record.detail,
+def recorded(change: Change) -> CompactionRecord:
+    """The record of a pass that was made."""
+    assert change.record is not None
+    return change.record
+
+
+def failed(id: str, minute: int = 51) -> CompactionRecord:
+    """The record of a pass that changed nothing."""
+    side = SideFigures(24_400, 72)
+    detail = "The summary came back empty. Nothing was changed."
+    return CompactionRecord(
+        id,
+        "auto",
+        "summarize",
+        "failed",
+        at(minute),
+        before=side,
+        after=side,
+        seconds=8.7,
+        cost_usd=0.04,
+        detail=detail,
     )
 
 
@@ -141,24 +143,15 @@ def state(turns: int = 12, *, passes: int = 2, title: str = "harbour-logger") ->
     """A session with so many turns, and two compactions where asked for: the second covers what the first covered, and more."""
     ledger = Ledger(groups=history(turns))
     ids = [g.id for g in ledger.groups]
-    done: list[CompactionFinished] = []
+    done: list[CompactionRecord] = []
     if passes:
         first = digest(ledger, "k1", ids[:9], SUMMARY_A, minute=30)
         ledger = ledger.apply(first)
-        done.append(finished(first))
+        done.append(recorded(first))
     if passes > 1:
         second = digest(ledger, "k2", ids[:18], SUMMARY_B, minute=47, reason="manual", cost_usd=0.05)
         ledger = ledger.apply(second)
-        done.append(finished(second))
-        done.append(
-            msgspec.structs.replace(
-                finished(second),
-                id="k3",
-                outcome="failed",
-                reason="auto",
-                detail="The summary came back empty. Nothing was changed.",
-            )
-        )
+        done += [recorded(second), failed("k3")]
     fills = tuple(min(30_000, 4_000 + 2_700 * (n % 9)) for n in range(turns))
     return SessionState(
         ledger=ledger,

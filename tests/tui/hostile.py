@@ -61,7 +61,7 @@ from ctxchat.tui.widgets.banner import Told
 from tests.tui.chatting import HOSTILE
 from tests.tui.desk import Desk
 from tests.tui.doors import ROW, Doors
-from tests.tui.harbour import at, digest, finished
+from tests.tui.harbour import at, digest, recorded
 
 SIGHT = "[/tmp/x]"
 """What is to be seen of it wherever it is shown."""
@@ -102,13 +102,13 @@ def state(text: str) -> SessionState:
     text = text.replace("\ud800", "")
     words: dict[str, Any] = {"evidence": text, "model": WHOLE, "strategy": WHOLE, "detail": text, "lost": (text, WHOLE)}
     change = digest(ledger, "k1", [g.id for g in ledger.groups[:6]], text, minute=30, **words)
-    failed = msgspec.structs.replace(finished(change), id="k2", outcome="failed", detail=text)
+    failed = msgspec.structs.replace(recorded(change), id="k2", outcome="failed", detail=text)
     return SessionState(
         ledger=ledger.apply(change),
         title=text,
         model=NASTY,
         fills=(4_000, 9_000, 12_000),
-        passes=(finished(change), failed),
+        passes=(recorded(change), failed),
         checkpoints=checkpoints(),
     )
 

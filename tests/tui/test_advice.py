@@ -8,10 +8,9 @@ import pytest
 from ctxchat.config.options import find
 from ctxchat.config.schema import DEFAULTS
 from ctxchat.config.trust import held_lines
-from ctxchat.core.events import CompactionFinished
 from ctxchat.core.figures import Figures
-from ctxchat.core.journal import Ending, SessionState
-from ctxchat.core.record import FactCount, Reason, SideFigures
+from ctxchat.core.journal import SessionState
+from ctxchat.core.record import CompactionRecord, Reason, SideFigures
 from ctxchat.core.sections import Section
 from ctxchat.tui.commands import COMMANDS, default_keys
 from ctxchat.tui.reading.advice import advice
@@ -71,24 +70,15 @@ def test_new_marks_move_on_the_bar_and_everything_still_adds_up() -> None:
 
 
 def passed(reason: Reason, *turns: int) -> SessionState:
-    one = CompactionFinished(
+    one = CompactionRecord(
         outcome="compacted",
         id="k",
         reason=reason,
         strategy="pipeline",
-        steps=(),
         before=SideFigures(9, 1),
         after=SideFigures(1, 1),
-        folded_messages=8,
-        folded_groups=4,
-        facts=FactCount(0, 0),
-        seconds=0.1,
-        cost_usd=0.0,
-        detail="",
     )
-    return SessionState(
-        passes=(one,) * len(turns), endings=tuple(Ending("", t) for t in turns), fills=(1,) * (max(turns) + 1)
-    )
+    return SessionState(passes=(one,) * len(turns), endings=tuple(turns), fills=(1,) * (max(turns) + 1))
 
 
 def with_overhead(tokens: int) -> Figures:

@@ -199,11 +199,12 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
         shown = {g for e in app.desk.state.ledger.live() if not e.change for g in e.covers}
         assert shown.issuperset(looked.groups)
         (one,) = passes(app.desk.state)
-        assert (one.back.messages, one.stands) == (looked.part_messages, one.after + one.back.tokens)
+        back = one.record.back
+        assert (back.messages, one.record.stands) == (looked.part_messages, one.record.after.used + back.tokens)
         line = app.rows("#passes")[1]
-        assert "in part, auto" in line and f"{short(one.before)} → {short(one.stands)}" in line
+        assert "in part, auto" in line and f"{short(one.record.before.used)} → {short(one.record.stands)}" in line
         await pilot.press("5")
-        assert f"{looked.part_messages} messages, {short(one.back.tokens)}" in app.text("#record-text")
+        assert f"{looked.part_messages} messages, {short(back.tokens)}" in app.text("#record-text")
         await pilot.press("u")
         await pilot.pause()
         await pilot.press("a")

@@ -14,7 +14,6 @@ from ctxchat.config.files import load
 from ctxchat.config.schema import Settings
 from ctxchat.core.events import (
     ApprovalRequested,
-    CompactionFinished,
     CompactionStarted,
     Failed,
     Notice,
@@ -29,7 +28,7 @@ from ctxchat.core.events import (
     Usage,
 )
 from ctxchat.core.messages import Message
-from ctxchat.core.record import FactCount, SideFigures
+from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.blocks import ErrorBlock, NoticeBlock, RetryBlock
@@ -54,10 +53,8 @@ async def test_a_message_gets_its_answer_and_both_are_shown(tmp_path: Path) -> N
 
 
 async def test_every_event_has_its_place_on_screen(tmp_path: Path) -> None:
-    finished = CompactionFinished(
-        "failed", "k1", "auto", "pipeline", (), SideFigures(9, 9), SideFigures(9, 9), 0, 0, FactCount(0, 0), 1.0, 0.0,
-        "The summary came back empty. Nothing was changed.",
-    )  # fmt: skip
+    said = "The summary came back empty. Nothing was changed."
+    finished = CompactionRecord("k1", "auto", "pipeline", "failed", detail=said)
     script = [
         ReasoningDelta("let me see"),
         Retry(1, 0.0, "rate limit"),

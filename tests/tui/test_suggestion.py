@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from ctxchat.core.events import CompactionFinished, CompactionSuggested, Notice
-from ctxchat.core.record import FactCount, SideFigures
+from ctxchat.core.events import CompactionSuggested, Notice
+from ctxchat.core.record import CompactionRecord, SideFigures
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
@@ -41,7 +41,7 @@ async def test_what_is_changed_by_hand_counts_too(tmp_path: Path) -> None:
 async def test_a_pass_that_failed_by_itself_is_told_once(tmp_path: Path) -> None:
     sides = SideFigures(9, 9), SideFigures(9, 9)
     said = "The model sent an empty reply."
-    failed = CompactionFinished("failed", "k1", "auto", "summarize", (), *sides, 0, 0, FactCount(0, 0), 1.0, 0.0, said)
+    failed = CompactionRecord("k1", "auto", "summarize", "failed", before=sides[0], after=sides[1], detail=said)
     told = Notice("warning", "The model sent an empty reply. Next try in 30 s, or F8.")
     session = FakeSession(lambda _: [failed, Pause(), told, *reply("ok")])
     async with chatting(tmp_path, session) as (app, pilot):

@@ -11,9 +11,9 @@ from itertools import pairwise
 import msgspec
 
 from ctxchat.config.schema import ContextSettings
-from ctxchat.core.events import CompactionFinished
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import SessionState
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.triggers import OVERHEAD, overhead
 from ctxchat.tui.reading.effects import with_marks
 from ctxchat.tui.reading.figures_text import PARTS, count, percent
@@ -95,7 +95,7 @@ def _often(figures: Figures, state: SessionState, context: ContextSettings) -> A
     if not (figures.automatic.at_trigger or figures.automatic.stopped):
         return None  # no more of them come
     now = len(state.fills)
-    turns = [end.fills for end, p in zip(state.endings, state.passes, strict=False) if _by_itself(p)]
+    turns = [fills for fills, p in zip(state.endings, state.passes, strict=False) if _by_itself(p)]
     lately = [turn for turn in turns if now - turn <= LATELY]
     if len(lately) < 3 or _mean_gap(lately) >= CLOSE:
         return None
@@ -116,7 +116,7 @@ def _often(figures: Figures, state: SessionState, context: ContextSettings) -> A
     )
 
 
-def _by_itself(one: CompactionFinished) -> bool:
+def _by_itself(one: CompactionRecord) -> bool:
     return one.outcome == "compacted" and one.reason in BY_ITSELF
 
 

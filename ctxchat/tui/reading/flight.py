@@ -29,7 +29,7 @@ class FlightPoint(msgspec.Struct, frozen=True):
 
 def moments(state: SessionState) -> tuple[FlightPoint, ...]:
     """The whole flight, oldest first."""
-    after = {result.id: ending.fills for result, ending in zip(state.passes, state.endings, strict=False)}
+    after = {one.id: fills for one, fills in zip(state.passes, state.endings, strict=False)}
     waiting: dict[int, list[FlightPoint]] = {}
     for one in reversed(passes(state)):
         waiting.setdefault(after.get(one.id, _fills_before(one, state)), []).extend(_of_pass(one))
@@ -56,15 +56,16 @@ def column(used: int, top: int, height: int) -> str:
 
 
 def _of_pass(one: Pass) -> list[FlightPoint]:
-    if one.outcome != "compacted":
-        return [FlightPoint(one.before, passes=(one.id,), sign=REFUSED)] if one.before else []
-    sign = DONE if one.in_force else UNDONE
-    return [FlightPoint(one.before), FlightPoint(one.after, passes=(one.id,), sign=sign)]
+    before, after = one.record.before.used, one.record.after.used
+    if one.record.outcome != "compacted":
+        return [FlightPoint(before, passes=(one.id,), sign=REFUSED)] if before else []
+    return [FlightPoint(before), FlightPoint(after, passes=(one.id,), sign=DONE if one.in_force else UNDONE)]
 
 
 def _fills_before(one: Pass, state: SessionState) -> int:
-    """For a pass without an ending (imported, offline): behind the turn that began last before it."""
-    begun = [g.turn for g in state.ledger.groups if g.kind == "user" and g.first.at and one.at and g.first.at <= one.at]
+    """For a pass without an ending (of an older journal): behind the turn that began last before it."""
+    at = one.record.at
+    begun = [g.turn for g in state.ledger.groups if g.kind == "user" and g.first.at and at and g.first.at <= at]
     turn = max(begun, default=state.ledger.turn)
     return bisect_left(filled_turns(state), turn)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from difflib import unified_diff
 
 import msgspec
-from msgspec.structs import replace
 
-from ctxchat.core.events import CompactionFinished
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.manual_changes import put_back
 from ctxchat.core.messages import Group, Message
-from ctxchat.core.record import CompactionRecord, Evidence, Outcome, PutBack, Reason
+from ctxchat.core.record import CompactionRecord, Evidence, Reason
 from ctxchat.tui.reading.figures_text import count
 
 REASONS: dict[Reason, str] = {
@@ -29,34 +27,18 @@ REASONS: dict[Reason, str] = {
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """One compaction, in force, undone, refused or failed. `change` is what it did, None for the last two; `back` is what came
-    back of it by undo in part, `facts_back` says that the facts it lost were put back, `before` and `after` are what was
-    measured when it was made. Tokens, seconds, US dollars."""
+    """One compaction, in force, undone, refused or failed: what was written down of it, and how it stands. `change` is what it
+    did, None for the last two; `facts_back` says that the facts it lost were put back."""
 
-    id: str
-    at: str
-    reason: Reason
-    outcome: Outcome
-    strategy: str
-    before: int
-    after: int
-    seconds: float
-    cost_usd: float
-    model: str = ""
-    detail: str = ""
+    record: CompactionRecord
     change: Change | None = None
     undone: bool = False
     facts_back: bool = False
 
     @property
-    def back(self) -> PutBack:
-        """What came back of it by undo in part."""
-        return self.record.back if self.record else PutBack()
-
-    @property
-    def stands(self) -> int:
-        """Tokens after it, without what came back since."""
-        return self.after + self.back.tokens
+    def id(self) -> str:
+        """The record's id, and the change's."""
+        return self.record.id
 
     @property
     def in_force(self) -> bool:
@@ -67,13 +49,8 @@ class Pass(msgspec.Struct, frozen=True):
     def standing(self) -> str:
         """In a word or two: `in force`, `in part` (some of it came back), `undone`, `rejected`, `failed`."""
         if self.undone or not self.change:
-            return "undone" if self.undone else self.outcome
-        return "in part" if self.back.messages else "in force"
-
-    @property
-    def record(self) -> CompactionRecord | None:
-        """What was written down of it, where it did something."""
-        return self.change.record if self.change else None
+            return "undone" if self.undone else self.record.outcome
+        return "in part" if self.record.back.messages else "in force"
 
     @property
     def summary(self) -> str:
@@ -83,7 +60,7 @@ class Pass(msgspec.Struct, frozen=True):
         for edit in self.change.edits:
             if edit.digest and (edit.digest.summary or edit.digest.recap):
                 return "\n\n".join(t for t in (edit.digest.summary, edit.digest.recap) if t)
-        if self.record and self.record.summary:
+        if self.record.summary:
             return self.record.summary
         stands = (e.replacement for e in self.change.edits if e.kind == "digest")
         return "\n\n".join(g.first.text for g in stands if g)
@@ -99,12 +76,18 @@ def passes(state: SessionState) -> tuple[Pass, ...]:
     """Every compaction of a session, the newest first; those that found nothing to do are left out."""
     undone = {c.id for c in state.undone}
     changes = {c.id: c for c in (*state.undone, *state.ledger.changes) if c.kind == "compaction"}
-    ended = {result.id: ending.at for result, ending in zip(state.passes, state.endings, strict=False)}
-    results = [result for result in state.passes if result.outcome != "noop"]
-    found = [_of_result(r, changes.pop(r.id, None), undone, ended.get(r.id, "")) for r in results]
-    found += [_of_change(change, undone) for change in changes.values()]
+    records = [*state.passes, *(_record(c) for c in changes.values() if all(c.id != r.id for r in state.passes))]
     back = put_back(state.ledger)
-    return tuple(replace(one, facts_back=True) if one.id in back else one for one in reversed(found))
+    return tuple(
+        Pass(record, changes.get(record.id), record.id in undone, record.id in back)
+        for record in reversed(records)
+        if record.outcome != "noop"
+    )
+
+
+def _record(change: Change) -> CompactionRecord:
+    """Of a change of which nothing was written down, what it says of itself."""
+    return change.record or CompactionRecord(change.id, "manual", "", "compacted", change.at)
 
 
 def tally(found: Sequence[Pass]) -> tuple[str, ...]:
@@ -113,44 +96,6 @@ def tally(found: Sequence[Pass]) -> tuple[str, ...]:
     undone, refused = sum(p.undone for p in found), sum(p.change is None for p in found)
     others = [f"{n} {what}" for n, what in ((undone, "undone"), (refused, "without effect")) if n]
     return (", ".join([done, *others]), done) if others else (done,)
-
-
-def _of_result(result: CompactionFinished, change: Change | None, undone: Collection[str], ended: str) -> Pass:
-    record = change.record if change else None
-    return Pass(
-        id=result.id,
-        at=change.at if change and change.at else ended,
-        reason=result.reason,
-        outcome=result.outcome,
-        strategy=result.strategy,
-        before=result.before.used,
-        after=result.after.used,
-        seconds=result.seconds,
-        cost_usd=record.cost_usd if record else result.cost_usd,
-        model=record.model if record else "",
-        detail=record.detail if record and record.detail else result.detail,
-        change=change,
-        undone=result.id in undone,
-    )
-
-
-def _of_change(change: Change, undone: Collection[str]) -> Pass:
-    record = change.record or CompactionRecord(id=change.id, reason="manual", strategy="", outcome="compacted")
-    return Pass(
-        id=change.id,
-        at=change.at,
-        reason=record.reason,
-        outcome=record.outcome,
-        strategy=record.strategy,
-        before=record.before.used,
-        after=record.after.used,
-        seconds=record.seconds,
-        cost_usd=record.cost_usd,
-        model=record.model,
-        detail=record.detail,
-        change=change,
-        undone=change.id in undone,
-    )
 
 
 class Kept(msgspec.Struct, frozen=True):

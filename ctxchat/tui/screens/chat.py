@@ -20,7 +20,6 @@ from textual.widgets import Input, TextArea
 from ctxchat.core.events import (
     ApprovalRequested,
     ApprovalResolved,
-    CompactionFinished,
     CompactionSuggested,
     Event,
     Failed,
@@ -33,6 +32,7 @@ from ctxchat.core.events import (
     Usage,
 )
 from ctxchat.core.figures import Figures
+from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.feed import Feed
 from ctxchat.tui.gauges import Gauges
@@ -241,7 +241,7 @@ class ChatScreen(Screen[None]):
                 await self.feed.catch_up()
             case CompactionSuggested():
                 await self.questions.suggest(event)
-            case CompactionFinished():
+            case CompactionRecord():
                 if event.outcome == "compacted":
                     await self.questions.unsuggest()
                 await self.feed.compacted(event)

@@ -96,18 +96,18 @@ class FlightScreen(Panel[str]):
         return self.query_one(Rows).current
 
     def _cells(self, one: Pass) -> tuple[Cell, ...]:
-        style = "" if one.in_force else "dim"
-        bad = one.standing in ("failed", "rejected")
+        record, style = one.record, "" if one.in_force else "dim"
+        before = short(record.before.used)
         return (
-            (clock(one.at) or "·", "dim"),
-            (REASONS[one.reason], style),
-            (f"{short(one.before)} → {short(one.stands)}" if one.outcome == "compacted" else short(one.before), style),
-            (gain(one.before - one.stands) if one.in_force else "", "good"),
-            (one_line(one.strategy, 40), style),
-            (one_line(one.model.rpartition("/")[2], 40) or "no model", "dim"),
-            (elapsed(one.seconds), "dim"),
-            (money(one.cost_usd), "dim"),
-            (one.standing, "warn" if bad else style),
+            (clock(record.at) or "·", "dim"),
+            (REASONS[record.reason], style),
+            (f"{before} → {short(record.stands)}" if record.outcome == "compacted" else before, style),
+            (gain(record.freed) if one.in_force else "", "good"),
+            (one_line(record.strategy, 40), style),
+            (one_line(record.model.rpartition("/")[2], 40) or "no model", "dim"),
+            (elapsed(record.seconds), "dim"),
+            (money(record.cost_usd), "dim"),
+            (one.standing, "warn" if one.standing in ("failed", "rejected") else style),
         )
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
@@ -163,12 +163,11 @@ class FlightScreen(Panel[str]):
 
 def _told(one: Pass) -> Content:
     """What was said of a pass, and its steps."""
-    steps = one.record.steps if one.record else ()
-    parts = [f"{step.name} {gain(step.tokens_freed)}" for step in steps]
-    if one.record and one.record.facts.found and "facts" not in one.detail:
+    parts = [f"{step.name} {gain(step.tokens_freed)}" for step in one.record.steps]
+    if one.record.facts.found and "facts" not in one.record.detail:
         parts.append(f"kept {one.record.facts.kept} of {count(one.record.facts.found, 'fact')}")
-    said = one_line(one.detail, 200)
-    back = [f"put back since: {back_words(one)}"] if one.back.messages else []
+    said = one_line(one.record.detail, 200)
+    back = [f"put back since: {back_words(one)}"] if one.record.back.messages else []
     return Content.styled("   ".join([*back, *([said] if said else []), *parts]) or one.standing, MUTED)
 
 

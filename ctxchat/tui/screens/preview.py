@@ -16,12 +16,11 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Label, Static
 
-from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
+from ctxchat.agent.preview import Preview, PreviewStep
 from ctxchat.core.summaries import LEAST_GAIN, too_little
 from ctxchat.core.words import percent
 from ctxchat.tui.reading.figures_text import count, gain, money, tilde
 from ctxchat.tui.reading.inventory import Row, inventory
-from ctxchat.tui.reading.outcome import after
 from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
 from ctxchat.tui.widgets.blocks import Line
@@ -123,11 +122,10 @@ class PreviewScreen(Panel[PreviewResult]):
     def __init__(self, session: Session, preview: Preview) -> None:
         super().__init__(name="free", classes="panel")
         self._session = session
-        self._preview = self._seen = preview  # all steps, and what is known of the ticked ones
+        self._preview = self._seen = preview  # with all steps, and with the ticked ones
         self._unticked: frozenset[str] = frozenset()
         self._rows: tuple[Row, ...] = ()
         self._asked = False
-        self._freed = 0
 
     def compose(self) -> ComposeResult:
         yield Heading("Free up context")
@@ -175,8 +173,7 @@ class PreviewScreen(Panel[PreviewResult]):
     def _show(self) -> None:
         preview = self._preview
         some = preview.plan is not None and bool(preview.steps)
-        figures = after(self._seen, self.ticked, self._session.view, self._session.state.ledger)
-        self._freed = preview.before.used - preview.before.tokens("draft") - figures.used
+        figures = self._seen.after if self.ticked else preview.before
         self.query_one(Steps).show(preview.steps)
         self.query_one(Steps).display = some
         self._say("calm", "" if some else clean(preview.reason or "Nothing to free."))
@@ -191,13 +188,17 @@ class PreviewScreen(Panel[PreviewResult]):
         self.query_one(".-after").display = some
         self.query_one(".-before Label", Label).update("before" if some else "now")
         self._say("sent", self._sent() if some else "")
-        self._show_heading(figures.used)
+        self._show_heading()
 
-    def _show_heading(self, used: int) -> None:
+    @property
+    def _freed(self) -> int:
+        return self._seen.freed if self.ticked else 0
+
+    def _show_heading(self) -> None:
         before = self._preview.before
         start = before.used - before.tokens("draft")
-        change = Content(f"{tilde(before)}{short(start)} → ~{short(used)}")
-        freed = Content.styled(gain(start - used), "bold $text-success")
+        change = Content(f"{tilde(before)}{short(start)} → ~{short(start - self._freed)}")
+        freed = Content.styled(gain(self._freed), "bold $text-success")
         whole = Content.assemble(change, (f" of {short(before.limit)}   ", MUTED), freed)
         rights = (whole, change, freed) if self._preview.steps else ()
         self.query_one(Heading).show("Free up context", *rights)
@@ -219,13 +220,9 @@ class PreviewScreen(Panel[PreviewResult]):
         )
 
     def _gain(self, step: PreviewStep) -> int:
-        """What it frees; a ticked summary all that the other ticked ones leave to it, so that the rows add up."""
-        if step.name in self._unticked:
-            return step.tokens_freed
-        found = {s.name: s.tokens_freed for s in self._seen.steps}
-        if not step.needs_model:
-            return found.get(step.name, 0)
-        return max(0, self._freed - sum(found.get(name, 0) for name in self.ticked if name != step.name))
+        """What it frees with the other ticked ones; what it would free with all, where it is not ticked."""
+        ticked = {s.name: s.tokens_freed for s in self._seen.steps if s.name not in self._unticked}
+        return ticked.get(step.name, step.tokens_freed)
 
     def _price(self, step: PreviewStep) -> str:
         asks = step.needs_model and self._preview.model
@@ -266,7 +263,7 @@ class PreviewScreen(Panel[PreviewResult]):
     def _stays(self) -> str:
         preview = self._seen
         words = [f"{count(preview.pinned, 'pinned message')} kept"] if preview.pinned else []
-        words += [f"{count(preview.facts, 'fact')} carried over"] if preview.facts else []
+        words += [f"{count(preview.facts.kept, 'fact')} carried over"] if preview.facts.kept else []
         words += [f"as on disk now: {', '.join(one_line(f, 60) for f in preview.files)}"] if preview.files else []
         return "   ".join(words)
 
@@ -295,7 +292,7 @@ class PreviewScreen(Panel[PreviewResult]):
         preview, before = self._seen, self._preview.before
         if not before.cached or preview.plan is None:
             return []
-        lost = cache_lost(preview.plan, self.ticked, self._session.view, before)
+        lost = preview.cache_lost if self.ticked else 0
         have = f"{short(before.cached)} tokens of the prompt are cached"
         if not lost:
             return [f"{have}, and stay so."]
@@ -313,12 +310,13 @@ class PreviewScreen(Panel[PreviewResult]):
         step = self.query_one(Steps).current
         if step is not None:
             self._unticked ^= {step.name}
-            self._seen = self._preview
+            if not self._unticked:
+                self._seen = self._preview
             self._show()
             self.run_worker(self._reckon(), group="preview", exclusive=True, exit_on_error=False)
 
     async def _reckon(self) -> None:
-        """What is ticked, weighed as it would be run: at once it is shown as far as the whole tells."""
+        """What is ticked, as the planner weighs it; the figures before stand until it has."""
         if self._unticked and self.ticked:
             await asyncio.sleep(PAUSE)
             seen = await self.attempt(self._session.compaction.with_steps(self._preview, self.ticked))

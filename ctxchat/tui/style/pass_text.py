@@ -38,15 +38,15 @@ MESSAGES = (
 
 def pass_cells(one: Pass) -> tuple[Cell, ...]:
     """Its line; what is not in force is dim and says so."""
-    style = "" if one.in_force else "dim"
-    why = ("" if one.standing == "in force" else f"{one.standing}, ") + REASONS[one.reason]
+    record, style = one.record, "" if one.in_force else "dim"
+    why = ("" if one.standing == "in force" else f"{one.standing}, ") + REASONS[record.reason]
     return (
-        (clock(one.at) or "  ·", "dim"),
+        (clock(record.at) or "  ·", "dim"),
         (why, "warn" if one.standing in ("failed", "rejected") else style),
-        (f"{short(one.before)} → {short(one.stands)}" if one.outcome == "compacted" else "", style),
-        (gain(one.before - one.stands) if one.in_force else "", "good"),
-        (one_line(one.strategy, 20), "dim"),
-        (money(one.cost_usd) if one.cost_usd else "", "dim"),
+        (f"{short(record.before.used)} → {short(record.stands)}" if record.outcome == "compacted" else "", style),
+        (gain(record.freed) if one.in_force else "", "good"),
+        (one_line(record.strategy, 20), "dim"),
+        (money(record.cost_usd) if record.cost_usd else "", "dim"),
     )
 
 
@@ -69,7 +69,7 @@ def message_cells(kept: Kept) -> tuple[Cell, ...]:
 def summary(one: Pass) -> str:
     """Its summary as Markdown, or why there is none; above it, where it is not in force, that it is not."""
     if one.change is None:
-        return f"*{clean(one.detail) or f'This compaction is {one.standing}: it changed nothing.'}*"
+        return f"*{clean(one.record.detail) or f'This compaction is {one.standing}: it changed nothing.'}*"
     if not one.summary:
         words = "it dropped or shortened messages, which are under Messages as they were."
         return f"*{'Undone. ' if one.undone else ''}This compaction left no summary: {words}*"
@@ -82,7 +82,7 @@ def facts(one: Pass, view: View, ledger: Ledger) -> Content:
     """The facts it carried over, or those of what it put away, by kind; what the model sees no more is told apart."""
     evidence = one.evidence
     if not evidence.facts:
-        if one.record and one.record.evidence:
+        if one.record.evidence:
             return Content(clean(one.record.evidence))
         evidence = collect(put_away(one, ledger))
     if not evidence.facts:
@@ -115,28 +115,28 @@ def difference(one: Pass, found: Sequence[Pass]) -> Content:
         for line in compared(before.summary, one.summary)
     ]
     undone = ", undone since" if before.undone else ""
-    head = f"Against the summary of {day_and_clock(before.at) or before.id}, {REASONS[before.reason]}{undone}"
+    head = f"Against the summary of {day_and_clock(before.record.at) or before.id}, {REASONS[before.record.reason]}{undone}"
     return Content("\n").join([Content.styled(f"{head}{'' if lines else ': they are equal'}", MUTED), *lines])
 
 
 def record(one: Pass) -> Content:
     """All that was written down of it."""
     written = one.record
-    change = f"{short(one.before)} → {short(one.after)}   {gain(one.before - one.after)}"
+    before, after = written.before.used, written.after.used
     rows = [
         ("id", one.id),
-        ("when", day_and_clock(one.at)),
-        ("why", REASONS[one.reason]),
+        ("when", day_and_clock(written.at)),
+        ("why", REASONS[written.reason]),
         ("outcome", one.standing),
-        ("how", one.strategy),
-        ("before → after", change if one.change else ""),
-        ("took", f"{elapsed(one.seconds)}   {money(one.cost_usd)}   {one.model or 'no model'}"),
-        ("said", one.detail),
+        ("how", written.strategy),
+        ("before → after", f"{short(before)} → {short(after)}   {gain(before - after)}" if one.change else ""),
+        ("took", f"{elapsed(written.seconds)}   {money(written.cost_usd)}   {written.model or 'no model'}"),
+        ("said", written.detail),
     ]
-    if written:
+    if one.change:
         rows += [("step", f"{s.name}   {gain(s.tokens_freed)}   {count(s.groups, 'group')}") for s in written.steps]
         rows += [
-            ("put away", f"{count(written.folded_messages, 'message')}, {count(len(written.folded), 'group')}"),
+            ("put away", f"{count(written.folded_messages, 'message')}, {count(written.folded_groups, 'group')}"),
             ("put back since", back_words(one)),
             ("kept verbatim", count(written.keep_recent, "message") if written.keep_recent else ""),
             ("facts", _kept(written, one.facts_back)),
@@ -163,10 +163,11 @@ def _kept(written: CompactionRecord, facts_back: bool) -> str:
 
 def back_words(one: Pass) -> str:
     """What came back by undo in part: `12 messages, 8.1k; −79.1k left`; empty for nothing."""
-    if not one.back.messages:
+    back = one.record.back
+    if not back.messages:
         return ""
-    left = f"; {gain(one.before - one.stands)} left" if one.in_force else ""
-    return f"{count(one.back.messages, 'message')}, {short(one.back.tokens)}{left}"
+    left = f"; {gain(one.record.freed)} left" if one.in_force else ""
+    return f"{count(back.messages, 'message')}, {short(back.tokens)}{left}"
 
 
 def _nested(change: Change) -> str:
