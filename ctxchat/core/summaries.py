@@ -70,8 +70,8 @@ def fold_edit(
     """The edit that puts one summary group in the place of these groups, with those of the files that nothing else shows in at
     most `files_tokens`. `source` is the change's id."""
     groups = [ledger.group(g) for g in fold]
-    group = summary_group(digest, groups, evidence_tokens, count, source)
     shown, paths = working_set(not_in_view(files, ledger, fold), files_tokens, count)
+    group = summary_group(digest, groups, evidence_tokens, count, source, shown)
     if shown:
         group = msgspec.structs.replace(group, messages=(*group.messages, Message(seq=0, role="user", content=shown)))
         digest = msgspec.structs.replace(digest, files=paths)
@@ -79,13 +79,13 @@ def fold_edit(
 
 
 def summary_group(
-    digest: Digest, covered: Sequence[Group], evidence_tokens: int, count: Count, source: str = ""
+    digest: Digest, covered: Sequence[Group], evidence_tokens: int, count: Count, source: str = "", shown: str = ""
 ) -> Group:
     """One clearly delimited user message: preface, summary, the person's messages and the facts, together within
-    `evidence_tokens`, and the ids to recall the rest by."""
+    `evidence_tokens`, and the ids to recall the rest by. What the files `shown` beside it say is not said again."""
     said = person_said(covered, int(evidence_tokens * SAID), count)
     facts = render(
-        digest.evidence, evidence_tokens - count(said), count, "\n".join((digest.summary, said, digest.recap))
+        digest.evidence, evidence_tokens - count(said), count, "\n".join((digest.summary, said, digest.recap, shown))
     )
     turns = [g.turn for g in covered]
     where = (

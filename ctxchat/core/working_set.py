@@ -20,6 +20,9 @@ MOST = 12
 EACH, LEAST = 5_000, 150
 """Tokens of one file at most, and what has to be left for one that is shown in part."""
 
+SHARE = 1 / 3
+"""Of the room, what one file may take before the others had theirs."""
+
 OPENING = (
     "<files_now>\nFiles that the work stands on, as they were on disk when this was written: no call need read them again, "
     "unless something further on changed them."
@@ -58,22 +61,29 @@ def not_in_view(files: Sequence[CurrentFile], ledger: Ledger, fold: Sequence[str
 
 
 def working_set(files: Sequence[CurrentFile], max_tokens: int, count: Count) -> tuple[str, tuple[str, ...]]:
-    """These files as one text in at most `max_tokens`, the first ones whole as far as they fit, with their paths; empty where
-    nothing fits."""
+    """These files as one text in at most `max_tokens`, with their paths; empty where nothing fits.
+
+    The first ones go first, but one that would take more than a `SHARE` waits: a large file shown in part is read again all the
+    same, and would keep out several that fit whole. What is left is for the waiting ones, in part.
+    """
     room = max_tokens - count(OPENING) - count(CLOSING) - 4
-    parts: list[str] = []
-    paths: list[str] = []
-    for file in files:
-        note = " (changed by somebody else since you last saw it)" if file.changed else ""
-        title = f"{file.path}{note}:\n"
-        most = min(EACH, room - count(title) - 2)
-        if most < min(LEAST, file.tokens):
-            continue
-        text = clip(file.text, most, count, "\n[… {lines}{tokens} tokens left out …]\n")
-        parts.append(title + text)
-        paths.append(file.path)
-        room -= count(parts[-1]) + 2
-    return ("\n\n".join([OPENING, *parts, CLOSING]), tuple(paths)) if parts else ("", ())
+    most = int(room * SHARE)
+    parts: dict[str, str] = {}
+    for share in (most, EACH):
+        for file in files:
+            note = " (changed by somebody else since you last saw it)" if file.changed else ""
+            title = f"{file.path}{note}:\n"
+            left = min(EACH, room - count(title) - 2)
+            if (
+                file.path in parts
+                or (share == most and file.tokens > min(share, left))
+                or left < min(LEAST, file.tokens)
+            ):
+                continue
+            parts[file.path] = title + clip(file.text, left, count, "\n[… {lines}{tokens} tokens left out …]\n")
+            room -= count(parts[file.path]) + 2
+    shown = [file.path for file in files if file.path in parts]
+    return ("\n\n".join([OPENING, *(parts[path] for path in shown), CLOSING]), tuple(shown)) if shown else ("", ())
 
 
 def _files_of(group: Group, kinds: set[str]) -> Iterator[str]:
