@@ -63,6 +63,8 @@ def _activity(group: Group) -> list[str]:
         case "round":
             lines: list[str] = []
             for call, result in zip(group.first.calls, group.messages[1:], strict=False):
+                if result.synthetic and lines and lines[-1].endswith(result.text):
+                    continue  # one line tells of a whole batch that was cut off
                 target = first_line(use_of(call).target or call.arguments, 100)
                 lines.append(f"- {result.id} {call.name} {target} → {gist(call, result, 120)}")
             return lines

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from typing import cast
 
+import msgspec
+
 from ctxchat.core.attachments import spoken
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.clip import clip, head
@@ -30,6 +32,9 @@ RESULTS = {"run": 700, "change": 120, "read": 300, "search": 300, "fetch": 500, 
 
 ANSWER, ATTACHED, NOTE, EDIT, ARGUMENTS = 1_500, 600, 300, 500, 300
 """Tokens of what the model said, of a file that came along, of a note of ours, of one edit, of other arguments."""
+
+CUT_OFF = 4
+"""Calls of a batch that was cut off which are named."""
 
 DEFINED = 900
 """Characters of the line that stands for a long file that was read."""
@@ -167,9 +172,18 @@ def _fitting(text: str, group: Group, max_tokens: int, count: Count) -> Iterator
 
 def render_input(group: Group, count: Count, to_do: ToolCall | None = None) -> str:
     """A group as a summariser reads it: every message marked as data with its id and role, the person's whole, edits as short
-    diffs, results and answers clipped, images and other parts as placeholders. Of the to-do lists only `to_do` is told whole."""
-    calls = {c.id: c for c in group.first.calls}
-    return "\n".join(_marked(m, _body(m, calls.get(m.call_id), count, to_do)) for m in group.messages)
+    diffs, results and answers clipped, images and other parts as placeholders. Of the to-do lists only `to_do` is told whole, and
+    of calls that were never answered the first."""
+    pairs = list(zip(group.first.calls, group.messages[1:], strict=False))
+    answered = tuple(call for call, result in pairs if not result.synthetic)
+    calls = {c.id: c for c in answered}
+    first = msgspec.structs.replace(group.first, calls=answered)
+    told = [first, *(m for m in group.messages[1:] if not m.synthetic)]
+    parts = [_marked(m, _body(m, calls.get(m.call_id), count, to_do)) for m in told]
+    if cut_off := [f"{c.name} {first_line(use_of(c).target, 60)}".rstrip() for c, r in pairs if r.synthetic]:
+        more = f" and {len(cut_off) - CUT_OFF} more" if len(cut_off) > CUT_OFF else ""
+        parts.append(_harmless(f"[cut off before an answer: {', '.join(cut_off[:CUT_OFF])}{more}]"))
+    return "\n".join(parts)
 
 
 def _marked(message: Message, body: str) -> str:

@@ -110,8 +110,8 @@ async def test_facts_of_what_only_became_shorter_are_kept_and_one_read_away() ->
     assert record is not None and record.lost == ()
 
 
-async def test_facts_of_what_was_dropped_are_told_as_lost() -> None:
-    desk = await worked(8, strategy="drop_tool_calls", keep_recent=2)
+async def test_facts_that_have_no_room_are_told_as_lost() -> None:
+    desk = await worked(28, strategy="drop_tool_calls", keep_recent=2, facts_max_tokens=0, consent="off", target=0.05)
     [result] = of(await desk.free_up(), CompactionRecord)
     assert result.facts.kept < result.facts.found and result.facts.near == 0
     assert f"kept {result.facts.kept} of {result.facts.found} facts" in result.detail

@@ -91,7 +91,18 @@ def test_reasoning_of_earlier_turns_goes_and_that_of_the_current_one_stays() -> 
 def test_old_rounds_are_dropped_whole() -> None:
     _, plan, after = planned(turn(1, LONG) + turn(5, LONG), "drop_tool_calls", keep_recent=4)
     assert plan is not None
-    assert texts(after) == ["question 1", "answer 1", "question 5", "", LONG, "answer 5"]
+    recap, *rest = texts(after)
+    assert rest == ["question 1", "answer 1", "question 5", "", LONG, "answer 5"]
+    assert "m3 read_file a.py" in recap, "and a recap tells of them"
+
+
+def test_no_more_rounds_are_dropped_than_it_takes() -> None:
+    history = [m for n in range(6) for m in turn(1 + 4 * n, LONG)]
+    ledger, options = Ledger(groups=group_messages(history)), PlanOptions(keep_recent=0)
+    view = see(ledger, options)
+    target = view.raw * 3 // 5
+    plan = builtin_strategies(options)["drop_tool_calls"].plan(view, ledger, budget_of(100_000, 80_000, target))
+    assert plan is not None and plan.steps[0].groups < 6 and plan.after <= target
 
 
 def test_the_window_slides_by_turns() -> None:

@@ -94,6 +94,18 @@ def test_the_summarisers_input_is_data_with_names_arguments_and_placeholders() -
     assert "base64" not in text
 
 
+def test_a_batch_that_was_cut_off_takes_one_line() -> None:
+    calls = tuple(ToolCall(f"c{n}", "read_file", f'{{"path": "src/part_{n}.py"}}') for n in range(30))
+    (group,) = group_messages([Message(1, "assistant", calls=calls), Message(2, "tool", "text of it", call_id="c0")])
+    text = render_input(group, rough_count)
+    assert text.endswith(
+        "[cut off before an answer: read_file src/part_1.py, read_file src/part_2.py, read_file src/part_3.py, "
+        "read_file src/part_4.py and 25 more]"
+    )
+    assert "text of it" in text and text.count("part_0.py") == 1 and text.count("no result") == 0
+    assert recap([group], 1000, rough_count).count("no result") == 1
+
+
 def test_what_only_a_recap_stands_for_is_read_again_as_it_was() -> None:
     ledger = folded(Ledger(groups=group_messages(talk(8))), "summarize", 1, "THE SUMMARY")
     known = set(ledger.changes[-1].edits[-1].covers)

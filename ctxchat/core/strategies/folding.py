@@ -21,11 +21,11 @@ NEAR = 0.05
 """Share of the limit by which a pass may miss its target, to end where a turn does."""
 
 
-def choose(basis: Basis, budget: Budget, takes: int | None = None) -> list[Entry]:
-    """What a fold takes: the oldest, as few as it takes to come down to the target, whole turns where that is near; everything
-    before the cut where even that does not suffice. `takes` are the tokens of what stands for it, None for the most that a
-    summary may take."""
-    old = basis.old()
+def choose(basis: Basis, budget: Budget, takes: int | None = None, old: Sequence[Entry] | None = None) -> list[Entry]:
+    """What a fold takes of the `old` entries, all before the cut where none are named: the first, as few as it takes to come down
+    to the target, whole turns where that is near; all where even that does not suffice. `takes` are the tokens of what stands
+    for them, None for the most that a summary may take."""
+    old = basis.old() if old is None else list(old)
     needed = basis.view.raw - budget.target
     if needed <= 0:
         return []
@@ -120,12 +120,13 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     return Step(name, freed, len(entries), edits=(edit,), evidence_tokens=evidence_cap) if freed > 0 else None
 
 
-def recap_to_target(name: str, basis: Basis, budget: Budget) -> Step | None:
-    """A recap of the oldest, of as few as it takes to come down to the target with the recap itself."""
+def recap_to_target(name: str, basis: Basis, budget: Budget, old: Sequence[Entry] | None = None) -> Step | None:
+    """A recap of the first of the `old` entries (all before the cut where none are named), of as few as it takes to come down to
+    the target with the recap itself."""
     best: Step | None = None
-    old, takes, taken = basis.old(), 0, 0
+    old, takes, taken = basis.old() if old is None else list(old), 0, 0
     while taken < len(old):
-        entries = choose(basis, budget, takes)
+        entries = choose(basis, budget, takes, old)
         if len(entries) <= taken:  # what is missing is less than the next weighs
             entries = _to_turn_end(basis, budget, old, taken + 1) if entries else []
         if not entries:
