@@ -59,9 +59,10 @@ def inspect(database: Database, progress: Progress = lambda done, of: None) -> I
     rows = sessions.around_damage(database)
     total = Inspected((), len(rows), bytes=database.path.stat().st_size)
     listed = {row[0]: row[1] for row in around.rows(database.read, "id, messages", "sessions")}
+    keys = loading.EntryKeys(database)
     for number, row in enumerate(rows):
         progress(number, len(rows))
-        looked = _Look(database, row.id)
+        looked = _Look(database, row.id, keys)
         found = list(looked.faults(listed.get(row.id)))
         faults += found
         total = msgspec.structs.replace(
@@ -90,25 +91,24 @@ def original(messages: Mapping[str, Message], path: str) -> str | None:
     return None
 
 
-def wanting(database: Database, session: str) -> list[str]:
+def wanting(database: Database, session: str, ledger: Ledger) -> list[str]:
     """The files that messages of a session name and that are gone or not what they were."""
-    ledger = loading.load(database, session).state.ledger
-    return [path for path, *_ in _Look(database, session).missing(ledger)]
+    return [path for path, *_ in _Look(database, session, loading.EntryKeys(database)).missing(ledger)]
 
 
 class _Look:
     """At one session; the figures grow as it goes on."""
 
-    def __init__(self, database: Database, session: str) -> None:
-        self._database, self._session = database, session
+    def __init__(self, database: Database, session: str, keys: loading.EntryKeys) -> None:
+        self._database, self._session, self._keys = database, session, keys
         self._folder = files.session_folder(database.folder, session)
         self.entries = self.messages = self.files = self.bytes = 0
 
     def faults(self, listed: int | None) -> Iterator[Fault]:
         """`listed` is the count of messages that lists show, None where the session is in none."""
         try:
-            records, problems = loading.read_entries(self._database, self._session)
-            loaded = loading.load(self._database, self._session)
+            records, problems = loading.read_entries(self._database, self._session, self._keys)
+            loaded = loading.load(self._database, self._session, keys=self._keys)
         except CtxchatError as problem:
             yield Fault(f"session {self._session} cannot be read: {problem}", self._session)
             return

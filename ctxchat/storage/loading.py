@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cached_property
 
 import msgspec
 
@@ -42,12 +43,32 @@ class LoadedSession(msgspec.Struct, frozen=True):
     repairs: tuple[Record, ...] = ()
 
 
-def load(database: Database, session: str, *, owned: bool = False) -> LoadedSession:
-    """The session `session` (a full id). `owned` says that nobody else has it open, so that a pass without an end has ended.
+class EntryKeys:
+    """Where the entries of each session lie, found around damage: the journal is gone through once for all sessions that are
+    damaged, and not at all where none is. As it is when it is first asked."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, session: str) -> Sequence[tuple[int, int]]:
+        """The row and the number of each of its entries that can be found."""
+        return self._found.get(session, ())
+
+    @cached_property
+    def _found(self) -> dict[str, list[tuple[int, int]]]:
+        found: dict[str, list[tuple[int, int]]] = {}
+        for id, owner, seq, _ in around.rows(self._database.read, "id, session, seq, at", "journal"):
+            found.setdefault(owner, []).append((id, seq))
+        return found
+
+
+def load(database: Database, session: str, *, owned: bool = False, keys: EntryKeys | None = None) -> LoadedSession:
+    """The session `session` (a full id). `owned` says that nobody else has it open, so that a pass without an end has ended;
+    `keys` are for whoever looks at many sessions.
 
     Raises StorageError when the database cannot be read; a damaged entry costs that entry only.
     """
-    records, problems = read_records(database, session)
+    records, problems = read_records(database, session, keys)
     state = fold(records)
     repairs, closed = cut_off(database, session, state)
     if owned:
@@ -58,14 +79,16 @@ def load(database: Database, session: str, *, owned: bool = False) -> LoadedSess
     return LoadedSession(state, (*problems, *state.skipped, *closed), tuple(repairs))
 
 
-def read_records(database: Database, session: str) -> tuple[list[Record], list[str]]:
+def read_records(database: Database, session: str, keys: EntryKeys | None = None) -> tuple[list[Record], list[str]]:
     """Every entry of a journal that can be read or pieced together, in order, and a sentence for what was damaged. Where messages
     are gone for good a note stands in their place."""
-    rows, problems = read_entries(database, session)
+    rows, problems = read_entries(database, session, keys)
     return [record for _, record in rows], problems
 
 
-def read_entries(database: Database, session: str) -> tuple[list[tuple[int, Record]], list[str]]:
+def read_entries(
+    database: Database, session: str, keys: EntryKeys | None = None
+) -> tuple[list[tuple[int, Record]], list[str]]:
     """The same with the number of the entry beside each record."""
     ids: list[str] = []
 
@@ -78,7 +101,7 @@ def read_entries(database: Database, session: str) -> tuple[list[tuple[int, Reco
     damage: list[entries.DamagedEntry] = []
     lost: list[int] = []
     place, words = salvage.RecordPlace(), salvage.Words(database, session)
-    for seq, body in _bodies(database, session):
+    for seq, body in _bodies(database, session, keys or EntryKeys(database)):
         value = (
             entries.decode(seq, body, groups) if body is not None else entries.DamagedEntry(seq, "it cannot be read")
         )
@@ -129,7 +152,7 @@ def group_ids(database: Database, session: str) -> list[str]:
     return ids
 
 
-def _bodies(database: Database, session: str) -> list[tuple[int, bytes | None]]:
+def _bodies(database: Database, session: str, keys: EntryKeys) -> list[tuple[int, bytes | None]]:
     """Every entry from the first on: at one stroke, or around damage. None for one that cannot be read, or is not there."""
     last = _last(database, session) or 0
     with suppress(StorageError):
@@ -141,9 +164,8 @@ def _bodies(database: Database, session: str) -> list[tuple[int, bytes | None]]:
     with suppress(StorageError):  # the covering index has the numbers even where a row's own page is gone
         found = database.read("SELECT seq FROM journal WHERE session = ?", (session,))
         bodies = {seq: None for (seq,) in found if isinstance(seq, int)}
-    for id, owner, seq, _ in around.rows(database.read, "id, session, seq, at", "journal"):
-        if owner == session:
-            bodies[seq] = _body(database, id, session, seq) or bodies.get(seq)
+    for id, seq in keys.of(session):
+        bodies[seq] = _body(database, id, session, seq) or bodies.get(seq)
     return [(seq, bodies.get(seq)) for seq in range(1, max([last, *bodies]) + 1)]
 
 

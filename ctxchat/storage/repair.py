@@ -96,11 +96,13 @@ def _link_files(folder: Path, place: Path) -> None:
 
 def _write_files(database: Database) -> None:
     """Texts in the sessions' folders whose whole the record has; what stands in their place is put aside."""
+    keys = loading.EntryKeys(database)
     for row in sessions.around_damage(database):
         with suppress(CtxchatError):
-            known = {m.id: m for m in loading.load(database, row.id).state.ledger.messages()}
+            ledger = loading.load(database, row.id, keys=keys).state.ledger
+            known = {m.id: m for m in ledger.messages()}
             folder = files.session_folder(database.folder, row.id)
-            for path in inspection.wanting(database, row.id):
+            for path in inspection.wanting(database, row.id, ledger):
                 text = inspection.original(known, path)
                 if text is None:
                     continue
@@ -116,11 +118,12 @@ def _made_anew(old: Database, place: Path, progress: Progress) -> None:
     used: dict[str, int] = {}
     for number, session, seq, at in around.rows(old.read, "rowid, session, seq, at", "journal"):
         times[session, seq], used[session] = at, number
+    keys = loading.EntryKeys(old)
     rows = sorted(sessions.around_damage(old), key=lambda row: used.get(row.id, 0))  # the one used last is written last
     with Database(place, now=old.now, count=old.count, full_text=False) as new:
         for number, row in enumerate(rows):
             progress(number, len(rows))
-            records, _ = loading.read_entries(old, row.id)
+            records, _ = loading.read_entries(old, row.id, keys)
             with new.transaction() as connection:
                 at = row.created
                 connection.execute("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", (row.id, at, at))

@@ -195,6 +195,30 @@ def test_the_rows_between_lost_ones_are_found_with_a_read_for_each_that_is_lost(
     assert len(reads) < 8 * len(content) // store.size + 3 * whole
 
 
+class Heard(Database):
+    """Remembers how often the journal was gone through from its first row on."""
+
+    passes = 0
+
+    def read(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        self.passes += "FROM journal NOT INDEXED WHERE rowid BETWEEN" in sql and values[0] == 1
+        return super().read(sql, values)
+
+
+def test_the_journal_is_gone_through_once_for_all_sessions_that_are_damaged(store: Store) -> None:
+    content = bytearray(store.clean)
+    for page in store.pages["sqlite_autoindex_journal_1", "leaf"]:
+        content[(page - 1) * store.size : page * store.size] = b"\xa5" * store.size
+    store.put(bytes(content))
+    with Heard(store.folder) as database:
+        assert {s: said(database, s) for s in store.sessions} == store.texts and database.passes == len(store.sessions)
+        database.passes = 0
+        keys = loading.EntryKeys(database)
+        loaded = [loading.load(database, session, keys=keys).state.ledger.messages() for session in store.sessions]
+        assert [len(messages) for messages in loaded] == [len(store.texts[session]) for session in store.sessions]
+        assert database.passes == 1
+
+
 @pytest.mark.parametrize("share", [0.6, 0.85])
 def test_a_file_cut_short_keeps_what_is_left(store: Store, share: float) -> None:
     pages = int(len(store.clean) // store.size * share)
