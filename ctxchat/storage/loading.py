@@ -5,7 +5,7 @@ Reads only; what it would mend is handed back as entries for whoever holds the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 
@@ -31,6 +31,11 @@ from ctxchat.storage.database import Database
 
 INTERRUPTED = "[interrupted: ctxchat ended before this call finished]"
 CUT_OFF = "ctxchat ended while it was under way; nothing was changed."
+
+
+_IN_ORDER = """SELECT named.seq, entry.id, entry.session, entry.seq, entry.body
+    FROM journal named JOIN journal entry NOT INDEXED ON entry.id = named.id WHERE named.session = ? ORDER BY named.seq"""
+"""What the index says of an entry, and what the entry says itself: an index out of place leads to others' entries."""
 
 
 class LoadedSession(msgspec.Struct, frozen=True):
@@ -121,7 +126,7 @@ def read_entries(
     if spoken is None or any(seq <= spoken for seq in lost):
         found += [(lost[0], mark) for mark in place.gap(lost)]
     if damage:
-        found = list(zip((seq for seq, _ in found), _pruned([record for _, record in found]), strict=True))
+        found = list(_pruned(found))
     return found, _told(session, damage)
 
 
@@ -156,10 +161,11 @@ def _bodies(database: Database, session: str, keys: EntryKeys) -> list[tuple[int
     """Every entry from the first on: at one stroke, or around damage. None for one that cannot be read, or is not there."""
     last = _last(database, session) or 0
     with suppress(StorageError):
-        rows = database.read("SELECT id, seq, body FROM journal WHERE session = ? ORDER BY seq", (session,))
-        ids, numbers = [id for id, *_ in rows], [seq for _, seq, _ in rows]
-        if numbers == list(range(1, max(last, len(rows)) + 1)) and ids == sorted(ids):
-            return [(seq, body) for _, seq, body in rows]
+        rows = database.read(_IN_ORDER, (session,))
+        ids, numbers = [id for _, id, *_ in rows], [seq for seq, *_ in rows]
+        theirs = all(seq == own and owner == session for seq, _, owner, own, _ in rows)
+        if theirs and numbers == list(range(1, max(last, len(rows)) + 1)) and ids == sorted(ids):
+            return [(seq, body) for seq, *_, body in rows]
     bodies: dict[int, bytes | None] = {}
     with suppress(StorageError):  # the covering index has the numbers even where a row's own page is gone
         found = database.read("SELECT seq FROM journal WHERE session = ?", (session,))
@@ -190,16 +196,18 @@ def _last(database: Database, session: str) -> int | None:
     return found[0][0] if isinstance(found[0][0], int) else None
 
 
-def _pruned(records: Sequence[Record]) -> list[Record]:
+def _pruned(entries: Iterable[tuple[int, Record]]) -> Iterator[tuple[int, Record]]:
     """The entries with groups that were lost taken out of the changes that name them, so that a lost group costs no
-    more than itself."""
+    more than itself; and none that was found twice, where damage leads to one place by two ways."""
     known: set[str] = set()
-    kept: list[Record] = []
-    for record in records:
+    for seq, record in entries:
         if isinstance(record, Sealed):
-            known.update(group.id for group in record.groups)
-        kept.append(Changed(without_unknown(record.change, known)) if isinstance(record, Changed) else record)
-    return kept
+            fresh = tuple(group for group in record.groups if group.id not in known)
+            known.update(group.id for group in fresh)
+            if fresh:
+                yield seq, msgspec.structs.replace(record, groups=fresh)
+        else:
+            yield seq, Changed(without_unknown(record.change, known)) if isinstance(record, Changed) else record
 
 
 def without_unknown(change: Change, known: set[str]) -> Change:

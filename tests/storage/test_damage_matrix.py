@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,23 @@ SWAPS = [
 def test_rows_of_another_table_are_taken_for_nothing(store: Store, table: str, other: str) -> None:
     page, place = store.pages[table, "leaf"][-1], store.pages[other, "leaf"][-1]
     look(store, store.damaged(page, "swapped", place), (table, other))
+
+
+def test_an_index_out_of_place_leads_to_no_entries_of_another_session(store: Store) -> None:
+    page, place = (
+        store.pages["sqlite_autoindex_journal_1", "internal"][0],
+        store.pages["messages_by_seq", "internal"][0],
+    )
+    look(store, store.damaged(page, "swapped", place), "internal")
+
+
+@pytest.mark.long
+def test_inner_pages_in_each_others_place(store: Store) -> None:
+    """But for the journal's own in place of another table's: then a session's text is out of reach (docs/robustness.md)."""
+    inner = {name: pages[0] for (name, kind), pages in store.pages.items() if kind == "internal"}
+    for one, other in combinations(inner, 2):
+        if (one, other) not in {("journal", "groups"), ("journal", "messages")}:
+            look(store, store.damaged(inner[one], "swapped", inner[other]), (one, other))
 
 
 def test_sessions_in_place_of_the_deleted_ones_are_not_deleted(store: Store) -> None:
