@@ -1,7 +1,8 @@
-"""How often the offline assistant answers from the right place: 40 questions about three published projects.
+"""How often the offline assistant answers from the right place: 40 questions about three published projects, and what a newcomer
+asks first about seven more.
 
 Fetches the projects' source packages with pip, asks over the real tools, and counts an answer as right where it quotes the file
-that holds it together with the words that are the answer. Among them are the first questions that an empty chat suggests.
+that holds it together with the words that are the answer. Among them are the questions that an empty chat suggests.
 
     uv run python benchmarks/offline_questions.py [FOLDER]      (where the packages are kept; a temporary one if left out)
 """
@@ -9,6 +10,7 @@ that holds it together with the words that are the answer. Among them are the fi
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -56,6 +58,79 @@ QUESTIONS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("where is `BadParameter` defined?", "src/click/exceptions.py", "class BadParameter"),
         ("how do I test a command line application?", "", "CliRunner"),
     ),
+    "requests==2.32.3": (
+        ("what is this project about?", "README.md", "HTTP library"),
+        ("how do I install this?", "README.md", "pip install requests"),
+        ("which license is it under?", "", "Apache"),
+        ("which Python versions are supported?", "setup.py", ">=3.8"),
+        ("what are the dependencies?", "setup.py", "install_requires"),
+        ("which version is this?", "src/requests/__version__.py", "2.32.3"),
+        ("how are the tests run?", "", "pytest"),
+        ("where is the Session class defined?", "src/requests/sessions.py", "class Session"),
+        ("how many redirects are followed at most?", "src/requests/models.py", "DEFAULT_REDIRECT_LIMIT = 30"),
+    ),
+    "attrs==24.2.0": (
+        ("what is this project about?", "README.md", "writing classes"),
+        ("which license is it under?", "pyproject.toml", "MIT"),
+        ("which Python versions are supported?", "pyproject.toml", ">=3.7"),
+        ("what are the dependencies?", "pyproject.toml", "importlib_metadata"),
+        ("which version is this?", "CHANGELOG.md", "24.2.0"),
+        ("how are the tests run?", "tox.ini", "pytest"),
+        ("where is `asdict` implemented?", "src/attr/_funcs.py", "def asdict"),
+        ("what is the difference between a namedtuple and attrs?", "docs/why.md", "namedtuple"),
+    ),
+    "jinja2==3.1.4": (
+        ("what is this project about?", "README.md", "templating engine"),
+        ("how do I install this?", "docs/intro.rst", "pip install Jinja2"),
+        ("which license is it under?", "pyproject.toml", "BSD"),
+        ("which Python versions are supported?", "pyproject.toml", ">=3.7"),
+        ("what are the dependencies?", "pyproject.toml", "MarkupSafe"),
+        ("which version is this?", "src/jinja2/__init__.py", "3.1.4"),
+        ("how are the tests run?", "tox.ini", "pytest"),
+        ("where is the Environment class defined?", "src/jinja2/environment.py", "class Environment"),
+    ),
+    "rich==13.9.4": (
+        ("what is this project about?", "README.md", "Python library for _rich_ text"),
+        ("how do I install this?", "README.md", "pip install rich"),
+        ("which license is it under?", "pyproject.toml", "MIT"),
+        ("which Python versions are supported?", "pyproject.toml", ">=3.8"),
+        ("what are the dependencies?", "pyproject.toml", "tool.poetry.dependencies"),
+        ("which version is this?", "pyproject.toml", "13.9.4"),
+        ("where is the Console class defined?", "rich/console.py", "class Console"),
+        ("how do I print a table?", "README.md", "console.print(table)"),
+    ),
+    "tqdm==4.67.0": (
+        ("what is this project about?", "pyproject.toml", "Progress Meter"),
+        ("how do I install this?", "README.rst", "pip install tqdm"),
+        ("which license is it under?", "pyproject.toml", "MPL-2.0"),
+        ("which Python versions are supported?", "pyproject.toml", ">=3.7"),
+        ("what are the dependencies?", "pyproject.toml", "colorama"),
+        ("how are the tests run?", "", "pytest"),
+        ("where is the tqdm class defined?", "tqdm/std.py", "class tqdm"),
+        ("how do I use it with pandas?", "README.rst", "pandas"),
+    ),
+    "scrapy==2.11.2": (
+        ("what is this project about?", "README.rst", "web scraping framework"),
+        ("how do I install this?", "README.rst", "pip install scrapy"),
+        ("which license is it under?", "setup.py", "BSD"),
+        ("which Python versions are supported?", "setup.py", ">=3.8"),
+        ("what are the dependencies?", "setup.py", "Twisted"),
+        ("which version is this?", "scrapy/VERSION", "2.11.2"),
+        ("how are the tests run?", "", "tox"),
+        ("what is the default download timeout?", "scrapy/settings/default_settings.py", "DOWNLOAD_TIMEOUT = 180"),
+        ("where is the Spider class defined?", "scrapy/spiders/__init__.py", "class Spider"),
+    ),
+    "fastapi==0.115.0": (
+        ("what is this project about?", "README.md", "FastAPI is a modern"),
+        ("how do I install this?", "README.md", "fastapi[standard]"),
+        ("which license is it under?", "pyproject.toml", "MIT"),
+        ("which Python versions are supported?", "pyproject.toml", ">=3.8"),
+        ("what are the dependencies?", "README.md", "Pydantic and Starlette"),
+        ("which version is this?", "pyproject.toml", "0.115.0"),
+        ("how are the tests run?", "", "pytest"),
+        ("where is the Depends function defined?", "fastapi/param_functions.py", "def Depends"),
+        ("which library is it built on for the web parts?", "README.md", "Starlette</a> for the web parts"),
+    ),
 }  # fmt: skip
 """Question, the beginning of the path that answers (empty for any), and the words of the answer (`|` between alternatives)."""
 
@@ -64,16 +139,12 @@ def unpacked(package: str, folder: Path) -> Path:
     """The package's source, fetched once."""
     root = folder / package.replace("==", "-")
     if not root.is_dir():
-        pip = [sys.executable, "-m", "uv", "run", "--with", "pip", "--no-project", "python", "-m", "pip"]
-        command = [*(pip if _missing_pip() else [sys.executable, "-m", "pip"]), "download", "-q", "--no-deps"]
-        subprocess.run([*command, "--no-binary=:all:", "-d", str(folder), package], check=True)
-        with tarfile.open(folder / f"{package.replace('==', '-')}.tar.gz") as packed:
+        pip = ["uv", "run", "--no-project", "--with", "pip"] if shutil.which("uv") else []
+        command = [*pip, "python", "-m", "pip", "download", "-q", "--no-deps", "--no-binary=:all:"]
+        subprocess.run([*command, "-d", str(folder), package], check=True)
+        with tarfile.open(next(folder.glob(f"{package.replace('==', '-')}.tar.gz"))) as packed:
             packed.extractall(folder, filter="data")
     return root
-
-
-def _missing_pip() -> bool:
-    return bool(subprocess.run([sys.executable, "-c", "import pip"], capture_output=True).returncode)
 
 
 def right(answer: str, path: str, words: str) -> bool:

@@ -196,8 +196,8 @@ def test_memory_and_earlier_words_answer_where_there_are_no_tools() -> None:
 
 
 def test_rounds_that_were_folded_count() -> None:
-    summary = Message(seq=0, role="user", content="The search for the port found it in a.py.")
-    question = Message(seq=1, role="user", content="where is the port set?")
+    summary = Message(seq=0, role="user", content="The search for the lamp found it in a.py.")
+    question = Message(seq=1, role="user", content="where is the lamp set?")
     items = (
         Item(summary, "summary", 1, "summary", turn=3),
         Item(question, "user", 1, "user", turn=3),
@@ -207,7 +207,7 @@ def test_rounds_that_were_folded_count() -> None:
     first = decide(view)
     assert [c.name for c in first.calls] == ["grep"]  # one more look, not the whole search again
     call = Message(seq=2, role="assistant", calls=first.calls)
-    result = Message(seq=3, role="tool", call_id=first.calls[0].id, content="a.py:1:port = 1")
+    result = Message(seq=3, role="tool", call_id=first.calls[0].id, content="a.py:1:lamp = 1")
     more = (*items, Item(call, "assistant", 1, "round", turn=3), Item(result, "tool_results", 1, "round", turn=3))
     assert "`a.py:1`" in decide(msgspec.structs.replace(view, items=more)).text
 

@@ -39,10 +39,10 @@ async def test_an_answer_streams_in_small_pieces_with_its_count() -> None:
 
 
 async def test_calls_come_whole_with_thoughts_before_them() -> None:
-    pieces = await play(OfflineAssistant(delay=0), ModelRequest(view("where is the port set?", "grep")))
+    pieces = await play(OfflineAssistant(delay=0), ModelRequest(view("where is the lamp set?", "grep")))
     end = pieces[-1]
     assert isinstance(end, ReplyEnd) and end.finish == "tool_calls" and [c.name for c in end.calls] == ["grep"]
-    assert "port" in "".join(p.text for p in pieces if isinstance(p, ReasoningPiece))
+    assert "lamp" in "".join(p.text for p in pieces if isinstance(p, ReasoningPiece))
 
 
 async def test_a_long_answer_does_not_take_many_pieces() -> None:

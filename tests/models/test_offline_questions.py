@@ -85,11 +85,44 @@ async def test_a_mentioned_file_is_read_and_not_looked_for(root: Path) -> None:
         "`README.md:3` begins:\n\n> The tide gauge"
     )
     explained = await talk.ask("Explain @src/gauge.py")
-    assert '"""Reading the tide gauge."""' in explained and "class GaugeError(Exception):" in explained
+    assert "> Reading the tide gauge." in explained and "class GaugeError(Exception):" in explained
     assert (await talk.ask("What does @docs/operations.md say?")).startswith("`docs/operations.md:3` begins:")
     assert "BACKOFF = 1.5" in await talk.ask("what is the backoff in @src/upload.py?")
     assert not talk.calls, "it came along with the question"
     assert "nowhere.py does not exist" in await talk.ask("explain @nowhere.py")
+
+
+NEWCOMER = {
+    "README.md": "[English](a) · [Deutsch](b)\n\n<img src='x'>\n\nHarbour keeps the tide tables of a port.\n",
+    "pyproject.toml": "[project]\nname = 'harbour'\nrequires-python = '>=3.9'\nclassifiers = [\n"
+    "  'License :: OSI Approved :: BSD License',\n]\n",
+    "harbour/__init__.py": '__version__ = "1.4.2"\n',
+    "harbour/clock.py": "# SPDX-License-Identifier: BSD\n\nCLOCK_LIMIT = 42\n\n\ndef clock_of(tide):\n    return tide\n",
+    "harbour/tides.py": '"""\nharbour.tides\n\nTides from the moon.\n"""\n\n\nclass Tide(Clock):\n    pass\n\n\n'
+    "class TideTable:\n    tide = Tide\n",
+    "docs/news.rst": "0.9 (2019)\n==========\n\nThe Tide class is new.\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "begins", "holds"),
+    [
+        ("what is this project about?", "README.md:5", "tide tables"),
+        ("which license is it under?", "pyproject.toml:5", "BSD"),
+        ("which version is this?", "harbour/__init__.py:1", "1.4.2"),
+        ("which Python versions are supported?", "pyproject.toml:3", ">=3.9"),
+        ("where is the Tide class defined?", "harbour/tides.py:8", "class Tide(Clock)"),
+        ("how many clocks are there at most?", "harbour/clock.py:3", "CLOCK_LIMIT = 42"),
+        ("Explain @harbour/tides.py", "harbour/tides.py:1", "Tides from the moon."),
+        ("Explain @harbour/clock.py", "harbour/clock.py:1", "def clock_of"),
+    ],
+)
+async def test_what_a_newcomer_asks_first(tmp_path: Path, question: str, begins: str, holds: str) -> None:
+    for name, text in NEWCOMER.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    answer = await Talk(tmp_path).ask(question)
+    assert f"`{begins}`" in answer.split("\n")[0] and holds in answer
 
 
 async def test_what_a_file_says_is_quoted_and_not_done(root: Path) -> None:

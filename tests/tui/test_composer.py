@@ -203,6 +203,21 @@ def test_examples_are_made_from_the_folder() -> None:
     assert "Explain @src/app.py" in examples(
         ("docs/demo.py", "src/__init__.py", "src/app.py", "src/deep/er.py", "test_a.py")
     )
+    python = (
+        "README.rst",
+        "deps/README.md",
+        "LICENSE",
+        "build.py",
+        "tide/_id.py",
+        "tide/moon.py",
+        "tide/tide.py",
+        "NEWS.md",
+    )
+    assert examples(python) == [
+        "What is this folder about? @README.rst",
+        "Explain @tide/tide.py",
+        "What does @NEWS.md say?",
+    ]
 
 
 async def test_a_huge_paste_is_attached_and_sent_whole(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ quotation stays one: prose in block quotes, code in fences that their content ca
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math
 import re
@@ -45,6 +46,9 @@ _TESTS = re.compile(r"(?:^|/)(?:tests?|spec|examples?)(?:/|_|\.)|_test\.\w+$", r
 _PROSE = re.compile(r"\.(?:md|MD|markdown|rst|txt|adoc)$|(?:^|/)[A-Z]{4,}$")
 _SPOKEN = re.compile(r"(?!\s*(?:#{1,6} |!\[|\[!|<|[=\-*~^]{3,}\s*$|```|\.\. |:\w+:|\|))\s*\S")
 _COMMENTED = re.compile(r"\s*(?:#(?!!)|//|--|/\*|\*|;|\"\"\"|''')\s*\w")
+_LINKS = re.compile(r"!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?|<[^>]*>|https?://\S+|`[^`]*`_")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_OWNED = re.compile(r"\bcopyright\b|SPDX-License|\blicensed under\b|\ball rights reserved\b", re.I)
 _UNDERLINE = re.compile(r"[=\-~^*#]{3,}\s*")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b\[[0-9;?]*[A-Za-z]")
 _MARKS = re.compile(r"[\\`*<\[]|(?<!\w)_|_(?!\w)|~~")
@@ -215,9 +219,11 @@ def quote(passage: Passage) -> str:
 
 
 def beginning(path: str, text: str) -> tuple[int, str]:
-    """How a file begins, quoted, and in which line: a manifest's description, the first paragraph of prose, a program's first
-    comment or docstring. Empty where there is nothing of the kind."""
+    """How a file begins, quoted, and in which line: a manifest's description, the first paragraph of prose that says something, a
+    program's docstring or first comment. Empty where there is nothing of the kind."""
     lines = file_lines(text, path)
+    if path.endswith(".py") and (begun := _docstring(lines)):
+        return begun
     if path.endswith((".toml", ".json", ".mod")):
         told = next((line for line in lines if re.match(r"\s*\"?description\"?\s*[:=]|\s*module ", line.text)), None)
         return (told.number, fence(told.text.strip(), path)) if told else (0, "")
@@ -225,18 +231,37 @@ def beginning(path: str, text: str) -> tuple[int, str]:
     speaks = _SPOKEN if prose else _COMMENTED
     titles = {a.number for a, b in itertools.pairwise(lines) if _UNDERLINE.fullmatch(b.text)}
     told = [line for line in lines if speaks.match(line.text) and line.number not in titles]
-    told = [line for i, line in enumerate(told) if line.number - told[0].number == i][:8]
-    if not told:
+    runs = [[line for _, line in run] for _, run in itertools.groupby(enumerate(told), lambda at: at[1].number - at[0])]
+    code = min((line.number for line in lines if not prose and _NAMES.match(line.text)), default=len(lines) + 1)
+    begun = next((r for r in runs if r[0].number < code and _tells(r)), runs[0] if runs and prose else [])[:8]
+    if not begun:
         return 0, ""
-    quoted = "\n".join(line.text for line in told)
-    return told[0].number, said(quoted, 900) if prose else fence(quoted, path)
+    quoted = "\n".join(line.text for line in begun)
+    return begun[0].number, said(quoted, 900) if prose else fence(quoted, path)
+
+
+def _docstring(lines: Sequence[FileLine]) -> tuple[int, str]:
+    """What a Python module says of itself, its first paragraphs, and in which line; empty where it says nothing."""
+    try:
+        module = ast.parse("\n".join(line.text for line in lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return 0, ""
+    told = ast.get_docstring(module)
+    return (lines[0].number + module.body[0].lineno - 1, said(told, 600)) if told else (0, "")
+
+
+def _tells(lines: Sequence[FileLine]) -> bool:
+    """True for words about the matter; not for links and badges in a row, nor for whose it is and by which licence."""
+    words = _LINKS.sub(" ", " ".join(line.text for line in lines))
+    return len(_WORD.findall(words)) > 3 and not _OWNED.search(words)
 
 
 def outline(path: str, text: str, most: int = 12) -> str:
     """The headings of a text, or what a program defines, as a quotation; empty where there is neither."""
     lines = file_lines(text, path)
     titles = [a.text for a, b in itertools.pairwise(lines) if a.text.strip() and _UNDERLINE.fullmatch(b.text)]
-    heads = titles or [line.text for line in lines if _NAMES.match(line.text)]
+    prose = bool(_PROSE.search(path))
+    heads = titles or [x.text for x in lines if _NAMES.match(x.text) and prose == x.text.startswith("#")]
     return fence(head(heads, most), path) if len(heads) > 1 else ""
 
 

@@ -80,12 +80,19 @@ _ALIKE = {
 _MANIFESTS = r"(?:^|/)(?:pyproject\.toml|package\.json|Cargo\.toml|go\.mod|setup\.(?:py|cfg))$"
 
 
+_LICENCES = r"\b(?:MIT|Apache|BSD|[AL]?GPL|GNU|MPL|Mozilla|ISC|Unlicense|EUPL|CC0)\b"
+_RELEASE = r"^(?:#+\s*)?(?:\w+\s+)?\[?v?\d+\.\d+(?:\.\d+)*\]?\s*(?:$|[(\-–—])"
+"""A version alone on a line, or as an entry in a list of changes begins: where it stands nowhere else, the newest says it."""
+
+_VERSION = r"\bversion\b(?!.*\bpython\b)"
+
 _HOW_RUN = r"\bhow\b.*\btest(?:s|ed)?\b.*\brun\b|\bhow\b.*\brun\b.*\btests?\b"
 _ASSIGNED = r"^\s*[\w.\"'-]+\s*(?::\s*[\w\[\]., |]+)?\s*[:=](?!=)\s*\S"
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """A kind of question: how it is asked, and which lines of which files answer such a one. `search` is looked for besides."""
+    """A kind of question: how it is asked, and which lines of which files answer such a one. `search` is looked for besides;
+    in it `TERMS` stands for what is asked about."""
 
     asked: str
     wish: Wish
@@ -102,12 +109,15 @@ _KINDS = (
     _Kind(
         r"\bhow (?:many|much|often|long|big|large|old|fast)\b|\bwhen\b|\b(?:number|size|limit|port|timeout|interval)\b"
         r"|\bwie (?:viele?|oft|lange)\b|\bwann\b|\bcombien\b|\bcuánt|\bquant[oai]|多少|几|いくつ|何",
-        Wish(r"\d", 1.25),
+        Wish(r"^\s*(?:[\w.]+|[\"'][\w-]+[\"'])\s*[:=]\s*\d|\bdefaults? to\b.*\d", 1.6),
+        r"(TERMS)\w*[\"']?\s*[:=]\s*\d",
     ),
     _Kind(
         r"\binstall",
         Wish(
-            r"\b(?:pip|pipx|uv|npm|yarn|cargo|go|apt|brew)\s+(?:install|add|get|i)\b", 4.0, r"(?:^|/)(?:README|INSTALL)"
+            r"\b(?:pip|pipx|uv|npm|yarn|cargo|go|apt|brew)\s+(?:install|add|get|i)\b(?! -r)",
+            4.0,
+            r"(?:^|/)(?:README|INSTALL|docs?/)",
         ),
         r"(pip|pipx|uv|npm|yarn|cargo|brew) (install|add)\b",
     ),
@@ -125,16 +135,25 @@ _KINDS = (
         Wish(r"^\s*(?:\$ |> |```|- run:)|\b(?:npm|yarn|pnpm|make|cargo|go (?:run|build)|uv|docker|\./\w)", 1.5),
     ),
     _Kind(
-        r"\bversion\b(?!.*\bpython\b)",
-        Wish(r"^\s*(?:__version__|\"?version\"?)\s*[:=]", 4.0, rf"__version__|__init__|{_MANIFESTS}"),
-        r"^\s*(__version__|\"?version\"?)\s*[:=]",
+        _VERSION,
+        Wish(
+            r"^\s*(?:__version__|\"?version\"?)\s*[:=]\s*[\"']?\d|^\d+\.\d[\w.]*$",
+            8.0,
+            rf"__version__|__init__|(?:^|/)VERSION$|{_MANIFESTS}",
+        ),
+        r"^\s*(__version__|\"?version\"?)\s*[:=]\s*[\"']?\d",
     ),
+    _Kind(_VERSION, Wish(_RELEASE, 3.0, r"(?:^|/)(?:CHANGE|HISTORY|NEWS|RELEASE)\w*"), _RELEASE),
     _Kind(
         r"\bpython versions?\b|\bversions? of python\b",
-        Wish(r"requires-python|python_requires", 4.0, _MANIFESTS),
-        "requires-python|python_requires",
+        Wish(r"requires-python|python_requires|^python *=", 4.0, _MANIFESTS),
+        "requires-python|python_requires|^python *=",
     ),
-    _Kind(r"\blicen[cs]e\b", Wish(r"licen[cs]e\b", 2.5, _MANIFESTS), r"^\s*\"?licen[cs]e|License ::"),
+    _Kind(
+        r"\blicen[cs]e\b",
+        Wish(_LICENCES, 4.0, rf"(?:^|/)(?:LICEN[CS]E|COPYING)[^/]*$|{_MANIFESTS}"),
+        rf"^\s*\"?licen[cs]e|License ::|{_LICENCES}.*licen[cs]e",
+    ),
     _Kind(
         r"\bdependenc|\bdepends? on\b",
         Wish(r"dependencies\"?\s*[:=]|^\[.*dependencies\]|install_requires", 4.0, _MANIFESTS),
@@ -188,7 +207,10 @@ class Question(msgspec.Struct, frozen=True):
 
     def ranked(self, pool: Sequence[FileLine]) -> tuple[Ranking, list[Passage]]:
         """The best places of a pool that were not quoted already."""
-        ranking = Ranking(self.topic, pool, weights=self.lesser, wishes=[kind.wish for kind in self.kinds])
+        wishes = [kind.wish for kind in self.kinds]
+        if defined := _definitions(self.topic):
+            wishes.append(Wish(defined, 3.0, r"\.(?!md|rst|txt)\w+$"))
+        ranking = Ranking(self.topic, pool, weights=self.lesser, wishes=wishes)
         return ranking, [p for p in ranking.best(12) if (p.line.path, p.line.number) not in self.quoted][:8]
 
 
@@ -343,14 +365,9 @@ def _searches(asked: Question, tools: Tools) -> Iterator[Call | None]:
     earlier = tuple(t for t in asked.lesser if t not in alike)
     groups = [(t, *_ALIKE.get(t, ())) for t in about.terms[:6]] + ([earlier] if earlier else [])
     meeting = "" if named >= {*about.terms} else together_pattern(groups)
-    kinds = [kind.search for kind in asked.kinds if kind.search]
-    definitions = "|".join(
-        rf"(def|class|function|fn|func|struct|interface|type|const|let|var) +{literal(n)}\b"
-        for n in about.names
-        if n.isidentifier()
-    )
+    kinds = [kind.search.replace("TERMS", pattern(about.terms)) for kind in asked.kinds if kind.search]
     patterns = [p for p in dict.fromkeys((exact, meeting)) if p] or [pattern([*about.terms, *asked.lesser])]
-    for wanted in dict.fromkeys((definitions, *kinds, *patterns)):
+    for wanted in dict.fromkeys((_definitions(about), *kinds, *patterns)):
         yield _grep(tools, wanted)
     files = [n for n in about.names if re.search(r"\.\w{1,8}$", n)]
     for name in files[:2]:
@@ -358,6 +375,12 @@ def _searches(asked: Question, tools: Tools) -> Iterator[Call | None]:
     if "grep" not in tools:
         yield tools.call("list_files", depth=1)
         yield tools.call("glob", pattern="**/README*")
+
+
+def _definitions(about: Topic) -> str:
+    """A regular expression for the lines that define what is named; empty where nothing is."""
+    names = "|".join(literal(name) for name in about.names if name.isidentifier())
+    return rf"\b(def|class|function|fn|func|struct|interface|type|const|let|var) +({names})\b" if names else ""
 
 
 def _grep(tools: Tools, wanted: str) -> Call | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pathspec
@@ -70,10 +72,13 @@ def _ignored(path: str, rules: list[tuple[str, pathspec.PathSpec]]) -> bool:
 
 def examples(files: tuple[str, ...]) -> list[str]:
     """Three things to ask about these files."""
-    by_name = {f.rsplit("/", 1)[-1].lower(): f for f in reversed(files)}
-    readme = next((by_name[n] for n in ("readme.md", "readme.rst", "readme.txt", "readme") if n in by_name), "")
-    code = min((f for f in files if f.endswith(_CODE)), key=_far_from_the_heart, default="")
-    other = next((f for f in files if f not in {readme, code} and _says_something(f)), "")
+    readmes = [f for f in files if f.rpartition("/")[2].lower() in _READMES]
+    readme = min(readmes, key=lambda f: (f.count("/"), _READMES.index(f.rpartition("/")[2].lower())), default="")
+    programs = [f for f in files if f.endswith(_CODE)]
+    packages = Counter(_package(f) for f in programs if not _beside(f))
+    code = min(programs, key=lambda f: _far_from_the_heart(f, packages), default="")
+    others = [f for f in files if f not in {readme, code} and _says_something(f)]
+    other = min(others, key=lambda f: (bool(_FORMAL.search(f)), f.endswith(_CODE), f.count("/")), default="")
     asked = [f"What is this folder about? {mention(readme)}" if readme else "What is in this folder?"]
     if code:
         asked.append(f"Explain {mention(code)}")
@@ -82,11 +87,31 @@ def examples(files: tuple[str, ...]) -> list[str]:
     return [*asked, "Which files changed last?", "Find every TODO"][:3]
 
 
-def _far_from_the_heart(file: str) -> tuple[bool, bool, int]:
-    """Greater for what is beside the matter (tests, examples, files that only mark a package), and for what lies deep."""
-    *folders, name = file.lower().split("/")
-    aside = any(each.startswith(("test", "doc", "example", "script", "bench", ".")) for each in (*folders, name))
-    return name in {"__init__.py", "conftest.py", "setup.py"}, aside, len(folders)
+_READMES = ("readme.md", "readme.rst", "readme.txt", "readme")
+_MAIN = frozenset({"main", "app", "cli", "core", "api", "server", "index", "lib"})
+_FORMAL = re.compile(r"(?:^|/)(?:licen[cs]e|copying|notice|authors|code_of_conduct|requirements|manifest)[^/]*$", re.I)
+_TECHNICAL = re.compile(r"^_|conftest|setup|version|build|noxfile|tasks|config")
+
+
+def _far_from_the_heart(file: str, packages: Mapping[str, int]) -> tuple[bool, bool, int, int, bool]:
+    """Greater for what is beside the matter (tests, examples, files that only mark or build a package), for packages with little
+    code in them, for what lies deep, and for names that promise no beginning."""
+    package = _package(file)
+    stem = file.rpartition("/")[2].lower().partition(".")[0]
+    begins = stem in _MAIN or stem == package.rpartition("/")[2].lower()
+    return bool(_TECHNICAL.search(stem)), _beside(file), -packages.get(package, 0), file.count("/"), not begins
+
+
+def _package(file: str) -> str:
+    """The folder at the top that a file belongs to, below `src` where there is one."""
+    folders = file.split("/")[:-1]
+    return "/".join(folders[: 2 if folders[:1] == ["src"] else 1])
+
+
+def _beside(file: str) -> bool:
+    return any(
+        p.startswith(("test", "doc", "example", "script", "bench", "extra", ".")) for p in file.lower().split("/")
+    )
 
 
 def _says_something(file: str) -> bool:
