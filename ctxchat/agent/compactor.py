@@ -11,15 +11,14 @@ from contextlib import aclosing
 
 from ctxchat.agent.consent import Agreed, Consent
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.passes import Drafted, PassRequest, PassUnderWay, writing
+from ctxchat.agent.passes import Drafted, PassRequest, PassUnderWay, SummaryDraft, writing
 from ctxchat.agent.planner import Planner, Prices, Registry
 from ctxchat.agent.prefetch import Prefetch
 from ctxchat.agent.preview import Preview
 from ctxchat.agent.rescue import Rescue
 from ctxchat.agent.scheduler import Scheduler
-from ctxchat.core.events import Event, Notice, Usage
+from ctxchat.core.events import Event, Notice
 from ctxchat.core.figures import Figures
-from ctxchat.core.journal import Spent
 from ctxchat.core.ports import FilesNow, Summariser
 from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.strategies.builtin import builtin_strategies
@@ -208,22 +207,16 @@ class Compactor:
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
         if step is None or self._summariser is None:
             return
-        cost, text = 0.0, list[str]()
         self._drafted = None
+        talk, summariser = self._conversation, self._summariser
+        draft = SummaryDraft(talk, summariser.model)
+        written = writing(talk, step, summariser, self._planner.options(), preview.instructions)
         try:
-            async with aclosing(
-                writing(self._conversation, step, self._summariser, self._planner.options(), preview.instructions)
-            ) as pieces:
+            async with aclosing(draft.read(written)) as pieces:
                 async for piece in pieces:
-                    if isinstance(piece, Usage):
-                        cost += piece.cost_usd
-                    elif isinstance(piece, str):
-                        text.append(piece)
-                        yield piece
+                    yield piece
         finally:
-            self._drafted = Drafted("".join(text).strip(), self._summariser.model, cost)
-            if cost:
-                self._conversation.note(Spent(self._summariser.model, cost))
+            self._drafted = Drafted(draft.text, summariser.model, draft.cost_usd)
 
     # ── for a hook ──
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import cast
 
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.passes import SummaryDraft
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.events import Notice, Usage
 from ctxchat.core.grouping import single
 from ctxchat.core.handoff import handoff
-from ctxchat.core.journal import Sealed, Spent
+from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import Summariser, SummaryTask
 from ctxchat.core.summaries import merged_digest
@@ -65,20 +64,9 @@ class Handoff:
             f"Another agent goes on from your record alone, in a fresh session. {goal}".strip(),
             min(talk.options.summary_max_tokens, talk.budget.limit // 8),
         )
-        record: list[str] = []
-        cost = 0.0
-        try:
-            written = cast("AsyncGenerator[str | Usage | Notice, None]", summariser.summarise(task))
-            async with aclosing(written) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, Usage):
-                        cost += piece.cost_usd
-                    elif isinstance(piece, str):
-                        record.append(piece)
-                        yield piece
-        finally:
-            if cost:
-                talk.note(Spent(summariser.model, cost))
+        async with aclosing(SummaryDraft(talk, summariser.model).read(summariser.summarise(task))) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def done(self, session: str, title: str) -> None:
         """Say in this session's record where its work went. Raises StorageError and SessionBusy."""

@@ -7,7 +7,7 @@ exactly as it was. Decides nothing about when.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import cast
 
@@ -20,7 +20,7 @@ from ctxchat.agent.trial import Trial, gains, look_ahead, tried
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionStarted, Event, Notice, SummaryDelta, Usage
 from ctxchat.core.figures import Figures
-from ctxchat.core.journal import Changed, PassEnded, PassStarted
+from ctxchat.core.journal import Changed, PassEnded, PassStarted, Spent
 from ctxchat.core.ledger import Change
 from ctxchat.core.ports import Summariser
 from ctxchat.core.record import CompactionRecord, FactCount, Outcome, Reason, SideFigures, StepGain
@@ -245,6 +245,36 @@ async def writing(
     async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as pieces:
         async for piece in pieces:
             yield piece
+
+
+class SummaryDraft:
+    """A summary that is written outside a pass, for a person to mend or for a pass to come: its text and cost as they come. The
+    session has paid for it whatever becomes of it."""
+
+    def __init__(self, talk: Conversation, model: str) -> None:
+        self._talk = talk
+        self._model = model
+        self._pieces: list[str] = []
+        self.cost_usd = 0.0
+
+    @property
+    def text(self) -> str:
+        """What was written so far."""
+        return "".join(self._pieces).strip()
+
+    async def read(self, written: AsyncIterator[str | Usage | Notice]) -> AsyncGenerator[str, None]:
+        """The text as it is written."""
+        try:
+            async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Usage):
+                        self.cost_usd += piece.cost_usd
+                    elif isinstance(piece, str):
+                        self._pieces.append(piece)
+                        yield piece
+        finally:
+            if self.cost_usd:
+                self._talk.note(Spent(self._model, self.cost_usd))
 
 
 def side(figures: Figures, view: View) -> SideFigures:

@@ -12,12 +12,10 @@ import msgspec
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.estimate import estimated
-from ctxchat.agent.passes import PassRequest, writing
+from ctxchat.agent.passes import PassRequest, SummaryDraft, writing
 from ctxchat.agent.planner import Planner
 from ctxchat.agent.prepared import Prepared, PreparedSlot, bearing
 from ctxchat.agent.trial import look_ahead
-from ctxchat.core.events import Usage
-from ctxchat.core.journal import Spent
 from ctxchat.core.ports import Summariser
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.folding import NEAR
@@ -65,20 +63,12 @@ class Prefetch:
         changes = bearing(talk.ledger)
         freed = talk.figures.used - talk.figures.tokens("draft") - self._planner.after_used(plan)
         await look_ahead(options.memory, talk.ledger, step.fold)
-        text: list[str] = []
-        cost = 0.0
-        try:
-            async with aclosing(writing(talk, step, summariser, options, prepared=before)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, Usage):
-                        cost += piece.cost_usd
-                    elif isinstance(piece, str):
-                        text.append(piece)
-        finally:
-            if cost:  # paid for, whatever becomes of it
-                talk.note(Spent(summariser.model, cost))
-        whole = within("".join(text).strip(), step.summary_tokens, talk.meter.text)
-        paid = cost + (before.cost_usd if before else 0.0)
+        draft = SummaryDraft(talk, summariser.model)
+        async with aclosing(draft.read(writing(talk, step, summariser, options, prepared=before))) as pieces:
+            async for _ in pieces:
+                pass
+        whole = within(draft.text, step.summary_tokens, talk.meter.text)
+        paid = draft.cost_usd + (before.cost_usd if before else 0.0)
         return Prepared(step.fold, changes, whole, max(0, freed), paid) if whole else None
 
     def _adds(self, step: Step, before: Prepared, *, inside: bool) -> bool:
