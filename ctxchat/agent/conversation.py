@@ -6,6 +6,7 @@ Knows nothing of turns or screens.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -23,6 +24,7 @@ from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.ports import Clock, JournalPort, ModelPort
+from ctxchat.core.sections import section_of
 from ctxchat.core.tool_share import Afforded, afford
 from ctxchat.core.view import BUDGET, Frame, Item, ToolSpec, View, compile, grown
 
@@ -236,15 +238,27 @@ class Conversation(JournalWriter):
         return Counting(self.model.name, learned.calibration, learned.anchor, self._price or TokenPrice())
 
 
+def shared_out(used: int, ledger: Ledger) -> dict[str, int]:
+    """A total in tokens by section, as long as what a view would show of each; looks at lengths only."""
+    lengths = Counter[str]()
+    for entry in ledger.live():
+        for message in entry.group.messages if entry.group and entry.group.kind != "system" else ():
+            lengths[section_of(message, entry)] += len(message.text) + sum(len(c.arguments) for c in message.calls)
+    whole = sum(lengths.values())
+    parts = {name: used * length // whole for name, length in lengths.items()} if whole else {}
+    rest = max(parts, key=parts.__getitem__, default="assistant")
+    return {**parts, rest: parts.get(rest, 0) + used - sum(parts.values())}
+
+
 def closed_with(empty: Figures, state: SessionState, off: float) -> Figures:
-    """The gauge of a stored session before the first look at it: the total and the parts it closed with; sessions of older
-    versions know the total only, and tell it as answers. `empty` is the gauge of an empty view, `off` the tokens by which the
-    total may be off."""
+    """The gauge of a stored session before the first look at it: the total and the parts it closed with. One that was imported,
+    or that an older version wrote, knows the total only, which is shared out by the length of what is there. `empty` is the gauge
+    of an empty view, `off` the tokens by which the total may be off."""
     used, parts = state.used, state.parts
     if not used or empty.used:
         return empty
     free = max(0, empty.window - empty.reserved_output - used)
-    tokens = {**(parts if sum(parts.values()) == used else {"assistant": used}), "free": free}
+    tokens = {**(parts if sum(parts.values()) == used else shared_out(used, state.ledger)), "free": free}
     sections = tuple(
         msgspec.structs.replace(s, tokens=tokens.get(s.name, s.tokens), estimated=s.name in tokens)
         for s in empty.sections

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TypeVar
 
+import msgspec
 import pytest
 
 from ctxchat.core.budget import Window
@@ -23,6 +24,7 @@ from ctxchat.core.events import (
     Usage,
 )
 from ctxchat.core.figures import Figures
+from ctxchat.core.journal import Measured
 from ctxchat.core.ports import ToolOutput, ToolText
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
@@ -271,3 +273,12 @@ async def test_a_resumed_session_opens_on_the_total_it_closed_with():
     assert (first.window, first.window_source, first.band) == (200_000, "configured", 0)
     for name in ("system", "user", "assistant"):
         assert first.tokens(name) == desk.session.figures.tokens(name) > 0
+
+
+async def test_where_only_the_total_is_known_it_is_shared_out_by_what_is_there():
+    desk = Desk(ScriptedModel([says("hello " * 30, usage=Usage(prompt=500, completion=20))]))
+    await desk.say("hi " * 20)
+    records = [msgspec.structs.replace(r, parts={}) if isinstance(r, Measured) else r for r in desk.journal.records]
+    first = Desk(ScriptedModel([], window=Window(200_000, "configured")), records=records).session.figures
+    assert first.used == 520 and adds_up(first)
+    assert 0 < first.tokens("user") < first.tokens("assistant")
