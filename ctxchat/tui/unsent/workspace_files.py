@@ -90,16 +90,17 @@ def examples(files: tuple[str, ...]) -> list[str]:
 _READMES = ("readme.md", "readme.rst", "readme.txt", "readme")
 _MAIN = frozenset({"main", "app", "cli", "core", "api", "server", "index", "lib"})
 _FORMAL = re.compile(r"(?:^|/)(?:licen[cs]e|copying|notice|authors|code_of_conduct|requirements|manifest)[^/]*$", re.I)
-_TECHNICAL = re.compile(r"^_|conftest|setup|version|build|noxfile|tasks|config")
+_TECHNICAL = re.compile(r"^__|conftest|setup|version|build|noxfile|tasks|config")
 
 
-def _far_from_the_heart(file: str, packages: Mapping[str, int]) -> tuple[bool, bool, int, int, bool]:
+def _far_from_the_heart(file: str, packages: Mapping[str, int]) -> tuple[bool, bool, int, int, bool, bool]:
     """Greater for what is beside the matter (tests, examples, files that only mark or build a package), for packages with little
-    code in them, for what lies deep, and for names that promise no beginning."""
+    code in them, for what lies deep, and for names that promise no beginning or are private."""
     package = _package(file)
     stem = file.rpartition("/")[2].lower().partition(".")[0]
-    begins = stem in _MAIN or stem == package.rpartition("/")[2].lower()
-    return bool(_TECHNICAL.search(stem)), _beside(file), -packages.get(package, 0), file.count("/"), not begins
+    begins = stem.strip("_") in _MAIN or stem == package.rpartition("/")[2].lower()
+    rank = -packages.get(package, 0)
+    return bool(_TECHNICAL.search(stem)), _beside(file), rank, file.count("/"), not begins, stem.startswith("_")
 
 
 def _package(file: str) -> str:
