@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
+from ctxchat.bootstrap.memory import give_back_large_blocks
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Usage
 from ctxchat.core.options import Options
@@ -61,6 +62,7 @@ def size(value: object, seen: set[int]) -> int:
 
 
 async def main(turns: int) -> None:
+    give_back_large_blocks()
     with tempfile.TemporaryDirectory() as folder, Database(Path(folder) / "data") as database:
         journal = begin_journal(database, "scripted/model", folder).journal
         model = ScriptedModel(talk(), window=Window(16_000, "configured"))
@@ -81,6 +83,9 @@ async def main(turns: int) -> None:
                 print(f"{turn:6} {median:12.1f} {resident():7.1f} {passes:7}", flush=True)
         for what in ("groups", "changes"):  # at the end, for it takes memory, too
             print(f"the record's {what}: {size(getattr(desk.state.ledger, what), set()) / 2**20:.1f} MB")
+        before = resident()
+        database.read("PRAGMA shrink_memory")
+        print(f"what SQLite had at hand: {before - resident():.1f} MB")
         await journal.close()
 
 

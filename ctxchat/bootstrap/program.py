@@ -18,6 +18,7 @@ from ctxchat.agent.session import Session
 from ctxchat.bootstrap.assumptions import StoredAssumptions
 from ctxchat.bootstrap.first_look import first_look
 from ctxchat.bootstrap.flags import Flags, settings_from
+from ctxchat.bootstrap.memory import give_back_large_blocks
 from ctxchat.bootstrap.model_choice import Overrides, settings_of, warm_up
 from ctxchat.bootstrap.opening import Opening
 from ctxchat.bootstrap.shared import Shared, adapt
@@ -118,6 +119,7 @@ class Program(Shared):
     async def started(cls, flags: Flags, loaded: Loaded | None = None) -> AsyncGenerator[Program, None]:
         """A program for as long as the block lasts; `loaded` are the settings where they have been read already. Raises
         UsageError and StorageError."""
+        give_back_large_blocks()
         workspace = workspace_of(flags.cwd)
         loaded = loaded or settings_from(flags, workspace)
         program = cls(flags, loaded, workspace, await asyncio.to_thread(Database, paths.data_dir()))

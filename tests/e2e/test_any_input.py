@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
+from signal import SIGCONT
 
 import pytest
 
 from tests.cli.conftest import Home
 from tests.e2e.conftest import READY, Open, left_clean
 from tests.e2e.terminal import ESCAPE, Terminal
+from tests.e2e.test_signals import state
 
 pytestmark = [pytest.mark.pty, pytest.mark.long]
 
@@ -101,12 +103,23 @@ def act(terminal: Terminal, chosen: random.Random) -> str:
     return f"{what.__name__} {sent!r:.200}"
 
 
+def until(terminal: Terminal, wanted: Callable[[], bool]) -> None:
+    """Until then, or it ended. Ctrl+Z while an editor has the terminal stops both, and whoever sits there goes on with them."""
+
+    def seen() -> bool:
+        if state(terminal.pid) == "T":
+            os.killpg(terminal.pid, SIGCONT)
+        return terminal.exit_code is not None or wanted()
+
+    terminal.until(seen, HANGS)
+
+
 def draws(terminal: Terminal) -> None:
     """It is not stuck: another size is another screen."""
     before = len(terminal.raw)
     terminal.resize(100, 30)
     terminal.resize(101, 31)
-    terminal.until(lambda: len(terminal.raw) > before or terminal.exit_code is not None, HANGS)
+    until(terminal, lambda: len(terminal.raw) > before)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -160,7 +173,8 @@ def over(terminal: Terminal, harbour: Home) -> None:
         assert terminal.wait(HANGS) == 143
         return
     terminal.type(QUIT)
-    assert terminal.wait(HANGS) == 0  # behind all that was pressed before
+    until(terminal, lambda: False)
+    assert terminal.wait() == 0  # behind all that was pressed before
 
 
 def ended(terminal: Terminal, harbour: Home) -> None:
