@@ -88,7 +88,8 @@ def summary_group(
         digest.evidence, evidence_tokens - count(said), count, "\n".join((digest.summary, said, digest.recap, shown))
     )
     turns = [g.turn for g in covered]
-    where = f"Covers messages {id_ranges(m.seq for g in covered for m in g.messages if not m.synthetic)} (turns {min(turns)}–{max(turns)})."
+    places = id_ranges(m.seq for g in covered for m in g.messages if not m.synthetic)
+    where = f"Covers messages {places} (turns {min(turns)}–{max(turns)})."
     parts = [
         OPENING,
         f"{PREFACE} {where}{RECALL}",

@@ -81,7 +81,7 @@ def _number(message: Message) -> int:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("window", [8_000, 32_000])
+@pytest.mark.parametrize("window", [8_000, 16_000, 32_000])
 async def test_a_long_turn_runs_to_its_end(window: int, seed: int):
     model = ScriptedModel(script(seed), window=Window(window, "loaded"))
     writer = Writer()
@@ -97,7 +97,7 @@ async def test_a_long_turn_runs_to_its_end(window: int, seed: int):
         assert number == 0 or number - 1 in held(request), "the newest round is in view"
     assert all(adds_up(e) for e in of(events, Figures))
     passes = of(events, CompactionRecord)
-    assert passes or window == 32_000
+    assert passes or window > 8_000
     assert {p.reason for p in passes} <= {"reactive_micro", "reactive_full", "context_overflow"}
     record = desk.state.ledger
     assert len([g for g in record.groups if g.kind == "round"]) == ROUNDS
