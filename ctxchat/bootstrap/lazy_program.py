@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctxchat.bootstrap.agents import in_force
 from ctxchat.bootstrap.flags import Flags, settings_from
@@ -19,15 +19,9 @@ from ctxchat.bootstrap.workspace import sandbox_of, workspace_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ctxchat.agent.session import Session
     from ctxchat.bootstrap.program import Program
     from ctxchat.config.files import Loaded
-    from ctxchat.core.messages import Group
-    from ctxchat.core.search import Hit, Scope
     from ctxchat.core.secrets import Masking
-    from ctxchat.models.discovery import FirstLook, FoundModel
-    from ctxchat.storage.glance import LastSaid
-    from ctxchat.storage.sessions import SessionRow
     from ctxchat.tools.mcp.server import ServerRow
 
 FIRST_KEYS = 0.08
@@ -35,6 +29,15 @@ FIRST_KEYS = 0.08
 
 BESIDE_KEYS = 0.0005
 """Seconds after which the import lets the interface have a go; with the usual 0.005 each key waits several times as long."""
+
+
+def later(verb: str) -> Any:
+    """A verb of `Program`, which is waited for; `tui.services.Services` says what it takes and gives."""
+
+    async def call(lazy: LazyProgram, *args: object, **named: object) -> Any:
+        return await getattr(await lazy.program(), verb)(*args, **named)
+
+    return call
 
 
 class LazyProgram:
@@ -86,70 +89,31 @@ class LazyProgram:
         assert self._running
         return self._running.masking
 
-    async def open(self, session_id: str = "") -> Session:
-        """A new session, or a stored one by a unique beginning of its id. Raises UsageError and StorageError."""
-        return await (await self._program()).open(session_id)
-
-    async def sessions(self) -> Sequence[SessionRow]:
-        """All stored sessions, the one used last first."""
-        return await (await self._program()).sessions()
-
-    async def glance(self, session_id: str) -> Sequence[LastSaid]:
-        """What you and the model said last in a stored session, in its order."""
-        return await (await self._program()).glance(session_id)
-
-    async def delete(self, session_id: str) -> None:
-        """Delete a session and what belongs to it."""
-        await (await self._program()).delete(session_id)
-
-    async def fork(self, session_id: str, message_id: str = "") -> str:
-        """A new session with everything up to that message (all without one); its id."""
-        return await (await self._program()).fork(session_id, message_id)
-
-    async def hand_off(self, session_id: str, title: str) -> str:
-        """A new session that goes on with the work of this one; its id."""
-        return await (await self._program()).hand_off(session_id, title)
-
-    async def search(
-        self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
-    ) -> Sequence[Hit]:
-        """Messages of all sessions that hold these words, the best first. Raises StorageError."""
-        return await (await self._program()).search(query, scope, limit=limit, marks=marks)
-
-    async def indexed(self) -> float:
-        """The share of all messages that a search finds by now."""
-        return await (await self._program()).indexed()
-
-    async def group(self, session_id: str, message_id: str) -> Group:
-        """The group of a message as it was, from any session. Raises UsageError and StorageError."""
-        return await (await self._program()).group(session_id, message_id)
-
-    async def models(self) -> Sequence[FoundModel]:
-        """What can be used from here."""
-        return await (await self._program()).models()
-
-    async def first_look(self) -> FirstLook:
-        """What to ask where no model is set, or to say."""
-        return await (await self._program()).first_look()
-
-    async def servers(self) -> Sequence[ServerRow]:
-        """The MCP servers of the settings, as they are."""
-        return await (await self._program()).mcp_servers()
+    open = later("open")
+    sessions = later("sessions")
+    glance = later("glance")
+    delete = later("delete")
+    fork = later("fork")
+    hand_off = later("hand_off")
+    search = later("search")
+    indexed = later("indexed")
+    group = later("group")
+    models = later("models")
+    first_look = later("first_look")
+    mcp_servers = later("mcp_servers")
+    warm_up = later("warm_up")
 
     async def switch_server(self, name: str) -> ServerRow:
         """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""
-        return await (await self._program()).servers.switch(name)
-
-    async def warm_up(self, model: str = "") -> None:
-        """Start the model process, where this model (without a name, the one in force) needs it."""
-        await (await self._program()).warm_up(model)
+        return await (await self.program()).servers.switch(name)
 
     async def close(self) -> None:
         """End what was started. A second time does nothing."""
         self._running = None
         await self._end.aclose()
 
-    async def _program(self) -> Program:
+    async def program(self) -> Program:
+        """The program, as soon as it is imported and its store is open."""
         async with self._starting:
             if self._running is None:
                 await asyncio.sleep(FIRST_KEYS)

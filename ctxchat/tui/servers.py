@@ -29,7 +29,7 @@ async def coming_up(services: Services) -> AsyncGenerator[Sequence[ServerRow], N
     """The servers as they are, and again whenever that has changed, until none is on its way."""
     told: Sequence[ServerRow] | None = None
     while True:
-        rows = await services.servers()
+        rows = await services.mcp_servers()
         if rows != told:
             yield rows
         if all(row.state != "starting" for row in rows):
@@ -49,7 +49,7 @@ async def arrive(host: Host) -> None:
 
 async def tell(host: Host) -> None:
     """Name those that failed or are late, each once; what was said of others is true no more."""
-    rows = await host.services.servers()
+    rows = await host.services.mcp_servers()
     told = [
         f"The MCP server {one_line(r.name, 40)} failed: {one_line(r.trouble, 200)} /mcp shows it."
         for r in rows

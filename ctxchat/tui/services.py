@@ -85,7 +85,7 @@ class Services(Protocol):
         """What to ask where no model is set (once for each person), or to say."""
         ...
 
-    async def servers(self) -> Sequence[ServerRow]:
+    async def mcp_servers(self) -> Sequence[ServerRow]:
         """The MCP servers of the settings, as they are."""
         ...
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.lazy_program import LazyProgram
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.files import load
 from ctxchat.core.errors import UsageError
 from ctxchat.models.client import ModelClient
 from ctxchat.storage.database import Database
 from ctxchat.storage.index import MISSED
+from ctxchat.tui.services import Services
 
 
 def program(tmp_path: Path, toml: str, flags: Flags | None = None) -> Program:
@@ -113,3 +116,10 @@ async def test_what_no_model_can_be_had_for_is_brought_in_all_the_same(tmp_path:
     (row,) = await made.sessions()
     assert row.used > 0 and row.estimated
     await made.close()
+
+
+def test_what_the_interface_asks_for_is_the_programs_own() -> None:
+    verbs = [name for name, one in vars(Services).items() if inspect.iscoroutinefunction(one)]
+    own = {name for name in verbs if inspect.iscoroutinefunction(getattr(Program, name, None))}
+    assert set(verbs) - own == {"switch_server"}  # its servers' own
+    assert all(hasattr(LazyProgram, name) for name in verbs)

@@ -363,7 +363,7 @@ class FakeServices:
     async def group(self, session_id: str, message_id: str) -> Group:
         raise CtxchatError(f"There is no message {message_id}.")
 
-    async def servers(self) -> Sequence[ServerRow]:
+    async def mcp_servers(self) -> Sequence[ServerRow]:
         return self.mcp
 
     async def switch_server(self, name: str) -> ServerRow:

@@ -142,6 +142,6 @@ class ServersScreen(Listing[None]):
         if await self.attempt(self._services.switch_server(name)) is None:
             return
         await self.attempt(join(self._session))
-        self._servers = await self._services.servers()
+        self._servers = await self._services.mcp_servers()
         self.narrowed()
         self._changed()
