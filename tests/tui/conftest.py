@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import textual.app
 import textual.pilot
+from textual._compositor import Compositor
 from textual._context import active_app
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
@@ -19,23 +21,45 @@ PASSES = 2_000
 """Passes of the event loop after which it counts as one that never rests. No seconds: those mean little on a busy machine."""
 
 
+looked_at = False
+
+
+def drawn_when_looked_at(render: Callable[..., object]) -> Callable[..., object]:
+    """Nobody sees the frames between two looks of Pilot, and drawing them takes a quarter of a test: what is to be drawn anew is
+    gathered until then."""
+
+    def update(compositor: Compositor, *given: Any, **more: Any) -> object:
+        return render(compositor, *given, **more) if looked_at else None
+
+    return update
+
+
+Compositor.render_update = drawn_when_looked_at(Compositor.render_update)  # type: ignore[method-assign]
+
+
 async def nothing_left(*_: float) -> None:
     """Messages are handled, and what they led to is drawn. Timers, threads and processes are not waited for: name what shall
     come, with `until`."""
+    global looked_at
     loop, frames = asyncio.get_running_loop(), FRAMES
     for _ in range(PASSES):
         await asyncio.sleep(0)
         if loop._ready:  # type: ignore[attr-defined]
             continue
         app = active_app.get()
-        if not frames or not app.is_running or not app.screen_stack:
+        if not app.is_running or not app.screen_stack:
+            return
+        if not frames:
+            looked_at = True
+            app.screen._compositor_refresh()
+            looked_at = False
             return
         frames -= 1
         app.screen._on_timer_update()
 
 
 textual.app.wait_for_idle = textual.pilot.wait_for_idle = (
-    nothing_left  # one of two things of textual that are exchanged
+    nothing_left  # one of three things of textual that are exchanged
 )
 
 
