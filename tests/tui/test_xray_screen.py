@@ -326,3 +326,13 @@ def test_a_cell_is_as_wide_as_its_column(text: str, width: int, right: bool) -> 
 
     flat = "".join(c for c in text if c.isprintable())
     assert cell_len(fitted(flat, width, right)) == width
+
+
+async def test_what_an_empty_list_says_is_read_whole_where_it_is_narrow() -> None:
+    rows: Rows[str] = Rows((Column("what"),), lambda item: (item,), empty="Nothing is here yet. F8 brings something.")
+    app = PanelApp()
+    async with app.run_test(size=(20, 6)) as pilot:
+        await app.screen.mount(rows)
+        await pilot.pause()
+        shown = [rows.render_line(y).text.rstrip() for y in range(5)]
+        assert shown == ["what", "Nothing is here yet.", "F8 brings something.", "", ""]

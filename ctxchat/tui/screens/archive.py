@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
 
+EMPTY = "Nothing was compacted in this session yet. F8 shows what could be; what goes stays here, whole, and can be put back."
+
+
 class ArchiveScreen(Panel[str]):
     """Comes back with the id of a branch that was made, else None."""
 
@@ -56,8 +59,7 @@ class ArchiveScreen(Panel[str]):
         yield Heading()
         with Horizontal(classes="panel-body"):
             with Vertical(id="timeline"):
-                empty = "Nothing was compacted in this session yet."
-                yield Rows(pass_text.PASSES, pass_text.pass_cells, id="passes", empty=empty)
+                yield Rows(pass_text.PASSES, pass_text.pass_cells, id="passes", empty=EMPTY)
                 yield FillLine()
             yield PassDetail(self._session)
         yield PanelKeys()

@@ -153,7 +153,12 @@ class DiffScreen(Panel[None]):
     def compose(self) -> ComposeResult:
         yield Heading("Diff")
         with Horizontal(classes="panel-body"):
-            yield Rows(self.COLUMNS, self._cells, id="files", empty="No file was changed in this session.")
+            yield Rows(
+                self.COLUMNS,
+                self._cells,
+                id="files",
+                empty="No file was changed in this session. What turns change is listed here, with its difference.",
+            )
             with VerticalScroll(id="diff"):
                 yield Static(markup=False)
         yield PanelKeys()

@@ -42,7 +42,7 @@ COLUMNS = (
     Column("cost", 7, right=True, rank=4),
     Column("outcome", 9, rank=1),
 )
-EMPTY = "Nothing was compacted in this session yet. The chart grows with every turn."
+EMPTY = "Nothing was compacted in this session yet. The chart grows with every turn, and each compaction is listed under it."
 KEPT = 99
 """Reports of one session that are told apart by a number in their name."""
 

@@ -45,7 +45,7 @@ HOW = (
     "A rule lets a call run without asking, or forbids it: `shell: uv run pytest **`, `write_file: src/**`, `deny shell: rm **`. "
     "A question offers fitting ones; a adds one here."
 )
-NONE = "There are no rules yet."
+NONE = "There are no rules yet: what the mode does not allow asks. A rule comes with s or a on a question, or in config.toml."
 
 COLUMNS = (
     Column("", 1),

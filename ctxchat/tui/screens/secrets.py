@@ -84,7 +84,11 @@ class SecretsScreen(Writing):
 
     def compose(self) -> ComposeResult:
         yield Heading("Secrets")
-        yield Rows(COLUMNS, self._cells, empty="Nothing was masked here.")
+        yield Rows(
+            COLUMNS,
+            self._cells,
+            empty="Nothing was masked here. Keys and passwords in results of tools would be, before a model sees them.",
+        )
         yield self.field("words of a kind, a mark or a place")
         yield Static(id="about", markup=False)
         yield PanelKeys()

@@ -50,6 +50,9 @@ def prices(session: Session) -> dict[str, int]:
     return {tool.name: tokens for tool, tokens in zip(view.tools, costs, strict=True)}
 
 
+EMPTY = "No MCP server is configured. [mcp.NAME] in config.toml adds one; what its tools cost of the window then stands here."
+
+
 class ServersScreen(Listing[None]):
     """`changed` is told when the tools of the session are others."""
 
@@ -68,7 +71,7 @@ class ServersScreen(Listing[None]):
 
     def compose(self) -> ComposeResult:
         yield Heading("MCP servers")
-        yield Rows(COLUMNS, self._cells, empty="There is none.")
+        yield Rows(COLUMNS, self._cells, empty=EMPTY)
         yield self.field("part of a name")
         yield Static(id="about", markup=False)
         yield PanelKeys()

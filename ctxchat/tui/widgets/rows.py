@@ -6,6 +6,7 @@ Cells are plain text, never markup. Where it is narrow, the columns that matter 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -235,7 +236,8 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
         self.call_after_refresh(self._reveal)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return max(1, len(self._items)) + self._head
+        rows = len(self._items) or len(wrap(self._empty, max(1, width)))
+        return max(1, rows) + self._head
 
     # ── drawing ──
 
@@ -251,8 +253,9 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
             strip = self._line([(c.title, "") for c in self._columns], width, self._style("title", plain))
         elif 0 <= place < len(self._items):
             strip = self._row(place, width, plain)
-        elif y == self._head and not self._items:
-            strip = Strip([Segment(fitted(self._empty, width), self._style("dim", plain))])
+        elif not self._items:
+            said = dict(enumerate(wrap(self._empty, max(1, width)), self._head))
+            strip = Strip([Segment(fitted(said.get(y, ""), width), self._style("dim", plain))])
         else:
             strip = Strip.blank(width, plain)
         return strip.adjust_cell_length(self.size.width, plain)
