@@ -5,7 +5,7 @@ Nothing is called and nothing is waited for: the model plays a script, the clock
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +29,7 @@ from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.search import Hit, Scope
 from ctxchat.core.view import Insert
+from ctxchat.importing.outcome import Importable, ImportNews
 from ctxchat.models.discovery import FirstLook, FoundModel
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
@@ -310,6 +311,16 @@ class DemoServices:
 
     async def fork(self, session_id: str, message_id: str = "") -> str:
         return session_id
+
+    async def importable(self, path: Path | None = None) -> Sequence[Importable]:
+        return ()
+
+    async def first_found(self) -> Sequence[Importable]:
+        return ()
+
+    async def importing(self, path: Path | None = None) -> AsyncGenerator[ImportNews, None]:
+        for news in ():
+            yield news
 
     async def first_look(self) -> FirstLook:
         return FirstLook()

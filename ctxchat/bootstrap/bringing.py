@@ -9,9 +9,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Literal
-
-import msgspec
 
 from ctxchat.core.calibration import Mix
 from ctxchat.core.errors import CtxchatError
@@ -20,6 +17,7 @@ from ctxchat.core.messages import Message
 from ctxchat.core.tokens import Meter
 from ctxchat.importing.formats import Format
 from ctxchat.importing.lines import Progress, silent
+from ctxchat.importing.outcome import Imported, Outcome
 from ctxchat.importing.records import Building, Totals
 from ctxchat.importing.steps import Begin, Damaged, Said, Step
 from ctxchat.models.tokenizers import counter
@@ -28,25 +26,6 @@ from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
 from ctxchat.storage.origins import SessionOrigin
 from ctxchat.storage.spill import attach
-
-Outcome = Literal["new", "grown", "known", "empty", "failed"]
-
-
-class Imported(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of one session of a file. `id` is empty where nothing was stored; `grown`: it was here, and has more now;
-    `known`: nothing in it is new. `damaged` names lines that could not be read, `no_place` counts what a session has no place
-    for, by kind; `problem` says why it `failed`."""
-
-    file: str
-    agent: str
-    outcome: Outcome
-    id: str = ""
-    messages: int = 0
-    compactions: int = 0
-    branches: int = 0
-    damaged: tuple[str, ...] = ()
-    no_place: dict[str, int] = {}
-    problem: str = ""
 
 
 def unchanged(database: Database) -> Callable[[Path], bool]:

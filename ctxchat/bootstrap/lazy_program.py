@@ -7,9 +7,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any
 
 from ctxchat.bootstrap.agents import in_force
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ctxchat.bootstrap.program import Program
     from ctxchat.config.files import Loaded
     from ctxchat.core.secrets import Masking
+    from ctxchat.importing.outcome import ImportNews
     from ctxchat.tools.mcp.server import ServerRow
 
 FIRST_KEYS = 0.08
@@ -100,8 +101,18 @@ class LazyProgram:
     group = later("group")
     models = later("models")
     first_look = later("first_look")
+    importable = later("importable")
+    first_found = later("first_found")
     mcp_servers = later("mcp_servers")
     warm_up = later("warm_up")
+
+    async def importing(self, path: Path | None = None) -> AsyncGenerator[ImportNews, None]:
+        """Import sessions of other agents, in a process of its own. Raises CtxchatError."""
+        from ctxchat.bootstrap.importing import importing
+
+        async with aclosing(importing(path)) as news:
+            async for each in news:
+                yield each
 
     async def switch_server(self, name: str) -> ServerRow:
         """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""

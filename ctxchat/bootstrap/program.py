@@ -15,6 +15,7 @@ import msgspec
 
 from ctxchat.agent.assumptions import corrected
 from ctxchat.agent.session import Session
+from ctxchat.bootstrap import importing
 from ctxchat.bootstrap.assumptions import StoredAssumptions
 from ctxchat.bootstrap.first_look import first_look
 from ctxchat.bootstrap.flags import Flags, settings_from
@@ -30,12 +31,14 @@ from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError, StorageError, UsageError
 from ctxchat.core.messages import Group
 from ctxchat.core.search import Hit, Scope
+from ctxchat.importing.outcome import Importable
 from ctxchat.models.catalogue import prices
 from ctxchat.models.discovery import FirstLook, FoundModel, configured, discover
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
-from ctxchat.storage import archive, backups, glance, importing, sessions
+from ctxchat.storage import archive, backups, glance, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.glance import LastSaid
+from ctxchat.storage.importing import import_file
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.server import ServerRow
 
@@ -173,7 +176,7 @@ class Program(Shared):
     async def bring_in(self, file: Path, title: str) -> str:
         """A new session with the chat messages of a file; its id. Lists say of it what the gauge says, but for the tools of MCP
         servers, which are not started for that. Raises UsageError and StorageError."""
-        session = await self.database.run(importing.import_file, self.database, file, title)
+        session = await self.database.run(import_file, self.database, file, title)
         rough = (await self.database.run(sessions.row, self.database, session)).used
         if rough > COUNTED:
             return session
@@ -266,6 +269,14 @@ class Program(Shared):
     async def first_look(self) -> FirstLook:
         """What to ask where no model is set, or to say. Asks the usual places on this machine, and nobody else."""
         return await first_look(self.settings.model, self.database, discover)
+
+    async def importable(self, path: Path | None = None) -> Sequence[Importable]:
+        """Sessions of other agents that are not here yet: in a file or folder, or without one in their usual places."""
+        return await importing.importable(self.database, path)
+
+    async def first_found(self) -> Sequence[Importable]:
+        """Those in the usual places, the first time that there are any; nothing from then on."""
+        return await importing.first_found(self.database)
 
     async def mcp_servers(self, wait: bool = False) -> Sequence[ServerRow]:
         """The MCP servers as they are; with `wait` when all are up or have failed."""

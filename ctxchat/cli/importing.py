@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,17 +14,20 @@ import click
 import msgspec
 
 from ctxchat.bootstrap import bringing
-from ctxchat.bootstrap.bringing import Imported
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, index_completed, narrate, run_async, status, table
 from ctxchat.core.errors import UsageError
-from ctxchat.core.words import count
 from ctxchat.importing import formats
 from ctxchat.importing.formats import FORMATS, Format
+from ctxchat.importing.outcome import Imported, ImportNews, ReadSoFar, not_kept, size_words, summary
+from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 
 TOLD = 5
 """Damaged lines of a file told one by one; more are a number, and all are in `--json`."""
+
+NICE = 10
+"""How much less of the processor it takes where a program reads its events."""
 
 
 class FoundRow(msgspec.Struct, frozen=True):
@@ -41,27 +47,30 @@ class FoundRow(msgspec.Struct, frozen=True):
 @click.option("--from", "agent", default="", metavar="NAME", help=f"Whose form it is: {', '.join(FORMATS)}, openai.")
 @click.option("--found", is_flag=True, help="Say what lies in the usual places on this machine, and import nothing.")
 @click.option("--all", "every", is_flag=True, help="Import all that --found names (with --from, of that agent).")
+@click.option("--events", is_flag=True, help="JSON lines as it goes, for programs: how far it is, and each session.")
 @click.option("--title", default="", metavar="T", help="Its title; without one the first user message gives it.")
 @common_options
-def command(paths: Sequence[str], agent: str, found: bool, every: bool, title: str) -> None:
+def command(paths: Sequence[str], agent: str, found: bool, every: bool, events: bool, title: str) -> None:
     """Bring in sessions of other agents, and OpenAI-style chat messages (JSON or JSON lines); prints the ids.
 
     Whose they are is recognised. What was brought in before is not brought in twice.
     """
+    if events:
+        with suppress(AttributeError, OSError):  # it runs beside a chat
+            os.nice(NICE)
     form = formats.named(agent) if agent not in {"", "openai"} else None
     if found:
         _tell_found(form)
     elif every:
         home = Path.home()
-        _import_all(
-            [(f.form, file) for f in formats.found(home) if form in {None, f.form} for file in f.files], only_new=True
-        )
+        files = [(f.form, file) for f in formats.found(home) if form in {None, f.form} for file in f.files]
+        _import_all(files, only_new=True, events=events)
     elif not paths:
         raise UsageError("Nothing to import.", "Give a file or a folder, --found to see what there is, or --all.")
     elif agent == "openai" or (len(paths) == 1 and not form and _chat(Path(paths[0]))):
-        _import_chat(Path(paths[0]), title)
+        _import_chat(Path(paths[0]), title, events=events)
     else:
-        _import_all([pair for path in paths for pair in _in(Path(path), form)])
+        _import_all([pair for path in paths for pair in _in(Path(path), form)], events=events)
 
 
 def _chat(path: Path) -> bool:
@@ -83,45 +92,60 @@ def _in(path: Path, form: Format | None) -> list[tuple[Format, Path]]:
     return inside
 
 
-def _import_chat(file: Path, title: str) -> None:
-    async def work() -> str:
+def _import_chat(file: Path, title: str, *, events: bool) -> None:
+    async def work() -> tuple[str, int]:
         async with Program.started(flags()) as program:
-            return await program.bring_in(file, title)
+            session = await program.bring_in(file, title)
+            return session, (await program.database.run(sessions.row, program.database, session)).messages
 
-    session = run_async(work())
-    if flags().json:
+    session, messages = run_async(work())
+    if events:
+        _event(Imported(str(file), "openai", "new", session, messages))
+    elif flags().json:
         emit({"id": session})
     else:
         click.echo(session)
 
 
-def _import_all(todo: Sequence[tuple[Format, Path]], *, only_new: bool = False) -> None:
+def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: bool = False) -> None:
     told: list[Imported] = []
     quiet = flags().json
 
-    def tell(one: Imported) -> None:
-        told.append(one)
-        if one.id and not quiet:
+    def tell(news: ImportNews) -> None:
+        if isinstance(news, Imported):
+            told.append(news)
+        if events:
+            _event(news)
+        elif isinstance(news, ReadSoFar):
+            status(f"{min(100, news.read * 100 // max(1, news.of))} % of {size_words(news.of)}")
+        elif news.id and not quiet:
             status("")
-            click.echo(one.id)
+            click.echo(news.id)
 
     async def work() -> None:
         async with Program.started(flags()) as program:
             same = bringing.unchanged(program.database)
             left = [(form, file) for form, file in todo if not (only_new and same(file))]
             await program.database.run(_bring, program.database, left, tell)
-            await index_completed(program.database, math.inf)
+            if not events:  # whoever reads those has a search of its own to complete
+                await index_completed(program.database, math.inf)
 
     try:
         run_async(work())
     finally:
         status("")
-    _report(told)
+    if not events:
+        _report(told)
     if told and all(one.outcome == "failed" for one in told):
         click.get_current_context().exit(1)
 
 
-def _bring(database: Database, todo: Sequence[tuple[Format, Path]], tell: Callable[[Imported], None]) -> None:
+def _event(news: ImportNews) -> None:
+    sys.stdout.write(msgspec.json.encode(news).decode() + "\n")
+    sys.stdout.flush()
+
+
+def _bring(database: Database, todo: Sequence[tuple[Format, Path]], tell: Callable[[ImportNews], None]) -> None:
     sizes = [file.stat().st_size for _, file in todo]
     whole, before = sum(sizes), 0
     for (form, file), size in zip(todo, sizes, strict=True):
@@ -130,12 +154,12 @@ def _bring(database: Database, todo: Sequence[tuple[Format, Path]], tell: Callab
         def progress(more: int, before: int = before) -> None:
             nonlocal read
             if read // 1_000_000 != (read := read + more) // 1_000_000:
-                done = min(100, (before + read) * 100 // max(1, whole))
-                status(f"{done} % of {_size(whole)}")
+                tell(ReadSoFar(before + read, whole))
 
         for one in bringing.bring(database, form, file, progress):
             tell(one)
         before += size
+        tell(ReadSoFar(before, whole))
 
 
 def _report(told: Sequence[Imported]) -> None:
@@ -151,39 +175,9 @@ def _report(told: Sequence[Imported]) -> None:
             narrate(f"! {damage}; the line was left out")
         if more := len(one.damaged) - TOLD:
             narrate(f"! {name}: {more} more damaged lines were left out") if more > 0 else None
-    narrate(_summary(told))
-    for kind, many in sorted(_no_place(told).items(), key=lambda pair: -pair[1])[:12]:
+    narrate(summary(told))
+    for kind, many in sorted(not_kept(told).items(), key=lambda pair: -pair[1])[:12]:
         narrate(f"  not kept: {many:,} {kind}")
-
-
-def _summary(told: Sequence[Imported]) -> str:
-    by = {
-        outcome: [one for one in told if one.outcome == outcome]
-        for outcome in ("new", "grown", "known", "empty", "failed")
-    }
-    brought = [*by["new"], *by["grown"]]
-    parts = [f"{count(len(by['new']), 'session')} imported"] if by["new"] or not by["grown"] else []
-    if by["grown"]:
-        parts.append(f"{count(len(by['grown']), 'session')} had grown")
-    if by["known"]:
-        parts.append(f"{count(len(by['known']), 'session')} here already")
-    if by["empty"]:
-        parts.append(f"{count(len(by['empty']), 'session')} in which nothing was said")
-    if by["failed"]:
-        parts.append(f"{count(len(by['failed']), 'session')} failed")
-    what = [count(sum(one.messages for one in brought), "message")] if brought else []
-    if passes := sum(one.compactions for one in brought):
-        what.append(count(passes, "compaction"))
-    return ", ".join(parts) + (f": {', '.join(what)}." if what else ".")
-
-
-def _no_place(told: Sequence[Imported]) -> dict[str, int]:
-    kinds: dict[str, int] = {}
-    for one in told:
-        if one.outcome in {"new", "grown"}:
-            for kind, many in one.no_place.items():
-                kinds[kind] = kinds.get(kind, 0) + many
-    return kinds
 
 
 def _tell_found(form: Format | None) -> None:
@@ -198,7 +192,7 @@ def _tell_found(form: Format | None) -> None:
     table(
         ("agent", "sessions", "new", "size", "newest", "folder"),
         [
-            (r.agent, f"{r.sessions:,}", f"{r.new:,}", _size(r.size), r.newest[:16].replace("T", " "), r.folder)
+            (r.agent, f"{r.sessions:,}", f"{r.new:,}", size_words(r.size), r.newest[:16].replace("T", " "), r.folder)
             for r in rows
         ],
         empty="No sessions of other agents were found in the usual places.",
@@ -220,7 +214,3 @@ def _found(database: Database, form: Format | None) -> Iterator[FoundRow]:
                 datetime.fromtimestamp(found.newest, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
                 str(found.folder),
             )
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"

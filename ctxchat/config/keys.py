@@ -112,6 +112,14 @@ ACTIONS: tuple[Action, ...] = (
         argument="[goal]",
         screen=True,
     ),
+    Action(
+        "import",
+        ("ctrl+f6",),
+        "Import sessions of other agents: all that are found, a file or a folder",
+        "import",
+        "importing.import_sessions",
+        argument="[path | stop]",
+    ),
     Action("rename", ("alt+r",), "Rename this session", "rename", "sessions.rename", argument="TITLE"),
     Action("models", ("f10",), "Models: choose another one", "model", "models.models", argument="[name]", screen=True),
     Action(
@@ -203,6 +211,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "reinsert": ("ctrl+r",),
         "help": ("alt+h",),
         "handoff": ("ctrl+underscore",),
+        "import": ("ctrl+at",),
     },
     "no-alt-keys": {
         "send_later": ("ctrl+f9",),

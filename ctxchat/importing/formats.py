@@ -110,17 +110,30 @@ class FoundSessions(msgspec.Struct, frozen=True):
         return Path(os.path.commonpath([file.parent for file in self.files]))
 
 
+def at(path: Path, most: int = 2_000) -> list[FoundSessions]:
+    """What a file or folder holds, as far as so many files of it show; nothing where it cannot be read. Looks into files."""
+    files = [path] if path.is_file() else islice((p for p in path.rglob("*") if p.suffix in ENDINGS), most)
+    there: dict[str, list[Path]] = {}
+    with suppress(OSError):
+        for file in files:
+            if file.is_file() and (form := recognised(file)):
+                there.setdefault(form.name, []).append(file)
+    return [sessions for name, known in there.items() if (sessions := _stated(FORMATS[name], known))]
+
+
 def found(home: Path) -> list[FoundSessions]:
     """What there is on this machine, agents without any left out. Looks at names, sizes and times, into no file."""
-    there: list[FoundSessions] = []
-    for form in FORMATS.values():
-        stats: dict[Path, tuple[int, float]] = {}
-        for path in form.files(home):
-            with suppress(OSError):
-                stat = path.stat()
-                if stat.st_size:
-                    stats[path] = stat.st_size, stat.st_mtime
-        if stats:
-            sizes, times = zip(*stats.values(), strict=True)
-            there.append(FoundSessions(form, tuple(stats), sum(sizes), max(times)))
-    return there
+    return [sessions for form in FORMATS.values() if (sessions := _stated(form, form.files(home)))]
+
+
+def _stated(form: Format, files: Iterable[Path]) -> FoundSessions | None:
+    stats: dict[Path, tuple[int, float]] = {}
+    for path in files:
+        with suppress(OSError):
+            stat = path.stat()
+            if stat.st_size:
+                stats[path] = stat.st_size, stat.st_mtime
+    if not stats:
+        return None
+    sizes, times = zip(*stats.values(), strict=True)
+    return FoundSessions(form, tuple(stats), sum(sizes), max(times))

@@ -132,6 +132,16 @@ def pasted_images(text: str) -> list[str]:
     return paths[:MOST_NAMED] if good else []
 
 
+def pasted_path(text: str) -> str:
+    """The path in a paste that is nothing but one, from the root or from home; empty for any other text."""
+    text = text.strip()
+    if not 0 < len(text) < 4_000 or "\n" in text:
+        return ""
+    plain = text if text[0] in "/~" and "\\" not in text else ""  # some terminals leave blanks as they are
+    words = [plain] if plain else [_path(word) for word in _words(text)]
+    return words[0] if len(words) == 1 and words[0][:1] in {"/", "~"} else ""
+
+
 def pasted_data(text: str) -> MentionedFile | None:
     """The image in a paste that is a data URL and nothing else; None for any other text."""
     if not text.startswith("data:image/"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctxchat.config.keys import Action
 from ctxchat.tui import commands, starting
-from ctxchat.tui.actions import Handler, models
+from ctxchat.tui.actions import Handler, importing, models
 from ctxchat.tui.actions.compaction import reinsert
 from ctxchat.tui.in_order import InOrder
 from ctxchat.tui.reading.text import one_line
@@ -18,6 +18,8 @@ from ctxchat.tui.widgets.compaction_mark import CompactionMark
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.importing import ImportOffer
+from ctxchat.tui.widgets.prompt import Prompt
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from ctxchat.tui.widgets.unreached import UnreachedPanel
 from ctxchat.tui.work import Work
@@ -101,6 +103,19 @@ class Handlers(InOrder):
         event.stop()
         self.chat.composer.prompt.focus()
         self.begin(models.first_choice, event.name)
+
+    def on_prompt_path_pasted(self, event: Prompt.PathPasted) -> None:
+        """What is found there is offered, never taken."""
+        event.stop()
+        self.begin(importing.offer_path, event.path)
+
+    def on_import_offer_answered(self, event: ImportOffer.Answered) -> None:
+        event.stop()
+        self.chat.composer.prompt.focus()
+        if event.agreed:
+            if event.path and event.path in self.chat.composer.draft:  # it was meant for this
+                self.chat.composer.set_draft(self.chat.composer.draft.replace(event.path, "", 1).strip(" '\""))
+            self.begin(importing.import_from, event.path)
 
     def on_unreached_panel_answered(self, event: UnreachedPanel.Answered) -> None:
         event.stop()

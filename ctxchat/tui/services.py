@@ -4,7 +4,7 @@ fulfils it; a conversation is an `agent.session.Session`. Knows no widget.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # the first frame needs none of it
@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from ctxchat.core.messages import Group
     from ctxchat.core.search import Hit, Scope
     from ctxchat.core.secrets import Masking
+    from ctxchat.importing.outcome import Importable, ImportNews
     from ctxchat.models.discovery import FirstLook, FoundModel
     from ctxchat.storage.glance import LastSaid
     from ctxchat.storage.sessions import SessionRow
@@ -78,6 +79,18 @@ class Services(Protocol):
 
     async def group(self, session_id: str, message_id: str) -> Group:
         """The group of a message as it was, from any session. Raises UsageError and StorageError."""
+        ...
+
+    async def importable(self, path: Path | None = None) -> Sequence[Importable]:
+        """Sessions of other agents that are not here yet: in a file or folder, or without one in their usual places."""
+        ...
+
+    async def first_found(self) -> Sequence[Importable]:
+        """Those in the usual places, once for each person; nothing from then on."""
+        ...
+
+    def importing(self, path: Path | None = None) -> AsyncGenerator[ImportNews, None]:
+        """Import them, beside the chat; closing the generator ends it. Raises CtxchatError."""
         ...
 
     async def models(self) -> Sequence[FoundModel]: ...

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.tui import servers
+from ctxchat.tui.actions.importing import tell_found
 from ctxchat.tui.arriving import arrive
 from ctxchat.tui.host import Host
 from ctxchat.tui.widgets.first_choice import FirstChoice
@@ -62,3 +63,4 @@ async def get_ready(host: Host) -> None:
     if look.offers and session and session.figures.model.startswith("offline/") and not host.work.busy:
         await host.chat.questions.choose_model(FirstChoice(look.offers))
     await servers.arrive(host)
+    await tell_found(host)

@@ -35,6 +35,7 @@ from tests.tui.parts import OfOnePiece
 if TYPE_CHECKING:  # a start is measured with these: what they stand for is heavy
     from ctxchat.agent.turn import Meanwhile
     from ctxchat.config.files import Loaded
+    from ctxchat.importing.outcome import Importable, ImportNews
     from ctxchat.models.discovery import FirstLook, FoundModel, Offer
     from ctxchat.storage.glance import LastSaid
     from ctxchat.storage.sessions import SessionRow
@@ -368,6 +369,16 @@ class FakeServices:
 
     async def switch_server(self, name: str) -> ServerRow:
         raise CtxchatError(f"There is no MCP server {name}.")
+
+    async def importable(self, path: Path | None = None) -> Sequence[Importable]:
+        return ()
+
+    async def first_found(self) -> Sequence[Importable]:
+        return ()
+
+    async def importing(self, path: Path | None = None) -> AsyncGenerator[ImportNews, None]:
+        for news in ():
+            yield news
 
     async def first_look(self) -> FirstLook:
         from ctxchat.models.discovery import FirstLook

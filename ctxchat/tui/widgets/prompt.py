@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import TextArea
 
-from ctxchat.tools.mentions import MentionedFile, look, pasted_data, pasted_images
+from ctxchat.tools.mentions import MentionedFile, look, pasted_data, pasted_images, pasted_path
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.reading.text import harmless
 from ctxchat.tui.unsent.input_history import InputHistory
@@ -40,6 +40,13 @@ class Prompt(TextArea):
         def load(self, workspace: Path) -> list[MentionedFile]:
             """The images. Reads files."""
             return [self._image] if self._image else [look(path, workspace) for path in self._paths]
+
+    class PathPasted(Message):
+        """The paste is one path and nothing else."""
+
+        def __init__(self, path: str) -> None:
+            super().__init__()
+            self.path = path
 
     class Scrolled(Message):
         """The conversation is to move by so many pages."""
@@ -239,3 +246,5 @@ class Prompt(TextArea):
             self._fold(text)
         elif text:
             self.replace(text, *self.selection, maintain_selection_offset=False)
+            if path := pasted_path(text):
+                self.post_message(self.PathPasted(path))

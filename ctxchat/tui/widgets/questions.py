@@ -29,6 +29,7 @@ from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.asked import AFTER_TAB, GRACE, Asked, Keys
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.first_choice import FirstChoice
+from ctxchat.tui.widgets.importing import ImportLine, ImportOffer
 from ctxchat.tui.widgets.options import AnySizeList
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from ctxchat.tui.widgets.unreached import UnreachedPanel
@@ -98,6 +99,8 @@ EVERY = 0.05
 """Seconds between two looks at a question that is held back."""
 
 Asking = ApprovalPanel | QuestionPanel
+_OFFERS = SuggestionPanel | FirstChoice | UnreachedPanel | ImportOffer
+"""Nothing waits for these."""
 
 
 class Questions(Vertical):
@@ -169,9 +172,30 @@ class Questions(Vertical):
         await self.choose_no_model()
         await self._put(UnreachedPanel(model, address, waiting=waiting), before=0)
 
+    async def offer_import(self, offer: ImportOffer) -> None:
+        """Sessions of other agents were found."""
+        await self.query(ImportOffer).remove()
+        if not self.importing:
+            await self._put(offer, before=0)
+
+    async def show_import(self, line: ImportLine) -> None:
+        """How far an import is, until the line is removed."""
+        await self.mount(line)
+
+    @property
+    def importing(self) -> bool:
+        """An import is under way."""
+        return bool(self.query(ImportLine))
+
+    def stop_import(self) -> bool:
+        """End the import under way; False where none is."""
+        for line in self.query(ImportLine):
+            line.action_stop()
+        return self.importing
+
     def put_off(self) -> bool:
-        """No model is chosen now; False where none is asked for."""
-        asked = [*self.query(FirstChoice), *self.query(UnreachedPanel)]
+        """No model is chosen and nothing imported now; False where nobody asked."""
+        asked = [*self.query(FirstChoice), *self.query(UnreachedPanel), *self.query(ImportOffer)]
         for look in asked:
             look.answer("later")
         return bool(asked)
@@ -187,7 +211,7 @@ class Questions(Vertical):
         """The keys of the question that is being answered, else of the call that waits; none where nothing does."""
         panels = list(self.query(Asked))
         mine = [panel for panel in panels if panel.answering]
-        waiting = [panel for panel in panels if not isinstance(panel, SuggestionPanel | FirstChoice | UnreachedPanel)]
+        waiting = [panel for panel in panels if not isinstance(panel, _OFFERS)]
         return next((panel.keys for panel in (*mine, *waiting)), ())
 
     def focus_next_question(self) -> bool:
@@ -264,6 +288,9 @@ class Questions(Vertical):
 
     def on_unreached_panel_answered(self) -> None:
         self.call_next(self._settled, self.choose_no_model)
+
+    def on_import_offer_answered(self) -> None:
+        self.call_next(self._settled, self.query(ImportOffer).remove)
 
     async def _settled(self, remove: Callable[[], Awaitable[None]]) -> None:
         await remove()

@@ -1,0 +1,67 @@
+"""Sessions of other agents: offered where some are found or a path to some is dropped, imported when the person says so."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from pathlib import Path
+
+from textual.worker import get_current_worker
+
+from ctxchat.core.errors import CtxchatError
+from ctxchat.importing.outcome import Imported, importable, summary
+from ctxchat.tui.host import Host
+from ctxchat.tui.widgets.importing import ImportLine, ImportOffer
+
+
+async def import_sessions(host: Host, argument: str = "") -> None:
+    """A file or folder; without one, all that is found is offered. `stop` ends the import under way."""
+    if argument == "stop":
+        if not host.chat.questions.stop_import():
+            host.chat.notice("info", "No import is under way.")
+    elif argument:
+        await import_from(host, argument)
+    elif found := await host.services.importable():
+        await host.chat.questions.offer_import(ImportOffer(found))
+    else:
+        host.chat.notice("info", "No sessions of other agents were found that are not here yet.")
+
+
+async def offer_path(host: Host, path: str) -> None:
+    """A path was dropped or pasted: where it holds sessions, ask whether they are to be imported. Else nothing is said."""
+    if found := await host.services.importable(placed(host, path)):
+        await host.chat.questions.offer_import(ImportOffer(found, path))
+
+
+async def tell_found(host: Host) -> None:
+    """One line, the first time that sessions of other agents lie on this machine."""
+    if found := await host.services.first_found():
+        host.chat.announce(f"Found: {importable(found)}. /import brings them in, to search and go on with.", "info")
+
+
+def placed(host: Host, path: str) -> Path:
+    """A path as it was written, from the folder at work in."""
+    return host.services.workspace / Path(path).expanduser()
+
+
+async def import_from(host: Host, path: str) -> None:
+    """Import, beside the chat, what that path holds, or without one all that is found; with progress, until it is stopped."""
+    if host.chat.questions.importing:
+        raise CtxchatError("An import is under way.", "/import stop ends it; what it has brought in stays.")
+    line = ImportLine(get_current_worker().cancel)
+    await host.chat.questions.show_import(line)
+    told: list[Imported] = []
+    end = "Import stopped: "
+    try:
+        async with aclosing(host.services.importing(placed(host, path) if path else None)) as news:
+            async for each in news:
+                if isinstance(each, Imported):
+                    told.append(each)
+                else:
+                    line.show(each, len(told))
+        end = ""
+    finally:
+        line.remove()
+        if told or not end:
+            host.chat.notice("info", f"{end}{summary(told)}")
+    for problem in dict.fromkeys(one.problem for one in told if one.problem):
+        host.chat.notice("warning", problem)

@@ -1,0 +1,69 @@
+"""An import beside a chat: a process of its own that says how far it is, and leaves no half session when it is ended."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ctxchat.bootstrap.importing import first_found, importable, importing
+from ctxchat.config import paths
+from ctxchat.core.errors import CtxchatError
+from ctxchat.importing.outcome import Imported, ReadSoFar
+from ctxchat.storage import archive, sessions
+from ctxchat.storage.database import Database
+from tests.importing import wild
+
+
+def written(file: Path, lines: list[wild.Line]) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"\n".join(map(msgspec.json.encode, lines)) + b"\n")
+    return file
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CTXCHAT_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("CTXCHAT_CONFIG_DIR", str(tmp_path / "config"))
+    written(tmp_path / ".claude/projects/p/a.jsonl", wild.claude())
+    written(tmp_path / ".codex/sessions/2026/rollout-x.jsonl", wild.codex())
+    return tmp_path
+
+
+async def test_what_is_found_is_brought_in_and_offered_no_more(home: Path) -> None:
+    with Database(paths.data_dir()) as database:
+        assert [(f.agent, f.files) for f in await first_found(database)] == [("Claude Code", 1), ("Codex", 1)]
+        assert not await first_found(database)
+        assert [f.agent for f in await importable(database, home / ".codex")] == ["Codex"]
+        assert not await importable(database, home / "nowhere")
+        async with aclosing(importing(None)) as news:
+            told = [each async for each in news]
+        assert [t.outcome for t in told if isinstance(t, Imported)] == ["new", "new"]
+        last = [t for t in told if isinstance(t, ReadSoFar)][-1]
+        assert last.read == last.of > 0
+        assert not await importable(database, None)
+        while database.take_in_more():
+            pass
+        assert len(sessions.rows(database)) == 2
+        assert archive.search(database, "the question meant")
+
+
+async def test_what_cannot_be_imported_is_said(home: Path) -> None:
+    with pytest.raises(CtxchatError, match="does not exist"):
+        async with aclosing(importing(home / "nowhere")) as news:
+            assert not [each async for each in news]
+
+
+async def test_an_import_that_is_ended_leaves_whole_sessions(home: Path) -> None:
+    for number in range(40):
+        written(home / f".claude/projects/p/b{number}.jsonl", wild.claude(f"s{number}"))
+    async with aclosing(importing(None)) as news:
+        async for each in news:
+            if isinstance(each, Imported):
+                break
+    with Database(paths.data_dir()) as database:
+        assert 0 < len(sessions.rows(database)) < 42
+        assert database.check() == []

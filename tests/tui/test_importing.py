@@ -1,0 +1,134 @@
+"""Sessions of other agents: said once, offered, and imported only when a person says so; with progress, ended at any time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+import pytest
+from textual.events import Paste
+
+from ctxchat.core.errors import CtxchatError
+from ctxchat.importing.outcome import Importable, Imported, ImportNews, ReadSoFar, importable
+from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.widgets.blocks import NoticeBlock
+from ctxchat.tui.widgets.importing import ImportLine, ImportOffer
+from tests.tui.chatting import until, words
+from tests.tui.fakes import FakeServices, FakeSession
+from tests.tui.test_starting import banner, started
+
+FOUND = (Importable("Claude Code", 412, 1_200_000_000), Importable("Codex", 3, 9_000_000))
+
+
+class Histories(FakeServices):
+    """What is found under the paths in `there`; an import goes on until `go` is set."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, FakeSession())
+        self.there: dict[str, Sequence[Importable]] = {"": FOUND}
+        self.at_first: Sequence[Importable] = ()
+        self.asked: list[str] = []
+        self.imported: list[str] = []
+        self.ended = False
+        self.go = asyncio.Event()
+        self.broken = False
+
+    async def importable(self, path: Path | None = None) -> Sequence[Importable]:
+        self.asked.append(str(path or ""))
+        return self.there.get(str(path or ""), ())
+
+    async def first_found(self) -> Sequence[Importable]:
+        return self.at_first
+
+    async def importing(self, path: Path | None = None) -> AsyncGenerator[ImportNews, None]:
+        self.imported.append(str(path or ""))
+        if self.broken:
+            raise CtxchatError("The disk is full.")
+        try:
+            yield ReadSoFar(500_000_000, 1_200_000_000)
+            yield Imported("a.jsonl", "claude-code", "new", "s9", 12, 1, damaged=("a.jsonl:3: not JSON",))
+            yield ReadSoFar(600_000_000, 1_200_000_000)
+            await self.go.wait()
+        finally:
+            self.ended = True
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Histories:
+    return Histories(tmp_path)
+
+
+async def test_what_is_found_at_the_first_start_is_one_line(tmp_path: Path, services: Histories) -> None:
+    services.at_first = FOUND
+    async with started(tmp_path, services) as (app, pilot):
+        await until(pilot, lambda: "412 sessions of Claude Code and 3 of Codex, 1.2 GB" in banner(app))
+        assert not app.query(ImportOffer) and not services.imported
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+async def test_the_command_asks_and_the_import_goes_on_beside_the_chat(
+    tmp_path: Path, services: Histories, size: tuple[int, int]
+) -> None:
+    async with started(tmp_path, services, size) as (app, pilot):
+        await pilot.press(*"/import", "enter")
+        await until(pilot, lambda: app.query(ImportOffer))
+        await pilot.press("tab", "i")
+        await until(pilot, lambda: "importing 50 % of 1.2 GB, 1 session" in words(app))
+        assert services.imported == [""]
+        await pilot.press("h", "i")
+        assert app.chat.composer.draft == "hi"
+        services.go.set()
+        await until(pilot, lambda: not app.query(ImportLine))
+        await until(pilot, lambda: "1 session imported: 12 messages" in told(app))
+
+
+async def test_an_import_is_ended_and_says_what_it_brought(tmp_path: Path, services: Histories) -> None:
+    async with started(tmp_path, services) as (app, pilot):
+        await pilot.press(*f"/import {tmp_path}/x", "enter")
+        await until(pilot, lambda: "importing 50 %" in words(app))
+        await pilot.press(*"/import", "space", *"stop", "enter")
+        await until(pilot, lambda: "Import stopped: 1 session imported" in told(app))
+        assert services.ended and not app.query(ImportLine)
+
+
+async def test_a_path_that_is_pasted_is_offered_and_nothing_else_is(tmp_path: Path, services: Histories) -> None:
+    path = f"{tmp_path}/old sessions"
+    services.there[path] = FOUND[1:]
+    async with started(tmp_path, services) as (app, pilot):
+        app.chat.composer.prompt.post_message(Paste("/etc/hosts"))
+        await until(pilot, lambda: services.asked == ["/etc/hosts"])
+        app.chat.composer.prompt.post_message(Paste(" is broken, see /etc/fstab"))
+        await pilot.pause()
+        assert services.asked == ["/etc/hosts"] and not app.query(ImportOffer)
+        app.chat.composer.set_draft("")
+        app.chat.composer.prompt.post_message(Paste(path))
+        await until(pilot, lambda: app.query(ImportOffer))
+        assert not services.imported
+        await pilot.press("tab", "escape")
+        await until(pilot, lambda: not app.query(ImportOffer))
+        assert app.chat.composer.draft == path and not services.imported
+        app.chat.composer.set_draft("")
+        app.chat.composer.prompt.post_message(Paste(f"'{path}'"))
+        await until(pilot, lambda: app.query(ImportOffer))
+        await pilot.press("tab", "i")
+        await until(pilot, lambda: services.imported == [path])
+        assert app.chat.composer.draft == ""
+
+
+async def test_an_import_that_fails_says_why(tmp_path: Path, services: Histories) -> None:
+    services.broken = True
+    async with started(tmp_path, services) as (app, pilot):
+        await pilot.press(*"/import", "space", *"x", "enter")
+        await until(pilot, lambda: "The disk is full." in told(app))
+        assert not app.query(ImportLine)
+
+
+def told(app: CtxchatApp) -> str:
+    """All that was said in the chat, whatever the width."""
+    return " ".join(str(block.render()) for block in app.query(NoticeBlock)) + words(app)
+
+
+def test_what_was_found_in_words() -> None:
+    assert importable(FOUND[:1]) == "412 sessions of Claude Code, 1.2 GB"
+    assert importable((*FOUND, FOUND[0])) == "412 sessions of Claude Code, 3 of Codex and 412 of Claude Code, 2.4 GB"
