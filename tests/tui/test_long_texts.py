@@ -6,13 +6,17 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import pytest
+from textual.containers import VerticalScroll
 from textual.events import Paste
 from textual.screen import Screen
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
-from ctxchat.tui.reading.text import LONGEST, WIDEST
+from ctxchat.core.events import ApprovalRequested
+from ctxchat.tui.reading.text import LONGEST, MOST, WIDEST
 from ctxchat.tui.screens.dialogs import AskText
 from ctxchat.tui.screens.summary import Draft, SummaryScreen
+from ctxchat.tui.widgets.approval import ApprovalPanel
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession
 from tests.tui.hostile import Hostile
@@ -55,3 +59,13 @@ async def test_a_summary_that_no_editor_holds_is_mended_at_its_beginning_and_kep
         await pilot.press(*"Mine. ", "enter")
         await until(pilot, lambda: said)
         assert said == ["Mine. " + LONG]
+
+
+@pytest.mark.parametrize(("access", "end"), [("write", "… 1,234 more characters"), ("run", "xxx")])
+async def test_a_change_of_any_length_is_shown_as_far_as_it_can_and_a_command_whole(
+    tmp_path: Path, access: Any, end: str
+) -> None:
+    async with chatting(tmp_path, FakeSession()) as (app, _):
+        panel = ApprovalPanel(ApprovalRequested("c", "t", "does it", access=access, preview="x" * (MOST + 1_234)))
+        await app.chat.mount(panel)
+        assert str(panel.query_one(".preview", VerticalScroll).query_one(Static).content).endswith(end)

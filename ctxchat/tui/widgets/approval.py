@@ -20,7 +20,7 @@ from textual.widgets import Static, TextArea
 
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
-from ctxchat.tui.reading.text import LONGEST, clean, one_line, visible
+from ctxchat.tui.reading.text import LONGEST, MOST, clean, one_line, visible
 from ctxchat.tui.widgets.answer import Answer as Choose
 from ctxchat.tui.widgets.asked import Keys, Offer, Offered
 
@@ -284,11 +284,15 @@ def _shown(text: str, lines: int) -> str:
 
 
 def _preview(text: str, access: str) -> Content:
-    lines = visible(text.rstrip("\n")).split("\n")
-    rest = 0 if access == "run" else len(lines) - SHOWN_LINES  # a command is shown whole, however long
+    text = text.rstrip("\n")
+    whole = len(text) if access == "run" else MOST  # a command is shown whole: it is no longer than a system takes
+    lines, more = visible(text[:whole]).split("\n"), len(text) - whole
+    rest = 0 if access == "run" else len(lines) - SHOWN_LINES
     shown = [_line(line, access) for line in lines[: len(lines) - max(0, rest)]]
-    if rest > 0:
-        shown.append(Content.styled(f"… {rest:,} more lines", "$text-warning"))
+    if left := " and ".join(
+        f"{many:,} more {what}" for many, what in ((rest, "lines"), (more, "characters")) if many > 0
+    ):
+        shown.append(Content.styled(f"… {left}", "$text-warning"))
     return Content("\n").join(shown)
 
 
