@@ -14,7 +14,8 @@ Runs = tuple[int, ...]
 
 
 class GroupIds(Sequence[str]):
-    """What a tuple of these ids would be, and equal to it. `record` has the ids of a record by place; it may grow at its end."""
+    """What a tuple of these ids would be, and equal to it; as JSON by `enc_hook=list`. `record` has the ids of a record by place
+    and may grow at its end."""
 
     __slots__ = ("_length", "_record", "_runs")
 

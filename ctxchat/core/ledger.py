@@ -73,7 +73,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Ledger(msgspec.Struct, frozen=True, dict=True):
-    """All groups for ever, in the order of the record, and the changes in force, oldest first."""
+    """All groups for ever, in the order of the record, and the changes in force, oldest first. As JSON without a loss, and back:
+    `msgspec.json.encode(ledger, enc_hook=list)`."""
 
     groups: tuple[Group, ...] = ()
     changes: tuple[Change, ...] = ()

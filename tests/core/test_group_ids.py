@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.group_ids import GroupIds, runs
-from ctxchat.core.ledger import Change, Edit
+from ctxchat.core.ledger import Change, Edit, Ledger
 from tests.core.test_ledger import summary, turns
 
 NAMES = [f"g{place}" for place in range(30)]
@@ -32,6 +33,7 @@ def test_what_passes_cover_costs_no_name_for_each_group_and_each_pass() -> None:
         edit = Edit("digest", ids[:many], summary())
         ledger = ledger.append(turns(402 + number).groups[-1]).apply(Change(f"c{number}", "compaction", edits=(edit,)))
     covers = [change.edits[0].covers for change in ledger.changes]
+    assert msgspec.json.decode(msgspec.json.encode(ledger, enc_hook=list), type=Ledger) == ledger
     assert covers == [ids[:100], ids[:200], ids[:390]] and all(isinstance(kept, GroupIds) for kept in covers)
     assert [entry.covers for entry in ledger.live()] == [
         ids[:390],
