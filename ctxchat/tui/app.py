@@ -133,6 +133,9 @@ class CtxchatApp(Handlers):
         if self.edits:
             self.set_interval(EVERY, self._glance)
 
+    def on_app_focus(self) -> None:
+        self._glance()
+
     def _glance(self) -> None:
         if self.edits:
             self.run_worker(self.edits.glance, group="edits", exit_on_error=False)

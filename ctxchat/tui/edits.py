@@ -20,8 +20,8 @@ from ctxchat.config.themes import load_themes
 from ctxchat.config.watch import Watch
 from ctxchat.core.errors import CtxchatError
 
-EVERY = 1.0
-"""Seconds between two looks at the files."""
+EVERY = 5.0
+"""Seconds between two looks at the files; who comes back from an editor to this terminal waits for none."""
 
 MOST = 3
 """Problems that are told; how many more there are is said."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import socket
 import sys
 import termios
 from collections.abc import Callable
@@ -39,6 +40,7 @@ class Terminal(LinuxDriver):
         self._file = _Output(sys.__stderr__, self._gone)  # type: ignore[assignment]
 
     def start_application_mode(self) -> None:
+        self._stop_reading, self._stopped = socket.socketpair()
         super().start_application_mode()
         if self._settings is not None:
             self.attrs_before = self._settings
@@ -53,6 +55,11 @@ class Terminal(LinuxDriver):
         if self.attrs_before is not None:
             with suppress(termios.error):  # it is gone
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
+
+    def disable_input(self) -> None:
+        if self._key_thread is not None and self._key_thread.is_alive():
+            self._stop_reading.send(b".")
+        super().disable_input()
 
     def give_back(self) -> None:
         """Leave all modes at once and wait for nothing: for an end in which nothing else can be relied on."""
@@ -109,13 +116,20 @@ class Terminal(LinuxDriver):
             self._loop.call_soon_threadsafe(self._app._handle_exception, fault)
 
     def run_input_thread(self) -> None:
-        """Read until input is disabled. Raises OSError or EOFError where there is nothing to read from any more."""
+        """Read until input is disabled. Raises OSError or EOFError where there is nothing to read from any more.
+
+        Waits without a limit but for the rest of a key that has begun: Textual's wakes up ten times a second.
+        """
         parser, decode = InputParser(self._debug, self._early), forgiving("utf-8")().decode
         self._early = 0
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
-            while not self.exit_event.is_set():
-                if selector.select(0.1):
+            selector.register(self._stopped, selectors.EVENT_READ)
+            while True:
+                ready = {key.fileobj for key, _ in selector.select(0.1 if parser.within else None)}
+                if self._stopped in ready:
+                    return
+                if ready:
                     data = os.read(self.fileno, 4096)
                     if not data:
                         raise EOFError

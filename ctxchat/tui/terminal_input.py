@@ -97,6 +97,11 @@ class InputParser(XTermParser):
             data = _ANSWER.sub("", plain) + start + rest
         return self._parsed(self._pastes.feed(data))
 
+    @property
+    def within(self) -> bool:
+        """True within a key or a paste: what has come so far may be all of it, which `tick` finds out."""
+        return self._timeout_time is not None or self._pastes.inside
+
     def tick(self) -> Iterable[Any]:
         yield from self._guarded(super().tick())
         if self._pastes.inside and self._now() - self._last > PATIENCE:

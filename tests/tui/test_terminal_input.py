@@ -183,3 +183,18 @@ def test_enter_typed_before_the_frame_stays_enter_and_later_lines_stay_lines(
     assert whole.replace("\r", "\n") == text.replace("\r", "\n")
     first = len(text.encode()[:early].decode("utf-8", "ignore"))
     assert "\n" not in whole[:first] and whole[first:] == text[first:]
+
+
+def test_only_for_the_rest_of_a_key_or_a_paste_is_there_a_limit_to_wait() -> None:
+    parser = InputParser(debug=False)
+    for text, within in (
+        ("a", False),
+        ("\x1b[A", False),
+        ("\x1b", True),
+        ("[B", False),
+        (START, True),
+        ("x", True),
+        (END, False),
+    ):
+        list(parser.feed(text))
+        assert parser.within is within, text
