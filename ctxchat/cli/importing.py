@@ -128,14 +128,14 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: 
             left = [(form, file) for form, file in todo if not (only_new and same(file))]
             await program.database.run(_bring, program.database, left, tell)
             if not events:  # whoever reads those has a search of its own to complete
+                status("")
+                _report(told)
                 await index_completed(program.database, math.inf)
 
     try:
         run_async(work())
     finally:
         status("")
-    if not events:
-        _report(told)
     if told and all(one.outcome == "failed" for one in told):
         click.get_current_context().exit(1)
 

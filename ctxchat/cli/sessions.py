@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import cast
 
 import click
 import msgspec
@@ -13,6 +14,7 @@ from ctxchat.bootstrap.program import Program
 from ctxchat.cli import importing
 from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table
 from ctxchat.core import openai
+from ctxchat.core.errors import UsageError
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group
@@ -20,6 +22,7 @@ from ctxchat.core.sanitize import clean
 from ctxchat.core.words import short
 from ctxchat.models import dialects
 from ctxchat.storage import exporting, loading, sessions
+from ctxchat.storage.claude_code import ClaudeCodeLines
 from ctxchat.storage.database import Database
 from ctxchat.storage.files import write_private
 
@@ -27,6 +30,9 @@ ANY_PROVIDER = dialects.Dialect(
     "any", id_pattern="[a-zA-Z0-9]+", id_length=9, user_first=True, user_last=False, user_after_tool=False
 )
 """What every family takes, the strictest rule of each; a view is exported so that it can be sent anywhere."""
+
+
+CLAUDE_CODE = "claude-code"
 
 
 @click.group("sessions")
@@ -95,23 +101,37 @@ def show(session: str) -> None:
 @command.command("export")
 @click.argument("session")
 @click.option("--view", type=click.Choice(["model", "record"]), default="record", help="What the model sees, or all.")
-@click.option("--format", "form", type=click.Choice(["openai", "jsonl", "markdown"]), default="openai")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["openai", "jsonl", "markdown", CLAUDE_CODE]),
+    default="openai",
+    show_default=True,
+)
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="A file instead of standard output.")
 @common_options
-def export(session: str, view: str, form: exporting.Format, output: str | None) -> None:
-    """Write a session: the record of everything, or the view a model is sent."""
+def export(session: str, view: str, form: str, output: str | None) -> None:
+    """Write a session: the record of everything, or the view a model is sent.
+
+    claude-code is the record as Claude Code keeps its sessions, with compactions and branches; what has no place is counted.
+    """
+    if form == CLAUDE_CODE and view != "record":
+        raise UsageError("Claude Code's form holds the record.", "Give --view record, or another --format.")
 
     async def work() -> str:
         async with Program.started(flags()) as program:
+            if form == CLAUDE_CODE:
+                found = await program.find(session)
+                return await program.database.run(_claude_code, program.database, found)
             if view == "record":
                 found = await program.find(session)
                 loaded = await program.database.run(loading.load, program.database, found)
                 state = await program.database.run(_whole, program.database, found, loaded.state)
-                return exporting.export_record(state, form)
+                return exporting.export_record(state, cast(exporting.Format, form))
             opened = await program.open(session, interactive=False, only_read=True)
             try:
                 await opened.measure()
-                return await program.database.run(_view, program.database, opened, form)
+                return await program.database.run(_view, program.database, opened, cast(exporting.Format, form))
             finally:
                 await opened.close()
 
@@ -121,6 +141,16 @@ def export(session: str, view: str, form: exporting.Format, output: str | None) 
         write_private(Path(output), text.encode())
     else:
         sys.stdout.write(text)
+
+
+def _claude_code(database: Database, session: str) -> str:
+    """Its lines; what has no place in them is told."""
+    state = _whole(database, session, loading.load(database, session).state)
+    lines = ClaudeCodeLines(session, state, sessions.row(database, session).folder)
+    text = "".join(exporting.dump(line) + "\n" for line in lines)
+    for kind, many in sorted(lines.left_out.items()):
+        narrate(f"  not kept: {many:,} {kind}")
+    return text
 
 
 def _whole(database: Database, session: str, state: SessionState) -> SessionState:
