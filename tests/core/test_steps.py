@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ctxchat.core.applying import apply_plan
@@ -71,6 +72,18 @@ def test_a_file_read_again_supersedes_the_older_result_only() -> None:
     assert texts(after)[2] == "[superseded by the same call in m5; the old result is m3]"
     assert texts(after)[4] == LONG + "new"
     assert plan.steps[0].spills == ()
+
+
+def test_a_list_written_anew_supersedes_the_older_ones() -> None:
+    history = turn(1, LONG, LONG + "new", LONG + "newest")
+    lists = [
+        msgspec.structs.replace(m, calls=(ToolCall("c", "todo", f'{{"items": [{m.seq}]}}'),)) if m.calls else m
+        for m in history
+    ]
+    _, plan, after = planned(lists + turn(9, "x"), "drop_superseded", keep_recent=4)
+    assert plan is not None
+    assert texts(after)[2] == "[superseded by the list in m7; the old result is m3]"
+    assert [t == LONG + "newest" for t in texts(after)].count(True) == 1 and LONG + "new" not in texts(after)
 
 
 def test_a_later_failure_supersedes_nothing() -> None:

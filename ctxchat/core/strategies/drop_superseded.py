@@ -1,4 +1,5 @@
-"""A file read again, a command run again: the older result becomes a line, since the newer one says what holds now."""
+"""A file read again, a command run again, a to-do list written anew: the older result becomes a line, since the newer one says
+what holds now."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.strategies.base import Plan, Spill
 from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
 from ctxchat.core.strategies.results import shorten
-from ctxchat.core.tooluse import failed, same_arguments, use_of
+from ctxchat.core.tooluse import failed, is_to_do, same_arguments, use_of
 from ctxchat.core.view import View
 
 _Place = tuple[str, int]
@@ -16,7 +17,7 @@ _Place = tuple[str, int]
 
 
 class DropSuperseded:
-    """Results before the cut whose very call was answered again later. A later failure to read supersedes nothing."""
+    """Results before the cut whose very call was answered again later, and lists that a later one replaced. A later failure to read supersedes nothing."""
 
     name = "drop_superseded"
 
@@ -29,12 +30,12 @@ class DropSuperseded:
 
         def line(entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
             later = newer.get((entry.covers[0], place))
-            return (f"[superseded by the same call in {later}; the old result is {message.id}]", ()) if later else None
+            return (f"[superseded by {later}; the old result is {message.id}]", ()) if later else None
 
         return one_step(self.name, basis, shorten(self.name, basis, basis.old(), line, view.raw - budget.target))
 
     def _superseded(self, basis: Basis) -> dict[_Place, str]:
-        """Older results of calls that were answered again, with the id of the newest answer."""
+        """Older results of calls that were answered again, with what holds instead."""
         older: dict[_Place, str] = {}
         newest: dict[tuple[str, str], str] = {}
         for entry in reversed(basis.entries):
@@ -43,10 +44,12 @@ class DropSuperseded:
                 continue
             for place in range(len(group.messages) - 1, 0, -1):
                 call, result = group.first.calls[place - 1], group.messages[place]
-                key = (call.name, same_arguments(call.arguments))
+                key = (call.name, "" if is_to_do(call) else same_arguments(call.arguments))
                 if key in newest:
-                    if use_of(call).kind in _REPEATABLE:
-                        older[entry.covers[0], place] = newest[key]
+                    if is_to_do(call):
+                        older[entry.covers[0], place] = f"the list in {newest[key]}"
+                    elif use_of(call).kind in _REPEATABLE:
+                        older[entry.covers[0], place] = f"the same call in {newest[key]}"
                 elif basis.as_it_was(entry, result) and _tells(call, result):
                     newest[key] = result.id
         return older
