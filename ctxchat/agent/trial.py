@@ -86,7 +86,8 @@ def tried(
     after = ledger.apply(change)
     view = compiled(after)
     covered = [ledger.group(g) for edit in change.edits for g in edit.covers]
-    evidence = collect(covered, None, options.memory.facts_of, per_kind=None)
+    staying = ledger.staying(g.id for g in covered)
+    evidence = collect(covered, None, options.memory.facts_of, per_kind=None, staying=staying)
     facts, lost = _kept(evidence, view, change, ledger, options.memory)
     digest = next((e.digest for e in change.edits if e.digest), None)
     return Trial(

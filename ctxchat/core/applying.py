@@ -20,7 +20,9 @@ def digest_for(ledger: Ledger, step: Step, summary: str, options: PlanOptions, r
     known = merged_digest(earlier(ledger))
     folded_before = {name for e in earlier(ledger) for name in e.covers}
     fresh = [ledger.group(name) for name in step.fold if name not in folded_before]
-    return Digest(summary=summary, recap=recap, evidence=collect(fresh, known.evidence, options.memory.facts_of))
+    staying = ledger.staying(step.fold)
+    evidence = collect(fresh, known.evidence, options.memory.facts_of, staying=staying)
+    return Digest(summary=summary, recap=recap, evidence=evidence)
 
 
 def apply_step(

@@ -184,6 +184,12 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         """
         return self._live
 
+    def staying(self, fold: Iterable[str]) -> tuple[Group, ...]:
+        """The groups of the record that a view shows something of, summaries aside, once these are folded."""
+        gone = frozenset(fold)
+        shown = (e for e in self._live if e.group and e.group.kind != "summary" and gone.isdisjoint(e.covers))
+        return tuple(self.group(name) for entry in shown for name in entry.covers)
+
     @cached_property
     def _live(self) -> tuple[Entry, ...]:
         pinned, hidden, owner = self.pinned, self._unrestored(), self._owners()

@@ -98,7 +98,9 @@ def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
         )
     before = {name for e in earlier(ledger) for name in e.covers}
     fresh = [g for g in groups if g.id not in before]
-    evidence = collect(fresh, merged_digest(earlier(ledger)).evidence, options.memory.facts_of)
+    evidence = collect(
+        fresh, merged_digest(earlier(ledger)).evidence, options.memory.facts_of, staying=ledger.staying(step.fold)
+    )
     if facts := render(evidence, step.evidence_tokens - count(words), count, words):
         parts.append(f"Facts that code keeps beside your record:\n{facts}")
     return _harmless("\n\n".join(parts))

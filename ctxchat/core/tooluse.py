@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import lru_cache
 from typing import Literal, cast
 
 import msgspec
@@ -209,6 +210,7 @@ class CommandLine(msgspec.Struct, frozen=True):
         return self.program in _FILE_TOOLS
 
 
+@lru_cache(4_096)
 def command_line(command: str) -> CommandLine:
     """What a command line does, by its words alone: for telling runs of one thing from another, not for judging what is safe."""
     folder = ""

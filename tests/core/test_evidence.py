@@ -582,3 +582,23 @@ def test_definitions_that_were_read_are_symbols_and_their_locals_are_not() -> No
     text = "export class TokenGauge {\n\tprivate async drawBar(x) {\n\t\tconst from = 3;\n\t\tconst barWidth = 4;\n"
     read = ran("read_file", '{"path": "src/gauge.ts"}', text)
     assert set(by_kind(collect([read]), "symbol")) == {"TokenGauge", "drawBar", "barWidth"}
+
+
+def test_a_choice_that_was_overturned_stands_no_more() -> None:
+    first = said("We decided to use SQLite for the archive. Always sort with Ruff.")
+    later = said("We decided: Postgres instead of SQLite.", turn=2)
+    evidence = collect([first, later])
+    assert list(by_kind(evidence, "decision")) == ["We decided: Postgres instead of SQLite."]
+    assert list(by_kind(evidence, "rule")) == ["Always sort with Ruff."]
+    forbidden = said("Never use Postgres instead of SQLite.", turn=2)
+    assert by_kind(collect([first, forbidden]), "decision") != {}, "that overturns nothing"
+
+
+def test_what_stays_in_view_tells_otherwise_is_left_out() -> None:
+    old = [said("The timeout: 30 s, the port: 8080."), *runs(("make check", "gauge.c:3: error: no\n[exit code: 2]"))]
+    new = [said("Please set the timeout from 30 s to 45 s.", turn=2)]
+    new += [ran("shell", '{"command": "make check"}', "[exit code: 0]", 50)]
+    evidence = collect(old, staying=new)
+    assert by_kind(evidence, "number") == {"port": "8080"}
+    assert not by_kind(evidence, "error") and not by_kind(evidence, "command")
+    assert collect([*old, *new]).facts == collect(new, collect(old)).facts, "what is carried on is whole without it"

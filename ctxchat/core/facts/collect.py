@@ -27,9 +27,20 @@ OPEN_FOR = 20
 
 _GONE = re.compile(r"(?:\A|&& |; )(?:git )?(?:mv|rm) (?:-[-\w]+ )*(?:\./)?([^\s;&|*]+)")
 """A file that a command moves or removes, the first it names."""
+_INSTEAD = re.compile(
+    r"\b(?:instead of|rather than|in place of|no longer(?: use)?|switch(?:ed|ing)? (?:away )?from)"
+    r" (?:the |our )?[`'\"]?([\w][\w./-]+\w)",
+    re.IGNORECASE,
+)
+"""What is not to be any more: "Postgres instead of SQLite"."""
+_FORBIDS = re.compile(r"\b(?:never|do not|don't|dont|avoid|not)\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
 """What can be said of one file; a file that was changed is not listed as read as well."""
+
+
+_CHANGING: frozenset[FactKind] = frozenset({"rule", "decision", "command", "error", "number"})
+"""What a later message can make untrue."""
 
 
 class Memory:
@@ -53,9 +64,10 @@ def collect(
     previous: Evidence | None = None,
     find: Callable[[Group], Iterable[Fact]] = facts_of,
     per_kind: int | None = PER_KIND,
+    staying: Iterable[Group] = (),
 ) -> Evidence:
     """The facts of these groups with those of an earlier pass: each once, the newest value standing, at most so many of
-    a kind. What the agent looked up again came up again.
+    a kind. What the agent looked up again came up again. What groups that are `staying` in view tell otherwise is left out.
 
     `find` may be a Memory's.
     """
@@ -66,6 +78,10 @@ def collect(
         again.update((place, group.turn) for place in recalled(group))
     fresh = Evidence(tuple(sorted(facts, key=lambda f: f.seq)))
     evidence = merged([previous, fresh] if previous else [fresh], per_kind)
+    if newer := tuple(
+        fact for group in staying for fact in find(group) if fact.kind in _CHANGING or fact.kind == "changed"
+    ):
+        evidence = _still_true(evidence, Evidence(newer))
     if not again:
         return evidence
     return msgspec.structs.replace(evidence, facts=tuple(_needed(f, again.get(f.seq, 0)) for f in evidence.facts))
@@ -73,6 +89,13 @@ def collect(
 
 def _needed(fact: Fact, turn: int) -> Fact:
     return msgspec.structs.replace(fact, turn=turn, turns=fact.turns + 1) if turn > fact.turn else fact
+
+
+def _still_true(evidence: Evidence, newer: Evidence) -> Evidence:
+    """The facts without those that newer ones contradict: another value, a later outcome, a solved error, a choice overturned."""
+    now = {_thing(fact): fact.value for fact in merged([evidence, newer], None).facts}
+    facts = (f for f in evidence.facts if f.kind not in _CHANGING or now.get(_thing(f)) == f.value)
+    return msgspec.structs.replace(evidence, facts=tuple(facts))
 
 
 def merged(several: Iterable[Evidence], per_kind: int | None = PER_KIND) -> Evidence:
@@ -104,6 +127,7 @@ def _standing(facts: Iterable[Fact]) -> list[Fact]:
     some = _still_there(list(facts))
     newest = max((f.turn for f in some), default=0)
     alone = {f.key: f.seq for f in some if f.kind == "number" and f.value and " " not in f.key}
+    overturned = _overturned(some)
     runs = [(command_line(f.key), f) for f in some if f.kind == "command"]
     edits = [f for f in some if f.kind == "changed"]
 
@@ -113,12 +137,24 @@ def _standing(facts: Iterable[Fact]) -> list[Fact]:
                 return _failed(fact) and _ran_since(fact, fact.key, runs)
             case "error":
                 return fact.turn < newest - OPEN_FOR or _solved(fact, runs, edits)
+            case "rule" | "decision":
+                return any(seq > fact.seq and stands(name, fact.key.lower()) for name, seq in overturned.items())
             case "number":
                 return alone.get(fact.key.rpartition(" ")[2], 0) > fact.seq
             case _:
                 return False
 
     return [f for f in some if not gone(f)]
+
+
+def _overturned(facts: Iterable[Fact]) -> dict[str, int]:
+    """What a decision or a rule takes another thing in the place of, with the place of the newest that says so."""
+    newest: dict[str, int] = {}
+    for fact in facts:
+        if fact.kind in {"rule", "decision"} and not _FORBIDS.search(fact.key):
+            for match in _INSTEAD.finditer(fact.key):
+                newest[match[1].lower()] = max(fact.seq, newest.get(match[1].lower(), 0))
+    return newest
 
 
 _Run = tuple[CommandLine, Fact]

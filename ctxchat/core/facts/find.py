@@ -78,6 +78,12 @@ _NAMED = re.compile(
     rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})`?[ \t]*[:=][ \t]*`?(?:{_VALUE}`?[ \t]*(?:→|->)[ \t]*`?)?({_VALUE})(?![\w:/.-]\d|\w)"
 )
 """`timeout = 30`, `gray`: `#808080`, and the new value of "gray: 242 → #6c6c6c"."""
+_SET = re.compile(
+    r"\b(?:set|change|raise|lower|increase|decrease|reduce|bump|update)d? (?:the |our )?`?([A-Za-z_][\w.-]{1,40})`? "
+    rf"(?:from \S+(?: \S+)? )?to `?({_VALUE})(?![\w:/.-]\d|\w)",
+    re.IGNORECASE,
+)
+"""`set timeout to 30 s`."""
 _TALLY = re.compile(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b")
 _SYMBOL = re.compile(
     r"(?<![\w$#])(?:[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
@@ -277,10 +283,11 @@ def _words(message: Message) -> str:
 def _numbers(text: str, at: At) -> Iterator[Fact]:
     text = _ESCAPE.sub(" ", text)
     named: set[int] = set()
-    for match in _some(_NAMED, text, 30):
+    for match in sorted([*_some(_NAMED, text, 30), *_some(_SET, text, 30)], key=re.Match[str].start):
         named.update(range(*match.span()))
         if match[1].rsplit(".", 1)[-1] not in _ENDINGS:  # there it is a place in a file, not an amount
-            yield Fact("number", _whose(text, match) + match[1], plain(match[2]), *at)
+            whose = _whose(text, match) if match.re is _NAMED else ""
+            yield Fact("number", whose + match[1], plain(match[2]), *at)
     for match in _some(_NUMBER, text, 30):
         if match.start() not in named and any(map(_SUBJECT.fullmatch, (told := _in_context(text, match)).split())):
             yield Fact("number", told, "", *at)

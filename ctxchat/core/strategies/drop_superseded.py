@@ -17,7 +17,8 @@ _Place = tuple[str, int]
 
 
 class DropSuperseded:
-    """Results before the cut whose very call was answered again later, and lists that a later one replaced. A later failure to read supersedes nothing."""
+    """Results before the cut whose very call was answered again later, and lists that a later one replaced. A later failure to
+    read supersedes nothing."""
 
     name = "drop_superseded"
 
