@@ -148,7 +148,8 @@ def compile(
 ) -> View:
     """The view of a ledger in a frame: system prompt first, memory, what is live, injected context last.
 
-    The system prompt and what the user said in the current turn are there whatever the compiler leaves out.
+    The system prompt and what the user said in the current turn are there whatever the compiler leaves out. Injected context that
+    a tool's result in view tells already (the to-do list as it was last written) is not told twice.
     """
     entries = _with_current(compiler(ledger), ledger)
     system = "\n\n".join([frame.system, *_instructions(entries, ledger)]).strip()
@@ -157,7 +158,8 @@ def compile(
     body = tuple(item for entry in entries for item in items_of(entry, frame.keep_reasoning, meter))
     for transform in transforms:
         body = transform(body)
-    tail = [_insert(_attributed(i), "injected", "user", i.source_id, meter) for i in frame.injected if i.text]
+    fresh = [i for i in frame.injected if i.text and not _told(i, body)]
+    tail = [_insert(_attributed(i), "injected", "user", i.source_id, meter) for i in fresh]
     items = (*head, *body, *tail)
     tool_tokens = tuple(meter.tool(tool.schema) for tool in frame.tools)
     return View(
@@ -169,6 +171,12 @@ def compile(
         passes=len(ledger.changes),
         mix=total(item.kinds for item in items) + Mix(tools=sum(tool_tokens)),
     )
+
+
+def _told(insert: Insert, body: Sequence[Item]) -> bool:
+    """What a tool keeps stands in view already: a result of the tool by that name is what the text ends with."""
+    said = (item.message for item in body if item.message.role == "tool" and item.message.name == insert.source_id)
+    return any(insert.text.endswith(f"\n{message.text}") for message in said)
 
 
 def _with_current(entries: tuple[Entry, ...], ledger: Ledger) -> tuple[Entry, ...]:

@@ -1,4 +1,5 @@
-"""The to-do list: the tool that writes it, and the context provider that sends it again with each request while it is unfinished.
+"""The to-do list: the tool that writes it, and the context provider that sends it again while it is unfinished, with each request
+in which it does not stand where it was last written.
 
 So no compaction can blur it: like a memory file it comes from its source. The source is the last list in the record.
 """
