@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall
-from ctxchat.importing.lines import Object, as_json, items, number, obj, simple, text
+from ctxchat.importing.lines import Object, as_json, items, number, obj, simple, text, when
 from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "codex", "Codex"
@@ -114,7 +114,7 @@ class _Rollout:
 
     def steps(self, line: Object, place: int) -> Iterator[Step]:
         kind, payload = text(line.get("type")) or None, line.get("payload")
-        self._at = text(line.get("timestamp")) or self._at
+        self._at = when(line.get("timestamp")) or self._at
         if "session" in line and "items" in line:
             for part, item in enumerate(items(line.get("items"))):
                 yield from self._item(obj(item), f"{place}.{part}")
@@ -172,7 +172,7 @@ class _Rollout:
             yield Back(self._last, self._at)
 
     def _item(self, item: Object, key: str) -> Iterator[Step]:
-        kind = text(item.get("type"))
+        kind = text(item.get("type")) or ("message" if "role" in item else "")  # copies that were cleaned of it
         call = text(item.get("call_id")) or text(item.get("id"))
         match kind:
             case "message" if item.get("role") == "assistant":

@@ -86,7 +86,11 @@ def _replaced(
     messages: list[object], latest: dict[str, Object], order: list[tuple[str, str]], *, checkpoint: bool
 ) -> None:
     """A whole conversation told at once: a document, or what an agent goes on with after it compressed its history."""
-    found = [message for message in map(obj, messages) if text(message.get("id"))]
+    found = [
+        message if text(message.get("id")) else message | {"id": f"#{place}"}
+        for place, message in enumerate(map(obj, messages))
+        if message
+    ]
     if checkpoint and found and _SNAPSHOT in _plain(found[0].get("content")) and text(found[0].get("id")) not in latest:
         kept = " ".join(text(message.get("id")) for message in found[1:])
         order.append(("compressed", f"{text(found[0].get('id'))} {kept}"))
@@ -124,7 +128,7 @@ def _message(message: Object, id: str) -> Iterator[Step]:
                 yield Compacted(_plain(content), at)
             else:
                 yield from _person(content, id, at)
-        case "gemini":
+        case "gemini" | "model":
             yield from _reply(message, id, at)
         case kind:
             yield NoPlace(f"messages of the kind {text(kind) or 'nameless'}")

@@ -22,6 +22,9 @@ Progress = Callable[[int], None]
 MOST_WHOLE = 1_000_000_000
 """Bytes of a file that can only be read whole."""
 
+SECONDS = 100_000_000_000
+"""Below this a number is a time in seconds, as one in milliseconds it would be in 1973."""
+
 _decode = msgspec.json.Decoder().decode
 
 
@@ -100,11 +103,12 @@ def as_json(value: object) -> str:
 
 
 def when(value: object) -> str:
-    """A time as ISO 8601, UTC, from milliseconds since 1970; as it is where it is text."""
+    """A time as ISO 8601, UTC, from milliseconds or seconds since 1970; as it is where it is text."""
     if isinstance(value, str) or not number(value):
         return text(value)
     with suppress(OverflowError, ValueError, OSError):
-        moment = datetime.fromtimestamp(number(value) / 1000, UTC)
+        seconds = float(value) if number(value) < SECONDS else number(value) / 1000  # type: ignore[arg-type]
+        moment = datetime.fromtimestamp(seconds, UTC)
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return ""
 

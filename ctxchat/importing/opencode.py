@@ -1,5 +1,6 @@
 """opencode: a session, its messages and their parts as JSON files of their own below `storage` (two layouts), as rows of
-`opencode.db` (newer), or as one document (`opencode export`)."""
+`opencode.db` (newer), or as one document (`opencode export`). The first opencode, of 2025, had an `.opencode/opencode.db` in each
+project, with a row a message."""
 
 from __future__ import annotations
 
@@ -19,6 +20,9 @@ CLEARED = "[Old tool result content cleared]"
 
 _SQLITE = b"SQLite format 3\0"
 _NOTHING_SAID = {"step-start", "step-finish", "snapshot", "patch", "agent", "retry"}
+
+_OF_THE_FIRST = {"sessions", "messages", "files"}
+"""Tables of the first opencode."""
 
 Told = Iterable[tuple[Object, Sequence[Object | Damaged]]]
 """Messages in order, each with its parts."""
@@ -120,7 +124,7 @@ def _has_tables(file: Path) -> bool:
             found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error:
         return False
-    return {"session", "message", "part"} <= found
+    return {"session", "message", "part"} <= found or found >= _OF_THE_FIRST
 
 
 def _opened(file: Path) -> sqlite3.Connection:
@@ -131,6 +135,9 @@ def _of_database(file: Path, progress: Progress) -> Iterator[Step]:
     try:
         with closing(_opened(file)) as database:
             database.row_factory = sqlite3.Row
+            if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'sessions'").fetchone():
+                yield from _of_first(database, file, progress)
+                return
             # those of sub-agents last, so that what they belong to is there
             sessions = "SELECT * FROM session ORDER BY parent_id IS NOT NULL, time_created"
             for row in database.execute(sessions).fetchall():
@@ -160,6 +167,69 @@ def _of_rows(
             yield {"id": id}, [message]
         else:
             yield message | {"id": id}, [_value(body, name) for name, body in rows]
+
+
+def _of_first(database: sqlite3.Connection, file: Path, progress: Progress) -> Iterator[Step]:
+    """The first opencode's: a summary is a message from which the conversation went on."""
+    sessions = "SELECT * FROM sessions ORDER BY parent_session_id IS NOT NULL, created_at"
+    for session in database.execute(sessions).fetchall():
+        about = dict(zip(session.keys(), tuple(session), strict=True))
+        parent = text(about.get("parent_session_id"))
+        yield Begin(text(about["id"]), parent, delegated=bool(parent))
+        # `.opencode` lies in the project's folder
+        folder = str(file.parent.parent.absolute()) if file.parent.name == ".opencode" else ""
+        yield About(title=text(about.get("title")), rank=1, folder=folder)
+        messages = (
+            "SELECT id, role, parts, model, created_at FROM messages WHERE session_id = ? ORDER BY created_at, rowid"
+        )
+        for id, role, parts, model, made in database.execute(messages, (about["id"],)):
+            progress(len(parts or ""))
+            told = _value(f'{{"parts": {parts or "[]"}}}', id)
+            if isinstance(told, Damaged):
+                yield told
+                continue
+            said = list(_first_message(id, role, map(obj, items(told["parts"])), when(made)))
+            if id == about.get("summary_message_id"):
+                words = "\n\n".join(one.message.text for one in said if isinstance(one, Said))
+                yield Compacted(words, when(made), model=text(model))
+            else:
+                yield from said
+
+
+def _first_message(id: str, role: str, parts: Iterable[Object], at: str) -> Iterator[Step]:
+    shown: list[Part] = []
+    calls: list[ToolCall] = []
+    thoughts: list[str] = []
+    for part in parts:
+        data = obj(part.get("data"))
+        match part.get("type"):
+            case "text":
+                shown.append(Text(text(data.get("text"))))
+            case "reasoning":
+                thoughts.append(text(data.get("thinking")))
+            case "tool_call":
+                calls.append(
+                    ToolCall(text(data.get("id")), text(data.get("name")) or "unknown", text(data.get("input")) or "{}")
+                )
+            case "tool_result":
+                call, name = text(data.get("tool_call_id")), text(data.get("name"))
+                yield Said(id, Message(0, "tool", text(data.get("content")), call_id=call, name=name, at=at))
+            case "image_url":
+                shown.append(Image(text(data.get("url"))))
+            case "binary":
+                shown.append(
+                    Image(f"data:{text(data.get('mime_type')) or 'image/png'};base64,{text(data.get('data'))}")
+                )
+            case "finish":
+                pass
+            case kind:
+                yield NoPlace(f"{text(kind) or 'nameless'} parts")
+    thought = "\n\n".join(filter(None, thoughts))
+    if role == "assistant":
+        reasoning = Reasoning(thought) if thought else None
+        yield Said(id, Message(0, "assistant", simple(shown), calls=tuple(calls), reasoning=reasoning, at=at))
+    elif shown:
+        yield Said(id, Message(0, "user", simple(shown), at=at))
 
 
 def _value(data: object, where: str) -> Object | Damaged:

@@ -136,3 +136,36 @@ def test_aider(database: Database, brought: Bring, tmp_path: Path) -> None:
     assert [one.outcome for one in brought(file)] == ["known", "known"]
     file.write_text(f"{wild.AIDER}\n#### more\n\nYes.\n")
     assert [one.outcome for one in brought(file)] == ["known", "grown"]
+
+
+def test_the_first_opencode(database: Database, brought: Bring, tmp_path: Path) -> None:
+    file = tmp_path / "tides" / ".opencode" / "opencode.db"
+    wild.first_opencode(file)
+    (told,) = brought(file)
+    assert (told.outcome, told.messages, told.compactions, told.no_place) == ("new", 6, 1, {})
+    assert told.damaged == ("m8: not JSON",)
+    row = sessions.row(database, told.id)
+    assert (row.title, row.folder, row.created) == ("Tidy up", str(tmp_path / "tides"), "2025-05-28T11:00:00.000Z")
+    kept = state(database, told.id)
+    assert shown(kept)[-2:] == ["delete it", "deleted"] and "We listed files." in "".join(shown(kept))
+    called = next(m for m in kept.ledger.messages() if m.calls)
+    assert called.reasoning and (called.reasoning.text, called.calls[0].name) == ("ls it", "bash")
+    assert brought(file)[0].outcome == "known"
+
+
+def test_messages_without_ids_are_messages(brought: Bring, tmp_path: Path) -> None:
+    said = [{"type": "user", "content": "high tide?"}, {"type": "model", "content": "at nine"}]
+    chat = {"sessionId": "s", "projectHash": "h", "startTime": "2025-01-01T00:00:00Z", "messages": said}
+    (told,) = brought(put(tmp_path / "chats" / "session-1.json", [chat]))
+    assert (told.outcome, told.messages, told.no_place) == ("new", 2, {})
+
+
+def test_codex_items_without_a_kind_and_times_in_seconds(database: Database, brought: Bring, tmp_path: Path) -> None:
+    lines = [
+        {"timestamp": 1737100000.5, "type": "session_meta", "payload": {"id": "s", "cwd": "/w"}},
+        {"timestamp": 1737100001.5, "type": "response_item", "payload": {"role": "user", "content": "high tide?"}},
+        {"timestamp": 1737100002.5, "type": "response_item", "payload": {"role": "assistant", "content": "at nine"}},
+    ]
+    (told,) = brought(put(tmp_path / "rollout-1.jsonl", lines))
+    assert (told.outcome, told.messages, told.no_place) == ("new", 2, {})
+    assert state(database, told.id).ledger.groups[0].first.at == "2025-01-17T07:46:41.500Z"

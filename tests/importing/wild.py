@@ -3,6 +3,9 @@ its form knows them."""
 
 from __future__ import annotations
 
+import json
+import sqlite3
+from contextlib import closing
 from itertools import count
 from typing import Any
 
@@ -296,3 +299,39 @@ def test(): ...
 
 Done.
 """
+
+
+def first_opencode(file: Any) -> None:
+    """The database that the first opencode kept in a project's folder, with a turn, a summary, and a turn after it."""
+    rows = [
+        ("m1", "user", [("text", {"text": "list the files"})], None),
+        (
+            "m2",
+            "assistant",
+            [
+                ("reasoning", {"thinking": "ls it"}),
+                ("text", {"text": "Let me look."}),
+                ("tool_call", {"id": "c1", "name": "bash", "input": '{"command": "ls"}', "finished": True}),
+                ("finish", {"reason": "tool_use"}),
+            ],
+            "claude-4-sonnet",
+        ),
+        ("m3", "tool", [("tool_result", {"tool_call_id": "c1", "name": "", "content": "a.py"})], None),
+        ("m4", "assistant", [("text", {"text": "one file"})], "claude-4-sonnet"),
+        ("m5", "assistant", [("text", {"text": "We listed files."})], "claude-4-sonnet"),
+        ("m6", "user", [("text", {"text": "delete it"})], None),
+        ("m7", "assistant", [("text", {"text": "deleted"})], "claude-4-sonnet"),
+    ]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE sessions (id, parent_session_id, title, summary_message_id, created_at)")
+        database.execute("CREATE TABLE messages (id, session_id, role, parts, model, created_at)")
+        database.execute("CREATE TABLE files (id)")
+        database.execute("INSERT INTO sessions VALUES ('s1', NULL, 'Tidy up', 'm5', 1748430000)")
+        for number, (id, role, parts, model) in enumerate(rows):
+            body = json.dumps([{"type": kind, "data": data} for kind, data in parts])
+            database.execute(
+                "INSERT INTO messages VALUES (?, 's1', ?, ?, ?, ?)", (id, role, body, model, 1748430000 + number)
+            )
+        database.execute("INSERT INTO messages VALUES ('m8', 's1', 'user', '[{', NULL, 1748430100)")
+        database.commit()
