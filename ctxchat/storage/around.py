@@ -30,6 +30,24 @@ def keyed(read: Read, columns: str, table: str, session: str) -> list[tuple[Any,
     return list(_around(read, columns, table, f"FROM {table} WHERE session = '{session}' AND place", "place", None))
 
 
+class BySession:
+    """Rows found around damage, for whoever looks at many sessions: a table is gone through once for all of them, and not at all
+    where nobody asks. As it is when it is first asked; columns with long texts are not for here."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._found: dict[tuple[str, str], dict[str, list[tuple[Any, ...]]]] = {}
+
+    def of(self, session: str, columns: str, table: str) -> Sequence[tuple[Any, ...]]:
+        """These columns of each of its rows that can be read."""
+        if (columns, table) not in self._found:
+            found: dict[str, list[tuple[Any, ...]]] = {}
+            for owner, *row in rows(self._read, f"session, {columns}", table):
+                found.setdefault(owner, []).append(tuple(row))
+            self._found[columns, table] = found
+        return self._found[columns, table].get(session, ())
+
+
 def _around(read: Read, columns: str, table: str, where: str, key: str, last: int | None) -> Iterator[tuple[Any, ...]]:
     """Less is asked for until the damage is met, key by key where it lies, and more again behind it: that is one read for each
     key that is lost, and a few for each place where damage begins."""

@@ -17,7 +17,7 @@ from ctxchat.core.images import stored_in
 from ctxchat.core.journal import Sealed
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
-from ctxchat.storage import around, entries, files, index, loading, sessions
+from ctxchat.storage import around, entries, files, index, loading, salvage, sessions
 from ctxchat.storage.database import INDEX_MENDED, Database
 from ctxchat.storage.search import search
 
@@ -59,7 +59,7 @@ def inspect(database: Database, progress: Progress = lambda done, of: None) -> I
     rows = sessions.around_damage(database)
     total = Inspected((), len(rows), bytes=database.path.stat().st_size)
     listed = {row[0]: row[1] for row in around.rows(database.read, "id, messages", "sessions")}
-    keys = loading.EntryKeys(database)
+    keys = around.BySession(database.read)
     for number, row in enumerate(rows):
         progress(number, len(rows))
         looked = _Look(database, row.id, keys)
@@ -93,13 +93,13 @@ def original(messages: Mapping[str, Message], path: str) -> str | None:
 
 def wanting(database: Database, session: str, ledger: Ledger) -> list[str]:
     """The files that messages of a session name and that are gone or not what they were."""
-    return [path for path, *_ in _Look(database, session, loading.EntryKeys(database)).missing(ledger)]
+    return [path for path, *_ in _Look(database, session, around.BySession(database.read)).missing(ledger)]
 
 
 class _Look:
     """At one session; the figures grow as it goes on."""
 
-    def __init__(self, database: Database, session: str, keys: loading.EntryKeys) -> None:
+    def __init__(self, database: Database, session: str, keys: around.BySession) -> None:
         self._database, self._session, self._keys = database, session, keys
         self._folder = files.session_folder(database.folder, session)
         self.entries = self.messages = self.files = self.bytes = 0
@@ -152,8 +152,7 @@ class _Look:
         try:
             held = dict(read("SELECT seq, text FROM messages WHERE session = ?", (session,)))
         except StorageError:
-            everyone = around.rows(read, "session, seq, text", "messages")
-            held = {seq: text for owner, seq, text in everyone if owner == session}
+            held = {seq: text for _, seq, _, _, text in salvage.spoken(read, self._keys, session)}
         try:
             placed = {id for (id,) in read("SELECT id FROM groups WHERE session = ?", (session,))}
         except StorageError:

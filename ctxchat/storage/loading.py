@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
 
 import msgspec
 
@@ -48,26 +47,9 @@ class LoadedSession(msgspec.Struct, frozen=True):
     repairs: tuple[Record, ...] = ()
 
 
-class EntryKeys:
-    """Where the entries of each session lie, found around damage: the journal is gone through once for all sessions that are
-    damaged, and not at all where none is. As it is when it is first asked."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def of(self, session: str) -> Sequence[tuple[int, int]]:
-        """The row and the number of each of its entries that can be found."""
-        return self._found.get(session, ())
-
-    @cached_property
-    def _found(self) -> dict[str, list[tuple[int, int]]]:
-        found: dict[str, list[tuple[int, int]]] = {}
-        for id, owner, seq, _ in around.rows(self._database.read, "id, session, seq, at", "journal"):
-            found.setdefault(owner, []).append((id, seq))
-        return found
-
-
-def load(database: Database, session: str, *, owned: bool = False, keys: EntryKeys | None = None) -> LoadedSession:
+def load(
+    database: Database, session: str, *, owned: bool = False, keys: around.BySession | None = None
+) -> LoadedSession:
     """The session `session` (a full id). `owned` says that nobody else has it open, so that a pass without an end has ended;
     `keys` are for whoever looks at many sessions.
 
@@ -84,7 +66,9 @@ def load(database: Database, session: str, *, owned: bool = False, keys: EntryKe
     return LoadedSession(state, (*problems, *state.skipped, *closed), tuple(repairs))
 
 
-def read_records(database: Database, session: str, keys: EntryKeys | None = None) -> tuple[list[Record], list[str]]:
+def read_records(
+    database: Database, session: str, keys: around.BySession | None = None
+) -> tuple[list[Record], list[str]]:
     """Every entry of a journal that can be read or pieced together, in order, and a sentence for what was damaged. Where messages
     are gone for good a note stands in their place."""
     rows, problems = read_entries(database, session, keys)
@@ -92,9 +76,10 @@ def read_records(database: Database, session: str, keys: EntryKeys | None = None
 
 
 def read_entries(
-    database: Database, session: str, keys: EntryKeys | None = None
+    database: Database, session: str, keys: around.BySession | None = None
 ) -> tuple[list[tuple[int, Record]], list[str]]:
     """The same with the number of the entry beside each record."""
+    keys = keys or around.BySession(database.read)
     ids: list[str] = []
 
     def groups() -> Sequence[str]:
@@ -105,8 +90,8 @@ def read_entries(
     found: list[tuple[int, Record]] = []
     damage: list[entries.DamagedEntry] = []
     lost: list[int] = []
-    place, words = salvage.RecordPlace(), salvage.Words(database, session)
-    for seq, body in _bodies(database, session, keys or EntryKeys(database)):
+    place, words = salvage.RecordPlace(), salvage.Words(database, session, keys)
+    for seq, body in _bodies(database, session, keys):
         value = (
             entries.decode(seq, body, groups) if body is not None else entries.DamagedEntry(seq, "it cannot be read")
         )
@@ -157,7 +142,7 @@ def group_ids(database: Database, session: str) -> list[str]:
     return ids
 
 
-def _bodies(database: Database, session: str, keys: EntryKeys) -> list[tuple[int, bytes | None]]:
+def _bodies(database: Database, session: str, keys: around.BySession) -> list[tuple[int, bytes | None]]:
     """Every entry from the first on: at one stroke, or around damage. None for one that cannot be read, or is not there."""
     last = _last(database, session) or 0
     with suppress(StorageError):
@@ -170,7 +155,7 @@ def _bodies(database: Database, session: str, keys: EntryKeys) -> list[tuple[int
     with suppress(StorageError):  # the covering index has the numbers even where a row's own page is gone
         found = database.read("SELECT seq FROM journal WHERE session = ?", (session,))
         bodies = {seq: None for (seq,) in found if isinstance(seq, int)}
-    for id, seq in keys.of(session):
+    for id, seq, _ in keys.of(session, "id, seq, at", "journal"):
         bodies[seq] = _body(database, id, session, seq) or bodies.get(seq)
     return [(seq, bodies.get(seq)) for seq in range(1, max([last, *bodies]) + 1)]
 

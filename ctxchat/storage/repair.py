@@ -96,7 +96,7 @@ def _link_files(folder: Path, place: Path) -> None:
 
 def _write_files(database: Database) -> None:
     """Texts in the sessions' folders whose whole the record has; what stands in their place is put aside."""
-    keys = loading.EntryKeys(database)
+    keys = around.BySession(database.read)
     for row in sessions.around_damage(database):
         with suppress(CtxchatError):
             ledger = loading.load(database, row.id, keys=keys).state.ledger
@@ -118,7 +118,7 @@ def _made_anew(old: Database, place: Path, progress: Progress) -> None:
     used: dict[str, int] = {}
     for number, session, seq, at in around.rows(old.read, "rowid, session, seq, at", "journal"):
         times[session, seq], used[session] = at, number
-    keys = loading.EntryKeys(old)
+    keys = around.BySession(old.read)
     rows = sorted(sessions.around_damage(old), key=lambda row: used.get(row.id, 0))  # the one used last is written last
     with Database(place, now=old.now, count=old.count, full_text=False) as new:
         for number, row in enumerate(rows):

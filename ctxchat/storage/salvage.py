@@ -5,7 +5,8 @@ Keeps their ids and places, so that what was built on them still stands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -25,8 +26,8 @@ class Words:
     """What is known of a session's groups beside its journal: `piece_together` asks for one entry at a time. Where an index is
     damaged the tables are read around it, once."""
 
-    def __init__(self, database: Database, session: str) -> None:
-        self._database, self._session = database, session
+    def __init__(self, database: Database, session: str, keys: around.BySession) -> None:
+        self._database, self._session, self._keys = database, session, keys
         self._by_place: dict[int, list[tuple[Any, ...]]] | None = None
         self._by_entry: dict[int, list[tuple[Any, ...]]] | None = None
 
@@ -65,10 +66,17 @@ class Words:
 
     def _around(self) -> dict[int, list[tuple[Any, ...]]]:
         self._by_place = {}
-        for owner, place, *row in around.rows(self._database.read, "session, place, seq, role, at, text", "messages"):
-            if owner == self._session:
-                self._by_place.setdefault(place, []).append(tuple(row))
+        for place, *row in spoken(self._database.read, self._keys, self._session):
+            self._by_place.setdefault(place, []).append(tuple(row))
         return self._by_place
+
+
+def spoken(read: around.Read, keys: around.BySession, session: str) -> Iterator[tuple[int, int, str, str, str]]:
+    """Place, seq, role, time and text of each of a session's messages that can be found around damage."""
+    for id, *about in keys.of(session, "id, place, seq, role, at", "messages"):
+        with suppress(StorageError):
+            for (text,) in read("SELECT text FROM messages NOT INDEXED WHERE id = ?", (id,)):
+                yield (*about, text)
 
 
 class RecordPlace(msgspec.Struct, frozen=True):

@@ -231,7 +231,7 @@ def test_the_journal_is_gone_through_once_for_all_sessions_that_are_damaged(stor
     with Heard(store.folder) as database:
         assert {s: said(database, s) for s in store.sessions} == store.texts and database.passes == len(store.sessions)
         database.passes = 0
-        keys = loading.EntryKeys(database)
+        keys = around.BySession(database.read)
         loaded = [loading.load(database, session, keys=keys).state.ledger.messages() for session in store.sessions]
         assert [len(messages) for messages in loaded] == [len(store.texts[session]) for session in store.sessions]
         assert database.passes == 1
