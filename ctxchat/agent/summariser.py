@@ -25,6 +25,9 @@ from ctxchat.core.view import Item, View
 MARGIN = 0.75
 """Share of the free window that is filled: counts are estimates, and this model may never have been calibrated."""
 
+WORDS = 0.5
+"""Words that a token of a record holds: names, paths and values take two tokens each."""
+
 LEAST = 500
 """Tokens of a chunk below which it is not worth asking."""
 
@@ -107,7 +110,7 @@ class _Order(msgspec.Struct, frozen=True):
 
 
 def _system(max_tokens: int) -> str:
-    return prompt("summary").replace("{words}", str(max(60, int(max_tokens * 0.6))))
+    return prompt("summary").replace("{words}", str(max(60, int(max_tokens * WORDS))))
 
 
 def _checked(draft: ArrivingReply) -> str:

@@ -14,26 +14,30 @@ from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import first_line, gist, use_of
 
 ACTIVITY = 24
-LENGTHS = (2_000, 800, 400, 200, 120, 60, 30)
-"""Tokens that one message of the person may take, tried in turn until all of them fit."""
+LENGTHS = tuple(int(2_000 * 0.9**step) for step in range(44))
+"""Tokens up to which a message of the person stays whole, tried in turn until all of them fit."""
 
-_HEAD = "The person's messages, word for word:"
+LEAST = 24
+"""Tokens of a message that is cut, at least: it gets half of what one may have that stays whole, so that more do."""
+
+_HEAD = "The person's messages, word for word (where one is cut: recall its id):"
+_CUT = " [… {tokens} tokens left out …] "
 _LEFT_OUT = "- {} messages are left out here; recall finds them."
 
 
 def person_said(groups: Sequence[Group], max_tokens: int, count: Count) -> str:
-    """Every message of the person among these groups of the record, oldest first, in at most `max_tokens`. Long ones are cut in
-    the middle, the longest first; where even that is too much those behind the first go, the oldest first, and their number is
+    """Every message of the person among these groups of the record, oldest first, in at most `max_tokens`. The longest are cut in
+    the middle, as few as it takes; where even that is too much those behind the first go, the oldest first, and their number is
     told."""
     asked = [m for g in groups if g.kind == "user" and not (m := g.first).empty]
     room = max_tokens - count(_HEAD) - count(_LEFT_OUT) - 8
     texts = {m.id: _words(m) for m in asked}
     weights = [count(text) + 6 for text in texts.values()]  # 6: its id, its mark, the line end
-    longest = next((n for n in LENGTHS if sum(min(w, n + 6) for w in weights) <= room), LENGTHS[-1])
+    longest = next((n for n in LENGTHS if sum(w if w <= n + 6 else _cut(n) + 6 for w in weights) <= room), LENGTHS[-1])
     lines: dict[str, str] = {}
     for message in [*asked[:1], *asked[:0:-1]]:
-        mark = f" [… {{tokens}} tokens left out: recall {message.id} …] "
-        line = f"- {message.id}: {clip(texts[message.id], longest, count, mark)}"
+        text = texts[message.id]
+        line = f"- {message.id}: {text if count(text) <= longest else clip(text, _cut(longest), count, _CUT)}"
         room -= count(line) + 1
         if room < 0:
             break
@@ -42,6 +46,10 @@ def person_said(groups: Sequence[Group], max_tokens: int, count: Count) -> str:
     if len(shown) < len(asked) and shown:
         shown.insert(1, _LEFT_OUT.format(len(asked) - len(shown)))
     return "\n".join([_HEAD, *shown]) if shown else ""
+
+
+def _cut(longest: int) -> int:
+    return max(LEAST, longest // 2)
 
 
 def _words(message: Message) -> str:

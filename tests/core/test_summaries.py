@@ -14,7 +14,7 @@ from ctxchat.core.errors import LedgerError
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall
-from ctxchat.core.recap import recap
+from ctxchat.core.recap import person_said, recap
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier, merged_digest, too_little, within
@@ -203,3 +203,36 @@ def test_two_summaries_left_by_an_undo_become_one() -> None:
     assert merged_digest(earlier(ledger.undo("p2"))).summary == "FIRST"
     assert merged_digest(earlier(ledger.undo("p1"))).summary == "FIRST"
     assert earlier(ledger.undo("p1").undo("p2")) == ()
+
+
+def test_what_a_person_typed_stays_whole_where_what_was_pasted_is_cut() -> None:
+    typed = [
+        f"rule {n}: never touch part{n}.py without asking me first, whatever the tests say, " * 2 for n in range(20)
+    ]
+    pasted = ["look at this:\n" + "at line of a trace (file.ts:1)\n" * 300 + f"and mend crash {n}" for n in range(4)]
+    texts = [text for n in range(4) for text in (*typed[n * 5 : n * 5 + 5], pasted[n])]
+    groups = group_messages(Message(n, "user", text) for n, text in enumerate(texts, 1))
+    said = person_said(groups, 1_420, rough_count)
+    assert rough_count(said) <= 1_420
+    assert all(text.strip() in said for text in typed), (
+        "a trace four times as long as all rules takes nothing from them"
+    )
+    assert all(f"mend crash {n}" in said for n in range(4)) and said.count("tokens left out") == 4
+
+
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=30), st.integers(60, 2_000))
+def test_the_persons_messages_keep_to_their_room(lengths: list[int], room: int) -> None:
+    groups = group_messages(Message(n, "user", f"w{n} " * words) for n, words in enumerate(lengths, 1))
+    assert rough_count(person_said(groups, room, rough_count)) <= room
+
+
+@pytest.mark.parametrize("target", [6_000, 4_000])
+def test_a_target_near_what_stays_is_met_by_shorter_records(target: int) -> None:
+    ledger = Ledger(groups=group_messages(talk(200)))
+    options = PlanOptions(keep_recent=4)
+    budget = budget_of(100_000, 90_000, target)
+    plan = builtin_strategies(options)["summarize"].plan(see(ledger, options), ledger, budget)
+    assert plan is not None and plan.after <= target
+    text = head("word " * 4_000, plan.steps[-1].summary_tokens, rough_count)
+    after = see(ledger.apply(apply_plan(ledger, plan, "p1", options, summary=text)), options)
+    assert target * 0.8 <= after.raw <= target * 1.05

@@ -92,7 +92,7 @@ class ContextSettings(Table, frozen=True):
     summary_max_tokens: Annotated[
         int,
         opt(
-            "Longest summary; it gets less where little is folded, and an eighth of the limit at most.",
+            "Longest summary; an eighth of the limit at most, less where little is folded or the target leaves less room.",
             unit="tokens",
             effect="More: more is remembered, less is freed.",
             ge=200,
@@ -102,7 +102,8 @@ class ContextSettings(Table, frozen=True):
     facts_max_tokens: Annotated[
         int,
         opt(
-            "What stays word for word beside a summary, your messages and facts; an eighth of the limit at most.",
+            "What stays word for word beside a summary, your messages and facts; an eighth of the limit at most, less where the "
+            "target leaves less room.",
             unit="tokens",
             effect="More: more is known exactly, less is freed.",
             ge=200,

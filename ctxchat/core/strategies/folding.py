@@ -20,6 +20,9 @@ from ctxchat.core.summaries import fold_edit, merged_digest, overhead_tokens
 NEAR = 0.05
 """Share of the limit by which a pass may miss its target, to end where a turn does."""
 
+LEAST_SHARE = 1 / 3
+"""What stands for folded groups gets this share of its caps at least."""
+
 
 def choose(basis: Basis, budget: Budget, takes: int | None = None, old: Sequence[Entry] | None = None) -> list[Entry]:
     """What a fold takes of the `old` entries, all before the cut where none are named: the first, as few as it takes to come down
@@ -71,6 +74,19 @@ def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
     )
 
 
+def caps_to_target(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
+    """The caps where `weight` tokens are folded: less, down to a share of them, where the target leaves less room. Where what
+    stays is more than the target by itself nothing is given up for it, and never what the summary in force says."""
+    summary, recap, evidence = caps(basis, budget, weight)
+    stays = basis.view.raw - weight + overhead_tokens(basis.options.meter.text) + basis.options.files_at_most
+    share = (budget.target - stays) / max(1, summary + evidence)
+    if not 0 < share < 1:
+        return summary, recap, evidence
+    share = max(LEAST_SHARE, share)
+    written = min(summary, basis.written_tokens)
+    return max(written, int(summary * share)), int(recap * share), int(evidence * share)
+
+
 def covers(basis: Basis, entries: Sequence[Entry]) -> tuple[str, ...]:
     """The groups of these entries and of the summary in force, in the order of the record."""
     names = {name for e in (*entries, *basis.summaries) for name in e.covers}
@@ -87,8 +103,8 @@ def summary_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budg
     if not entries:
         return None
     weight = weight_with_summary(basis, entries)
-    summary, _, evidence = caps(basis, budget, weight)
-    freed = weight - allowance(basis, budget, weight)
+    summary, _, evidence = caps_to_target(basis, budget, weight)
+    freed = weight - summary - evidence - overhead_tokens(basis.options.meter.text) - basis.options.files_at_most
     if freed <= 0:
         return None
     fold = covers(basis, entries)
@@ -103,7 +119,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     count = options.meter.text
     weight = weight_with_summary(basis, entries)
     fold = covers(basis, entries)
-    _, recap_cap, evidence_cap = caps(basis, budget, weight)
+    _, recap_cap, evidence_cap = caps_to_target(basis, budget, weight)
     summary_cap = min(
         options.summary_tokens, budget.limit // 8
     )  # what was summarised once is not worn away pass by pass
