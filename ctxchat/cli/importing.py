@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -26,7 +28,7 @@ from ctxchat.storage.database import Database
 TOLD = 5
 """Damaged lines of a file told one by one; more are a number, and all are in `--json`."""
 
-NICE = 10
+NICE = 5
 """How much less of the processor it takes where a program reads its events."""
 
 
@@ -110,8 +112,11 @@ def _import_chat(file: Path, title: str, *, events: bool) -> None:
 def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: bool = False) -> None:
     told: list[Imported] = []
     quiet = flags().json
+    stopped = threading.Event()
 
     def tell(news: ImportNews) -> None:
+        if stopped.is_set():
+            raise asyncio.CancelledError  # out of the thread that imports: the session under way is not stored
         if isinstance(news, Imported):
             told.append(news)
         if events:
@@ -126,7 +131,11 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: 
         async with Program.started(flags()) as program:
             same = bringing.unchanged(program.database)
             left = [(form, file) for form, file in todo if not (only_new and same(file))]
-            await program.database.run(_bring, program.database, left, tell)
+            try:
+                await program.database.run(_bring, program.database, left, tell)
+            except asyncio.CancelledError:
+                stopped.set()
+                raise
             if not events:  # whoever reads those has a search of its own to complete
                 status("")
                 _report(told)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import cast
+from typing import IO, cast
 
 import msgspec
 
@@ -58,6 +58,13 @@ def encode(value: Record | Packed | Partial) -> bytes:
         return _encoder.encode(value)
     except UnicodeEncodeError:
         return whole_text(json.dumps(msgspec.to_builtins(value, enc_hook=list), ensure_ascii=False)).encode()
+
+
+def read_back(lines: IO[bytes]) -> Iterator[Record]:
+    """Records that were written as lines, each with `encode`, from the first one on."""
+    lines.seek(0)
+    for line in lines:
+        yield cast("Record", _rows.decode(line))
 
 
 def whole_text(text: str) -> str:

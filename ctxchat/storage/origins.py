@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from tempfile import TemporaryFile
 
 import msgspec
 
@@ -15,6 +16,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.journal import Record
 from ctxchat.storage import entries, files, index, sessions
 from ctxchat.storage.database import Database
+from ctxchat.storage.faults import faults
 from ctxchat.storage.schema import OF_A_SESSION
 
 
@@ -67,7 +69,8 @@ def bring(
     about: Callable[[], SessionListing],
 ) -> tuple[str, bool]:
     """Write a session, or the newer form of one, in one transaction; its id, and whether it is new here. `records` is told the
-    session's id and asked once; `about` is asked after that.
+    session's id and asked once; `about` is asked after that. All is read before the transaction begins, into a file without a
+    name, so that others who write wait as little as they can.
 
     Raises NothingNew, SessionBusy where the older form is open elsewhere, and StorageError, having changed nothing.
     """
@@ -76,39 +79,38 @@ def bring(
         if older:
             held.enter_context(sessions.held(database, older))
         touched = bool(older) and _touched(database, older)
-        session = "" if touched else older
-        made: list[str] = []
-
-        def work(connection: sqlite3.Connection, fts: bool) -> str:
-            if made:  # the index proved to be damaged half-way, and what was read is gone
-                raise Again
-            at = database.now()
-            before = _extent(connection, older)
-            row = session or sessions.insert(connection, at)
-            made.append(row)
-            if session:
-                _empty(connection, session, fts=fts)
-            entries.append(connection, row, records(row), at, database.count, fts=fts, found_later=True)
-            told = about()
-            seq = connection.execute("SELECT coalesce(max(seq), 0) FROM journal WHERE session = ?", (row,)).fetchone()[
-                0
-            ]
-            if older and (told.messages < before[0] or (told.messages, seq) == before):
-                raise NothingNew(older)
-            _describe(connection, row, told, at, beside=older if touched else "")
-            connection.execute("DELETE FROM origins WHERE source = ?", (origin.source,))
-            connection.execute(
-                "INSERT INTO origins VALUES (?, ?, ?, ?, ?, ?)",
-                (row, origin.source, origin.path, origin.size, origin.changed, seq),
-            )
-            return row
-
+        at = database.now()
+        row = older if older and not touched else sessions.new_id(at)
         try:
-            return database.write(work), not older
+            with faults(database.folder):
+                aside = held.enter_context(TemporaryFile(dir=database.folder))
+                entry = 0
+                for entry, record in enumerate(records(row), 1):  # noqa: B007
+                    aside.write(entries.encode(record) + b"\n")
+            told = about()
+            before = _extent(database, older)
+            if older and (told.messages < before[0] or (told.messages, entry) == before):
+                raise NothingNew(older)
+
+            def work(connection: sqlite3.Connection, fts: bool) -> None:
+                if row == older:
+                    _empty(connection, row, fts=fts)
+                else:
+                    connection.execute("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", (row, at, at))
+                entries.append(connection, row, entries.read_back(aside), at, database.count, fts=fts, found_later=True)
+                _describe(connection, row, told, at, beside=older if touched else "")
+                connection.execute("DELETE FROM origins WHERE source = ?", (origin.source,))
+                connection.execute(
+                    "INSERT INTO origins VALUES (?, ?, ?, ?, ?, ?)",
+                    (row, origin.source, origin.path, origin.size, origin.changed, entry),
+                )
+
+            database.write(work)
         except BaseException:
-            if made and not session:
-                files.remove_folder(files.session_folder(database.folder, made[0]))
+            if row != older:
+                files.remove_folder(files.session_folder(database.folder, row))
             raise
+        return row, not older
 
 
 def remember(database: Database, session: str, origin: SessionOrigin) -> None:
@@ -129,13 +131,6 @@ def seen(database: Database, origin: SessionOrigin) -> None:
         )
 
 
-class Again(CtxchatError):
-    """The search index was damaged; it was made anew."""
-
-    def __init__(self) -> None:
-        super().__init__("The search index was damaged while this was written.", "Import it once more.")
-
-
 def _touched(database: Database, session: str) -> bool:
     """Something was written in it since it was brought in."""
     found = database.read(
@@ -144,16 +139,16 @@ def _touched(database: Database, session: str) -> bool:
     return bool(found)
 
 
-def _extent(connection: sqlite3.Connection, session: str) -> tuple[int, int]:
+def _extent(database: Database, session: str) -> tuple[int, int]:
     """How many messages and entries it was brought in with."""
-    entry = connection.execute("SELECT entries FROM origins WHERE session = ?", (session,)).fetchone()
-    if entry is None:
+    entry = database.read("SELECT entries FROM origins WHERE session = ?", (session,))
+    if not entry:
         return 0, 0
-    messages = connection.execute(
+    messages = database.read(
         "SELECT count(*) FROM messages JOIN groups USING (session, place) WHERE session = ? AND entry <= ?",
-        (session, *entry),
+        (session, *entry[0]),
     )
-    return int(messages.fetchone()[0]), int(entry[0])
+    return int(messages[0][0]), int(entry[0][0])
 
 
 def _empty(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:

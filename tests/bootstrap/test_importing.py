@@ -58,12 +58,12 @@ async def test_what_cannot_be_imported_is_said(home: Path) -> None:
 
 
 async def test_an_import_that_is_ended_leaves_whole_sessions(home: Path) -> None:
-    for number in range(40):
-        written(home / f".claude/projects/p/b{number}.jsonl", wild.claude(f"s{number}"))
+    for number in range(150):
+        written(home / f".claude/projects/p/b{number}.jsonl", 20 * wild.claude(f"s{number}"))
     async with aclosing(importing(None)) as news:
         async for each in news:
             if isinstance(each, Imported):
                 break
     with Database(paths.data_dir()) as database:
-        assert 0 < len(sessions.rows(database)) < 42
+        assert 0 < len(sessions.rows(database)) < 152
         assert database.check() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import tracemalloc
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.journal import Record, fold
 from ctxchat.importing import formats
-from ctxchat.importing.lines import silent
+from ctxchat.importing.lines import lines, silent
 from ctxchat.importing.records import Building
 from ctxchat.importing.steps import Begin
 from tests.importing import wild
@@ -109,3 +110,13 @@ def test_what_nobody_expects_in_a_line_ends_nothing(name: str, seed: int, tmp_pa
     put(file, [json.dumps(strange(line, chance)) for line in MAKERS[name]()])
     formats.recognised(file)
     words(name, file)
+
+
+def test_of_a_long_file_a_line_is_held_at_a_time(tmp_path: Path) -> None:
+    file = put(tmp_path / "long.jsonl", ({"number": n, "text": "x" * 20_000} for n in range(400)))
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in lines(file)) == 400
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000 < file.stat().st_size
+    finally:
+        tracemalloc.stop()
