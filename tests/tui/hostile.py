@@ -161,7 +161,7 @@ class HostileDoors(Doors):
     async def glance(self, session_id: str) -> Sequence[LastSaid]:
         return [LastSaid("user", self.text, at(0)), LastSaid("assistant", self.text, at(1))]
 
-    async def servers(self) -> Sequence[ServerRow]:
+    async def mcp_servers(self) -> Sequence[ServerRow]:
         return self.rows_of_servers
 
     async def switch_server(self, name: str) -> ServerRow:
@@ -256,7 +256,7 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "archive": (_at_once(lambda of: ArchiveScreen(of.desk, of.doors)), ["down", "2", "3", "enter", "down", "4", "5"]),
     "change a setting": (_setting, ["n", "o"]),
     "confirm": (_at_once(lambda of: Confirm(of.text)), []),
-    "ask for text": (_at_once(lambda of: AskText(of.text, of.text)), ["end"]),
+    "ask for text": (_at_once(lambda of: AskText("New title", of.text)), ["end"]),
     "diff": (_at_once(lambda of: DiffScreen(of.desk)), ["t", "down", "enter"]),
     "files of mine": (_at_once(lambda of: MineScreen(of.restoring())), []),
     "flight": (_at_once(lambda of: FlightScreen(of.desk, of.doors)), ["down"]),

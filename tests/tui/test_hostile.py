@@ -31,6 +31,8 @@ from tests.tui.real import say, talking
 HUGE, MEGABYTE = "x" * 30_000, "x" * 1_000_000
 TABLE = f"{HOSTILE}\n\n| {HOSTILE} |\n|---|\n\n![x](javascript:boo) [l](file:///etc/passwd)\n\n```{HOSTILE}\n{HOSTILE}\n```\n"
 SCREENS = ("f1", "f2", "f3", "f4", "f8", "f9", "f10", "ctrl+f", "alt+l", "ctrl+p")
+LEFT_AS_IT_IS = "characters: what you write here takes their place"
+"""Said by a field of a text that is too long for it."""
 BESIDE = ("f2", "f8")
 """Keys that open a panel in the chat, or say that there is nothing to free."""
 EVIL = {c for c in map(chr, range(0x10000)) if CONTROL.match(c)} - {"\n"}
@@ -137,7 +139,7 @@ async def visit(app: CtxchatApp, pilot: Pilot[int], name: str, of: Hostile) -> N
     app.push_screen(screen)
     await until(pilot, lambda: screen.is_mounted)
     if app.size.width > 100 and name not in hostile.OURS_ONLY:
-        await until(pilot, lambda: SIGHT in harmless(app))
+        await until(pilot, lambda: any(sight in harmless(app) for sight in (SIGHT, LEFT_AS_IT_IS)))
     for key in keys:
         await pilot.press(key)
         await until(pilot, lambda: not app.taking_input)
