@@ -98,7 +98,7 @@ def show(id: str) -> None:
         emit(
             exporting.masked_json(
                 {
-                    "record": msgspec.to_builtins(record) if record else {"id": found.change.id},
+                    "record": msgspec.to_builtins(record, enc_hook=list) if record else {"id": found.change.id},
                     "undone": found.undone,
                     "summary": record.summary if record else "",
                     "ledger": [
