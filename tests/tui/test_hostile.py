@@ -31,7 +31,7 @@ from tests.tui.real import say, talking
 HUGE, MEGABYTE = "x" * 30_000, "x" * 1_000_000
 TABLE = f"{HOSTILE}\n\n| {HOSTILE} |\n|---|\n\n![x](javascript:boo) [l](file:///etc/passwd)\n\n```{HOSTILE}\n{HOSTILE}\n```\n"
 SCREENS = ("f1", "f2", "f3", "f4", "f8", "f9", "f10", "ctrl+f", "alt+l", "ctrl+p")
-LEFT_AS_IT_IS = "characters: what you write here takes their place"
+LEFT_AS_IT_IS = "characters stay unless you write here"
 """Said by a field of a text that is too long for it."""
 BESIDE = ("f2", "f8")
 """Keys that open a panel in the chat, or say that there is nothing to free."""

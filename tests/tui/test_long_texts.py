@@ -36,7 +36,7 @@ async def test_a_title_that_no_line_holds_stays_until_another_is_written(tmp_pat
     async with chatting(tmp_path, FakeSession()) as (app, pilot):
         for keys, title in (([], None), (["n", "e", "w"], "new")):
             said = await opened(app, pilot, AskText("New title", LONG))
-            assert "25,000 characters: what you write here takes their place" in words(app)
+            assert "25,000 characters stay unless you write here" in words(app)
             app.screen.query_one(Input).post_message(Paste(LONG))
             await until(pilot, lambda: any("The paste was left out." in told.message for told in app._notifications))
             await pilot.press(*keys, "enter")

@@ -17,7 +17,7 @@ class Field(Input):
         self._as_it_was = text if long else ""
         super().__init__(
             "" if long else clean(text),
-            placeholder=f"{len(text):,} characters: what you write here takes their place" if long else placeholder,
+            placeholder=f"{len(text):,} characters stay unless you write here" if long else placeholder,
             max_length=LONGEST,
             **given,  # type: ignore[arg-type]
         )
