@@ -120,7 +120,11 @@ def _says(path: Path, data: bytes) -> bool:
 
 def archive_lines(archived: archive.Archived) -> Iterator[dict[str, Any]]:
     """A compaction as lines: its record, then its messages."""
-    record = msgspec.to_builtins(archived.change.record, enc_hook=list) if archived.change.record else {"id": archived.change.id}
+    record = (
+        msgspec.to_builtins(archived.change.record, enc_hook=list)
+        if archived.change.record
+        else {"id": archived.change.id}
+    )
     yield {"type": "compaction", "session": archived.session, "undone": archived.undone, "record": record}
     yield from record_lines(archived.groups)
 

