@@ -2,13 +2,15 @@
 
 `uv run python benchmarks/ways.py [--names]` runs the chat over a scripted model. A way is made of the functions of ctxchat that
 stand on the stack when something is handed on: to the model, to the journal, to the widget that shows the reply, to another task,
-or as a message of ctxchat's own between widgets. Of options it counts in how many modules a name stands.
+or as a message of ctxchat's own between widgets. Those that only wait while a generator gives a piece away are none of its way.
+Of options it counts in how many modules a name stands.
 """
 
 from __future__ import annotations
 
 import ast
 import asyncio
+import inspect
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -40,23 +42,35 @@ def always(*given: object, **more: object) -> bool:
 
 
 class Watch:
-    """Takes down who is waiting, whenever something is handed on."""
+    """Takes down who is on the stack, whenever something is handed on."""
 
     def __init__(self) -> None:
         self.ways: dict[str, Way] = {}
         self._way: Way | None = None
+        self._outside: list[str] = []
 
     def begin(self, name: str) -> None:
         self._way = self.ways[name] = {}
 
-    def look(self) -> None:
+    def look(self, passed: Callable[[FrameType], bool] = always, most: int | None = None) -> None:
+        """`passed`: whoever on the stack is on the way; `most` of them, the innermost."""
         if self._way is not None:
-            self._way.update(dict.fromkeys(reversed([*waiting(sys._getframe(2))])))
+            found = [name(frame) for frame in stack() if passed(frame)][:most]
+            self._way.update(dict.fromkeys(reversed(found)))
+
+    def waited(self) -> None:
+        """Somebody waits for what is emitted; what comes is given on by these."""
+        self._outside = [name(frame) for frame in stack() if gives_on(frame)] or self._outside
+
+    def emitted(self) -> None:
+        """Whoever emits, and whoever waits for it."""
+        self.look(most=2)
+        if self._way is not None:
+            self._way.update(dict.fromkeys(self._outside))
 
     def end(self) -> None:
         """Look for the last time."""
-        if self._way is not None:
-            self._way.update(dict.fromkeys(reversed([*waiting(sys._getframe(2))])))
+        self.look()
         self._way = None
 
     @contextmanager
@@ -76,13 +90,24 @@ class Watch:
             setattr(owner, name, plain)
 
 
-def waiting(frame: FrameType | None) -> Iterator[str]:
-    """The functions of ctxchat on the stack, the innermost first."""
+def stack() -> Iterator[FrameType]:
+    """The frames of ctxchat, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        module, function = str(frame.f_globals.get("__name__", "")), frame.f_code.co_qualname
-        if module.startswith("ctxchat.") and not function.endswith(">"):
-            yield f"{module.removeprefix('ctxchat.')}:{function}"
+        if str(frame.f_globals.get("__name__", "")).startswith("ctxchat.") and not frame.f_code.co_qualname.endswith(
+            ">"
+        ):
+            yield frame
         frame = frame.f_back
+
+
+def name(frame: FrameType) -> str:
+    return f"{frame.f_globals['__name__'].removeprefix('ctxchat.')}:{frame.f_code.co_qualname}"
+
+
+def gives_on(frame: FrameType) -> bool:
+    """A generator, through which what is inside it gives comes out; others only wait for it."""
+    return bool(frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR)
 
 
 def own(pump: MessagePump, message: object) -> bool:
@@ -104,7 +129,7 @@ async def measure(folder: Path) -> dict[str, Way]:
             pieces = aiter(super().stream(request))
             first = await anext(pieces)
             watch.begin("a piece of a reply, to its widget")
-            watch.look()
+            watch.look(gives_on)
             yield first
             async for piece in pieces:
                 yield piece
@@ -114,6 +139,8 @@ async def measure(folder: Path) -> dict[str, Way]:
         watch.at(MessagePump, "post_message", watch.look, own),
         watch.at(DOMNode, "run_worker", watch.look),
         watch.at(asyncio, "ensure_future", watch.look),
+        watch.at(asyncio.Queue, "put_nowait", watch.emitted),
+        watch.at(asyncio.Queue, "get", watch.waited),
         watch.at(ReplyBlock, "feed", watch.end),
     ):
         async with talking(folder, [says(f"answer {n} {LONG}") for n in range(6)], window=8_000) as (app, pilot, desk):

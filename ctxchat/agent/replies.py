@@ -11,6 +11,7 @@ from ctxchat.agent.attachments import images_for
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.continuation import Continuation
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emitter
 from ctxchat.agent.fallback import Fallback
 from ctxchat.agent.model_calls import ArrivingReply, TokenTally, ask
 from ctxchat.agent.rescue import Rescue
@@ -23,8 +24,7 @@ from ctxchat.core.messages import Message
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
 from ctxchat.core.words import server_cut
 
-Steps = AsyncGenerator[Event, None]
-Between = Callable[[], Steps]
+Between = Callable[[], AsyncGenerator[Event, None]]
 """What hooks have to do between two requests."""
 
 
@@ -37,6 +37,7 @@ class Replies:
         compactor: Compactor,
         unsealed: Unsealed,
         fallback: Fallback,
+        events: Emitter,
         between: Between | None = None,
         before: str = "",
     ) -> None:
@@ -44,74 +45,67 @@ class Replies:
         self._compactor = compactor
         self._open = unsealed
         self._fallback = fallback
+        self._events = events
         self._between = between
         self._before = before
 
-    async def next(self, rounds: int) -> Steps:
+    async def next(self, rounds: int) -> None:
         """One reply, sealed, or open with calls to run. `rounds` is how many there were. Raises ModelError."""
-        async with aclosing(self._ready(rounds)) as events:
-            async for event in events:
-                yield event
+        await self._ready(rounds)
         rescue = self._compactor.rescue()
         while self._open.draft.end is None:
             self._open.draft, asked = ArrivingReply(), self._conversation.model
             try:
-                async with aclosing(self._listen(rescue.output)) as events:
-                    async for event in events:
-                        yield event
+                await self._listen(rescue.output)
             except ModelError as problem:
-                async with aclosing(self._helped(problem, rescue, rounds)) as events:
-                    async for event in events:
-                        yield event
+                await self._helped(problem, rescue, rounds)
                 if self._conversation.model is not asked:
                     rescue = self._compactor.rescue()
         self._fallback.answered()
-        async with aclosing(self._heard()) as events:
-            async for event in events:
-                yield event
+        await self._heard()
         self._before = ""
 
-    async def _ready(self, rounds: int) -> Steps:
+    async def _ready(self, rounds: int) -> None:
         """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a pass."""
-        room = self._compactor.make_room(rounds)
-        for step in (self._between(), room, self._between()) if self._between else (room,):
-            async with aclosing(step) as events:
-                async for event in events:
-                    yield event
+        await self._hooked()
+        await self._events.relay(self._compactor.make_room(rounds))
+        await self._hooked()
 
-    async def _helped(self, problem: ModelError, rescue: Rescue, rounds: int) -> Steps:
+    async def _hooked(self) -> None:
+        if self._between:
+            await self._events.relay(self._between())
+
+    async def _helped(self, problem: ModelError, rescue: Rescue, rounds: int) -> None:
         """What lets the request be made again: it is made to fit, or another model takes over. Raises the problem where that
         is not what is wrong, or nothing helps."""
-        steps: tuple[Steps, ...]
-        if mending := rescue.mend(problem):
-            steps = (mending, self._between()) if self._between else (mending,)
-        elif not self._open.draft.begun and (said := self._fallback.step_in(problem)):
-            yield Notice("warning", said)
-            steps = (self._ready(rounds),)
-        else:
+        mending = rescue.mend(problem)
+        said = "" if mending or self._open.draft.begun else self._fallback.step_in(problem)
+        if not mending and not said:
             raise problem
         self._open.draft = ArrivingReply()  # what an overflowing call said is no answer
-        for step in steps:
-            async with aclosing(step) as events:
-                async for event in events:
-                    yield event
+        if mending:
+            await self._events.relay(mending)
+            await self._hooked()
+        else:
+            await self._events.emit(Notice("warning", said))
+            await self._ready(rounds)
 
-    async def _listen(self, output: int) -> Steps:
+    async def _listen(self, output: int) -> None:
         """The stream of one call as events; the gauge grows with it. Raises ModelError."""
         talk, draft = self._conversation, self._open.draft
         tally, shown = TokenTally(talk.meter.text_mix), talk.clock.seconds()
         async with aclosing(self._pieces(output)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Retry):
-                    yield piece
+                    await self._events.emit(piece)
                     continue
                 draft.take(piece)
                 match piece:
                     case TextPiece(text=text):
-                        yield TextDelta(text)
+                        await self._events.emit(TextDelta(text))
                         tally.add(text)
                     case ReasoningPiece(text=text):
-                        yield ReasoningDelta(text)
+                        await self._events.emit(ReasoningDelta(text))
                         tally.add(text if talk.model.keeps_reasoning else "")
                     case CallPiece(arguments=arguments):
                         tally.add(arguments)
@@ -120,7 +114,7 @@ class Replies:
                 if talk.clock.seconds() - shown >= talk.options.stream_figures_every:
                     shown = talk.clock.seconds()
                     await talk.keep(draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True))
-                    yield talk.streaming(tally.mix)
+                    await self._events.emit(talk.streaming(tally.mix))
         if draft.end is None or not (draft.begun or draft.end.calls):
             raise self._nothing(draft)
 
@@ -152,7 +146,7 @@ class Replies:
             "The model sent an empty reply.", "Its server may have cut the prompt: check the window.", kind="empty"
         )
 
-    async def _heard(self) -> Steps:
+    async def _heard(self) -> None:
         """Take in a whole reply: seal it, or keep it open for its calls; anchor the gauge on what the server counted."""
         talk, end = self._conversation, self._open.draft.end
         assert end is not None
@@ -168,10 +162,8 @@ class Replies:
             await talk.write(Sealed((single("reply", message, talk.ledger.turn),)), measured)
             self._open.reply = None
             figures = await talk.again()
-        yield usage
-        for text in remarks(end, message, measured.cut):
-            yield Notice("warning", text)
-        yield figures
+        for event in (usage, *(Notice("warning", said) for said in remarks(end, message, measured.cut)), figures):
+            await self._events.emit(event)
         await talk.learned.unlearn_window(usage)
 
     def _own_count(self, message: Message, usage: Usage | None) -> Usage:

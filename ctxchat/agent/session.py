@@ -108,11 +108,11 @@ class Session:
     ) -> AsyncGenerator[Stamped, None]:
         """One turn, joined between its rounds by what is said `meanwhile`. Closing the generator interrupts it; what exists is
         kept. Raises SessionBusy for a read-only session."""
-        return self._lock.stamped(self.setup.first(self._turn(meanwhile).run(text, attachments)))
+        return self._lock.stamped(self._turn(meanwhile).run(text, attachments))
 
     def resume(self, *, meanwhile: Meanwhile = nothing) -> AsyncGenerator[Stamped, None]:
         """The last turn goes on where it broke off: as `send`, without a message. Raises CtxchatError where nothing is open."""
-        return self._lock.stamped(self.setup.first(self._turn(meanwhile).resume()))
+        return self._lock.stamped(self._turn(meanwhile).resume())
 
     def _turn(self, meanwhile: Meanwhile) -> Turn:
         between = self._hooks.between if self._hooks else None
@@ -121,6 +121,7 @@ class Session:
             self._toolbox,
             self._compactor,
             self._fallback,
+            self.setup,
             between=between,
             meanwhile=meanwhile,
             files=self.files,

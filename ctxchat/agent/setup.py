@@ -6,8 +6,7 @@ Nothing is exchanged under a turn: what was edited meanwhile comes with the next
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
@@ -16,7 +15,6 @@ from ctxchat.agent.session_config import Arrange, SessionConfig, next_model
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import CtxchatError, UsageError
-from ctxchat.core.events import Event
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import AgentChosen, ModelChosen
 from ctxchat.core.options import Options
@@ -143,13 +141,10 @@ class Setup:
         async with self._lock.alone():
             return await self._taken(after)
 
-    async def first(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        """These events of a turn, after what was edited under the one before it."""
-        async with aclosing(events):
-            if self._late:
-                await self._take(await self._again())
-            async for event in events:
-                yield event
+    async def catch_up(self) -> None:
+        """At the beginning of a turn: what was edited under the one before it."""
+        if self._late:
+            await self._take(await self._again())
 
     async def _look(self, agent: str, model: str) -> SessionConfig | None:
         return await asyncio.to_thread(self._arrange, agent, model) if self._arrange else None

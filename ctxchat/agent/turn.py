@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
+from functools import partial
 
 from ctxchat.agent.attachments import weights
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emitter
 from ctxchat.agent.fallback import Fallback
 from ctxchat.agent.files import Files
 from ctxchat.agent.repeats import Stuck
 from ctxchat.agent.replies import Between, Replies
+from ctxchat.agent.setup import Setup
 from ctxchat.agent.shield import to_the_end
 from ctxchat.agent.tool_calls import ToolCalls
 from ctxchat.agent.toolbox import Toolbox
@@ -30,8 +33,6 @@ from ctxchat.core.journal import Named, Record, Sealed
 from ctxchat.core.messages import Message, Part, Text
 from ctxchat.core.open_end import NOTHING_OPEN, open_end
 from ctxchat.core.secrets import masked
-
-Steps = AsyncGenerator[Event, None]
 
 Meanwhile = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
 """The next message a person sent while the turn runs, with what goes along; None where none waits. Asked between two rounds."""
@@ -50,6 +51,7 @@ class Turn:
         toolbox: Toolbox,
         compactor: Compactor,
         fallback: Fallback,
+        setup: Setup,
         *,
         between: Between | None = None,
         meanwhile: Meanwhile = nothing,
@@ -59,39 +61,44 @@ class Turn:
         self._toolbox = toolbox
         self._compactor = compactor
         self._fallback = fallback
+        self._setup = setup
         self._between = between
         self._meanwhile = meanwhile
+        self._events = Emitter()
         self._open = Unsealed(conversation, toolbox.begun)
         self._files = files
         self._calls = ToolCalls(conversation, toolbox, self._open, files)
         self._rounds = 0
 
-    async def run(self, text: str, attachments: Sequence[Part] = ()) -> Steps:
+    def run(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Event, None]:
         """The events of the turn. Closing it interrupts the turn and keeps what exists.
 
         Raises StorageError when the message itself could not be written: then nothing has happened.
         """
-        began = self._conversation.clock.seconds()
-        yield await self._begin(text, attachments)
-        async with aclosing(self._to_its_end(began)) as events:
-            async for event in events:
-                yield event
+        return self._events.stream(partial(self._run, text, attachments))
 
-    async def resume(self) -> Steps:
+    def resume(self) -> AsyncGenerator[Event, None]:
         """As `run`, without a message: the last turn goes on where it broke off, within its half reply where there is one.
 
         Raises CtxchatError where the last reply is whole.
         """
+        return self._events.stream(self._resume)
+
+    async def _run(self, text: str, attachments: Sequence[Part]) -> None:
+        await self._setup.catch_up()
+        began = self._conversation.clock.seconds()
+        await self._events.emit(await self._begin(text, attachments))
+        await self._to_its_end(began)
+
+    async def _resume(self) -> None:
+        await self._setup.catch_up()
         began = self._conversation.clock.seconds()
         last = open_end(self._conversation.ledger)
         if last is None:
             raise CtxchatError(NOTHING_OPEN, "Send a message instead.")
         await self._conversation.settle()
-        yield TurnStarted(self._conversation.ledger.turn, last.first.id, "", resumed=True)
-        before = last.first.text if last.kind == "reply" else ""
-        async with aclosing(self._to_its_end(began, before)) as events:
-            async for event in events:
-                yield event
+        await self._events.emit(TurnStarted(self._conversation.ledger.turn, last.first.id, "", resumed=True))
+        await self._to_its_end(began, last.first.text if last.kind == "reply" else "")
 
     async def _begin(self, text: str, attachments: Sequence[Part]) -> TurnStarted:
         """Write the user's message down; a session without a title gets one from it."""
@@ -104,12 +111,12 @@ class Turn:
         await talk.write(*records)
         return TurnStarted(talk.ledger.turn, message.id, text, attachments=along)
 
-    async def _steered(self) -> Steps:
+    async def _steered(self) -> None:
         """What was said meanwhile, each message as its own, in the order in which it was said."""
         while (said := await self._meanwhile()) is not None:
             message, along = await self._message(*said)
             await self._conversation.write(Sealed((single("user", message, self._conversation.ledger.turn),)))
-            yield Steered(message.id, said[0], along)
+            await self._events.emit(Steered(message.id, said[0], along))
 
     async def _message(self, text: str, attachments: Sequence[Part]) -> tuple[Message, tuple[Attached, ...]]:
         """What the user said, at the end of the record, and what goes along as it is shown."""
@@ -119,19 +126,18 @@ class Turn:
         message = Message(seq=talk.ledger.next_seq, role="user", content=content, at=talk.clock.now())
         return message, attached(content, along)
 
-    async def _to_its_end(self, began: float, before: str = "") -> Steps:
+    async def _to_its_end(self, began: float, before: str = "") -> None:
         """Rounds, whatever is open sealed, and what follows a turn. `before` is the half reply that goes on."""
         status: TurnStatus = "done"
         self._conversation.under_way = True
         try:
-            async with aclosing(self._until_done(before)) as events:
-                async for event in events:
-                    yield event
+            await self._until_done(before)
             if self._open.reply is not None:
                 status = "max_rounds"
                 await self._open.seal(ENOUGH)
-                yield Notice("warning", f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»).")
-        except (asyncio.CancelledError, GeneratorExit):
+                said = f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»)."
+                await self._events.emit(Notice("warning", said))
+        except asyncio.CancelledError:
             self._conversation.under_way = False
             await to_the_end(self._stop())
             self._fallback.step_back()
@@ -140,15 +146,13 @@ class Turn:
             Exception
         ) as problem:  # a strategy or a provider may come from a third party; what was said is kept anyway
             status = "error"
-            partial = self._open.draft.begun
+            begun = self._open.draft.begun
             await to_the_end(self._open.seal(FAILED))
-            yield failure(problem, partial, self._conversation.model.name)
+            await self._events.emit(failure(problem, begun, self._conversation.model.name))
         self._conversation.under_way = False
-        async with aclosing(self._after(agreed=status == "done")) as events:
-            async for event in events:
-                yield event
+        await self._after(agreed=status == "done")
         seconds = round(self._conversation.clock.seconds() - began, 3)
-        yield TurnFinished(status, self._open.text, self._rounds, seconds)
+        await self._events.emit(TurnFinished(status, self._open.text, self._rounds, seconds))
 
     async def _stop(self) -> None:
         """A cancelled call may have changed files before it ended."""
@@ -156,30 +160,26 @@ class Turn:
             await self._files.settle()
         await self._open.seal(CANCELLED)
 
-    async def _until_done(self, before: str) -> Steps:
+    async def _until_done(self, before: str) -> None:
         """Rounds until a reply calls nothing, or there were enough of them (then the last reply is still open)."""
-        replies = Replies(self._conversation, self._compactor, self._open, self._fallback, self._between, before)
+        replies = Replies(
+            self._conversation, self._compactor, self._open, self._fallback, self._events, self._between, before
+        )
         while True:
             self._conversation.offer(self._toolbox.specs)
-            async with aclosing(replies.next(self._rounds)) as events:
-                async for event in events:
-                    yield event
+            await replies.next(self._rounds)
             self._rounds += 1
             if self._open.reply is None or self._rounds >= self._conversation.options.max_rounds:
                 return
-            for step in (self._calls.run(self._open.reply), self._steered()):
-                async with aclosing(step) as events:
-                    async for event in events:
-                        yield event
+            await self._events.relay(self._calls.run(self._open.reply))
+            await self._steered()
 
-    async def _after(self, *, agreed: bool) -> Steps:
+    async def _after(self, *, agreed: bool) -> None:
         """The gauge, what was put off until now, the chosen model in force again."""
-        yield self._conversation.remeasured()
-        async with aclosing(self._compactor.after_turn(agreed=agreed)) as events:
-            async for event in events:
-                yield event
+        await self._events.emit(self._conversation.remeasured())
+        await self._events.relay(self._compactor.after_turn(agreed=agreed))
         if self._fallback.step_back():
-            yield await self._conversation.again()
+            await self._events.emit(await self._conversation.again())
         with suppress(StorageError):  # what is still owed is asked for again at the next turn
             await self._conversation.settle()
 
