@@ -14,13 +14,13 @@ from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import first_line, gist, use_of
 
 ACTIVITY = 24
-LENGTHS = tuple(int(2_000 * 0.9**step) for step in range(44))
+LENGTHS = tuple(int(2_000 * 0.9**step) for step in range(40))
 """Tokens up to which a message of the person stays whole, tried in turn until all of them fit."""
 
-LEAST = 24
+LEAST = 30
 """Tokens of a message that is cut, at least: it gets half of what one may have that stays whole, so that more do."""
 
-_HEAD = "The person's messages, word for word (where one is cut: recall its id):"
+_HEAD = "The person's messages, word for word:"
 _CUT = " [… {tokens} tokens left out …] "
 _LEFT_OUT = "- {} messages are left out here; recall finds them."
 

@@ -32,7 +32,7 @@ RECALL = " Their full text can be recalled by id."
 RANGES = 12
 """Runs of message ids a summary names; more are told as a number."""
 
-SAID = 0.75
+SAID = 0.7
 """What the person's own messages may take of what is kept by code; the facts have what they leave."""
 
 LEAST_GAIN = 0.05

@@ -20,8 +20,8 @@ from ctxchat.core.summaries import fold_edit, merged_digest, overhead_tokens
 NEAR = 0.05
 """Share of the limit by which a pass may miss its target, to end where a turn does."""
 
-LEAST_SHARE = 1 / 3
-"""What stands for folded groups gets this share of its caps at least."""
+LEAST = 1_200
+"""Tokens that a summary and the evidence each get at least, as far as their caps go, however little the target leaves."""
 
 
 def choose(basis: Basis, budget: Budget, takes: int | None = None, old: Sequence[Entry] | None = None) -> list[Entry]:
@@ -75,16 +75,15 @@ def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
 
 
 def caps_to_target(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
-    """The caps where `weight` tokens are folded: less, down to a share of them, where the target leaves less room. Where what
-    stays is more than the target by itself nothing is given up for it, and never what the summary in force says."""
+    """The caps where `weight` tokens are folded: less where the target leaves less room. Where what stays is more than the target
+    by itself nothing is given up for it, and never what the summary in force says."""
     summary, recap, evidence = caps(basis, budget, weight)
     stays = basis.view.raw - weight + overhead_tokens(basis.options.meter.text) + basis.options.files_at_most
     share = (budget.target - stays) / max(1, summary + evidence)
     if not 0 < share < 1:
         return summary, recap, evidence
-    share = max(LEAST_SHARE, share)
-    written = min(summary, basis.written_tokens)
-    return max(written, int(summary * share)), recap, int(evidence * share)
+    least = max(LEAST, basis.written_tokens)
+    return max(int(summary * share), min(summary, least)), recap, max(int(evidence * share), min(evidence, LEAST))
 
 
 def covers(basis: Basis, entries: Sequence[Entry]) -> tuple[str, ...]:
