@@ -151,7 +151,7 @@ async def first_start(pilot: Pilot[int], session: Session) -> None:
     chat = cast(CtxchatApp, pilot.app).chat
     budget = make_budget(Window(32_768, "loaded"), 4096, 0.75, 0.5)
     empty = measure(View((), (), (), 0, "", 0), budget, Counting("offline/assistant"))
-    await chat.transcript.show([], {})
+    chat.transcript.show([], {})
     chat.header.show(HeaderState(model=empty.model, mode="ask"))
     chat.gauge.show(empty)
     await chat.questions.choose_model(FirstChoice([Offer(model, 2 - place) for place, model in enumerate(found)]))

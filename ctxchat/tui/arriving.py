@@ -19,7 +19,7 @@ async def arrive(chat: ChatScreen, session: Session) -> None:
     figures = await session.measure()
     chat.show_figures(figures)
     chat.show_header()
-    await chat.feed.weigh()
+    chat.feed.weigh()
     await offer_room(chat, session)
     stored = bool(session.state.ledger.groups) and not session.read_only
     if stored and await session.setup.unreached() and not session.busy:

@@ -5,6 +5,7 @@ Knows nothing of what lies around the transcript; what stands outside of a turn 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ctxchat.core.open_end import open_end
@@ -12,15 +13,17 @@ from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.live_turn import Growing, LiveTurn
 from ctxchat.tui.reading.history import items, last_answer
 from ctxchat.tui.reading.inventory import weighed
-from ctxchat.tui.widgets.blocks import ErrorBlock, Level, NoticeBlock
-from ctxchat.tui.widgets.compaction_mark import PassLine
-from ctxchat.tui.widgets.reply import Interrupted
-from ctxchat.tui.widgets.transcript import Transcript
+from ctxchat.tui.transcript.block import ErrorBlock, NoticeBlock
+from ctxchat.tui.transcript.transcript import Transcript
+from ctxchat.tui.widgets.notice import Level
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
 WAITING = "waiting for the model"
+
+LEVELS: Mapping[str, Level] = {"failed": "error", "rejected": "warning"}
+"""How a pass that changed nothing is told, by its outcome."""
 
 
 class Feed:
@@ -32,7 +35,7 @@ class Feed:
         self._live: LiveTurn | None = None
         self._groups = 0
         self._told = False  # a word of ours stands there
-        self._in_vain: PassLine | None = None  # the newest word here is that a pass came to nothing
+        self._in_vain: NoticeBlock | None = None  # the newest word here is that a pass came to nothing
 
     @property
     def running(self) -> bool:
@@ -46,35 +49,32 @@ class Feed:
 
     # ── the record ──
 
-    async def show(self, session: Session) -> None:
+    def show(self, session: Session) -> None:
         """Another session, from its record."""
         self._session, self._live, self._told = session, None, False
         shown = items(session.state.ledger, session.state.checkpoints)
         self._groups = len(session.state.ledger.groups)
-        await self._transcript.show(shown, _tokens(session))
-        self._transcript.call_after_refresh(self._offer_to_go_on)
+        self._transcript.show(shown, _tokens(session))
+        self._offer_to_go_on()
 
-    async def settle(self) -> None:
+    def settle(self) -> None:
         """What the record holds by now takes the place of what grew; changes in force are drawn."""
         if (session := self._session) is None:
             return
         shown = items(session.state.ledger, session.state.checkpoints)
-        known = {s.key for s in self._transcript.items}
-        places = self._live.places(shown, known) if self._live else {}
-        await self._transcript.settle(shown, _tokens(session), places)
-        for mark in self._transcript.marks():
-            mark.keep_up(session.state.ledger)
+        places = self._live.places(shown[len(self._transcript.items) :]) if self._live else {}
+        self._transcript.settle(shown, _tokens(session), places)
         self._groups = len(session.state.ledger.groups)
 
-    async def weigh(self) -> None:
+    def weigh(self) -> None:
         """What was shown before anything was measured says its tokens now."""
         if self._session and not self.running:
-            await self._transcript.weigh(_tokens(self._session))
+            self._transcript.weigh(_tokens(self._session))
 
-    async def catch_up(self) -> None:
+    def catch_up(self) -> None:
         """As `settle`, where the record has more groups than are shown."""
         if self._session and len(self._session.state.ledger.groups) != self._groups:
-            await self.settle()
+            self.settle()
 
     def last_answer(self) -> str:
         """The newest answer: on screen, else in the record."""
@@ -84,51 +84,49 @@ class Feed:
 
     # ── a turn ──
 
-    async def begin(self, what: str) -> None:
+    def begin(self, what: str) -> None:
         """Work has begun."""
         self._live = LiveTurn(self._transcript, show_reasoning=self.show_reasoning)
         self._offer_to_go_on()
-        await self._transcript.to_end()
-        await self._live.wait(what)
+        self._transcript.to_end()
+        self._live.wait(what)
 
-    async def take(self, event: Growing, at: str) -> None:
+    def take(self, event: Growing, at: str) -> None:
         """One event that makes the transcript grow, and when it came about."""
         if self._live:
-            await self._live.take(event, at)
+            self._live.take(event, at)
 
-    async def compacted(self, event: CompactionRecord) -> None:
+    def compacted(self, event: CompactionRecord) -> None:
         """A pass is over."""
         if self._live is None:
             return
-        await self._live.compacted(kept=event.outcome == "compacted")
+        self._live.compacted(kept=event.outcome == "compacted")
         if event.outcome == "compacted":
-            await self.settle()
+            self.settle()
         else:
-            self._in_vain = PassLine(event.outcome, event.detail)
-            await self._transcript.add(self._in_vain)
-        await self._live.wait(WAITING)
+            self._in_vain = NoticeBlock(LEVELS.get(event.outcome, "info"), event.detail or event.outcome)
+            self._transcript.add(self._in_vain)
+        self._live.wait(WAITING)
 
-    async def close_turn(self, interrupted: bool) -> None:
+    def close_turn(self, interrupted: bool) -> None:
         """The last word of the turn was said; what still grows stands as it is."""
         if self._live:
-            await self._live.end(interrupted)
+            self._live.end(interrupted)
 
-    async def end(self, interrupted: bool) -> None:
+    def end(self, interrupted: bool) -> None:
         """Work is over, whatever came of it."""
-        await self.close_turn(interrupted)
-        await self.settle()
+        self.close_turn(interrupted)
+        self.settle()
         self._live = None
         end = open_end(self._session.state.ledger) if self._session and interrupted else None
         if end is not None and end.kind != "reply":
             self.notice("info", "Stopped. /continue goes on from here.")
-        self._transcript.call_after_refresh(self._offer_to_go_on)
+        self._offer_to_go_on()
 
     def _offer_to_go_on(self) -> None:
         """A half reply at the end can be gone on with, once nothing runs."""
         end = open_end(self._session.state.ledger) if self._session and not self.running else None
-        marks = list(self._transcript.query(Interrupted))
-        for mark in marks:
-            mark.offer(end is not None and end.kind == "reply" and mark is marks[-1])
+        self._transcript.offer_to_go_on(end is not None and end.kind == "reply")
 
     # ── words of ours ──
 
@@ -136,14 +134,14 @@ class Feed:
         """A sentence at the end."""
         self._told = True
         line, self._in_vain = self._in_vain, None
-        if line and line.detail and text.startswith(line.detail):  # it says the same, and when the next try is
-            self._transcript.call_next(self._transcript.discard, line)
-        self._transcript.call_next(self._transcript.add, NoticeBlock(level, text))
+        if line and text.startswith(line.text):  # it says the same, and when the next try is
+            self._transcript.discard(line)
+        self._transcript.add(NoticeBlock(level, text))
 
-    async def failed(self, text: str, hint: str = "") -> None:
+    def failed(self, text: str, hint: str = "") -> None:
         """Something a person asked for did not work."""
         self._told = True
-        await self._transcript.add(ErrorBlock(text, hint))
+        self._transcript.add(ErrorBlock(text, hint))
 
 
 def _tokens(session: Session) -> dict[int | tuple[int, int], int]:

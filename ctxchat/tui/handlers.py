@@ -12,9 +12,10 @@ from ctxchat.tui.actions.compaction import reinsert
 from ctxchat.tui.in_order import InOrder
 from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.screens.chat import ChatScreen
+from ctxchat.tui.transcript.compaction_mark import CompactionMark
+from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.draft import Draft
 from ctxchat.tui.widgets.banner import AllNotices, BranchOffer
-from ctxchat.tui.widgets.compaction_mark import CompactionMark
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.gauge import Gauge
@@ -128,9 +129,16 @@ class Handlers(InOrder):
         self.work.agree(event.reply, event.instructions)
 
     def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
-        """Only web addresses are opened."""
         event.stop()
-        if event.href.startswith(("http://", "https://")):
-            self.open_url(event.href)
+        self._follow(event.href)
+
+    def on_transcript_link_clicked(self, event: Transcript.LinkClicked) -> None:
+        event.stop()
+        self._follow(event.href)
+
+    def _follow(self, href: str) -> None:
+        """Only web addresses are opened."""
+        if href.startswith(("http://", "https://")):
+            self.open_url(href)
         else:
-            self.notify(f"Not opened: {one_line(event.href, 80)}", markup=False)
+            self.notify(f"Not opened: {one_line(href, 80)}", markup=False)

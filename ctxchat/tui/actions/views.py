@@ -39,7 +39,7 @@ async def xray(host: Host, argument: str = "") -> None:
     if isinstance(group, str) and group.startswith(UP_TO):
         await free_up_to(host, group.removeprefix(UP_TO))
     elif isinstance(group, str) and group:
-        await host.chat.transcript.go_to(group)
+        host.chat.transcript.go_to(group)
 
 
 async def search(host: Host, argument: str = "") -> None:
@@ -54,7 +54,7 @@ async def search(host: Host, argument: str = "") -> None:
     if session_id != host.work.open_session().id:
         await host.work.switch(session_id)
     if group:
-        await host.chat.transcript.go_to(group)
+        host.chat.transcript.go_to(group)
 
 
 async def flight(host: Host, argument: str = "") -> None:

@@ -37,18 +37,18 @@ from ctxchat.tui.commands import Keys
 from ctxchat.tui.feed import Feed
 from ctxchat.tui.gauges import Gauges
 from ctxchat.tui.prefetch_watch import PrefetchWatch
+from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.banner import Banner
-from ctxchat.tui.widgets.blocks import Level
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.empty_chat import EmptyChat, Example
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.header import Header, HeaderState
 from ctxchat.tui.widgets.key_line import BUSY_KEYS, IDLE_KEYS, KeyLine
+from ctxchat.tui.widgets.notice import Level
 from ctxchat.tui.widgets.prompt import Prompt
 from ctxchat.tui.widgets.questions import Questions
 from ctxchat.tui.widgets.side_panel import Side
-from ctxchat.tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
@@ -148,7 +148,7 @@ class ChatScreen(Screen[None]):
         self.gauges.belong_to(session)
         self.composer.belongs_to(session.attachments)
         await self.questions.belongs_to(session)
-        await self.feed.show(session)
+        self.feed.show(session)
         self._show_all(session)
         self.banner.only("session", session.notices)
         for text in session.notices:
@@ -159,7 +159,7 @@ class ChatScreen(Screen[None]):
     async def refresh_session(self) -> None:
         """The record or its changes may be others than those shown."""
         if self._session and not self.feed.running:
-            await self.feed.settle()
+            self.feed.settle()
             self._show_all(self._session)
 
     def _show_all(self, session: Session) -> None:
@@ -208,14 +208,14 @@ class ChatScreen(Screen[None]):
         self.app.add_class("-busy")
         self.key_line.show(BUSY_KEYS)
         self._ghost.stop()
-        await self.feed.begin(what)
+        self.feed.begin(what)
 
     async def end(self, interrupted: bool = False) -> None:
         """Work is over."""
         self.app.remove_class("-busy")
         await self.questions.no_calls()
         self.remove_class("-approval")
-        await self.feed.end(interrupted)
+        self.feed.end(interrupted)
         self.key_line.show(IDLE_KEYS)
         if self._session:
             self._show_all(self._session)
@@ -228,34 +228,34 @@ class ChatScreen(Screen[None]):
         event: Event = stamped.event
         match event:
             case ApprovalRequested() | QuestionAsked():
-                await self.feed.take(event, stamped.at)
+                self.feed.take(event, stamped.at)
                 await self.questions.ask(event)
             case ApprovalResolved():
                 await self.questions.answered(event.call_id)
-                await self.feed.take(event, stamped.at)
+                self.feed.take(event, stamped.at)
             case Usage():
                 pass
             case Figures():
                 self.show_figures(event)
                 self.show_header()  # another model may answer
-                await self.feed.catch_up()
+                self.feed.catch_up()
             case CompactionSuggested():
                 await self.questions.suggest(event)
             case CompactionRecord():
                 if event.outcome == "compacted":
                     await self.questions.unsuggest()
-                await self.feed.compacted(event)
+                self.feed.compacted(event)
             case Notice():
                 self.notice(event.level, event.text)
             case TurnFinished():
-                await self.feed.close_turn(interrupted=event.status == "cancelled")
+                self.feed.close_turn(interrupted=event.status == "cancelled")
             case _:
                 if isinstance(event, Failed):
                     self._away = event.kind == "connection"
                 self._retrying = isinstance(event, Retry)
                 if isinstance(event, ToolFinished):
                     await self.questions.answered(event.call_id)  # what it asked matters no longer
-                await self.feed.take(event, stamped.at)
+                self.feed.take(event, stamped.at)
 
     def announce(self, text: str, level: Level = "warning", about: str = "") -> None:
         """Something to know before the next message: above the conversation, until one is sent; in it, once one was. What is
@@ -271,7 +271,7 @@ class ChatScreen(Screen[None]):
     async def failed(self, text: str, hint: str = "") -> None:
         """Something a person asked for did not work."""
         self.remove_class("-empty")
-        await self.feed.failed(text, hint)
+        self.feed.failed(text, hint)
 
     def changed(self, figures: Figures, text: str) -> None:
         """A change by hand is in force."""

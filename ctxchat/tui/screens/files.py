@@ -22,9 +22,9 @@ from ctxchat.core.messages import Group
 from ctxchat.tui.reading.text import clean, clock, one_line
 from ctxchat.tui.screens.panel import Heading, Over, Panel
 from ctxchat.tui.style import STYLE
+from ctxchat.tui.transcript.tool_block import coloured_diff
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
-from ctxchat.tui.widgets.tool_block import coloured_diff
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session

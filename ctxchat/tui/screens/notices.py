@@ -12,7 +12,7 @@ from textual.widget import Widget
 from ctxchat.core.words import count
 from ctxchat.tui.screens.panel import Heading, Panel
 from ctxchat.tui.widgets.banner import Told
-from ctxchat.tui.widgets.blocks import NoticeBlock
+from ctxchat.tui.widgets.notice import NoticeText
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 
 
@@ -29,9 +29,9 @@ class NoticesScreen(Panel[None]):
         yield Heading("Notices")
         with VerticalScroll(classes="panel-body"):
             if not self._told:
-                yield NoticeBlock("info", "Nothing is amiss.")
+                yield NoticeText("info", "Nothing is amiss.")
             for each in self._told:
-                yield NoticeBlock(each.level, each.text)
+                yield NoticeText(each.level, each.text)
         yield PanelKeys()
 
     def on_mount(self) -> None:

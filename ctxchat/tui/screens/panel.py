@@ -14,7 +14,8 @@ from textual.widgets import Input
 from ctxchat.config.files import Loaded
 from ctxchat.core.errors import CtxchatError
 from ctxchat.tui.reading.text import clean
-from ctxchat.tui.widgets.blocks import Line, spread
+from ctxchat.tui.transcript.lines import spread
+from ctxchat.tui.widgets.line import Line
 
 Result = TypeVar("Result")
 Value = TypeVar("Value")

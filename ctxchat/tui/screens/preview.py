@@ -23,9 +23,9 @@ from ctxchat.tui.reading.figures_text import count, gain, money, tilde
 from ctxchat.tui.reading.inventory import Row, inventory
 from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.panel import MUTED, Heading, Panel
-from ctxchat.tui.widgets.blocks import Line
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
+from ctxchat.tui.widgets.line import Line
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 

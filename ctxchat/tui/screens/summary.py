@@ -16,7 +16,7 @@ from ctxchat.agent.preview import Preview
 from ctxchat.core.errors import CtxchatError
 from ctxchat.tui.reading.text import WIDEST, clean, editable, one_line, short
 from ctxchat.tui.screens.panel import Heading, Panel
-from ctxchat.tui.widgets.blocks import spin
+from ctxchat.tui.transcript.block import spin
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 
 BEAT = 1 / 8

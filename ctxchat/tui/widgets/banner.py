@@ -18,7 +18,8 @@ from textual.widgets import Static
 
 from ctxchat.core.words import count
 from ctxchat.tui.reading.text import clean
-from ctxchat.tui.widgets.blocks import Level, Line, NoticeBlock
+from ctxchat.tui.widgets.line import Line
+from ctxchat.tui.widgets.notice import Level, NoticeText
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -95,7 +96,7 @@ class Banner(Vertical):
             return False
         self.told = (*self.told, told)
         if shown:
-            self._show(told, NoticeBlock(level, text))
+            self._show(told, NoticeText(level, text))
         return True
 
     def says(self, text: str) -> bool:

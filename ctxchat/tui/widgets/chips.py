@@ -20,8 +20,8 @@ from ctxchat.core.attachments import attached
 from ctxchat.core.messages import Image, Part, Text
 from ctxchat.tools.mentions import LONGEST_TEXT, MentionedFile, file_name, look_all
 from ctxchat.tui.reading.text import clean, one_line
+from ctxchat.tui.transcript.block import ATTACHED_SIGN, attached_size
 from ctxchat.tui.unsent.draft import Along, Draft, Paste, Picture
-from ctxchat.tui.widgets.blocks import ATTACHED_SIGN, attached_size
 
 NAME = 60
 """Characters of a name that are shown."""

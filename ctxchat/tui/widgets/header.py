@@ -6,7 +6,8 @@ import msgspec
 from textual.content import Content
 
 from ctxchat.tui.reading.text import one_line
-from ctxchat.tui.widgets.blocks import Line, spread
+from ctxchat.tui.transcript.lines import spread
+from ctxchat.tui.widgets.line import Line
 
 
 class HeaderState(msgspec.Struct, frozen=True):

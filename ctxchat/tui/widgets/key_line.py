@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from ctxchat.tui.commands import Keys, shown_key
-from ctxchat.tui.widgets.blocks import Line
+from ctxchat.tui.widgets.line import Line
 
 BETWEEN = "   "
 

@@ -14,39 +14,27 @@ from ctxchat.core.files import FileChange, files_words
 from ctxchat.tui.reading.figures_text import percent
 from ctxchat.tui.reading.text import clean, elapsed, one_line, short
 from ctxchat.tui.reading.tool_words import SIGNS, key_argument, lines_of, outcome
-from ctxchat.tui.widgets.blocks import Line, excerpt, spin, spread
-from ctxchat.tui.widgets.fold import Fold, FoldHead
+from ctxchat.tui.transcript.block import spin
+from ctxchat.tui.transcript.fold import Fold
+from ctxchat.tui.transcript.lines import NOTHING, excerpt, spread
 
 COLUMNS = 20
 """Of the bar, where there is room."""
 
 
-class SubGauge(Line):
-    """Shows the newest figures it was given."""
-
-    def __init__(self, figures: Delegated) -> None:
-        super().__init__(classes="sub-gauge")
-        self._figures = figures
-
-    def show(self, figures: Delegated) -> None:
-        """From now on."""
-        self._figures = figures
-        self.refresh()
-
-    def line(self, width: int) -> Content:
-        """`  sub-agent  ██▏·············  12 %  3.9k/28.7k`."""
-        said = self._figures
-        share = said.used / said.limit if said.limit > 0 else 0.0
-        fill = f"{percent(share) if said.limit > 0 else '?'}  {short(said.used)}/{short(said.limit)}"
-        name = f"  {one_line(said.agent, 16)}  "
-        columns = max(0, min(COLUMNS, width - len(name) - len(fill) - 2))
-        filled = min(columns, max(1, round(share * columns))) if columns and said.used else 0
-        return Content.assemble(
-            (name, "$text-muted"),
-            ("█" * filled, "$accent"),
-            ("·" * (columns - filled), "$text-muted"),
-            (f"  {fill}" if columns else fill, "$text-muted"),
-        ).truncate(width, ellipsis=True)
+def sub_gauge(said: Delegated, width: int) -> Content:
+    """`  sub-agent  ██▏·············  12 %  3.9k/28.7k`."""
+    share = said.used / said.limit if said.limit > 0 else 0.0
+    fill = f"{percent(share) if said.limit > 0 else '?'}  {short(said.used)}/{short(said.limit)}"
+    name = f"  {one_line(said.agent, 16)}  "
+    columns = max(0, min(COLUMNS, width - len(name) - len(fill) - 2))
+    filled = min(columns, max(1, round(share * columns))) if columns and said.used else 0
+    return Content.assemble(
+        (name, "$text-muted"),
+        ("█" * filled, "$accent"),
+        ("·" * (columns - filled), "$text-muted"),
+        (f"  {fill}" if columns else fill, "$text-muted"),
+    ).truncate(width, ellipsis=True)
 
 
 OUTCOME_AT = 34
@@ -68,7 +56,7 @@ class ToolBlock(Fold):
         result: ToolFinished | None = None,
         files: str = "",
     ) -> None:
-        super().__init__(classes="tool")
+        super().__init__()
         self.call_id = call_id
         self._tool, self._key = one_line(name, 40) or "tool", key_argument(arguments)
         self._arguments = arguments
@@ -77,49 +65,42 @@ class ToolBlock(Fold):
         self._progress = ""
         self._since = monotonic()
         self._asking = False
-        self._timer = None
-        self._mark()
+        self._delegated: Delegated | None = None
 
-    def on_mount(self) -> None:
-        if self._result is None:
-            self._timer = self.set_interval(1 / 8, self.redraw)
+    @property
+    def moving(self) -> bool:  # type: ignore[override]
+        return self._result is None
 
     def progress(self, text: str) -> None:
         """More output of a call at work."""
         self._progress = (self._progress + text)[-KEPT:]
-        self.redraw_body()
+        self.changed()
 
     def ask(self, asking: bool) -> None:
         """It waits for a person's answer, or goes on with it: only then its time begins."""
         self._asking, self._since = asking, monotonic()
-        self.redraw()
+        self.changed()
 
-    def changed(self, changes: Sequence[FileChange]) -> None:
+    def touched(self, changes: Sequence[FileChange]) -> None:
         """What it did to files."""
         self._files = one_line(files_words(changes), 60)
-        self.redraw()
+        self.changed()
 
-    async def delegated(self, figures: Delegated) -> None:
+    def delegated(self, figures: Delegated) -> None:
         """The gauge of the sub-agent that works for this call."""
-        for gauge in self.query(SubGauge):
-            gauge.show(figures)
-            return
-        await self.mount(SubGauge(figures), after=self.query_one(FoldHead))
+        self._delegated = figures
+        self.changed()
 
     def finish(self, result: ToolFinished) -> None:
         """The call is over."""
         self._result = result
-        if self._timer:
-            self._timer.stop()
-        self._mark()
-        self.redraw()
-        self.redraw_body()
+        self.changed()
 
     def weigh(self, tokens: int) -> None:
         """So much of the window does its result hold by now; 0 where it is not in it."""
         if self._result is not None and self._result.tokens != tokens:
             self._result = msgspec.structs.replace(self._result, tokens=tokens)
-            self.redraw()
+            self.changed()
 
     def stop(self) -> None:
         """The turn ended before the call did."""
@@ -127,12 +108,8 @@ class ToolBlock(Fold):
             seconds = monotonic() - self._since
             self.finish(ToolFinished(self.call_id, self._tool, "cancelled", self._progress, 0, seconds))
 
-    def _mark(self) -> None:
-        status = self._result.status if self._result else "running"
-        failed = bool(self._result and self._result.exit_code)
-        self.set_class(status in {"error", "timeout"} or failed, "-failed")
-        self.set_class(status in {"denied", "cancelled"}, "-stopped")
-        self.set_class(status == "running", "-running")
+    def foot(self, width: int) -> Content:
+        return sub_gauge(self._delegated, width) if self._delegated else NOTHING
 
     def head(self, width: int) -> Content:
         """`▸ grep "tide gauge"   3 hits  0.1 s   412`, or with a spinner while it runs."""
