@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 from textual.pilot import Pilot
 
@@ -14,7 +15,10 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.transcript.block import Block
 from tests.tui.fakes import FakeServices, FakeSession
+
+Kind = TypeVar("Kind", bound=Block)
 
 HOSTILE = "see [/tmp/x] [bold]hi[/bold] [@click=app.quit]boo[/] \x1b]0;x\x07\x1b[2J\u202e\x9b31m"
 
@@ -46,6 +50,16 @@ async def until(pilot: Pilot[int], holds: Callable[[], object]) -> None:
 
 async def idle(app: CtxchatApp, pilot: Pilot[int]) -> None:
     await until(pilot, lambda: not app.has_class("-busy") and not app.chat.composer.queued.drafts)
+
+
+def blocks(app: CtxchatApp, kind: type[Kind]) -> list[Kind]:
+    """What of this kind stands in the conversation, as far as it was looked at."""
+    return list(app.chat.transcript.made(kind))
+
+
+def said(app: CtxchatApp, kind: type[Block]) -> str:
+    """What the blocks of this kind say, each on one line, from top to bottom."""
+    return "\n".join(" ".join(app.chat.transcript.words(block).split()) for block in blocks(app, kind))
 
 
 def words(app: CtxchatApp) -> str:

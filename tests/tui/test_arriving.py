@@ -6,6 +6,8 @@ from contextlib import aclosing
 from itertools import count
 from pathlib import Path
 
+from ctxchat.tui.widgets.blocks import AttachedLine
+
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window
@@ -14,7 +16,6 @@ from ctxchat.core.messages import Text
 from ctxchat.core.options import Options
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.widgets.banner import Banner
-from ctxchat.tui.widgets.blocks import AttachedLine
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, says

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import pytest
+from ctxchat.tui.widgets.blocks import AttachedLine
 from textual.events import Paste
 
 from ctxchat.agent.turn import Meanwhile
@@ -19,7 +20,6 @@ from ctxchat.tui.unsent.draft import Draft, Picture, joined
 from ctxchat.tui.unsent.draft import Paste as Pasted
 from ctxchat.tui.unsent.drafts import Drafts
 from ctxchat.tui.widgets.approval import ApprovalPanel
-from ctxchat.tui.widgets.blocks import AttachedLine
 from ctxchat.tui.widgets.chips import Chip, Mentioned
 from tests.doubles.images import png
 from tests.tui.chatting import ASK, HOSTILE, chatting, until, words

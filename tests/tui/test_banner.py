@@ -13,7 +13,7 @@ from ctxchat.bootstrap.first_look import NOTHING_FOUND
 from ctxchat.config import trust
 from ctxchat.tui.screens.notices import NoticesScreen
 from ctxchat.tui.widgets.banner import AllNotices
-from ctxchat.tui.widgets.blocks import NoticeBlock
+from ctxchat.tui.widgets.notice import NoticeText
 from tests.tui.chatting import chatting, idle, until, words
 from tests.tui.fakes import FakeServices, FakeSession
 from tests.tui.test_edits import Home, run, saved
@@ -24,7 +24,7 @@ LONG = "config.toml:{}: context.keep_recnt: is unknown, did you mean keep_recent
 
 def above(app: object) -> str:
     """What the banner says, whether it has room for it or not."""
-    return "\n".join(str(block.render()) for block in app.chat.banner.query(NoticeBlock))  # type: ignore[attr-defined]
+    return "\n".join(str(block.render()) for block in app.chat.banner.query(NoticeText))  # type: ignore[attr-defined]
 
 
 def counted(app: object) -> str:
@@ -50,7 +50,7 @@ async def test_more_than_has_room_is_counted_and_one_key_shows_all(tmp_path: Pat
         assert above(app) == "" == counted(app), "a message was sent: what was said is out of the way"
         await pilot.press(*"/notices", "enter")
         await until(pilot, lambda: isinstance(app.screen, NoticesScreen))
-        assert len(app.screen.query(NoticeBlock)) == 7, "and can be read all the same"
+        assert len(app.screen.query(NoticeText)) == 7, "and can be read all the same"
 
 
 @pytest.mark.parametrize("size", [(40, 9), (40, 18), (40, 20), (59, 36)])
@@ -72,7 +72,7 @@ async def test_further_lines_of_a_notice_begin_under_its_first_word(tmp_path: Pa
         lines = [line.rstrip() for line in words(app).split("\n")]
         at = lines.index("  ! first [b]words[/b] and more of them")
         assert lines[at + 1] == "    than one line holds"
-        (block,) = app.chat.banner.query(NoticeBlock)
+        (block,) = app.chat.banner.query(NoticeText)
         assert block.get_selection(SELECT_ALL) == ("first [b]words[/b] and more of them than one line holds", "\n")
 
 

@@ -30,12 +30,13 @@ from ctxchat.core.events import (
 from ctxchat.core.messages import Message
 from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.transcript.block import ErrorBlock, NoticeBlock, RetryBlock
+from ctxchat.tui.transcript.fold import ThinkingBlock
+from ctxchat.tui.transcript.reply import ReplyBlock
+from ctxchat.tui.transcript.tool_block import ToolBlock
 from ctxchat.tui.widgets.approval import ApprovalPanel
-from ctxchat.tui.widgets.blocks import ErrorBlock, NoticeBlock, RetryBlock
 from ctxchat.tui.widgets.chips import Chip
-from ctxchat.tui.widgets.reply import Interrupted, ReplyBlock, ThinkingBlock
-from ctxchat.tui.widgets.tool_block import ToolBlock
-from tests.tui.chatting import ASK, HOSTILE, chatting, idle, until, words
+from tests.tui.chatting import ASK, HOSTILE, blocks, chatting, idle, until, words
 from tests.tui.fakes import FakeServices, FakeSession, Pause, reply
 
 # ── turns ──
@@ -123,7 +124,7 @@ async def test_an_interrupted_reply_is_marked(tmp_path: Path) -> None:
         await pilot.press("x", "enter")
         await until(pilot, lambda: "half a sen" in words(app))
         await pilot.press("escape")
-        await until(pilot, lambda: app.query(Interrupted))
+        await until(pilot, lambda: "interrupted, kept as it was" in words(app))
 
 
 async def test_escape_closes_the_panel_before_it_stops_the_work(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ async def test_a_failed_turn_says_what_and_what_to_do(tmp_path: Path) -> None:
     )
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.query(ErrorBlock))
+        await until(pilot, lambda: blocks(app, ErrorBlock))
         assert "The key was refused." in words(app) and "Set ANTHROPIC_API_KEY." in words(app)
 
 
@@ -157,7 +158,7 @@ async def test_a_fault_of_ours_ends_the_turn_and_not_the_app(tmp_path: Path) -> 
     session = FakeSession(broken)
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.query(ErrorBlock))
+        await until(pilot, lambda: blocks(app, ErrorBlock))
         assert "RuntimeError: [/boom]" in words(app)
         session.script = lambda text: reply("well again")
         await pilot.press("y", "enter")
@@ -169,7 +170,7 @@ async def test_what_is_typed_shows_while_a_reply_streams(tmp_path: Path) -> None
     session = FakeSession(lambda _: [*flood, Pause(), *reply("end")])
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.query(ReplyBlock))
+        await until(pilot, lambda: blocks(app, ReplyBlock))
         await pilot.press(*"typed meanwhile")
         assert app.has_class("-busy")
         assert "typed meanwhile" in words(app)
@@ -181,7 +182,7 @@ async def test_resizing_to_almost_nothing_and_back_while_it_streams(tmp_path: Pa
     session = FakeSession(lambda _: [ToolStarted("t", "grep", {"pattern": "x"}), *flood, *reply("the end")], [])
     async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.query(ReplyBlock))
+        await until(pilot, lambda: blocks(app, ReplyBlock))
         await pilot.press(*"draft")
         for size in ((20, 5), (40, 20), (5, 2), (80, 24), (20, 5)):
             await pilot.resize_terminal(*size)
@@ -214,7 +215,7 @@ async def test_nothing_to_free_is_said_calmly(tmp_path: Path) -> None:
         await pilot.press("shift+f8")
         await until(pilot, lambda: "Nothing to free" in words(app))
         assert words(app).count("Nothing to free") == 1
-        assert session.sent == [] and not app.query(ErrorBlock)
+        assert session.sent == [] and not blocks(app, ErrorBlock)
 
 
 async def test_every_command_is_in_the_palette(tmp_path: Path) -> None:
@@ -253,7 +254,7 @@ async def test_every_screen_opens_with_its_key_and_closes_with_it_or_escape(tmp_
         )
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)
-        assert app.chat.composer.draft == "draft" and not app.query(ErrorBlock)
+        assert app.chat.composer.draft == "draft" and not blocks(app, ErrorBlock)
 
 
 async def test_help_opens_and_closes_with_its_key(tmp_path: Path) -> None:
@@ -290,7 +291,7 @@ async def test_a_session_open_elsewhere_can_be_read_and_keeps_the_draft(tmp_path
     async with chatting(tmp_path, session) as (app, pilot):
         assert "open in another window" in words(app)
         await pilot.press(*"hello", "enter")
-        await until(pilot, lambda: app.query(NoticeBlock))
+        await until(pilot, lambda: blocks(app, NoticeBlock))
         assert session.sent == [] and app.chat.composer.draft == "hello"
 
 
@@ -336,7 +337,7 @@ async def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path, size:
         await until(pilot, lambda: app.screen.query(Toast))
         shown = words(app)
         assert not set(shown) & {"\x1b", "\x07", "\x9b", "\u202e"}
-        assert app.is_running and app.chat.query(ToolBlock) and app.chat.query(ThinkingBlock)
+        assert app.is_running and blocks(app, ToolBlock) and blocks(app, ThinkingBlock)
 
 
 async def test_links_are_not_followed_blindly(tmp_path: Path) -> None:
@@ -364,7 +365,7 @@ async def test_retries_count_down_and_are_marked_when_over(tmp_path: Path) -> No
     session = FakeSession(lambda _: [Retry(1, 30.0, "rate limit"), Pause(), *reply("ok")])
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.query(RetryBlock) and "again in" in words(app))
+        await until(pilot, lambda: blocks(app, RetryBlock) and "again in" in words(app))
         session.gate().set()
         await until(pilot, lambda: "tried again" in words(app))
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from ctxchat.core.errors import ModelError
 from ctxchat.tui.commands import BY_NAME
-from ctxchat.tui.widgets.blocks import NoticeBlock, RetryBlock, UserBlock
-from ctxchat.tui.widgets.reply import Interrupted
+from ctxchat.tui.transcript.block import NoticeBlock, RetryBlock, UserBlock
+from ctxchat.tui.transcript.reply import ReplyBlock
 from tests.agent.desk import Echo
 from tests.doubles.scripted import ScriptedModel, calls, fails, hangs, says
-from tests.tui.chatting import idle, until
+from tests.tui.chatting import blocks, idle, said, until
 from tests.tui.real import say, talking
 
 LOST = ModelError("The connection was lost.", kind="connection")
@@ -19,11 +19,11 @@ BUSY = ModelError("Rate limit reached", kind="rate_limit", retry_after=100)
 
 
 def marks(app) -> list[str]:
-    return [str(mark.render()) for mark in app.query(Interrupted)]
+    return [line for line in said(app, ReplyBlock).split("\n") if "interrupted" in line]
 
 
 def notices(app) -> str:
-    return " ".join(str(block.render()) for block in app.query(NoticeBlock))
+    return said(app, NoticeBlock)
 
 
 async def test_a_half_reply_says_how_to_go_on_and_does(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ async def test_a_half_reply_says_how_to_go_on_and_does(tmp_path: Path) -> None:
         app.run_command(BY_NAME["continue"])
         await until(pilot, lambda: len(desk.state.ledger.groups) == 3)
         await idle(app, pilot)
-        assert len(app.query(UserBlock)) == 1, "nobody said anything"
+        assert len(blocks(app, UserBlock)) == 1, "nobody said anything"
         assert not any("/continue" in mark for mark in marks(app)) and marks(app)
         assert app.chat.feed.last_answer() == "The gauge reports to the logger."
         app.run_command(BY_NAME["continue"])
@@ -53,11 +53,11 @@ async def test_esc_ends_a_wait_and_says_so(tmp_path: Path) -> None:
     async with talking(tmp_path, [fails(BUSY), says("there")]) as (app, pilot, desk):
         desk.clock.hold = asyncio.Event()
         await pilot.press(*"hello", "enter")
-        await until(pilot, lambda: app.query(RetryBlock))
-        await until(pilot, lambda: "again in" in str(app.query_one(RetryBlock).render()))
+        await until(pilot, lambda: blocks(app, RetryBlock))
+        await until(pilot, lambda: "again in" in said(app, RetryBlock))
         await pilot.press("escape")
         await idle(app, pilot)
-        assert "stopped" in str(app.query_one(RetryBlock).render())
+        assert "stopped" in said(app, RetryBlock)
         await until(pilot, lambda: "/continue goes on" in notices(app))
         app.run_command(BY_NAME["continue"])
         await until(pilot, lambda: len(desk.state.ledger.groups) == 2)

@@ -18,12 +18,12 @@ from ctxchat.core.sanitize import CONTROL
 from ctxchat.tui import screens
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.screens.panel import Over
+from ctxchat.tui.transcript.reply import ReplyBlock
 from ctxchat.tui.widgets.approval import ApprovalPanel
-from ctxchat.tui.widgets.reply import ReplyBlock
 from tests.agent.desk import Echo
 from tests.doubles.scripted import calls, fails, says
 from tests.tui import hostile
-from tests.tui.chatting import HOSTILE, chatting, idle, until, words
+from tests.tui.chatting import HOSTILE, blocks, chatting, idle, until, words
 from tests.tui.fakes import FakeSession
 from tests.tui.hostile import LONG, NASTY, SIGHT, Hostile
 from tests.tui.real import say, talking
@@ -75,14 +75,14 @@ async def test_hostile_text_is_text_on_every_screen(tmp_path: Path, size: tuple[
         app.notify(HOSTILE, title=HOSTILE)
         await until(pilot, lambda: app.screen.query(Toast))
         assert not set(words(app)) & EVIL
-        assert app.is_running and app.query(ReplyBlock) and desk.state.ledger.turn == 3
+        assert app.is_running and blocks(app, ReplyBlock) and desk.state.ledger.turn == 3
 
 
 async def test_shrinking_to_almost_nothing_and_back_while_the_real_agent_answers(tmp_path: Path) -> None:
     flood = says(" ".join(f"word {n}" for n in range(300)) + " the end", delay=0.002)
     async with talking(tmp_path, [flood], size=(120, 36)) as (app, pilot, desk):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.query(ReplyBlock))
+        await until(pilot, lambda: blocks(app, ReplyBlock))
         await pilot.press(*"draft")
         for size in ((20, 5), (40, 20), (80, 24), (20, 5), (120, 36)):
             await pilot.resize_terminal(*size)

@@ -14,11 +14,11 @@ from ctxchat.tui.screens.preview import PreviewScreen
 from ctxchat.tui.screens.summary import Draft, SummaryScreen
 from ctxchat.tui.screens.undoing import UndoScreen
 from ctxchat.tui.style.pass_text import record
+from ctxchat.tui.transcript.compaction_mark import CompactionMark
 from ctxchat.tui.widgets.approval import ApprovalPanel
-from ctxchat.tui.widgets.compaction_mark import CompactionMark
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from tests.doubles.scripted import says
-from tests.tui.chatting import ASK, chatting, until, words
+from tests.tui.chatting import ASK, blocks, chatting, until, words
 from tests.tui.fakes import FakeServices, FakeSession, Pause, reply
 from tests.tui.real import LONG, SUMMARY, Writer, say, talking
 
@@ -32,7 +32,7 @@ async def test_the_preview_is_agreed_to_and_the_pass_leaves_its_mark(tmp_path: P
         await pilot.press(*"draft", "f8")
         await until(pilot, lambda: isinstance(app.screen, PreviewScreen))
         await pilot.press("f8")  # once more: as it stands
-        await until(pilot, lambda: app.screen is app.chat and app.query(CompactionMark))
+        await until(pilot, lambda: app.screen is app.chat and blocks(app, CompactionMark))
         assert desk.session.figures.used < used and len(desk.state.ledger.compactions) == 1
         assert app.chat.composer.draft == "draft"
         assert "compacted" in words(app)
@@ -208,7 +208,7 @@ async def test_what_a_compaction_lost_is_put_back_from_its_mark(tmp_path: Path) 
         await app.chat.refresh_session()
         await until(pilot, lambda: "kept 41 of 44 facts" in words(app))
         assert "re-insert 3 r" in words(app)
-        app.query_one(CompactionMark).focus()
+        app.chat.transcript.focus_block(*blocks(app, CompactionMark))
         await pilot.press("r")
         await until(pilot, lambda: session.reinserted == ["k1"])
         await until(pilot, lambda: "3 facts put back" in words(app))
@@ -246,9 +246,9 @@ async def test_a_branch_from_a_mark_goes_up_to_that_compaction(tmp_path: Path) -
             await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.has_class("-busy"))
         session.fold()
         await app.chat.refresh_session()
-        await until(pilot, lambda: app.query(CompactionMark))
+        await until(pilot, lambda: blocks(app, CompactionMark))
         assert "re-insert" not in words(app)
-        app.query_one(CompactionMark).focus()
+        app.chat.transcript.focus_block(*blocks(app, CompactionMark))
         await pilot.press("b")
         await until(pilot, lambda: app.session is not session)
         assert services.forks == [("s1", "k1")]
@@ -313,7 +313,7 @@ async def test_everything_up_to_a_message_by_its_id(tmp_path: Path) -> None:
         await pilot.press(*"/free m4", "enter")
         await until(pilot, lambda: isinstance(app.screen, PreviewScreen))
         await pilot.press("enter")
-        await until(pilot, lambda: app.screen is app.chat and app.query(CompactionMark))
+        await until(pilot, lambda: app.screen is app.chat and blocks(app, CompactionMark))
         (change,) = desk.state.ledger.compactions
         assert [name for edit in change.edits for name in edit.covers] == ["g1", "g2", "g3", "g4"]
         await pilot.press(*"/free m2", "enter")

@@ -22,11 +22,12 @@ from ctxchat.tui.screens.help import HelpScreen
 from ctxchat.tui.screens.models import ModelsScreen
 from ctxchat.tui.screens.sessions import SessionsScreen
 from ctxchat.tui.screens.settings import SettingsScreen
+from ctxchat.tui.transcript.block import NoticeBlock
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.answer import Answer
-from ctxchat.tui.widgets.blocks import NoticeBlock
 from ctxchat.tui.widgets.first_choice import FirstChoice, foremost, place_lines
-from tests.tui.chatting import idle, until, words
+from ctxchat.tui.widgets.notice import NoticeText
+from tests.tui.chatting import idle, said, until, words
 from tests.tui.fakes import FakeServices, FakeSession
 
 LLAMA = FoundModel(
@@ -79,7 +80,7 @@ def offering(tmp_path: Path, *models: FoundModel, model: str = "offline/assistan
 
 
 def banner(app: CtxchatApp) -> str:
-    return " ".join(str(block.render()) for block in app.chat.banner.query(NoticeBlock))
+    return " ".join(str(block.render()) for block in app.chat.banner.query(NoticeText))
 
 
 async def test_what_was_found_is_offered_chosen_by_a_key_and_kept(tmp_path: Path) -> None:
@@ -180,7 +181,7 @@ async def test_without_a_session_nothing_is_taken_and_the_remedy_is_in_sight(tmp
     async with started(tmp_path, services) as (app, pilot):
         await until(pilot, lambda: "Move it away." in banner(app) and "/new" in banner(app))
         await pilot.press(*"hello", "enter")
-        await until(pilot, lambda: "Nothing was sent" in " ".join(str(b.render()) for b in app.query(NoticeBlock)))
+        await until(pilot, lambda: "Nothing was sent" in said(app, NoticeBlock))
         assert app.chat.composer.draft == "hello" and not services.first.sent
         services.broken = False
         app.chat.composer.set_draft("/new")

@@ -7,11 +7,11 @@ from pathlib import Path
 from ctxchat.core.errors import StorageError
 from ctxchat.core.events import TextDelta, ToolFinished, ToolStarted
 from ctxchat.core.messages import Image
+from ctxchat.tui.transcript.block import ErrorBlock
 from ctxchat.tui.unsent.draft import Draft, Picture
 from ctxchat.tui.widgets.approval import ApprovalPanel
-from ctxchat.tui.widgets.blocks import ErrorBlock
 from tests.doubles.images import png
-from tests.tui.chatting import ASK, chatting, idle, until, words
+from tests.tui.chatting import ASK, blocks, chatting, idle, until, words
 from tests.tui.fakes import Boundary, FakeSession, Pause, reply
 
 CALL = ToolStarted("c1", "shell", {"command": "ls"})
@@ -130,4 +130,4 @@ async def test_undo_with_nothing_to_undo_is_a_short_notice(tmp_path: Path) -> No
     async with chatting(tmp_path, FakeSession()) as (app, pilot):
         await pilot.press("alt+u")
         await until(pilot, lambda: [n.message for n in app._notifications] == ["There is nothing to undo."])
-        assert not app.query(ErrorBlock)
+        assert not blocks(app, ErrorBlock)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.events import Delegated, ToolFinished, ToolStarted
-from ctxchat.tui.widgets.tool_block import SubGauge
+from ctxchat.tui.transcript.tool_block import sub_gauge
 from tests.tui.chatting import HOSTILE, chatting, idle, words
 from tests.tui.fakes import FakeSession, reply
 
@@ -22,7 +22,7 @@ async def test_it_grows_below_the_call_and_stays_after_it(tmp_path: Path) -> Non
     async with chatting(tmp_path, FakeSession(lambda _: script), (80, 24)) as (app, pilot):
         await pilot.press("x", "enter")
         await idle(app, pilot)
-        assert len(app.query(SubGauge)) == 1
+        assert words(app).count("sub-agent  ") == 1
         assert "sub-agent  ███·················  14 %  3.9k/28.7k" in words(app)
 
 
@@ -31,6 +31,6 @@ async def test_it_grows_below_the_call_and_stays_after_it(tmp_path: Path) -> Non
     "figures", [gauge(0), gauge(28_672), gauge(90_000), gauge(500, 0), gauge(5, agent=f"[b]{HOSTILE}")]
 )
 def test_it_fits_any_width(width: int, figures: Delegated) -> None:
-    line = SubGauge(figures).line(width)
+    line = sub_gauge(figures, width)
     assert line.cell_length <= width
     assert "\x1b" not in line.plain

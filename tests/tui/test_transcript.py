@@ -1,13 +1,12 @@
-"""The window over a long record: few widgets, older ones on demand, and nothing jumps."""
+"""The transcript over a long record: what is seen is drawn, nothing jumps, and a reply that streams lays nothing out."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
-from textual.widgets import Static
-from textual.widgets._markdown import MarkdownParagraph
 
 from ctxchat.core.calibration import level
 from ctxchat.core.events import TextDelta
@@ -19,11 +18,11 @@ from ctxchat.core.record import CompactionRecord, FactCount, PutBack, SideFigure
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.reading.inventory import inventory
 from ctxchat.tui.reading.text import short
-from ctxchat.tui.widgets.compaction_mark import CompactionMark
-from ctxchat.tui.widgets.record_window import MOST, STEP
-from ctxchat.tui.widgets.reply import ReplyBlock
-from ctxchat.tui.widgets.transcript import Transcript
-from tests.tui.chatting import chatting, until, words
+from ctxchat.tui.transcript.block import Block, UserBlock
+from ctxchat.tui.transcript.compaction_mark import CompactionMark
+from ctxchat.tui.transcript.reply import ReplyBlock
+from ctxchat.tui.transcript.transcript import MOST
+from tests.tui.chatting import blocks, chatting, said, until, words
 from tests.tui.fakes import AT, FakeSession, Pause, reply
 
 
@@ -39,41 +38,56 @@ def reading(app: CtxchatApp) -> list[str]:
     return [line[:80] for line in words(app).split("\n")[5:12]]
 
 
-def mounted(transcript: Transcript) -> int:
-    return len(transcript.children) - 2
+def numbers(app: CtxchatApp) -> list[int]:
+    """Of the messages on screen, from top to bottom."""
+    return [int(n) for n in re.findall(r"message number (\d+)\.", words(app))]
 
 
 async def test_of_a_long_record_only_the_end_is_made(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(messages=long_talk(1000))) as (app, pilot):
         await until(pilot, lambda: "message number 1000." in words(app))
-        assert mounted(app.chat.transcript) == MOST
-        assert f"{1000 - MOST} earlier messages" in str(app.chat.transcript.children[0].render())
+        assert len(blocks(app, Block)) < 40
 
 
-async def test_older_messages_come_when_scrolled_to_and_nothing_jumps(tmp_path: Path) -> None:
+async def test_every_line_up_to_the_first_message_can_be_read_and_none_twice(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(messages=long_talk(120))) as (app, pilot):
+        await until(pilot, lambda: "message number 120." in words(app))
+        app.chat.transcript.focus()
+        seen = numbers(app)
+        while app.chat.transcript.scroll_y > 0:
+            before, y = words(app), app.chat.transcript.scroll_y
+            await pilot.press("up")
+            await until(pilot, lambda y=y: app.chat.transcript.scroll_y != y)
+            now, was = words(app).split("\n")[2:20], before.split("\n")[1:19]
+            assert [line[:80] for line in now] == [line[:80] for line in was], "one line further, and nothing jumps"
+            seen = sorted({*seen, *numbers(app)})
+        assert seen == list(range(1, 121))
+
+
+async def test_pages_up_and_down_come_back_to_the_same_lines(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(messages=long_talk(300))) as (app, pilot):
-        transcript = app.chat.transcript
         await until(pilot, lambda: "message number 300." in words(app))
-        transcript.release_anchor()
-        transcript.scroll_to(y=0, animate=False, immediate=True)
-        await until(pilot, lambda: transcript.window.start == 300 - MOST - STEP and not transcript.moving)
-        assert f"message number {300 - MOST + 1}." in words(app)  # what was on top is still in sight
-        assert transcript.scroll_y > 10
+        pictures = []
+        for _ in range(8):
+            pictures.append(reading(app))
+            await pilot.press("pageup")
+        for picture in reversed(pictures):
+            await pilot.press("pagedown")
+            assert reading(app) == picture
 
 
-async def test_scrolling_through_everything_never_holds_more_than_a_few(tmp_path: Path) -> None:
-    async with chatting(tmp_path, FakeSession(messages=long_talk(100))) as (app, pilot):
-        transcript = app.chat.transcript
-        most = 0
-        while transcript.window.start > 0:
-            await transcript.show_older()
-            await until(pilot, lambda: not transcript.moving)
-            most = max(most, mounted(transcript))
-        assert most <= MOST + 3 * STEP
-        transcript.scroll_to(y=0, animate=False, immediate=True)
-        await until(pilot, lambda: "message number 1." in words(app))
-        await transcript.to_end()
-        await until(pilot, lambda: "message number 100." in words(app))
+async def test_scrolling_through_everything_never_holds_more_than_a_part(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(messages=long_talk(3000))) as (app, pilot):
+        transcript, most = app.chat.transcript, 0
+        await until(pilot, lambda: "message number 3000." in words(app))
+        for share in range(60, -1, -1):
+            transcript.scroll_to(y=transcript.max_scroll_y * share / 60)
+            await pilot.pause()
+            most = max(most, len(blocks(app, Block)))
+        assert MOST // 2 < most < 2 * MOST
+        await until(pilot, lambda: numbers(app)[:1] == [1])
+        transcript.to_end()
+        await until(pilot, lambda: "message number 3000." in words(app))
 
 
 async def test_a_reader_who_scrolled_up_is_left_alone_while_text_arrives(tmp_path: Path) -> None:
@@ -107,21 +121,23 @@ async def test_the_end_stays_in_sight_for_one_who_did_not(tmp_path: Path) -> Non
         await until(pilot, lambda: "the end" in words(app) and not app.has_class("-busy"))
 
 
-async def test_many_turns_do_not_pile_up_widgets(tmp_path: Path) -> None:
-    session = FakeSession(messages=long_talk(MOST))
-    async with chatting(tmp_path, session) as (app, pilot):
-        for n in range(8):  # with those from before more than may be there
-            app.work.say(f"question {n}")
-        await until(pilot, lambda: len(session.sent) == 8 and not app.has_class("-busy"))
-        assert mounted(app.chat.transcript) < MOST + STEP
-        assert "question 7" in words(app)
+async def test_what_was_said_here_is_forgotten_and_made_again_like_the_rest(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(messages=long_talk(2 * MOST))) as (app, pilot):
+        app.work.say("question one")
+        await until(pilot, lambda: len(app.chat.transcript.items) == 2 * MOST + 2 and not app.has_class("-busy"))
+        for share in range(40, -1, -1):
+            app.chat.transcript.scroll_to(y=app.chat.transcript.max_scroll_y * share / 40)
+            await pilot.pause()
+        assert "question one" not in said(app, UserBlock)
+        app.chat.transcript.to_end()
+        await until(pilot, lambda: "question one" in words(app) and "You said: question one" in words(app))
 
 
 async def test_going_to_a_message_far_back(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(messages=long_talk(400))) as (app, pilot):
-        await app.chat.transcript.go_to("g51")
+        app.chat.transcript.go_to("g51")
         await until(pilot, lambda: "message number 51." in words(app))
-        await app.chat.transcript.go_to("not there")
+        app.chat.transcript.go_to("not there")
 
 
 def compacted(session: FakeSession) -> Change:
@@ -140,14 +156,13 @@ async def test_a_compaction_is_a_ruled_line_that_can_be_undone(tmp_path: Path) -
     change = compacted(session)
     session.state = type(session.state)(ledger=session.state.ledger.apply(change))
     async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
-        await until(pilot, lambda: app.query(CompactionMark))
-        mark = app.query_one(CompactionMark)
-        line = str(mark.render())
-        assert "42 messages compacted  −87.2k  kept 41 of 44 facts" in line and "undo u" in line
+        await until(pilot, lambda: blocks(app, CompactionMark))
+        line = said(app, CompactionMark)
+        assert "42 messages compacted −87.2k kept 41 of 44 facts" in line and "undo u" in line
         assert [s.key for s in app.chat.transcript.items].index("change:k1") == 26
-        mark.focus()
+        app.chat.transcript.focus_block(*blocks(app, CompactionMark))
         await pilot.press("u")
-        await until(pilot, lambda: not app.query(CompactionMark))
+        await until(pilot, lambda: not blocks(app, CompactionMark))
         assert session.state.ledger.changes == ()
         assert "message number 30." in words(app)
 
@@ -162,11 +177,10 @@ async def test_a_narrow_mark_says_all_of_it_in_more_lines(tmp_path: Path, size: 
         ledger=session.state.ledger.apply(msgspec.structs.replace(change, record=record))
     )
     async with chatting(tmp_path, session, size) as (app, pilot):
-        await until(pilot, lambda: app.query(CompactionMark))
-        mark = app.query_one(CompactionMark)
-        lines = str(mark.render()).split("\n")
-        assert all(len(line) <= mark.size.width for line in lines) and mark.size.height == len(lines)
-        shown = "\n".join(lines)
+        await until(pilot, lambda: blocks(app, CompactionMark))
+        (mark,) = blocks(app, CompactionMark)
+        shown = app.chat.transcript.words(mark)
+        assert all(len(line) <= size[0] for line in shown.split("\n"))
         assert all(words in shown for words in ("kept 41 of 44", "view v", "undo u", "branch b", "re-insert 3 r"))
 
 
@@ -176,21 +190,21 @@ async def test_what_came_back_of_a_compaction_is_told_on_its_mark(tmp_path: Path
     assert whole.record is not None
     session.state = type(session.state)(ledger=session.state.ledger.apply(whole))
     async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
-        await until(pilot, lambda: app.query(CompactionMark))
+        await until(pilot, lambda: blocks(app, CompactionMark))
         record = msgspec.structs.replace(whole.record, folded_messages=30, back=PutBack(12, 8_100))
         left = msgspec.structs.replace(whole, record=record)
         session.state = type(session.state)(ledger=session.state.ledger.undo("k1").apply(left))
         app.chat.changed(session.figures, "Undone in part")
-        line = "30 messages compacted  −79.1k  12 put back"
-        await until(pilot, lambda: line in str(app.query_one(CompactionMark).render()))
+        line = "30 messages compacted −79.1k 12 put back"
+        await until(pilot, lambda: line in said(app, CompactionMark))
 
 
 async def test_branching_opens_a_copy(tmp_path: Path) -> None:
     session = FakeSession(messages=long_talk(30))
     session.state = type(session.state)(ledger=session.state.ledger.apply(compacted(session)))
     async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
-        await until(pilot, lambda: app.query(CompactionMark))
-        app.query_one(CompactionMark).focus()
+        await until(pilot, lambda: blocks(app, CompactionMark))
+        app.chat.transcript.focus_block(*blocks(app, CompactionMark))
         await pilot.press("b")
         await until(pilot, lambda: app.session is not None and app.session.id == "s1-branch")
 
@@ -214,25 +228,26 @@ async def test_details_unfold_and_fold(tmp_path: Path) -> None:
         await until(pilot, lambda: "the file's words" not in words(app))
 
 
-async def test_a_very_long_answer_is_one_widget_and_whole(tmp_path: Path) -> None:
+async def test_a_very_long_answer_is_whole(tmp_path: Path) -> None:
     long = "# Title\n\n" + "\n".join(f"- item **{n}**" for n in range(300))
     session = FakeSession(
         messages=[Message(seq=1, role="user", content="q"), Message(seq=2, role="assistant", content=long)]
     )
     async with chatting(tmp_path, session) as (app, pilot):
         await until(pilot, lambda: "item 299" in words(app))
-        assert len(app.chat.transcript.query("*")) < 15
+        assert all(f"• item {n}" in said(app, ReplyBlock) for n in range(300))
 
 
 async def test_an_answer_is_whole_although_a_line_below_it_changes_in_the_same_moment(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession()) as (app, pilot):
         app.chat.remove_class("-empty")
-        answer, below = ReplyBlock("one line"), Static("below", markup=False)
-        await app.chat.transcript.add(answer, below)
-        await until(pilot, lambda: answer.region.height == 1)
-        answer.query_one(MarkdownParagraph).update("\n".join("12345"))
-        below.update("changed\nas well")
-        await until(pilot, lambda: answer.region.height == 5)
+        answer, below = ReplyBlock("one line"), ReplyBlock("below")
+        app.chat.transcript.add(answer)
+        app.chat.transcript.add(below)
+        await until(pilot, lambda: "below" in words(app))
+        answer.feed("\n\n".join("12345"))
+        below.feed("\n\nchanged as well")
+        await until(pilot, lambda: all(f"\n  {n} " in words(app) for n in "2345") and "changed as well" in words(app))
 
 
 async def test_a_pass_between_turns_is_marked_between_them(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import ModelError
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.widgets.blocks import ErrorBlock, NoticeBlock, RetryBlock
+from ctxchat.tui.transcript.block import ErrorBlock, NoticeBlock, RetryBlock
 from ctxchat.tui.widgets.unreached import UnreachedPanel
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, fails, says
-from tests.tui.chatting import idle, until, words
+from tests.tui.chatting import blocks, idle, said, until, words
 from tests.tui.real import Doors, say, talking
 
 GONE = fails(ModelError("Cannot connect to 127.0.0.1:9: nobody listens there.", kind="connection"))
@@ -29,7 +29,7 @@ def question(app: CtxchatApp) -> str:
 
 
 def notices(app: CtxchatApp) -> str:
-    return " ".join(str(block.render()) for block in app.query(NoticeBlock))
+    return said(app, NoticeBlock)
 
 
 async def test_a_message_nobody_answers_waits_and_is_asked_about_until_somebody_does(tmp_path: Path) -> None:
@@ -38,11 +38,11 @@ async def test_a_message_nobody_answers_waits_and_is_asked_about_until_somebody_
         await say(app, pilot, "hello")
         await until(pilot, lambda: app.query(UnreachedPanel))
         assert "scripted/model" in question(app) and ADDRESS in question(app)
-        assert "scripted/model" in words(app) and len(app.query(ErrorBlock)) == 1
+        assert "scripted/model" in words(app) and len(blocks(app, ErrorBlock)) == 1
         await pilot.press("r")
         assert app.chat.composer.draft == "r", "a letter of the next message"
         await pilot.press("backspace", "tab", "r")
-        await until(pilot, lambda: len(app.query(ErrorBlock)) == 2 and app.query(UnreachedPanel))
+        await until(pilot, lambda: len(blocks(app, ErrorBlock)) == 2 and app.query(UnreachedPanel))
         await pilot.press("tab", "r")
         await until(pilot, lambda: len(desk.state.ledger.groups) == 2)
         await idle(app, pilot)
@@ -55,7 +55,7 @@ async def test_esc_while_it_is_tried_again_offers_the_ways_at_once(tmp_path: Pat
         desk.clock.hold = asyncio.Event()
         desk.conversation.model.there = False  # type: ignore[attr-defined]
         await pilot.press(*"hello", "enter")
-        await until(pilot, lambda: app.query(RetryBlock))
+        await until(pilot, lambda: blocks(app, RetryBlock))
         await pilot.press("escape")
         await until(pilot, lambda: app.query(UnreachedPanel))
         assert "stopped" in words(app) and len(desk.conversation.model.requests) == 1  # type: ignore[attr-defined]

@@ -227,6 +227,8 @@ class Transcript(ScrollView, can_focus=True):
         place = self._live_place(before) if before else None
         place = len(self._things) if place is None else place
         self._splice(place, place, [None], [stack])
+        if self._width:
+            self._lines(place)
         if block.moving and self._beating is None:
             self._beating = self.set_interval(BEAT, self._beat)
         self._look_around()
