@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import aclosing
 from itertools import count
 from pathlib import Path
-
-from ctxchat.tui.widgets.blocks import AttachedLine
 
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
@@ -15,11 +14,12 @@ from ctxchat.core.journal import Record
 from ctxchat.core.messages import Text
 from ctxchat.core.options import Options
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.transcript.block import UserBlock
 from ctxchat.tui.widgets.banner import Banner
 from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, says
-from tests.tui.chatting import idle, until
+from tests.tui.chatting import idle, said, until
 from tests.tui.real import LONG, Doors, Writer
 
 OPTIONS = Options(keep_recent=2, strategy="summarize", prepare=False, min_messages=1)
@@ -73,7 +73,7 @@ async def test_what_went_along_says_its_tokens_once_they_are_known(tmp_path: Pat
         assert [stamped async for stamped in stream]
     app, _, _ = opened(tmp_path, list(first.journal.records), 100_000)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: any("lines   " in str(line.render()) for line in app.chat.query(AttachedLine)))
+        await until(pilot, lambda: re.search(r"30 lines \d", said(app, UserBlock)))
 
 
 async def test_where_nothing_can_be_freed_that_is_said(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import pytest
-from ctxchat.tui.widgets.blocks import AttachedLine
 from textual.events import Paste
 
 from ctxchat.agent.turn import Meanwhile
@@ -15,6 +14,7 @@ from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Stamped
 from ctxchat.core.messages import Image, Part, Text
 from ctxchat.core.permissions import Answer
+from ctxchat.tui.transcript.block import UserBlock
 from ctxchat.tui.unsent.clipboard import image_on_clipboard
 from ctxchat.tui.unsent.draft import Draft, Picture, joined
 from ctxchat.tui.unsent.draft import Paste as Pasted
@@ -22,7 +22,7 @@ from ctxchat.tui.unsent.drafts import Drafts
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.chips import Chip, Mentioned
 from tests.doubles.images import png
-from tests.tui.chatting import ASK, HOSTILE, chatting, until, words
+from tests.tui.chatting import ASK, HOSTILE, chatting, said, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
 
 SHOT = png(64, 48)
@@ -44,7 +44,7 @@ async def test_files_that_are_named_go_along_and_count_before_they_are_sent(tmp_
         await pilot.press("enter")
         await until(pilot, lambda: session.sent)
         assert along(session) == ["gauge.py", "shot.png"] and session.saved == {"shot.png": SHOT}
-        await until(pilot, lambda: len(app.query(AttachedLine)) == 2)
+        await until(pilot, lambda: said(app, UserBlock).count("▪") == 2)
         assert not app.query(Mentioned) and "gone.txt" in session.sent[0]
         assert "base64" not in words(app)
 
@@ -116,7 +116,7 @@ async def test_names_are_text_on_chips_lines_and_in_the_record(tmp_path: Path) -
         assert "[bold]x[-bold] [@click=app.quit]y" in words(app)
         app.chat.composer.attached.add(Picture(HOSTILE, SHOT, 64, 48))
         await pilot.press("enter")
-        await until(pilot, lambda: session.sent and len(app.query(AttachedLine)) == 2)
+        await until(pilot, lambda: session.sent and said(app, UserBlock).count("▪") == 2)
         assert along(session) == [HOSTILE, name.replace("/", "-")] and "[@click=app.quit]boo" in words(app)
 
 

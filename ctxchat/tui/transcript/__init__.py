@@ -1,2 +1,2 @@
-"""The conversation on screen: `transcript` is the widget, which draws lines; `block` what it is made of, `record` which blocks stand
-for what the record holds, `markdown` how a model's words become lines. Knows values, never a session."""
+"""The conversation on screen: `transcript` is the widget, `column` what stands in it and where, `block` and its like what it is
+made of, `record` which of them stand for the record, `markdown` how a model's words become lines. Knows values, no session."""

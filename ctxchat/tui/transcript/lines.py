@@ -65,7 +65,7 @@ def wrapped(words: Content, width: int) -> list[DrawnLine]:
 
 
 def hung(lines: Iterable[DrawnLine], first: Content, more: Content | None = None) -> list[DrawnLine]:
-    """The lines with `first` before the first of them and `more` before the others; as wide as it, blank, where nothing is said."""
+    """The lines with `first` before the first of them and `more` before the others, blanks as wide where nothing is said."""
     rest = Content(" " * first.cell_length) if more is None else more
     found = list(lines)
     for place, line in enumerate(found):

@@ -219,7 +219,7 @@ def _table(node: SyntaxTreeNode, width: int) -> list[DrawnLine]:
     gap = "  " if width >= 4 * columns else " "
     room = width - len(gap) * (columns - 1)
     widths = _shared([max(row[n].cell_length for row in rows if n < len(row)) for n in range(columns)], room)
-    right = [str(cell.attrs.get("style", "")).endswith("right") for cell in node.children[0].children[0].children]
+    right = [str(cell.attrs.get("style", "")).endswith("right") for cell in node.walk() if cell.type == "th"]
     lines: list[DrawnLine] = []
     for place, row in enumerate(rows):
         cells = [[line.words for line in wrapped(cell, room)] for cell, room in zip(row, widths, strict=False)]

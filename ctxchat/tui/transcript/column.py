@@ -1,0 +1,331 @@
+"""What stands in the transcript, from top to bottom: items of the record and blocks that are in none, in lines of one width.
+
+Lines are drawn for what is looked at; the height of what never was is guessed, and blocks far away are made again when they are
+looked at again. Knows no widget and no screen.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from textual.content import Content
+
+from ctxchat.tui.reading.history import Shown
+from ctxchat.tui.transcript.block import Block
+from ctxchat.tui.transcript.fold import Fold
+from ctxchat.tui.transcript.heights import Heights
+from ctxchat.tui.transcript.lines import DrawnLine
+from ctxchat.tui.transcript.record import Tokens, blocks_for, weigh
+
+GUESS = 4
+"""Lines of an item that was never seen."""
+
+MOST = 400
+"""Items that are kept drawn; of more the farther half is forgotten."""
+
+NARROW = 56
+"""Cells below which only blocks that ask for room above them stand apart."""
+
+Kind = TypeVar("Kind", bound=Block)
+
+
+class Stack:
+    """Blocks that stand for one thing, with their lines where they are drawn; `ends` are the lines each of them ends before."""
+
+    __slots__ = ("blocks", "ends", "lines")
+
+    def __init__(self, blocks: list[Block]) -> None:
+        self.blocks = blocks
+        self.lines: list[DrawnLine] | None = None
+        self.ends: list[int] = []
+
+    def block_at(self, line: int) -> Block | None:
+        """Whose line it is."""
+        place = bisect_right(self.ends, line)
+        return self.blocks[place] if place < len(self.blocks) else None
+
+    def span(self, block: Block) -> tuple[int, int]:
+        """The lines of a block, from the first that is not empty up to the last; of one that is drawn."""
+        place, lines = self.blocks.index(block), self.lines or []
+        start, stop = self.ends[place - 1] if place else 0, self.ends[place]
+        while start < stop - 1 and not lines[start].words and not lines[start].gutter:
+            start += 1
+        return start, stop
+
+
+class Column:
+    """`take` a record and let it `settle` what is added. `changed` is called when the blocks of a stack say something else."""
+
+    def __init__(self, changed: Callable[[Stack], None]) -> None:
+        self.items: Sequence[Shown] = ()
+        self.heights = Heights()
+        self.unfolded = False
+        self.width = 0
+        self._changed = changed
+        self._tokens: Tokens = {}
+        self._things: list[Shown | None] = []  # None: in no record, or not yet
+        self._stacks: list[Stack | None] = []  # of each thing, where it was looked at
+        self._settled = 0  # what is behind this one is in no record yet
+        self._apart: list[tuple[Shown, list[Block]]] = []  # items with words of ours between their blocks
+        self._drawn = 0
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    # ── what stands in it ──
+
+    def take(self, items: Sequence[Shown], tokens: Tokens) -> None:
+        """This record and nothing else. What was there already stays as it is drawn."""
+        known = {s.key: (s, stack) for s, stack in zip(self._things, self._stacks, strict=True) if s and stack}
+        found = [known.get(shown.key) for shown in items] if known else [None] * len(items)
+        self._stacks = [was[1] if was and _same(was[0], now) else None for was, now in zip(found, items, strict=True)]
+        self.items, self._settled, self._apart = items, len(items), []
+        self._things = list[Shown | None](items)
+        self.heights = Heights(len(s.lines) if s and s.lines is not None else GUESS for s in self._stacks)
+        self.weigh(tokens)
+
+    def grows_to(self, items: Sequence[Shown]) -> bool:
+        """These are the items there are, and perhaps more behind them."""
+        known = self.items
+        return len(items) >= len(known) and all(map(_same, known, items))
+
+    def settle(self, items: Sequence[Shown], tokens: Tokens, places: Mapping[str, list[Block]]) -> None:
+        """More items: `places` says which blocks stand for which of them already."""
+        fresh, self.items = items[len(self.items) :], items
+        for shown in fresh:
+            self._settle(shown, places.get(shown.key, []))
+        self.weigh(tokens)
+
+    def _settle(self, shown: Shown, blocks: list[Block]) -> None:
+        stacks = {i: s for i in range(self._settled, len(self)) if (s := self._stacks[i]) and s.blocks[0] in blocks}
+        first, last = min(stacks, default=self._settled), max(stacks, default=self._settled - 1) + 1
+        self._settled = last if last - first > len(stacks) else first + 1
+        if last - first > len(stacks):
+            self._apart.append((shown, blocks))
+        elif not stacks:
+            self._splice(first, last, [shown], [None])
+        else:
+            height = sum(self.heights[place] for place in stacks)
+            self._splice(first, last, [shown], [self._bind(_joined(list(stacks.values())))], height)
+
+    def weigh(self, tokens: Tokens) -> None:
+        """What everything costs by now."""
+        self._tokens = tokens
+        for shown, stack in zip(self._things, self._stacks, strict=True):
+            if shown and stack:
+                weigh(shown, stack.blocks, tokens)
+        for shown, blocks in self._apart:
+            weigh(shown, blocks, tokens)
+
+    def add(self, block: Block, before: Block | None = None) -> None:
+        """A block that is in no record, at the very end or before one of those."""
+        if isinstance(block, Fold):
+            block.unfolded = block.unfolded or self.unfolded
+        found = self._loose(before) if before else None
+        place = len(self) if found is None else found
+        self._splice(place, place, [None], [self._bind(Stack([block]))])
+        if self.width:
+            self.lines(place)
+
+    def discard(self, block: Block) -> None:
+        """A block that is in no record is to go."""
+        if (place := self._loose(block)) is not None:
+            self._splice(place, place + 1, [], [])
+            self._settled -= place < self._settled
+
+    def _loose(self, block: Block) -> int | None:
+        places = (i for i in range(len(self) - 1, -1, -1) if self._things[i] is None)
+        return next((place for place in places if block in self.blocks(place)), None)
+
+    def _bind(self, stack: Stack) -> Stack:
+        for block in stack.blocks:
+            block.changed = partial(self._changed, stack)
+        return stack
+
+    def _splice(
+        self, start: int, stop: int, things: list[Shown | None], stacks: list[Stack | None], height: int = GUESS
+    ) -> None:
+        self._things[start:stop] = things
+        self._stacks[start:stop] = stacks
+        self.heights.splice(start, stop, [height] * len(things))
+        behind = start + len(things)
+        if behind < len(self) and stop - start != len(things) and (stack := self._stacks[behind]):
+            stack.lines = None  # the gap above it may be another one
+
+    # ── lines ──
+
+    def fit(self, width: int) -> None:
+        """Lines are so wide from now on."""
+        if width != self.width:
+            self.width = width
+            for stack in filter(None, self._stacks):
+                stack.lines = None
+
+    def unfold(self, unfolded: bool) -> None:
+        """All that can be, or fold it."""
+        self.unfolded = unfolded
+        for stack in filter(None, self._stacks):
+            for block in stack.blocks:
+                if isinstance(block, Fold):
+                    block.unfolded, stack.lines = unfolded, None
+
+    def blocks(self, place: int) -> list[Block]:
+        """The blocks of a thing, made where it was never looked at."""
+        return self.stack(place).blocks
+
+    def stack(self, place: int) -> Stack:
+        """The blocks of a thing with their lines, where they are drawn."""
+        if stack := self._stacks[place]:
+            return stack
+        shown = self._things[place]
+        stack = self._stacks[place] = self._bind(Stack(blocks_for(shown, self._tokens) if shown else []))
+        for block in stack.blocks:
+            if isinstance(block, Fold):
+                block.unfolded = self.unfolded
+        return stack
+
+    def lines(self, place: int) -> list[DrawnLine]:
+        """The lines of a thing, drawn where they are not; from then on its height is true."""
+        stack = self.stack(place)
+        if stack.lines is None:
+            lines: list[DrawnLine] = []
+            below, stack.ends = self._below(place - 1), []
+            for block in stack.blocks:
+                lines += (DrawnLine(Content("")) for _ in range(max(below, block.above)))
+                lines += block.draw(self.width)
+                stack.ends.append(len(lines))
+                below = block.below if self.width >= NARROW else 0
+            stack.lines = lines
+            self.heights.put(place, len(lines))
+            self._drawn += 1
+        return stack.lines
+
+    def _below(self, place: int) -> int:
+        """The empty lines that the nearest thing above wants behind it."""
+        while place >= 0 and not self.blocks(place):
+            place -= 1
+        return self.blocks(place)[-1].below if place >= 0 and self.width >= NARROW else 0
+
+    def draw_anew(self, place: int) -> tuple[int, Sequence[int]]:
+        """Draw what has changed: how many lines there were, and which of those look different now."""
+        stack = self.stack(place)
+        before, stack.lines = stack.lines or [], None
+        lines, other = self.lines(place), []
+        for n, (old, new) in enumerate(zip(before, lines, strict=False)):
+            if old is not new and old.like(new):
+                lines[n] = old  # with the strip that was made of it
+            elif old is not new:
+                other.append(n)
+        return len(before), other
+
+    def draw_from(self, y: int, up: int, down: int) -> int:
+        """Draw what is at a line, and so many lines above and below it. Where what was at that line is now."""
+        place, line = self.heights.at(y)
+        line = max(0, min(line, len(self.lines(place)) - 1))
+        self._draw(range(place, len(self)), down + line)
+        self._draw(range(place - 1, -1, -1), up - line)
+        return self.heights.top(place) + line
+
+    def draw_end(self, up: int) -> None:
+        """Draw the last lines."""
+        self._draw(range(len(self) - 1, -1, -1), up)
+
+    def _draw(self, places: range, wanted: int) -> None:
+        for place in places:
+            if wanted <= 0:
+                return
+            wanted -= len(self.lines(place))
+
+    def forget(self, y: int, keep: Callable[[Stack], bool]) -> None:
+        """Where many were drawn, those far from this line go; what a person unfolded stays so."""
+        if self._drawn <= MOST:
+            return
+        reading, self._drawn = self.heights.at(y)[0], 0
+        for place, stack in enumerate(self._stacks):
+            if stack and abs(place - reading) <= MOST // 4:
+                self._drawn += stack.lines is not None
+            elif stack:
+                stack.lines = None
+                by_hand = any(isinstance(block, Fold) and block.unfolded != self.unfolded for block in stack.blocks)
+                if self._things[place] and not by_hand and not keep(stack):
+                    self._stacks[place] = None
+
+    # ── where things are ──
+
+    def at(self, y: int) -> tuple[int, int] | None:
+        """The thing at a line, and which of its lines it is."""
+        return self.heights.at(y) if 0 <= y < self.heights.total else None
+
+    def place(self, key: str) -> int | None:
+        """Where an item of the record begins."""
+        found = next((place for place, shown in enumerate(self._things) if shown and shown.key == key), None)
+        blocks = next((blocks for shown, blocks in self._apart if shown.key == key), None)
+        return self._loose(blocks[0]) if found is None and blocks else found
+
+    def key(self, place: int) -> str:
+        """The item of the record that a thing is, or that it stands behind."""
+        return next((shown.key for shown in reversed(self._things[: place + 1]) if shown), "")
+
+    def place_of(self, stack: Stack) -> int | None:
+        """Where it stands; most that change are among the last."""
+        last = len(self) - 1
+        near = next((place for place in range(last, max(-1, last - 64), -1) if self._stacks[place] is stack), None)
+        return self._stacks.index(stack) if near is None and stack in self._stacks else near
+
+    def stack_of(self, block: Block) -> Stack:
+        """The stack a block is in."""
+        return next(stack for stack in reversed(self._stacks) if stack and block in stack.blocks)
+
+    def made(self, kind: type[Kind]) -> Iterator[Kind]:
+        """The blocks of a kind that were looked at, and those in no record, top to bottom."""
+        return (block for stack in self._stacks if stack for block in stack.blocks if isinstance(block, kind))
+
+    def upwards(self) -> Iterator[Block]:
+        """All blocks from the last one on, made where they never were."""
+        return (block for place in range(len(self) - 1, -1, -1) for block in reversed(self.blocks(place)))
+
+    def loose(self) -> Iterator[Stack]:
+        """The stacks of the turn in progress, and what was said beside it."""
+        return filter(None, self._stacks[self._settled :])
+
+    # ── words ──
+
+    def paragraph(self, place: int, line: int) -> tuple[int, int]:
+        """The first and the last line of the text that a line is part of."""
+        lines, first, last = self.lines(place), line, line
+        while first > 0 and lines[first - 1].glue != "\n":
+            first -= 1
+        while last < len(lines) - 1 and lines[last].glue != "\n":
+            last += 1
+        return first, last
+
+    def text(self, start: tuple[int, int], end: tuple[int, int], first: int = 0, last: int | None = None) -> str:
+        """The words from one thing and line, and character in it, to another, with the line ends of the text and not of the
+        screen."""
+        said: list[str] = []
+        for place in range(start[0], min(end[0], len(self) - 1) + 1):
+            lines = self.lines(place)
+            for n in range(start[1] if place == start[0] else 0, len(lines)):
+                if (place, n) > end:
+                    break
+                words = lines[n].words.plain[first if (place, n) == start else 0 : last if (place, n) == end else None]
+                said.append((words.rstrip() if lines[n].glue == "\n" else words) + lines[n].glue)
+        return "".join(said).removesuffix("\n")
+
+
+def _joined(stacks: Sequence[Stack]) -> Stack:
+    """One of several that stand under one another, drawn where they are."""
+    joined = Stack([block for stack in stacks for block in stack.blocks])
+    if all(stack.lines is not None for stack in stacks):
+        joined.lines = []
+        for stack in stacks:
+            joined.ends += (len(joined.lines) + end for end in stack.ends)
+            joined.lines += stack.lines or ()
+    return joined
+
+
+def _same(one: Shown, other: Shown) -> bool:
+    return one.group is other.group and one.change is other.change and one.facts_back == other.facts_back

@@ -1,0 +1,106 @@
+"""How Markdown becomes lines, whole or in pieces, and where lines of many things are."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxchat.tui.transcript.heights import Heights
+from ctxchat.tui.transcript.lines import DrawnLine
+from ctxchat.tui.transcript.markdown import FENCE, GrowingMarkdown
+from tests.tui.chatting import HOSTILE
+
+PARTS = (
+    "# A *title*\n\n",
+    "Setext\n===\n\n",
+    "Words that **go on** for `some` time, [linked](https://x.org) or not.\n",
+    "\n",
+    "- one\n- two\n  - three\n\n    four\n",
+    "1. first\n2. second\n",
+    "> quoted\n> - list\n\n",
+    "```python\ndef f():\n    return 1\n```\n",
+    "| a | b |\n|---|--:|\n| long cell of words | 1 |\n\n",
+    "---\n\n",
+    "<b>html</b>\n\n",
+    "    indented code\n\n",
+    "hard  \nbreak\n\n",
+    "漢字かな交じり文\n",
+    HOSTILE + "\n",
+)
+
+
+def drawn(text: str, width: int) -> list[DrawnLine]:
+    growing = GrowingMarkdown(width)
+    growing.feed(text)
+    return growing.lines()
+
+
+def shown(lines: list[DrawnLine]) -> list[str]:
+    return [(line.gutter + line.words).plain.rstrip() for line in lines]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(PARTS), max_size=12), st.integers(1, 40), st.integers(1, 90))
+def test_in_pieces_it_looks_as_it_does_whole(parts: list[str], step: int, width: int) -> None:
+    text = "".join(parts)
+    growing = GrowingMarkdown(width)
+    for start in range(0, len(text), step):
+        growing.feed(text[start : start + step])
+        growing.lines()
+    assert shown(growing.lines()) == shown(drawn(text, width))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(PARTS), max_size=8), st.integers(2, 90))
+def test_no_line_is_wider_than_the_screen_and_no_control_sequence_gets_through(parts: list[str], width: int) -> None:
+    for line in drawn("".join(parts), width):
+        assert (line.gutter + line.words).cell_length <= width
+        assert not set(line.words.plain) & {"\x1b", "\x07", "\x9b", "\u202e"}
+
+
+def test_what_is_done_is_not_drawn_again() -> None:
+    growing = GrowingMarkdown(60)
+    growing.feed("# One\n\ntwo\n\n- three\n- four\n")
+    before = growing.lines()
+    growing.feed("- five\n\nsix")
+    after = growing.lines()
+    assert [old is new for old, new in zip(before, after, strict=False)] == [True] * 5 + [False]
+
+
+def test_of_a_long_code_block_only_the_end_is_drawn_again_and_it_is_whole() -> None:
+    growing = GrowingMarkdown(60)
+    growing.feed("```python\n")
+    for n in range(5 * FENCE):
+        growing.feed(f"line_{n} = {n}\n")
+        before = growing.lines()
+    after = growing.lines()
+    assert sum(old is new for old, new in zip(before, after, strict=True)) >= 3 * FENCE
+    growing.feed("```\n\nend")
+    assert shown(growing.lines()) == [" python", *(f" line_{n} = {n}" for n in range(5 * FENCE)), "", "end"]
+
+
+def test_a_link_says_where_it_leads_and_a_file_name_is_none() -> None:
+    (line,) = drawn("README.md [here](smb://host/x)", 60)
+    assert [s.style.meta for s in line.words.spans if not isinstance(s.style, str)] == [
+        {"press": ("link", "smb://host/x")}
+    ]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.integers(0, 5), max_size=700), st.data())
+def test_heights_add_up_whatever_is_changed(heights: list[int], data: st.DataObject) -> None:
+    held = Heights([4] * len(heights))
+    for place, height in enumerate(heights):
+        held.put(place, height)
+    start = data.draw(st.integers(0, len(heights)))
+    stop = data.draw(st.integers(start, len(heights)))
+    more = data.draw(st.lists(st.integers(0, 9), max_size=4))
+    held.splice(start, stop, more)
+    heights[start:stop] = more
+    assert held.total == sum(heights) and len(held) == len(heights)
+    place = data.draw(st.integers(0, len(heights)))
+    assert held.top(place) == sum(heights[:place])
+    if held.total:
+        y = data.draw(st.integers(0, held.total - 1))
+        at, line = held.at(y)
+        assert sum(heights[:at]) + line == y and line < heights[at]

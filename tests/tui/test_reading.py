@@ -1,0 +1,163 @@
+"""In the transcript with keys and the mouse: marking and copying, folds, what has the focus; and what drawing it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from textual.geometry import Size
+
+from ctxchat.core.events import TextDelta, ToolFinished, ToolStarted
+from ctxchat.core.messages import Message
+from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.transcript.tool_block import ToolBlock
+from tests.tui.chatting import blocks, chatting, idle, until, words
+from tests.tui.fakes import AT, FakeSession, Pause, Step, reply
+
+LONG = (
+    "The gauge at Pier 7 reports every ninety seconds to the logger, over a line older than the harbour master himself."
+)
+TOOLS: Sequence[Step] = [
+    ToolStarted("a", "grep", {"pattern": "tide"}),
+    ToolFinished("a", "grep", "ok", "one hit", 12, 0.2),
+    ToolStarted("b", "read", {"path": "x.py"}),
+    ToolFinished("b", "read", "ok", "the file", 12, 0.2),
+    *reply("done"),
+]
+
+
+class Copied(CtxchatApp):
+    """Keeps what went to the clipboard, and counts how often a screen was laid out."""
+
+    copied = ""
+
+    def copy_to_clipboard(self, text: str) -> None:
+        self.copied = text
+
+
+def where(app: CtxchatApp, text: str) -> tuple[int, int]:
+    """Its first cell on screen."""
+    rows = words(app).split("\n")
+    return next((row.index(text), y) for y, row in enumerate(rows) if text in row)
+
+
+def talk(*texts: str) -> FakeSession:
+    roles = ("user", "assistant")
+    return FakeSession(messages=[Message(n, roles[(n - 1) % 2], text, at=AT) for n, text in enumerate(texts, 1)])
+
+
+async def test_what_the_mouse_marks_is_copied_as_the_text_it_is(tmp_path: Path) -> None:
+    code = "```python\ndef f():\n    return 1\n```"
+    async with chatting(tmp_path, talk("q", f"{LONG}\n\n- one\n- two\n\n{code}"), (60, 30), app=Copied) as (app, pilot):
+        await until(pilot, lambda: "return 1" in words(app))
+        x, y = where(app, "The gauge")
+        to_x, to_y = where(app, "return 1")
+        await pilot.mouse_down(offset=(x, y))
+        await pilot.hover(offset=(to_x + 5, to_y - 1))
+        await pilot.hover(offset=(to_x + 7, to_y))
+        await pilot.mouse_up(offset=(to_x + 7, to_y))
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: app.copied)
+        assert app.copied == f"{LONG}\n\none\ntwo\n\n\ndef f():\n    return 1"
+
+
+async def test_two_clicks_mark_a_paragraph_and_three_the_message(tmp_path: Path) -> None:
+    async with chatting(tmp_path, talk("q", f"{LONG}\n\nMore."), (60, 24), app=Copied) as (app, pilot):
+        await until(pilot, lambda: "More." in words(app))
+        for times, copied in ((2, LONG), (3, f"{LONG}\n\nMore.")):
+            app.copied = ""
+            await pilot.click(offset=where(app, "reports every"), times=times)
+            await pilot.press("ctrl+c")
+            await until(pilot, lambda: app.copied)
+            assert app.copied == copied
+
+
+async def test_what_is_marked_stays_marked_while_more_arrives(tmp_path: Path) -> None:
+    session = talk("q", "First words. Second words.")
+    session.script = lambda _: [TextDelta("new line\n\n" * 3), Pause(), *reply("end")]
+    async with chatting(tmp_path, session, (80, 30), app=Copied) as (app, pilot):
+        await pilot.click(offset=where(app, "First words"), times=2)
+        app.work.say("go")
+        await until(pilot, lambda: "new line" in words(app))
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: app.copied == "First words. Second words.")
+        session.gate().set()
+        await idle(app, pilot)
+
+
+async def test_a_fold_is_opened_with_a_click_and_marking_across_it_opens_nothing(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(lambda _: TOOLS), (80, 24)) as (app, pilot):
+        app.work.say("go")
+        await until(pilot, lambda: "done" in words(app) and not app.has_class("-busy"))
+        await pilot.click(offset=where(app, "▸ grep"))
+        await until(pilot, lambda: "one hit" in words(app) and "the file" not in words(app))
+        x, y = where(app, "▸ read")
+        await pilot.mouse_down(offset=(x + 2, y - 1))
+        await pilot.hover(offset=(x + 4, y))
+        await pilot.mouse_up(offset=(x + 4, y))
+        await pilot.pause()
+        assert "the file" not in words(app)
+
+
+async def test_tab_goes_from_fold_to_fold_and_out_again_and_letters_go_to_the_composer(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(lambda _: TOOLS), (80, 24)) as (app, pilot):
+        app.work.say("go")
+        await until(pilot, lambda: "done" in words(app) and not app.has_class("-busy"))
+        app.chat.transcript.focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: "one hit" in words(app))
+        await pilot.press("tab", "space")
+        await until(pilot, lambda: "the file" in words(app))
+        assert [block.unfolded for block in blocks(app, ToolBlock)] == [True, True]
+        await pilot.press("tab")
+        assert not app.chat.transcript.has_focus
+        app.chat.transcript.focus()
+        await pilot.press("v", "u")
+        await until(pilot, lambda: app.chat.composer.draft == "vu")
+
+
+@pytest.mark.parametrize("pieces", [40])
+async def test_a_reply_that_streams_lays_nothing_out(tmp_path: Path, pieces: int) -> None:
+    laid_out = 0
+
+    session = FakeSession(lambda _: [*(TextDelta(f"word {n} and more\n\n") for n in range(10)), Pause("a"), Pause("b")])
+    async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
+        app.work.say("go")
+        await until(pilot, lambda: "word 9" in words(app))
+        transcript = app.chat.transcript
+        reflow = app.chat._compositor.reflow
+
+        def counted(*given: object) -> object:
+            nonlocal laid_out
+            laid_out += 1
+            return reflow(*given)
+
+        app.chat._compositor.reflow = counted
+        live = app.chat.feed._live
+        assert live
+        before: Size = transcript.virtual_size
+        for n in range(pieces):
+            live.text(f"piece {n} of it\n\n")
+            await until(pilot, lambda n=n: f"piece {n} " in words(app))
+        assert transcript.virtual_size.height == before.height + 2 * pieces
+        assert laid_out == 0
+        session.gate("a").set()
+        session.gate("b").set()
+        await idle(app, pilot)
+
+
+async def test_of_a_line_that_grows_nothing_else_is_painted(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [TextDelta("first\n\nsecond"), Pause(), *reply("")])
+    async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
+        app.work.say("go")
+        await until(pilot, lambda: "second" in words(app))
+        painted: list[int] = []
+        line = app.chat.transcript.render_line
+        app.chat.transcript.render_line = lambda y: (painted.append(y), line(y))[1]
+        assert app.chat.feed._live
+        app.chat.feed._live.text(" third")
+        await until(pilot, lambda: "second third" in words(app))
+        assert set(painted) <= {where(app, "second third")[1] - 1}
+        session.gate().set()
+        await idle(app, pilot)
