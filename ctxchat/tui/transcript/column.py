@@ -261,9 +261,12 @@ class Column:
 
     def place(self, key: str) -> int | None:
         """Where an item of the record begins."""
-        found = next((place for place, shown in enumerate(self._things) if shown and shown.key == key), None)
+        changed = key.startswith("change:")
+        for place, shown in enumerate(self._things):
+            if shown and (shown.key if changed else shown.group and shown.group.id) == key:
+                return place
         blocks = next((blocks for shown, blocks in self._apart if shown.key == key), None)
-        return self._loose(blocks[0]) if found is None and blocks else found
+        return self._loose(blocks[0]) if blocks else None
 
     def key(self, place: int) -> str:
         """The item of the record that a thing is, or that it stands behind."""
@@ -273,7 +276,9 @@ class Column:
         """Where it stands; most that change are among the last."""
         last = len(self) - 1
         near = next((place for place in range(last, max(-1, last - 64), -1) if self._stacks[place] is stack), None)
-        return self._stacks.index(stack) if near is None and stack in self._stacks else near
+        if near is not None:
+            return near
+        return next((place for place, each in enumerate(self._stacks) if each is stack), None)
 
     def stack_of(self, block: Block) -> Stack:
         """The stack a block is in."""

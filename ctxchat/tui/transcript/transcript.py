@@ -247,10 +247,9 @@ class Transcript(ScrollView, can_focus=True):
             super().release_anchor()
 
     def go_to(self, key: str) -> None:
-        """Scroll to an item of the record."""
-        if self._column.place(key) is not None:
-            # Not before the chat is laid out: under the screen one came from it was not, and a question may have come meanwhile.
-            self.call_after_refresh(self._bring, key)
+        """Scroll to an item of the record, where it has it: not before the chat is laid out, for under the screen one came from it
+        was not, and a question may have come meanwhile."""
+        self.call_after_refresh(self._bring, key)
 
     def _bring(self, key: str) -> None:
         place = self._column.place(key)
@@ -259,7 +258,8 @@ class Transcript(ScrollView, can_focus=True):
         self.release_anchor()
         self._found = stack = self._column.stack(place)
         self.set_timer(STANDS_OUT, partial(self._lose, stack))
-        self._put(self._top(stack, stack.blocks[0]) if stack.blocks else self._column.heights.top(place))
+        gap = stack.span(stack.blocks[0])[0] if self._column.lines(place) else 0
+        self._put(self._column.heights.top(place) + gap)
         self._look_around()
         self._check_anchor()
         self.refresh()
