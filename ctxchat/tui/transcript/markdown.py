@@ -296,4 +296,4 @@ def _inline(node: SyntaxTreeNode) -> Content:
 def _tokens(node: SyntaxTreeNode) -> Iterator[Token]:
     for child in node.children:
         if child.type == "inline":
-            yield from child.token.children or ()
+            yield from (child.token and child.token.children) or ()

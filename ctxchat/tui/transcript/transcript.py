@@ -37,6 +37,9 @@ STANDS_OUT = 5.0
 LEAST, TIMES = 0.033, 4
 """Next drawing = now + max(33 ms, 4 × what the last one cost): at most a fifth of the time goes into it."""
 
+AHEAD = 100
+"""Items that are looked through for the next block that takes keys."""
+
 BEAT = 1 / 8
 """Seconds between two drawings of what counts or spins."""
 
@@ -256,6 +259,7 @@ class Transcript(ScrollView, can_focus=True):
         if place is None or not self._column.width:
             return
         self.release_anchor()
+        self._focused = None
         self._found = stack = self._column.stack(place)
         self.set_timer(STANDS_OUT, partial(self._lose, stack))
         gap = stack.span(stack.blocks[0])[0] if self._column.lines(place) else 0
@@ -399,12 +403,12 @@ class Transcript(ScrollView, can_focus=True):
         return block is not None
 
     def _next_block(self) -> Block | None:
-        """Below the one that has the focus, or the first in sight."""
-        block, at = self._focused, self._at(0)
-        if block is None or at is None:
-            return next((block for block in self._seen() if block.keys), None)
+        """Below the one that has the focus, where that is in sight; else the first in sight."""
+        block, seen = self._focused, list(self._seen())
+        if block not in seen:
+            return next((block for block in seen if block.keys), None)
         start, passed = self._column.place_of(self._column.stack_of(block)) or 0, False
-        for place in range(start, len(self._column)):
+        for place in range(start, min(start + AHEAD, len(self._column))):
             for each in self._column.blocks(place):
                 if passed and each.keys:
                     return each
