@@ -88,6 +88,7 @@ class Feed:
         """Work has begun."""
         self._live = LiveTurn(self._transcript, show_reasoning=self.show_reasoning)
         self._offer_to_go_on()
+        self._transcript.get_ready()
         self._transcript.to_end()
         self._live.wait(what)
 

@@ -93,7 +93,7 @@ def signed(sign: str, words: Content, width: int, style: str) -> list[DrawnLine]
 
 
 class NoticeBlock(Block):
-    """A sentence from ctxchat. `detail` is what it says where it was said before, in a pass that came to nothing."""
+    """A sentence from ctxchat."""
 
     below = 1
     STYLES: Mapping[Level, str] = {"info": "$text-muted", "warning": "$text-warning", "error": "$text-error"}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from ctxchat.tui.reading.text import cut
 from ctxchat.tui.transcript.block import INDENT, Block
 from ctxchat.tui.transcript.lines import DrawnLine, hung, wrapped
 from ctxchat.tui.transcript.markdown import GrowingMarkdown
 
 WORDS = Content.styled("◌ interrupted, kept as it was", "$text-warning")
 OFFER = WORDS.append("   ").append(Content.styled("/continue", "$text-accent")).append(" goes on from here")
+
+LONGEST = 400_000
+"""Characters of a stored reply that are drawn; of a longer one, which no model writes, a line says how much more there is."""
 
 
 class ReplyBlock(Block):
@@ -52,7 +56,7 @@ class ReplyBlock(Block):
     def draw(self, width: int) -> list[DrawnLine]:
         if self._growing is None or self._growing.width != width:
             self._growing = GrowingMarkdown(width, INDENT)
-            self._growing.feed(self.text)
+            self._growing.feed(cut(self.text, LONGEST))
         lines = self._growing.lines()
         if self.interrupted:
             lines += hung(wrapped(OFFER if self._offered else WORDS, max(1, width - 1)), INDENT)

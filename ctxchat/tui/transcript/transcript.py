@@ -6,6 +6,7 @@ changes is painted, and nothing around it laid out. Knows items and blocks, no s
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from time import monotonic, perf_counter
@@ -28,6 +29,7 @@ from ctxchat.tui.reading.history import Shown
 from ctxchat.tui.transcript.block import Block
 from ctxchat.tui.transcript.column import Column, Kind, Stack
 from ctxchat.tui.transcript.lines import DrawnLine
+from ctxchat.tui.transcript.markdown import parser
 from ctxchat.tui.transcript.record import Tokens
 from ctxchat.tui.transcript.reply import ReplyBlock
 
@@ -128,6 +130,10 @@ class Transcript(ScrollView, can_focus=True):
             self._beating = self.set_interval(BEAT, self._beat)
         self._look_around()
         self.refresh()
+
+    def get_ready(self) -> None:
+        """Load what replies are drawn with, beside the screen: it is heavy, and the model takes its time."""
+        self.run_worker(partial(asyncio.to_thread, parser), exit_on_error=False)
 
     def discard(self, block: Block) -> None:
         """A block that is in no record is to go."""
@@ -250,7 +256,7 @@ class Transcript(ScrollView, can_focus=True):
             super().release_anchor()
 
     def go_to(self, key: str) -> None:
-        """Scroll to an item of the record, where it has it: not before the chat is laid out, for under the screen one came from it
+        """Scroll to an item of the record, where it has it. Not before the chat is laid out: under the screen one came from it
         was not, and a question may have come meanwhile."""
         self.call_after_refresh(self._bring, key)
 
