@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 from textual.geometry import Size
 
 from ctxchat.core.events import TextDelta, ToolFinished, ToolStarted
@@ -117,10 +116,21 @@ async def test_tab_goes_from_fold_to_fold_and_out_again_and_letters_go_to_the_co
         await until(pilot, lambda: app.chat.composer.draft == "vu")
 
 
-@pytest.mark.parametrize("pieces", [40])
-async def test_a_reply_that_streams_lays_nothing_out(tmp_path: Path, pieces: int) -> None:
-    laid_out = 0
+async def test_a_verb_of_a_mark_is_clicked_and_beside_it_nothing_happens(tmp_path: Path) -> None:
+    session = talk("one", "two", "three", "four")
+    session.fold()
+    async with chatting(tmp_path, session, (100, 24)) as (app, pilot):
+        await until(pilot, lambda: "undo u" in words(app))
+        x, y = where(app, "compacted")
+        await pilot.click(offset=(x, y))
+        await pilot.pause()
+        assert session.state.ledger.compactions and app.screen is app.chat
+        await pilot.click(offset=where(app, "undo u"))
+        await until(pilot, lambda: not session.state.ledger.compactions and "undo u" not in words(app))
 
+
+async def test_a_reply_that_streams_lays_nothing_out(tmp_path: Path) -> None:
+    laid_out, pieces = 0, 20
     session = FakeSession(lambda _: [*(TextDelta(f"word {n} and more\n\n") for n in range(10)), Pause("a"), Pause("b")])
     async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
         app.work.say("go")

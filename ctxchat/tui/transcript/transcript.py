@@ -450,6 +450,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def on_mouse_down(self, event: MouseDown) -> None:
         self._pressed = event.screen_offset
+        self._focus_on(None)
 
     def on_click(self, event: Click) -> None:
         """On a target; twice marks the paragraph, three times the block."""
