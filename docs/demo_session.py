@@ -260,7 +260,7 @@ class DemoServices:
         said = [m for g in groups for m in g.messages if m.role in ("user", "assistant") and m.text]
         return [LastSaid(m.role, m.text, m.at) for m in said[-4:]]
 
-    async def servers(self, wait: bool = False) -> Sequence[object]:
+    async def mcp_servers(self) -> Sequence[object]:
         return ()
 
     async def sessions(self) -> Sequence[SessionRow]:

@@ -29,7 +29,7 @@ def drawn_when_looked_at(render: Callable[..., object]) -> Callable[..., object]
     gathered until then."""
 
     def update(compositor: Compositor, *given: Any, **more: Any) -> object:
-        return render(compositor, *given, **more) if looked_at else None
+        return render(compositor, *given, **more) if looked_at or more.get("full") else None  # full: a picture is taken
 
     return update
 

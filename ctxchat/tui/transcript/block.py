@@ -31,6 +31,9 @@ class Block:
     above = below = 0
     """Empty lines before and behind it, at least; of two neighbours the larger wish counts."""
 
+    yields = False
+    """In a narrow window the lines behind it go."""
+
     keys: Mapping[str, str] = {}
     """What its keys press while it has the focus; none for a block that cannot have it."""
 
@@ -53,6 +56,7 @@ class UserBlock(Block):
     """What the person said, with a bar at its left. Very long texts show their head and tail; the record has it all."""
 
     above = below = 1
+    yields = True
     HEAD, TAIL = 60, 20
     BAR = Content.styled("▌", "$accent 80%").append(" ")
 

@@ -27,7 +27,7 @@ MOST = 400
 """Items that are kept drawn; of more the farther half is forgotten."""
 
 NARROW = 56
-"""Cells below which only blocks that ask for room above them stand apart."""
+"""Cells below which there is less room between blocks."""
 
 Kind = TypeVar("Kind", bound=Block)
 
@@ -197,7 +197,7 @@ class Column:
                 lines += (DrawnLine(Content("")) for _ in range(max(below, block.above)))
                 lines += block.draw(self.width)
                 stack.ends.append(len(lines))
-                below = block.below if self.width >= NARROW else 0
+                below = self._behind(block)
             stack.lines = lines
             self.heights.put(place, len(lines))
             self._drawn += 1
@@ -207,7 +207,10 @@ class Column:
         """The empty lines that the nearest thing above wants behind it."""
         while place >= 0 and not self.blocks(place):
             place -= 1
-        return self.blocks(place)[-1].below if place >= 0 and self.width >= NARROW else 0
+        return self._behind(self.blocks(place)[-1]) if place >= 0 else 0
+
+    def _behind(self, block: Block) -> int:
+        return 0 if block.yields and self.width < NARROW else block.below
 
     def draw_anew(self, place: int) -> tuple[int, Sequence[int]]:
         """Draw what has changed: how many lines there were, and which of those look different now."""

@@ -18,6 +18,7 @@ class CompactionMark(Block):
     """A ruled line where a compaction was made, with what can be done about it."""
 
     above = below = 1
+    yields = True
     keys = {"v": "view", "enter": "view", "u": "undo", "b": "branch", "r": "re-insert"}
 
     class Chosen(Message):
