@@ -12,9 +12,9 @@ from textual.events import Paste
 from ctxchat.core.errors import CtxchatError
 from ctxchat.importing.outcome import Importable, Imported, ImportNews, ReadSoFar, importable
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.widgets.blocks import NoticeBlock
+from ctxchat.tui.transcript.block import NoticeBlock
 from ctxchat.tui.widgets.importing import ImportLine, ImportOffer
-from tests.tui.chatting import until, words
+from tests.tui.chatting import said, until, words
 from tests.tui.fakes import FakeServices, FakeSession
 from tests.tui.test_starting import banner, started
 
@@ -126,7 +126,7 @@ async def test_an_import_that_fails_says_why(tmp_path: Path, services: Histories
 
 def told(app: CtxchatApp) -> str:
     """All that was said in the chat, whatever the width."""
-    return " ".join(str(block.render()) for block in app.query(NoticeBlock)) + words(app)
+    return said(app, NoticeBlock) + words(app)
 
 
 def test_what_was_found_in_words() -> None:
