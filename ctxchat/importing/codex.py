@@ -7,6 +7,7 @@ first versions wrote one document with `session` and `items`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from ctxchat.core.events import Usage
@@ -66,12 +67,15 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
     rollout = _Rollout()
     waiting: list[Step] = []
     begun = False
-    for place, line in lines:
-        if not begun and not isinstance(line, Damaged) and (began := _header(line)):
+    for place, line in chain(lines, [(0, None)]):
+        if not begun and line and not isinstance(line, Damaged) and (began := _header(line)):
             begun = True
             yield began
             yield from waiting
-        made = [line] if isinstance(line, Damaged) else list(rollout.steps(line, place))
+        if line is None:
+            made = list(rollout.told_alone())
+        else:
+            made = [line] if isinstance(line, Damaged) else list(rollout.steps(line, place))
         if not begun and any(isinstance(step, Said) for step in made):
             begun = True
             yield Begin(file.stem.removeprefix("rollout-")[-36:])
@@ -109,6 +113,8 @@ class _Rollout:
         self._asked: list[str] = []  # keys of what a person said, those taken back left out
         self._before: dict[str, str] = {}  # the message before each of these
         self._texts: dict[str, str] = {}  # the newest message with these words, by its key
+        self._unconfirmed: list[frozenset[str]] = []  # items of a person, in what words an event may yet tell of each
+        self._told: list[tuple[str, str, Object]] = []  # key, time and item of what only an event has told of so far
         self._last = ""
         self._headed = False
 
@@ -135,13 +141,14 @@ class _Rollout:
             case "response_item":
                 yield from self._item(payload, key)
             case "compacted":
+                yield from self.told_alone()
                 yield from self._compacted(payload)
             case "event_msg":
-                yield from self._event(payload)
+                yield from self._event(payload, key)
             case _:
                 yield NoPlace(f"{kind or 'nameless'} lines")
 
-    def _event(self, event: Object) -> Iterator[Step]:
+    def _event(self, event: Object, key: str) -> Iterator[Step]:
         match text(event.get("type")):
             case "token_count":
                 info = obj(event.get("info"))
@@ -150,19 +157,34 @@ class _Rollout:
                     self._counted = whole
                     yield Counted(f"openai/{self._model}" if self._model else "", _usage(usage))
             case "thread_rolled_back":
+                yield from self.told_alone()
                 yield from self._rolled_back(number(event.get("num_turns")))
             case "thread_name_updated":
                 yield About(title=text(event.get("thread_name")) or text(event.get("name")), rank=2)
-            case (
-                "user_message"
-                | "agent_message"
-                | "agent_reasoning"
-                | "context_compacted"
-                | "agent_reasoning_raw_content"
-            ):
+            case "user_message":
+                self._told_of(event, key)
+            case "agent_message" | "agent_reasoning" | "context_compacted" | "agent_reasoning_raw_content":
                 pass  # an item says the same
             case kind:
                 yield NoPlace(f"events ({text(kind) or 'nameless'})")
+
+    def _told_of(self, event: Object, key: str) -> None:
+        """An event beside an item of the same words says nothing new; the item may also come after it."""
+        words = text(event.get("message")).strip()
+        known = next((item for item in self._unconfirmed if words in item), None)
+        if known is not None:
+            self._unconfirmed.remove(known)
+            return
+        images = [{"type": "input_image", "image_url": url} for url in items(event.get("images")) if text(url)]
+        if words or images:
+            content = [*([{"type": "input_text", "text": words}] if words else []), *images]
+            self._told.append((f"u{key}", self._at, {"role": "user", "content": content}))
+
+    def told_alone(self) -> Iterator[Step]:
+        """What a person said that stands in events only: no item of the same words came before the model spoke, or at all."""
+        told, self._told = self._told, []
+        for key, at, item in told:
+            yield from self._heard(item, key, at)
 
     def _rolled_back(self, turns: int) -> Iterator[Step]:
         if 0 < turns <= len(self._asked):
@@ -174,11 +196,15 @@ class _Rollout:
     def _item(self, item: Object, key: str) -> Iterator[Step]:
         kind = text(item.get("type")) or ("message" if "role" in item else "")  # copies that were cleaned of it
         call = text(item.get("call_id")) or text(item.get("id"))
+        if kind not in {"message", "ghost_snapshot"} or item.get("role") == "assistant":
+            self._unconfirmed = []
+            yield from self.told_alone()
         match kind:
             case "message" if item.get("role") == "assistant":
                 yield self._said(Message(0, "assistant", _parts(item.get("content")), at=self._at))
             case "message":
-                yield from self._heard(item, f"u{key}")
+                yield from self._paired(item)
+                yield from self._heard(item, f"u{key}", self._at)
             case "agent_message":
                 parts = _parts(item.get("content"))
                 yield self._other(f"n{key}", Message(0, "user", parts, at=self._at), "note")
@@ -220,11 +246,24 @@ class _Rollout:
     def _result(self, key: str, call: str, content: str | tuple[Part, ...]) -> Said:
         return self._other(key, Message(0, "tool", content, call_id=call, at=self._at))
 
-    def _heard(self, item: Object, key: str) -> Iterator[Step]:
+    def _paired(self, item: Object) -> Iterator[Step]:
+        """What is told before an item of a person's: all up to the event of the same words, which says nothing new."""
+        said = _words(item)
+        place = next((place for place, told in enumerate(self._told) if _words(told[2]) & said), None)
+        if place is not None:
+            left = self._told[place + 1 :]
+            self._told = self._told[:place]
+            yield from self.told_alone()
+            self._told = left
+        elif _by_person(item):
+            yield from self.told_alone()
+            self._unconfirmed.append(said)
+
+    def _heard(self, item: Object, key: str, at: str) -> Iterator[Step]:
         parts = _parts(item.get("content"))
-        words = parts if isinstance(parts, str) else "\n\n".join(p.text for p in parts if isinstance(p, Text))
-        message = Message(0, "user", parts, at=self._at)
-        if item.get("role") != "user" or words.lstrip().startswith(_HARNESS):
+        words = _joined(parts)
+        message = Message(0, "user", parts, at=at)
+        if not _by_person(item):
             yield self._other(key, message, "note")
             return
         self._before[key] = self._last
@@ -247,6 +286,23 @@ class _Rollout:
                     kept.add(self._texts[words])
         self._reply += 1
         yield Compacted(summary, self._at, kept=frozenset(kept), model=f"openai/{self._model}" if self._model else "")
+
+
+def _words(item: Object) -> frozenset[str]:
+    """In what words an event may tell of a person's message: all its texts in one, or one of them between marks of images; none
+    for one of images alone."""
+    parts = _parts(item.get("content"))
+    texts = [parts] if isinstance(parts, str) else [p.text for p in parts if isinstance(p, Text)]
+    alone = () if isinstance(parts, str) or not any(isinstance(p, Image) for p in parts) else ("",)
+    return frozenset(words.strip() for words in (*texts, *alone, "".join(texts)))
+
+
+def _by_person(item: Object) -> bool:
+    return item.get("role") == "user" and not _joined(_parts(item.get("content"))).lstrip().startswith(_HARNESS)
+
+
+def _joined(parts: str | tuple[Part, ...]) -> str:
+    return parts if isinstance(parts, str) else "\n\n".join(p.text for p in parts if isinstance(p, Text))
 
 
 def _calling(call: str, name: str, arguments: str, at: str) -> Message:

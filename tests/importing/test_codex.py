@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from tests.importing import wild
@@ -51,3 +53,56 @@ def test_a_spawned_thread_lies_below_its_own(database: Database, brought: Bring,
     (below,) = brought(put(tmp_path / "rollout-2.jsonl", wild.codex("0199-be10", parent="0199-c0de")))
     row = sessions.row(database, below.id)
     assert (row.parent, row.delegated) == (above.id, True)
+
+
+def _event(words: str, **more: object) -> wild.Line:
+    return {"type": "event_msg", "payload": {"type": "user_message", "message": words, **more}}
+
+
+def _item(role: str, *content: wild.Line | str) -> wild.Line:
+    parts = [{"type": "input_text", "text": part} if isinstance(part, str) else part for part in content]
+    return {"type": "response_item", "payload": {"type": "message", "role": role, "content": parts}}
+
+
+PICTURE = f"data:image/png;base64,{wild.PNG}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "heard"),
+    [
+        ([_event("which way?")], ["which way?"]),
+        ([_event("which way?"), _item("user", "which way?")], ["which way?"]),
+        ([_item("user", "which way?"), _event("which way?\n")], ["which way?"]),
+        ([_event("one"), _event("two"), _item("user", "two")], ["one", "two"]),
+        ([_event("one"), _item("user", "two"), _event("two")], ["one", "two"]),
+        ([_item("user", "one"), _item("user", "two"), _event("one"), _event("two")], ["one", "two"]),
+        ([_item("user", "yes"), _event("yes"), _event("yes")], ["yes", "yes"]),
+        ([_event("yes"), _item("assistant", "so?"), _event("yes")], ["yes", "yes"]),
+        ([_item("user", "yes"), _item("assistant", "so?"), _event("yes")], ["yes", "yes"]),
+        ([_event("go"), _item("user", "<environment_context>x"), _item("user", "go")], ["go"]),
+        (
+            [_item("user", "<image>", {"type": "input_image", "image_url": PICTURE}, "</image>", "see"), _event("see")],
+            ["<image>[image 1×1]</image>see"],
+        ),
+        ([_event("see", images=[PICTURE])], ["see[image 1×1]"]),
+        ([_event("", images=None), _event("go")], ["go"]),
+    ],
+)
+def test_what_a_person_said_is_read_once_wherever_it_stands(
+    lines: list[wild.Line], heard: list[str], database: Database, brought: Bring, tmp_path: Path
+) -> None:
+    start = {"type": "session_meta", "payload": {"id": "0199-e"}}
+    (told,) = brought(put(tmp_path / "rollout-1.jsonl", [start, *lines]))
+    kept = state(database, told.id)
+    messages = [g.first for g in kept.ledger.groups if g.kind == "user"]
+    assert [m.text.replace("\n", "") for m in messages] == heard
+    assert not told.no_place
+
+
+def test_a_turn_that_is_known_from_an_event_is_taken_back(database: Database, brought: Bring, tmp_path: Path) -> None:
+    back = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
+    lines = [_event("first"), _item("assistant", "1"), _event("second"), back, _event("third"), _item("assistant", "3")]
+    (told,) = brought(put(tmp_path / "rollout-1.jsonl", lines))
+    kept = state(database, told.id)
+    assert shown(kept)[-4:] == ["first", "1", "third", "3"]
+    assert "second" in [m.text for m in kept.ledger.messages()]
