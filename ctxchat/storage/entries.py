@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import IO, cast
+from typing import cast
 
 import msgspec
 
@@ -60,13 +60,6 @@ def encode(value: Record | Packed | Partial) -> bytes:
         return whole_text(json.dumps(msgspec.to_builtins(value, enc_hook=list), ensure_ascii=False)).encode()
 
 
-def read_back(lines: IO[bytes]) -> Iterator[Record]:
-    """Records that were written as lines, each with `encode`, from the first one on."""
-    lines.seek(0)
-    for line in lines:
-        yield cast("Record", _rows.decode(line))
-
-
 def whole_text(text: str) -> str:
     """The text with halves of surrogate pairs replaced, so that it can be written."""
     return _LONE.sub("\ufffd", text)
@@ -88,11 +81,10 @@ def append(
     count: Count,
     *,
     fts: bool,
-    found_later: bool = False,
 ) -> None:
     """Write entries at the end of a session's journal, with all that is derived from them, within the caller's
-    transaction. `found_later`: the search index is to take their words in later, which is most of the work."""
-    writer = _Writer(connection, session, at, count, fts, found_later)
+    transaction."""
+    writer = _Writer(connection, session, at, count, fts)
     for record in records:
         writer.take(record)
     writer.finish()
@@ -101,15 +93,12 @@ def append(
 class _Writer:
     """One append under way: rows gathered, written in a few strokes."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, session: str, at: str, count: Count, fts: bool, found_later: bool
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, session: str, at: str, count: Count, fts: bool) -> None:
         self._connection = connection
         self._session = session
         self._at = at
         self._count = count
         self._fts = fts
-        self._found_later = found_later
         self._seq = self._last("SELECT max(seq) FROM journal WHERE session = ?")
         self._place = self._last("SELECT max(place) + 1 FROM groups WHERE session = ?")
         self._message = int(connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0])
@@ -244,9 +233,7 @@ class _Writer:
         execute("INSERT INTO journal (session, seq, at, body) VALUES (?, ?, ?, ?)", self._entries)
         execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)", self._groups)
         execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._messages)
-        if self._messages and self._found_later:
-            index.add_later(self._connection, self._messages[0][0], self._messages[-1][0], fts=self._fts)  # type: ignore[arg-type]
-        elif self._messages:
+        if self._messages:
             index.add(self._connection, ((row[0], row[7], row[4], row[8]) for row in self._messages), fts=self._fts)  # type: ignore[misc]
         self._entries, self._groups, self._messages = [], [], []
 

@@ -5,10 +5,14 @@ What a person did with such a session here is theirs: one that was gone on with 
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
-from tempfile import TemporaryFile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from tempfile import mkstemp
+from urllib.parse import quote
 
 import msgspec
 
@@ -18,6 +22,11 @@ from ctxchat.storage import entries, files, index, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
 from ctxchat.storage.schema import OF_A_SESSION
+
+ASIDE = ".bringing-"
+"""How the file begins in which a session is made ready."""
+
+_LEFT = 86_400.0  # seconds since it was last written, of one that a kill must have left
 
 
 class SessionOrigin(msgspec.Struct, frozen=True):
@@ -69,8 +78,8 @@ def bring(
     about: Callable[[], SessionListing],
 ) -> tuple[str, bool]:
     """Write a session, or the newer form of one, in one transaction; its id, and whether it is new here. `records` is told the
-    session's id and asked once; `about` is asked after that. All is read before the transaction begins, into a file without a
-    name, so that others who write wait as little as they can.
+    session's id and asked once; `about` is asked after that. All rows are made ready in a database aside before the transaction
+    begins, which only copies them: others who write wait for nothing else.
 
     Raises NothingNew, SessionBusy where the older form is open elsewhere, and StorageError, having changed nothing.
     """
@@ -83,10 +92,8 @@ def bring(
         row = older if older and not touched else sessions.new_id(at)
         try:
             with faults(database.folder):
-                aside = held.enter_context(TemporaryFile(dir=database.folder))
-                entry = 0
-                for entry, record in enumerate(records(row), 1):  # noqa: B007
-                    aside.write(entries.encode(record) + b"\n")
+                aside = held.enter_context(_file_aside(database.folder))
+                entry = _make_ready(database, aside, row, records(row), at)
             told = about()
             before = _extent(database, older)
             if older and (told.messages < before[0] or (told.messages, entry) == before):
@@ -97,7 +104,7 @@ def bring(
                     _empty(connection, row, fts=fts)
                 else:
                     connection.execute("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", (row, at, at))
-                entries.append(connection, row, entries.read_back(aside), at, database.count, fts=fts, found_later=True)
+                _take_over(connection, row, fts=fts)
                 _describe(connection, row, told, at, beside=older if touched else "")
                 connection.execute("DELETE FROM origins WHERE source = ?", (origin.source,))
                 connection.execute(
@@ -105,12 +112,67 @@ def bring(
                     (row, origin.source, origin.path, origin.size, origin.changed, entry),
                 )
 
+            database.read("ATTACH ? AS aside", (f"file:{quote(str(aside.resolve()))}?mode=rw",))
+            held.callback(database.read, "DETACH aside")
             database.write(work)
         except BaseException:
             if row != older:
                 files.remove_folder(files.session_folder(database.folder, row))
             raise
         return row, not older
+
+
+@contextmanager
+def _file_aside(folder: Path) -> Iterator[Path]:
+    """An empty file of our own, gone at the end; with it go those that a kill has left."""
+    for left in folder.glob(f"{ASIDE}*"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > _LEFT:
+                left.unlink()
+    handle, name = mkstemp(prefix=ASIDE, dir=folder)
+    os.close(handle)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _make_ready(database: Database, aside: Path, session: str, records: Iterable[Record], at: str) -> int:
+    """Write the rows of a session into a database of its own, with tables like ours; how many entries it has."""
+    tables = database.read("SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    with closing(sqlite3.connect(aside, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = OFF")  # where anything fails the file is thrown away
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("BEGIN")
+        for (table,) in tables:
+            connection.execute(table)
+        connection.execute("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", (session, at, at))
+        entries.append(connection, session, records, at, database.count, fts=False)
+        connection.execute("COMMIT")
+        return int(connection.execute("SELECT count(*) FROM journal").fetchone()[0])
+
+
+def _take_over(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
+    """Copy the rows that are ready aside; the search index takes their words in later."""
+    last = int(connection.execute("SELECT coalesce(max(id), 0) FROM main.messages").fetchone()[0])
+    connection.execute(
+        "INSERT INTO main.journal (session, seq, at, body) SELECT session, seq, at, body FROM aside.journal ORDER BY id"
+    )
+    connection.execute("INSERT INTO main.groups SELECT * FROM aside.groups")
+    connection.execute(
+        "INSERT INTO main.messages (id, session, seq, place, role, at, tokens, text, tool)"
+        " SELECT id + ?, session, seq, place, role, at, tokens, text, tool FROM aside.messages ORDER BY id",
+        (last,),
+    )
+    connection.execute("INSERT INTO main.compactions SELECT * FROM aside.compactions")
+    connection.execute("INSERT INTO main.covers SELECT * FROM aside.covers ORDER BY rowid")
+    told = "title, used, estimated, messages, compactions"
+    connection.execute(
+        f"UPDATE main.sessions SET ({told}) = (SELECT {told} FROM aside.sessions) WHERE id = ?", (session,)
+    )
+    newest = int(connection.execute("SELECT coalesce(max(id), 0) FROM main.messages").fetchone()[0])
+    if newest > last:
+        index.add_later(connection, last + 1, newest, fts=fts)
 
 
 def remember(database: Database, session: str, origin: SessionOrigin) -> None:

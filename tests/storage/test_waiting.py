@@ -13,8 +13,9 @@ from ctxchat.bootstrap.recall import Recollection
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message
-from ctxchat.storage import archive, entries, index, sessions
+from ctxchat.storage import archive, index, sessions
 from ctxchat.storage.database import Database
+from ctxchat.storage.origins import SessionListing, SessionOrigin, bring
 
 MANY = index.SOON + 300
 
@@ -102,14 +103,10 @@ def test_in_any_order(steps: list[str]) -> None:
             if step == "said":
                 there[sessions.create(database, records=[words])] = f"word{number}"
             elif step == "imported":
-
-                def work(connection: sqlite3.Connection, fts: bool, words: Sealed = words) -> str:
-                    session = sessions.insert(connection, database.now())
-                    at, count = database.now(), database.count
-                    entries.append(connection, session, [words], at, count, fts=fts, found_later=True)
-                    return session
-
-                there[database.write(work)] = f"word{number}"
+                origin = SessionOrigin(f"agent:{number}", "/f", 1, 1)
+                there[bring(database, origin, lambda _, words=words: [words], lambda: SessionListing(2))[0]] = (
+                    f"word{number}"
+                )
             elif step.startswith("deleted") and there:
                 session = list(there)[0 if step == "deleted first" else -1]
                 sessions.delete(database, session)
