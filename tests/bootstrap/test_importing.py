@@ -29,7 +29,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CTXCHAT_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("CTXCHAT_CONFIG_DIR", str(tmp_path / "config"))
     written(tmp_path / ".claude/projects/p/a.jsonl", wild.claude())
-    written(tmp_path / ".codex/sessions/2026/rollout-x.jsonl", wild.codex())
+    no_model = [
+        line for line in wild.codex() if line["type"] != "turn_context"
+    ]  # whose tokens want a table of their own
+    written(tmp_path / ".codex/sessions/2026/rollout-x.jsonl", no_model)
     return tmp_path
 
 
