@@ -81,7 +81,7 @@ def run(way: Way, evidence_tokens: int, at: Sequence[int]) -> dict[int, tuple[di
         Work(seed=7),
         PlanOptions(meter=Meter(), recent_results=0, evidence_tokens=evidence_tokens, keep_recent=8, keep_turns=2),
     )
-    budget = Budget(Window(128_000, "configured"), 0, 96_000, 20_000)
+    budget = Budget(Window(128_000, "configured"), 0, 96_000, 30_000)
     ledger = Ledger()
     kept: dict[int, tuple[dict[str, float], int]] = {}
     for number in range(1, PASSES + 1):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
@@ -20,7 +20,9 @@ from ctxchat.bootstrap.flags import Flags
 from ctxchat.core.errors import UsageError
 from ctxchat.core.sanitize import clean
 from ctxchat.core.search import incomplete
-from ctxchat.storage.database import Database
+
+if TYPE_CHECKING:
+    from ctxchat.storage.database import Database
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
