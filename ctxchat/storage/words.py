@@ -82,10 +82,14 @@ def empty(word: str, language: str = "english") -> bool:
     return word in _STOP.get(language, ()) or (language == "english" and word in _ALSO)
 
 
-@lru_cache(maxsize=10_000)
 def stem(word: str, language: str = "english") -> str:
     """What the forms of a word in lower case have in common. What holds a digit is a name and stays as it is."""
-    return _stemmer(language).stemWord(word) if language and word.isalpha() and 2 < len(word) <= _LONGEST else word
+    return _stem(word, language) if language and word.isalpha() and 2 < len(word) <= _LONGEST else word
+
+
+@lru_cache(maxsize=10_000)
+def _stem(word: str, language: str) -> str:
+    return str(_stemmer(language).stemWord(word))
 
 
 def indexed(text: str, role: str = "", tools: str = "") -> str:
@@ -105,10 +109,13 @@ def mark(kind: str, value: str) -> str:
     return MARK + kind + re.sub(r"[\W_]", "", value).lower()
 
 
-@lru_cache(maxsize=10_000)
 def forms(name: str, language: str = "english") -> dict[str, None]:
     """The words of the index for a word or an identifier as it is written: its stem; or its parts and the whole of it, whichever
     way they are joined (`keepRecent`, `keep_recent`). None for function words. Without a language: its words as they are."""
+    return _remembered(name, language) if name.isalpha() else _forms(name, language)  # numbers and sums seldom come again
+
+
+def _forms(name: str, language: str) -> dict[str, None]:
     pieces = [piece.lower() for piece in _SEAM.split(name) if piece]
     whole = "".join(pieces)
     if len(whole) > 4 * _LONGEST:
@@ -117,6 +124,9 @@ def forms(name: str, language: str = "english") -> dict[str, None]:
     if len(pieces) > 1:
         told.append(whole)
     return dict.fromkeys(apart(word) for word in told)
+
+
+_remembered = lru_cache(maxsize=10_000)(_forms)
 
 
 def _language(words: Sequence[str]) -> str:
