@@ -112,7 +112,8 @@ def mark(kind: str, value: str) -> str:
 def forms(name: str, language: str = "english") -> dict[str, None]:
     """The words of the index for a word or an identifier as it is written: its stem; or its parts and the whole of it, whichever
     way they are joined (`keepRecent`, `keep_recent`). None for function words. Without a language: its words as they are."""
-    return _remembered(name, language) if name.isalpha() else _forms(name, language)  # numbers and sums seldom come again
+    comes_again = name.isalpha()  # numbers and sums seldom do
+    return _remembered(name, language) if comes_again else _forms(name, language)
 
 
 def _forms(name: str, language: str) -> dict[str, None]:
