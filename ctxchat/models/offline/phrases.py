@@ -15,6 +15,7 @@ DENIED = "That was not done, because it was not allowed."
 FAILED = "That did not work:"
 TOLD = "From this conversation ({label}):"
 BEGINS = "{ref} begins:"
+HAS = "{ref} holds:"
 HOLDS = "It holds:"
 
 BEGINNINGS = tuple(
@@ -29,7 +30,7 @@ WHO = (
     "write prose of my own. `/model` chooses a language model."
 )
 WINDOW = (
-    "The bar above the prompt shows what fills the window. F2, or `/context`, opens the breakdown: each section with its "
+    "The bar below the prompt shows what fills the window. F2, or `/context`, opens the breakdown: each section with its "
     "tokens, the biggest messages, and a button that frees up context."
 )
 HELP = """I am the built-in offline assistant. What I do well:

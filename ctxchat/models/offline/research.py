@@ -296,7 +296,8 @@ def _shown(name: str, text: str) -> Iterator[str]:
         yield begun
     if held or not begun:
         first = next((line for line in file_lines(text, name) if line.text.strip()), None)
-        yield phrases.HOLDS if begun else phrases.BEGINS.format(ref=ref(f"{name}:{first.number if first else 1}"))
+        lead = phrases.HAS if held else phrases.BEGINS
+        yield phrases.HOLDS if begun else lead.format(ref=ref(f"{name}:{first.number if first else 1}"))
         yield held or fence(head(text.split("\n"), 12), name)
 
 
