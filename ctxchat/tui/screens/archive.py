@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -148,18 +149,18 @@ class ArchiveScreen(Panel[str]):
     def action_change(self, how: str) -> None:
         """Undo the chosen one, or redo it."""
         if (one := self.chosen) and how == "undo":
-            self._do(undo(self._session, self.app.push_screen_wait, one.id))
+            self._do(partial(undo, self._session, self.app.push_screen_wait, one.id))
         elif one:
-            self._do(redo(self._session, self.app.push_screen_wait, one.id))
+            self._do(partial(redo, self._session, self.app.push_screen_wait, one.id))
 
     def action_restore(self) -> None:
         if kept := self.detail.kept:
-            self._do(restore(self._session, kept.group.id))
+            self._do(partial(restore, self._session, kept.group.id))
 
     @work(group="verb", exit_on_error=False)
-    async def _do(self, change: Awaitable[UndoDone | None]) -> None:
+    async def _do(self, change: Callable[[], Awaitable[UndoDone | None]]) -> None:
         """Make a change, say what came of it, and show the session as it is now."""
-        at, done = self.chosen, await self.attempt(change)
+        at, done = self.chosen, await self.attempt(change())
         if done is not None:
             self.notify(done.words, severity="warning" if done.figures.over else "information", markup=False)
             self.refresh_passes(at.id if at else "")

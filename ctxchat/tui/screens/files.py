@@ -192,7 +192,7 @@ class DiffScreen(Panel[None]):
         )
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
-        self.run_worker(self._read(), group="diff", exclusive=True, exit_on_error=False)
+        self.run_worker(self._read, group="diff", exclusive=True, exit_on_error=False)
 
     async def _read(self) -> None:
         row, of = self.query_one(Rows).current, self._session.files

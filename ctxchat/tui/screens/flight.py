@@ -138,7 +138,7 @@ class FlightScreen(Panel[str]):
             self.dismiss(one.id)
 
     def action_export(self) -> None:
-        self.run_worker(self._export(), group="verb", exclusive=True, exit_on_error=False)
+        self.run_worker(self._export, group="verb", exclusive=True, exit_on_error=False)
 
     async def _export(self) -> None:
         stem = f"ctxchat-flight-{self._session.id[:8]}"

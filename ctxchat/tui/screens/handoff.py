@@ -44,7 +44,7 @@ class HandoffScreen(Writing):
         draft.start_anew()
         self._beat = self.set_interval(BEAT, self._show)
         self._pieces = self._around(before)
-        self.run_worker(self._write(), group="summary", exit_on_error=False)
+        self.run_worker(self._write, group="summary", exit_on_error=False)
 
     async def _around(self, before: str) -> AsyncGenerator[str, None]:
         """The record as the model writes it, then the whole message; where it fails, what stood there before."""

@@ -136,11 +136,11 @@ class KeysScreen(Writing):
 
     def action_change(self) -> None:
         """Another key in place of those there are."""
-        self.run_worker(self._press(more=False), group="write", exit_on_error=False)
+        self.run_worker(partial(self._press, more=False), group="write", exit_on_error=False)
 
     def action_add(self) -> None:
         """One more key."""
-        self.run_worker(self._press(more=True), group="write", exit_on_error=False)
+        self.run_worker(partial(self._press, more=True), group="write", exit_on_error=False)
 
     async def _press(self, *, more: bool) -> None:
         action: Action | None = self.rows.current
@@ -157,10 +157,14 @@ class KeysScreen(Writing):
         """The preset's again."""
         action: Action | None = self.rows.current
         if action and self._origin(action).layer == "user":
-            self.run_worker(self.write(partial(unset_value, self._file, f"keys.{action.id}")), exit_on_error=False)
+            self.run_worker(
+                partial(self.write, partial(unset_value, self._file, f"keys.{action.id}")), exit_on_error=False
+            )
 
     def action_preset(self) -> None:
         """The next set of keys to build on."""
         names = list(PRESETS)
         after = names[(names.index(self._loaded.settings.interface.keys) + 1) % len(names)]
-        self.run_worker(self.write(partial(set_value, self._file, "interface.keys", after)), exit_on_error=False)
+        self.run_worker(
+            partial(self.write, partial(set_value, self._file, "interface.keys", after)), exit_on_error=False
+        )

@@ -112,7 +112,7 @@ class ModelsScreen(Listing[str]):
 
     def action_load(self) -> None:
         """Ask which there are."""
-        self.run_worker(self._load(), group="load", exclusive=True, exit_on_error=False)
+        self.run_worker(self._load, group="load", exclusive=True, exit_on_error=False)
 
     async def _load(self) -> None:
         self._all = with_present(await self.attempt(self._services.models()) or (), self._session.figures)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -151,10 +152,10 @@ class PermissionsScreen(Listing[None]):
         self.query_one("#mode", Static).update(
             Content.assemble(("mode ", MUTED), (self._gate.mode, "bold"), (f": {MODES[self._gate.mode]}", MUTED))
         )
-        self.run_worker(self._show(), group="load", exclusive=True)
+        self.run_worker(self._show, group="load", exclusive=True)
 
     def reread(self, loaded: Loaded) -> None:
-        self.run_worker(self._show(), group="load", exclusive=True)
+        self.run_worker(self._show, group="load", exclusive=True)
 
     async def _show(self, at: Rule | None = None) -> None:
         """The rules as they are now, with the cursor on this one."""
@@ -208,16 +209,16 @@ class PermissionsScreen(Listing[None]):
     def action_edit(self) -> None:
         """Another rule in the place of this one."""
         if each := self._mine("edit"):
-            self.run_worker(self._edit(each), group="write", exit_on_error=False)
+            self.run_worker(partial(self._edit, each), group="write", exit_on_error=False)
 
     def action_remove(self) -> None:
         """No longer in force; of one that forbids it is asked first."""
         if each := self._mine("remove"):
-            self.run_worker(self._remove(each), group="write", exit_on_error=False)
+            self.run_worker(partial(self._remove, each), group="write", exit_on_error=False)
 
     def action_add(self, verdict: Literal["session", "always"]) -> None:
         """One more, for this folder."""
-        self.run_worker(self._add(verdict), group="write", exit_on_error=False)
+        self.run_worker(partial(self._add, verdict), group="write", exit_on_error=False)
 
     def _mine(self, what: str) -> Listed | None:
         """The rule under the cursor where it can be changed from here; else it is said why not."""

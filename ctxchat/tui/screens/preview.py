@@ -313,7 +313,7 @@ class PreviewScreen(Panel[PreviewResult]):
             if not self._unticked:
                 self._seen = self._preview
             self._show()
-            self.run_worker(self._reckon(), group="preview", exclusive=True, exit_on_error=False)
+            self.run_worker(self._reckon, group="preview", exclusive=True, exit_on_error=False)
 
     async def _reckon(self) -> None:
         """What is ticked, as the planner weighs it; the figures before stand until it has."""

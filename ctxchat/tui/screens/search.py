@@ -162,7 +162,7 @@ class SearchScreen(Panel[tuple[str, str]]):
 
     def action_view(self) -> None:
         if hit := self.chosen:
-            self.run_worker(self._view(hit), group="verb", exit_on_error=False)
+            self.run_worker(partial(self._view, hit), group="verb", exit_on_error=False)
 
     async def _view(self, hit: Hit) -> None:
         group = await self.attempt(self._services.group(hit.session, hit.message))
@@ -172,7 +172,7 @@ class SearchScreen(Panel[tuple[str, str]]):
 
     def action_restore(self) -> None:
         if hit := self.chosen:
-            self.run_worker(self._restore(hit), group="verb", exit_on_error=False)
+            self.run_worker(partial(self._restore, hit), group="verb", exit_on_error=False)
 
     async def _restore(self, hit: Hit) -> None:
         if figures := await self.attempt(put_back(self._services, self._session, hit)):

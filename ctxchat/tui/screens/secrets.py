@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,7 +96,7 @@ class SecretsScreen(Writing):
 
     def on_mount(self) -> None:
         self.set_focus(self.home)
-        self.run_worker(self._read(), group="load", exclusive=True)
+        self.run_worker(self._read, group="load", exclusive=True)
 
     async def _read(self) -> None:
         state, view = self._session.state, self._session.view
@@ -164,7 +165,7 @@ class SecretsScreen(Writing):
     def action_allow(self) -> None:
         """A false alarm; once more, and it is masked again."""
         if each := self.rows.current:
-            self.run_worker(self._turn(each), group="write", exit_on_error=False)
+            self.run_worker(partial(self._turn, each), group="write", exit_on_error=False)
 
     async def _turn(self, each: Masked) -> None:
         entry = self._allowed(each)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -78,7 +79,7 @@ class ServersScreen(Listing[None]):
 
     def on_mount(self) -> None:
         self.set_focus(self.home)
-        self.run_worker(self._load(), group="load", exclusive=True)
+        self.run_worker(self._load, group="load", exclusive=True)
 
     async def _load(self) -> None:
         """Each as soon as it is up or has failed; the tools of one that came up count at once."""
@@ -139,7 +140,7 @@ class ServersScreen(Listing[None]):
     def action_switch(self) -> None:
         """On where it is off or has failed, else off; the gauge follows."""
         if row := self.rows.current:
-            self.run_worker(self._switch(row.name), group="switch", exclusive=True)
+            self.run_worker(partial(self._switch, row.name), group="switch", exclusive=True)
 
     async def _switch(self, name: str) -> None:
         if await self.attempt(self._services.switch_server(name)) is None:

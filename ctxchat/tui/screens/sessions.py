@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -120,7 +121,9 @@ class SessionsScreen(Listing[str]):
 
     def on_mount(self) -> None:
         self.set_focus(self.home)
-        self.run_worker(self._load(self._session.id if self._session else ""), group="load", exit_on_error=False)
+        self.run_worker(
+            partial(self._load, self._session.id if self._session else ""), group="load", exit_on_error=False
+        )
 
     # ── what it shows ──
 
@@ -188,7 +191,7 @@ class SessionsScreen(Listing[str]):
 
     def action_rename(self) -> None:
         if row := self.chosen:
-            self.run_worker(self._rename(row), group="verb", exit_on_error=False)
+            self.run_worker(partial(self._rename, row), group="verb", exit_on_error=False)
 
     async def _rename(self, row: SessionRow) -> None:
         title = await self.app.push_screen_wait(AskText("New title", row.title))
@@ -203,7 +206,7 @@ class SessionsScreen(Listing[str]):
 
     def action_fork(self) -> None:
         if row := self.chosen:
-            self.run_worker(self._fork(row), group="verb", exit_on_error=False)
+            self.run_worker(partial(self._fork, row), group="verb", exit_on_error=False)
 
     async def _fork(self, row: SessionRow) -> None:
         made = await self.attempt(self._services.fork(row.id))
@@ -211,7 +214,7 @@ class SessionsScreen(Listing[str]):
 
     def action_delete(self) -> None:
         if row := self.chosen:
-            self.run_worker(self._delete(row), group="verb", exit_on_error=False)
+            self.run_worker(partial(self._delete, row), group="verb", exit_on_error=False)
 
     async def _delete(self, row: SessionRow) -> None:
         if self._session and row.id == self._session.id:

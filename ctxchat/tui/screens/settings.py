@@ -197,7 +197,7 @@ class SettingsScreen(Writing):
     def action_change(self) -> None:
         """The next word of a few; anything else is asked for."""
         if row := self.chosen:
-            self.run_worker(self._change(row), group="write", exit_on_error=False)
+            self.run_worker(partial(self._change, row), group="write", exit_on_error=False)
 
     async def _change(self, row: OptionRow) -> None:
         value = following(row)
@@ -212,6 +212,8 @@ class SettingsScreen(Writing):
 
     def action_reset(self) -> None:
         if (row := self.chosen) and row.origin.layer == "user":
-            self.run_worker(self.write(partial(unset_value, self._file, row.key)), group="write", exit_on_error=False)
+            self.run_worker(
+                partial(self.write, partial(unset_value, self._file, row.key)), group="write", exit_on_error=False
+            )
         elif row and row.origin.layer != "default":
             self.notify(f"Set by {clean(row.origin.text)}, not by your own file.", markup=False)

@@ -93,7 +93,7 @@ class Writing(Panel[str]):
     def on_mount(self) -> None:
         self.set_focus(self.query_one(Draft))
         self._beat = self.set_interval(BEAT, self._show)
-        self.run_worker(self._write(), group="summary", exit_on_error=False)
+        self.run_worker(self._write, group="summary", exit_on_error=False)
 
     # ── as it is written ──
 

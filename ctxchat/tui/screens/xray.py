@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -110,7 +111,7 @@ class XrayScreen(Listing[str]):
 
     def on_mount(self) -> None:
         self.set_focus(self.home)
-        self.run_worker(self._load(), group="rows", exclusive=True, exit_on_error=False)
+        self.run_worker(self._load, group="rows", exclusive=True, exit_on_error=False)
 
     # ── what it shows ──
 
@@ -218,25 +219,25 @@ class XrayScreen(Listing[str]):
             return
         changes = self._session.changes
         if verb == "pin" and row.pinned:
-            self._start(changes.undo(pin_of(self._session.state.ledger, row.group)), row.group)
+            self._start(partial(changes.undo, pin_of(self._session.state.ledger, row.group)), row.group)
         else:
             verbs = {"pin": changes.pin, "drop": changes.drop, "shrink": changes.shrink}
-            self._start(verbs[verb](row.group), row.group)
+            self._start(partial(verbs[verb], row.group), row.group)
 
     def action_undo(self) -> None:
-        self._start(self._undone(), self.chosen.group if self.chosen else "")
+        self._start(self._undone, self.chosen.group if self.chosen else "")
 
     async def _undone(self) -> Figures | None:
         """The last change taken back; where that would fill the window too far, as much of it as is wanted."""
         done = await undo(self._session, self.app.push_screen_wait)
         return done.figures if done else None
 
-    def _start(self, work: Awaitable[Figures | None], group: str) -> None:
-        self.run_worker(self._do(work, group), group="verb", exit_on_error=False)
+    def _start(self, work: Callable[[], Awaitable[Figures | None]], group: str) -> None:
+        self.run_worker(partial(self._do, work, group), group="verb", exit_on_error=False)
 
-    async def _do(self, work: Awaitable[Figures | None], group: str) -> None:
+    async def _do(self, work: Callable[[], Awaitable[Figures | None]], group: str) -> None:
         before = alarms(self._figures, self._session.view)
-        figures = await self.attempt(work)
+        figures = await self.attempt(work())
         if figures is not None:
             self.query_one(Gauge).show(figures)
             await self._load(group)
