@@ -50,7 +50,7 @@ async def test_a_message_gets_its_answer_and_both_are_shown(tmp_path: Path) -> N
         assert session.sent == ["hello"]
         assert app.chat.feed.last_answer() == "You said: hello"
         assert app.chat.composer.draft == ""
-        assert "hello" in words(app) and "You said: hello" in words(app)
+        await until(pilot, lambda: "You said: hello" in words(app))
 
 
 async def test_every_event_has_its_place_on_screen(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ async def test_escape_stops_the_turn_and_keeps_what_was_said(tmp_path: Path) -> 
         await pilot.press(*"my draft", "escape")
         await until(pilot, lambda: not app.has_class("-busy"))
         assert session.interrupted == 1
-        assert "half a sen" in words(app) and "cancelled" in words(app)
+        await until(pilot, lambda: "half a sen" in words(app) and "cancelled" in words(app))
         assert app.chat.composer.draft == "my draft"
 
 
@@ -191,7 +191,8 @@ async def test_resizing_to_almost_nothing_and_back_while_it_streams(tmp_path: Pa
         assert "draft" in words(app)
         await pilot.resize_terminal(120, 36)
         await until(pilot, lambda: not app.has_class("-busy"))
-        assert app.chat.composer.draft == "draft" and "the end" in words(app)
+        assert app.chat.composer.draft == "draft"
+        await until(pilot, lambda: "the end" in words(app))
 
 
 # ── commands ──
