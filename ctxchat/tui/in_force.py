@@ -6,6 +6,7 @@ Knows which part each option belongs to, and nothing of files.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ctxchat.config.consistency import for_agent
 from ctxchat.config.files import Loaded
@@ -53,7 +54,7 @@ class InForce:
         host.chat.show_figures(figures)
         host.chat.show_header()
         # Beside the rest: a slow one must not hold up what is told of this edit, nor the next edit.
-        host.chat.run_worker(servers.arrive(host), group="servers", exclusive=True, exit_on_error=False)
+        host.chat.run_worker(partial(servers.arrive, host), group="servers", exclusive=True, exit_on_error=False)
 
     def learn_themes(self, themes: dict[str, Theme]) -> None:
         """These are the themes there are; the one worn is put on anew in its own colours."""

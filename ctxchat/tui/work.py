@@ -103,7 +103,8 @@ class Work:
                 await self.keep_draft()
                 await self._drafts.keep(before.id, Draft())  # it has come along
             await before.close()
-            self._chat.run_worker(arrive(self._chat, session), group="arrive", exclusive=True, exit_on_error=False)
+            arriving = partial(arrive, self._chat, session)
+            self._chat.run_worker(arriving, group="arrive", exclusive=True, exit_on_error=False)
         self.go_on()
 
     def cannot_open(self, why: str) -> None:
