@@ -29,6 +29,10 @@ PREFACE = (
 RECALL = " Their full text can be recalled by id."
 """Said where the agent has a tool for that."""
 
+OLDER = "Written before what «Done last» tells; where they differ, the later holds:"
+"""Above an earlier summary that code put a recap behind: its next steps may be done by now."""
+
+
 RANGES = 12
 """Runs of message ids a summary names; more are told as a number."""
 
@@ -93,6 +97,7 @@ def summary_group(
     parts = [
         OPENING,
         f"{PREFACE} {where}{RECALL}",
+        OLDER if digest.summary and digest.recap else "",
         digest.summary.strip(),
         said,
         digest.recap.strip(),

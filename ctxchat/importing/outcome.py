@@ -93,5 +93,8 @@ def not_kept(told: Sequence[Imported]) -> dict[str, int]:
 
 
 def size_words(size: int) -> str:
-    """Bytes as `1.2 GB` or `3.4 MB`."""
-    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
+    """Bytes as `1.2 GB`, `3.4 MB` or `12 kB`."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if size >= unit:
+            return f"{size / unit:,.1f} {name}"
+    return f"{-(-size // 1000):,} kB"

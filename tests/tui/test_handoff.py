@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.tui.screens.handoff import HandoffScreen
-from ctxchat.tui.screens.summary import Draft
+from ctxchat.tui.screens.summary import SummaryEditor
 from tests.doubles.scripted import says
 from tests.tui.chatting import until, words
 from tests.tui.fakes import FakeSession
@@ -17,10 +17,10 @@ from tests.tui.real import Doors, Writer, say, talking
 ANSWERS = repeat(says("so it is"))
 
 
-async def shown(app, pilot, command: str = "/handoff mend the gauge") -> Draft:
+async def shown(app, pilot, command: str = "/handoff mend the gauge") -> SummaryEditor:
     await pilot.press(*command, "enter")
-    await until(pilot, lambda: isinstance(app.screen, HandoffScreen) and app.screen.query_one(Draft).text)
-    return app.screen.query_one(Draft)
+    await until(pilot, lambda: isinstance(app.screen, HandoffScreen) and app.screen.query_one(SummaryEditor).text)
+    return app.screen.query_one(SummaryEditor)
 
 
 @pytest.mark.parametrize("size", [(100, 30), (40, 24)])

@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.tui.reading.text import LONGEST, MOST, WIDEST
 from ctxchat.tui.screens.dialogs import AskText
-from ctxchat.tui.screens.summary import Draft, SummaryScreen
+from ctxchat.tui.screens.summary import SummaryEditor, SummaryScreen
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession
@@ -51,7 +51,7 @@ async def test_a_summary_that_no_editor_holds_is_mended_at_its_beginning_and_kep
 
     async with chatting(tmp_path, FakeSession()) as (app, pilot):
         said = await opened(app, pilot, SummaryScreen(pieces(), await Hostile(tmp_path, "x").desk.preview()))
-        draft = app.screen.query_one(Draft)
+        draft = app.screen.query_one(SummaryEditor)
         await until(pilot, lambda: not draft.read_only)
         assert draft.text == "x" * WIDEST and "15,000 characters after these stay as they are" in words(app)
         draft.post_message(Paste(LONG))

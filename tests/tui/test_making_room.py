@@ -11,7 +11,7 @@ from ctxchat.core.events import CompactionSuggested
 from ctxchat.core.permissions import Answer
 from ctxchat.tui.reading.passes import passes
 from ctxchat.tui.screens.preview import PreviewScreen
-from ctxchat.tui.screens.summary import Draft, SummaryScreen
+from ctxchat.tui.screens.summary import SummaryEditor, SummaryScreen
 from ctxchat.tui.screens.undoing import UndoScreen
 from ctxchat.tui.style.pass_text import record
 from ctxchat.tui.transcript.compaction_mark import CompactionMark
@@ -72,8 +72,8 @@ async def test_the_summary_is_read_and_mended_before_it_is_applied(tmp_path: Pat
         await pilot.press("enter", *"x")  # not before it is whole
         assert isinstance(app.screen, SummaryScreen)
         writer.go.set()
-        await until(pilot, lambda: app.screen.query_one(Draft).text == SUMMARY)
-        await until(pilot, lambda: not app.screen.query_one(Draft).read_only)
+        await until(pilot, lambda: app.screen.query_one(SummaryEditor).text == SUMMARY)
+        await until(pilot, lambda: not app.screen.query_one(SummaryEditor).read_only)
         await pilot.press(*"Mine. ", "enter")
         await until(pilot, lambda: app.screen is app.chat and desk.state.ledger.compactions)
         record = desk.state.ledger.compactions[-1].record

@@ -315,7 +315,7 @@ class ChatScreen(Screen[None]):
         event.stop()
         self.gauges.show_again()
         if self.composer.parts:
-            self.run_worker(self.gauges.count_draft(), group="count", exclusive=True, exit_on_error=False)
+            self.run_worker(self.gauges.count_draft, group="count", exclusive=True, exit_on_error=False)
 
     def on_prompt_scrolled(self, event: Prompt.Scrolled) -> None:
         event.stop()

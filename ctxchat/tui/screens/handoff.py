@@ -12,7 +12,7 @@ from textual.binding import Binding
 
 from ctxchat.agent.handoff import Handoff
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui.screens.summary import BEAT, Draft, Writing
+from ctxchat.tui.screens.summary import BEAT, SummaryEditor, Writing
 
 
 class HandoffScreen(Writing):
@@ -39,7 +39,7 @@ class HandoffScreen(Writing):
         if self._writing:
             return
         self._writer, self._writing, self._since = self._handoff.writer, True, monotonic()
-        draft = self.query_one(Draft)
+        draft = self.query_one(SummaryEditor)
         before, draft.read_only = draft.whole, True
         draft.start_anew()
         self._beat = self.set_interval(BEAT, self._show)
@@ -48,7 +48,7 @@ class HandoffScreen(Writing):
 
     async def _around(self, before: str) -> AsyncGenerator[str, None]:
         """The record as the model writes it, then the whole message; where it fails, what stood there before."""
-        draft, written = self.query_one(Draft), list[str]()
+        draft, written = self.query_one(SummaryEditor), list[str]()
         try:
             async with aclosing(self._handoff.by_model(self._goal)) as pieces:
                 async for piece in pieces:

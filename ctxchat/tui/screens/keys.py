@@ -23,7 +23,7 @@ from ctxchat.tui.commands import shown_key
 from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.panel import MUTED, Heading, Over
-from ctxchat.tui.screens.writing import Writing
+from ctxchat.tui.screens.writing import EditableListing
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
@@ -63,7 +63,7 @@ class AskKey(Over[str], ModalScreen[str]):
             self.dismiss(event.key)
 
 
-class KeysScreen(Writing):
+class KeysScreen(EditableListing):
     """Comes back with True where a key was changed, else None."""
 
     BINDINGS = [

@@ -23,7 +23,7 @@ from ctxchat.core.words import count
 from ctxchat.tui.reading.masked import Masked, masked_in
 from ctxchat.tui.reading.text import clean, cut, one_line
 from ctxchat.tui.screens.panel import MUTED, Heading, Over
-from ctxchat.tui.screens.writing import Writing
+from ctxchat.tui.screens.writing import EditableListing
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
@@ -67,7 +67,7 @@ class OriginalScreen(Over[None], ModalScreen[None]):
         self.dismiss(None)
 
 
-class SecretsScreen(Writing):
+class SecretsScreen(EditableListing):
     """Comes back with True where a false alarm was written down, else None. `masking` holds the originals since the start."""
 
     BINDINGS = [

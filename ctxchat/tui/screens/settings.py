@@ -28,7 +28,7 @@ from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.panel import MUTED, Heading
 from ctxchat.tui.screens.setting import ChangeScreen
-from ctxchat.tui.screens.writing import Writing
+from ctxchat.tui.screens.writing import EditableListing
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
@@ -70,7 +70,7 @@ def found(all_rows: tuple[OptionRow, ...], words: str, changed: bool) -> list[Op
     ]
 
 
-class SettingsScreen(Writing):
+class SettingsScreen(EditableListing):
     """Comes back with True where something was changed, else None. `session` is the one effects and advice are about."""
 
     BINDINGS = [

@@ -23,7 +23,7 @@ BEAT = 1 / 8
 """Seconds between two turns of the spinner; what came meanwhile is written then."""
 
 
-class Draft(TextArea):
+class SummaryEditor(TextArea):
     """Enter applies, ctrl+j makes a line, as in the composer. What an editor cannot take of a text stays `behind` it as it is."""
 
     class Applied(Message):
@@ -87,11 +87,11 @@ class Writing(Panel[str]):
     def compose(self) -> ComposeResult:
         yield Heading(self.HEADING)
         yield Static(id="progress", markup=False)
-        yield Draft()
+        yield SummaryEditor()
         yield PanelKeys()
 
     def on_mount(self) -> None:
-        self.set_focus(self.query_one(Draft))
+        self.set_focus(self.query_one(SummaryEditor))
         self._beat = self.set_interval(BEAT, self._show)
         self.run_worker(self._write, group="summary", exit_on_error=False)
 
@@ -108,14 +108,14 @@ class Writing(Panel[str]):
         self._writing = False
         self._beat.stop()
         self._show()
-        draft = self.query_one(Draft)
+        draft = self.query_one(SummaryEditor)
         draft.read_only = False
         draft.move_cursor((0, 0))
         if failed:
             self._say(f"✗ {one_line(failed, 300)}  Write it yourself, or Esc.")
 
     def _show(self) -> None:
-        draft = self.query_one(Draft)
+        draft = self.query_one(SummaryEditor)
         if self._coming:
             draft.write("".join(self._coming))
             self._coming.clear()
@@ -133,7 +133,7 @@ class Writing(Panel[str]):
 
     # ── what is done ──
 
-    def on_draft_applied(self, event: Draft.Applied) -> None:
+    def on_summary_editor_applied(self, event: SummaryEditor.Applied) -> None:
         event.stop()
         self.action_apply()
 
@@ -146,7 +146,7 @@ class Writing(Panel[str]):
 
     def action_apply(self) -> None:
         """Use it as it stands."""
-        text = self.query_one(Draft).whole.strip()
+        text = self.query_one(SummaryEditor).whole.strip()
         if self._writing:
             self.notify("It is still being written.", markup=False, timeout=3)
         elif not text:

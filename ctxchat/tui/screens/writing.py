@@ -13,7 +13,7 @@ from ctxchat.tui.screens.listing import Listing
 from ctxchat.tui.style import STYLE
 
 
-class Writing(Listing[bool]):
+class EditableListing(Listing[bool]):
     """Comes back with True where something was written, else None. `load` reads everything anew; `file` is the person's own."""
 
     CSS_PATH = STYLE / "settings.tcss"

@@ -56,7 +56,7 @@ class Stack:
         return start, stop
 
 
-class Column:
+class TranscriptColumn:
     """`take` a record and let it `settle` what is added. `changed` is called when the blocks of a stack say something else."""
 
     def __init__(self, changed: Callable[[Stack], None]) -> None:

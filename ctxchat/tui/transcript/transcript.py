@@ -27,7 +27,7 @@ from textual.widget import Widget
 
 from ctxchat.tui.reading.history import Shown
 from ctxchat.tui.transcript.block import Block
-from ctxchat.tui.transcript.column import Column, Kind, Stack
+from ctxchat.tui.transcript.column import Kind, Stack, TranscriptColumn
 from ctxchat.tui.transcript.lines import DrawnLine
 from ctxchat.tui.transcript.markdown import parser
 from ctxchat.tui.transcript.record import Tokens
@@ -66,7 +66,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__(id="transcript")
-        self._column = Column(self._changed)
+        self._column = TranscriptColumn(self._changed)
         self._look = 0  # how often the colours changed
         self._found: Stack | None = None
         self._focused: Block | None = None
@@ -89,7 +89,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def show(self, items: Sequence[Shown], tokens: Tokens) -> None:
         """All anew, at its end."""
-        self._column = Column(self._changed)
+        self._column = TranscriptColumn(self._changed)
         self._take(items, tokens)
         self.to_end()
 

@@ -169,7 +169,8 @@ class Composer(Widget):
         self._timer = None
         if "@" in self.prompt.text or self.attached.named:
             most = self._figures.limit if self._figures else LONGEST_TEXT
-            looking = self.attached.look(self.prompt.text, self.workspace, most, typing=lambda: self.prompt.typed_file)
+            look = partial(self.attached.look, self.prompt.text, self.workspace, most)
+            looking = partial(look, typing=lambda: self.prompt.typed_file)
             self.run_worker(looking, group="mentions", exclusive=True, exit_on_error=False)
         self.post_message(self.Changed())
         if self._rest:
