@@ -279,8 +279,9 @@ class Program(Shared):
         return await importing.first_found(self.database)
 
     async def mcp_servers(self, wait: bool = False) -> Sequence[ServerRow]:
-        """The MCP servers as they are; with `wait` when all are up or have failed."""
+        """The MCP servers as they are; with `wait` they are started, and told when all are up or have failed."""
         if wait:
+            self.servers.start(self.settings.mcp)
             await self.servers.settled(SERVERS, all=True)
         return self.servers.rows
 

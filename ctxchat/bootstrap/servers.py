@@ -12,6 +12,7 @@ import msgspec
 from ctxchat.config.schema import McpSettings
 from ctxchat.core.errors import UsageError
 from ctxchat.core.ports import ToolPort
+from ctxchat.core.tokens import Meter
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer, ServerRow
@@ -35,6 +36,11 @@ class Servers:
     def rows(self) -> Sequence[ServerRow]:
         """All of the settings, by name."""
         return [self._row(name) for name in sorted(self._servers)]
+
+    def weights(self) -> dict[str, int]:
+        """Estimated tokens of each tool there is now, by its name."""
+        meter = Meter()
+        return {tool.spec.name: meter.tool(tool.spec.schema) for tool in self.tools()}
 
     def theirs(self, tool: str) -> bool:
         """The name is that of a tool some server may offer, be it up or not."""

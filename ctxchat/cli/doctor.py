@@ -19,7 +19,6 @@ from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.sanitize import clean
-from ctxchat.core.tokens import Meter
 from ctxchat.core.words import count
 from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.storage import backups, inspection, repair
@@ -125,15 +124,13 @@ async def _checks() -> list[Check]:
 
 async def _servers(program: Program) -> list[Check]:
     """Each MCP server of the settings, started for this."""
-    program.servers.start(program.settings.mcp)
     rows = await program.mcp_servers(wait=True)
-    meter = Meter()
-    prices = {tool.spec.name: meter.tool(tool.spec.schema) for tool in program.servers.tools()}
+    weights = program.servers.weights()
     return [
         Check(
             f"mcp {row.name}",
             row.state in {"ready", "off"},
-            _found(row, sum(prices.get(tool, 0) for tool in row.tools)),
+            _found(row, sum(weights.get(tool, 0) for tool in row.tools)),
             "" if row.state in {"ready", "off"} else f"See [mcp.{row.name}] in the settings: {row.where}",
         )
         for row in rows
