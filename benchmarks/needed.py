@@ -26,6 +26,7 @@ from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter
+from ctxchat.core.tooluse import Use, use_of
 from ctxchat.core.view import Frame, View, compile
 
 FRAME = Frame(system="You are ctxchat.")
@@ -51,7 +52,7 @@ def needs(call: ToolCall) -> Iterator[Need]:
     fields = {
         name: value[:4_000] for name, value in (fields_of(call.arguments) or {}).items() if isinstance(value, str)
     }
-    for name in ("path", "command"):
+    for name in ("path", "file_path", "filePath", "command"):
         for match in _PATH.finditer(_QUOTED.sub(" ", fields.get(name, ""))):
             yield "path", match.group().rstrip(".").removeprefix("./")
     for name, value in fields.items():
@@ -113,8 +114,7 @@ def measure(folder: Path, cap: int) -> None:
                         for need in needs(call):
                             if holds(before, need) and not holds(said, need):
                                 wanted[need] = None
-                                path = (fields_of(call.arguments) or {}).get("path")
-                                if call.name in {"read", "read_file"} and path == need[1]:
+                                if use_of(call) == Use("read", need[1]):
                                     again[need] = None
                     if message.role == "tool":
                         said += message.text  # seen in between: no longer needed from before

@@ -1,23 +1,28 @@
-"""Recorded conversations, read from files: OpenAI-style JSON lines, SWE-agent's trajectories, tau-bench's results.
+"""Recorded conversations, read from files: histories of other agents (what `ctxchat sessions import` reads), OpenAI-style JSON
+lines, SWE-agent's trajectories, tau-bench's results.
 
 benchmarks/recordings/*.jsonl.gz    sessions of ctxchat itself, see the README there
 *.traj                              SWE-agent (its `trajectories/demonstrations`)
 *.json                              tau-bench (its `historical_trajectories`), the longest of its conversations
-*.jsonl                             also pi's own sessions (its `test/fixtures`)
+*.jsonl                             also sessions of pi (its `test/fixtures`), Claude Code and others
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
-from ctxchat.core.messages import Message
+from ctxchat.core.journal import Record, Sealed
+from ctxchat.core.messages import Group, Message
 from ctxchat.core.openai import from_wire
+from ctxchat.importing.formats import Format, recognised
+from ctxchat.importing.records import Building
+from ctxchat.importing.steps import Begin
 
 OURS = Path(__file__).parent / "recordings"
 
@@ -41,11 +46,13 @@ def recordings(folder: Path = OURS) -> list[Recording]:
 
 def _read(path: Path) -> Iterator[Recording]:
     name = path.name.split(".", 1)[0]
-    if path.name.endswith((".jsonl", ".jsonl.gz")):
+    if form := recognised(path):
+        yield from _imported(path, form)
+    elif path.name.endswith((".jsonl", ".jsonl.gz")):
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
         rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-        yield _recording(name, list(_of_pi(rows)) if rows and rows[0].get("type") == "session" else rows)
+        yield _recording(name, rows)
     elif path.suffix == ".traj":
         yield _recording(path.stem, list(_actions(json.loads(path.read_text())["history"])))
     elif path.suffix == ".json":
@@ -81,34 +88,26 @@ def _actions(history: Sequence[Wire]) -> Iterator[Wire]:
             yield {"role": role, "content": content}
 
 
-def _of_pi(rows: Sequence[Wire]) -> Iterator[Wire]:
-    """The messages of one of pi's sessions, its own summaries left out: what they stand for is there."""
-    for row in rows:
-        message = row.get("message") or {}
-        content = message.get("content") or []
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        text = "\n".join(part["text"] for part in parts if part["type"] == "text")
-        calls = [part for part in parts if part["type"] == "toolCall"]
-        match message.get("role"):
-            case "user" if text:
-                yield {"role": "user", "content": text}
-            case "assistant" if text or calls:
-                made = [
-                    {
-                        "id": c["id"],
-                        "type": "function",
-                        "function": {"name": c["name"], "arguments": json.dumps(c["arguments"])},
-                    }
-                    for c in calls
-                ]
-                yield {"role": "assistant", "content": text} | ({"tool_calls": made} if made else {})
-            case "toolResult":
-                failed = "[error]\n" if message.get("isError") else ""
-                yield {
-                    "role": "tool",
-                    "tool_call_id": message["toolCallId"],
-                    "name": message["toolName"],
-                    "content": failed + text,
-                }
-            case _:
-                pass
+def _imported(path: Path, form: Format) -> Iterator[Recording]:
+    """The sessions in a file of another agent's, as an import would keep them; what its program put in is left out, and its
+    summaries: what they stand for is there."""
+    built: list[Building] = []
+    groups: list[list[Group]] = []
+    for step in form.steps(path, lambda read: None):
+        if isinstance(step, Begin):
+            built.append(Building(path.stem, form.label, lambda name, data: name))
+            groups.append([])
+        if built:
+            groups[-1] += _sealed(built[-1].take(step))
+    for one, some in zip(built, groups, strict=True):
+        some += _sealed(one.finish())
+    for number, some in enumerate(groups, 1):
+        said = [m for g in some if g.kind not in {"note", "summary"} for m in g.messages if not m.synthetic]
+        name = path.name.split(".", 1)[0]
+        yield Recording(f"{name}-{number}" if len(groups) > 1 else name, tuple(said))
+
+
+def _sealed(records: Iterable[Record]) -> Iterator[Group]:
+    for record in records:
+        if isinstance(record, Sealed):
+            yield from record.groups

@@ -95,7 +95,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `seq` is its place in the record of its session, from 1. `call_id` is set on role `tool`. `original` is the
     JSON text of an imported message where this form would not give it back equal. `synthetic` marks what was made
     at the door to close an unanswered call: models see it, exports of the record leave it out. `interrupted` marks a
-    reply that was cut off; its text is what had arrived.
+    reply that was cut off; its text is what had arrived. `failed` marks a result that the agent it was imported from
+    kept as an error, whatever its words are.
     """
 
     seq: int
@@ -109,6 +110,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     original: str = ""
     synthetic: bool = False
     interrupted: bool = False
+    failed: bool = False
 
     @property
     def id(self) -> str:

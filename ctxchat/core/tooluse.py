@@ -18,7 +18,10 @@ from ctxchat.core.messages import Message, ToolCall
 
 UseKind = Literal["read", "change", "run", "search", "fetch", "other"]
 
-_PATHS = ("path", "file_path", "filepath", "filename", "file", "target_file", "absolute_path", "relative_path")
+_PATHS = (
+    *("path", "file_path", "filePath", "filepath", "filename", "file", "target_file", "absolute_path", "relative_path"),
+    "notebook_path",
+)
 _COMMANDS = ("command", "cmd", "script", "command_line")
 _ADDRESSES = ("url", "uri", "address")
 _QUERIES = ("pattern", "query", "regex", "q", "glob")
@@ -51,6 +54,7 @@ _FAILED = re.compile(r"\s*(?:\[(?:error|cancelled|denied|no result|timed? ?out)|
 
 _REFUSED = re.compile(
     r"The user did not allow|The session is (?:read-only|in plan mode):|The rule `[^`]*` forbids|Nobody can be asked here"
+    r"|The user doesn't want to (?:proceed|take this action)|Permission to use \w+ has been (?:denied|auto-denied)"
 )
 
 
@@ -124,7 +128,7 @@ def exit_code(text: str) -> int | None:
 
 def failed(result: Message) -> bool:
     """True when a result says that the call came to nothing: it was cancelled, refused, or an error is all it holds."""
-    return result.synthetic or bool(_FAILED.match(result.text))
+    return result.synthetic or result.failed or bool(_FAILED.match(result.text))
 
 
 def refused(result: Message) -> bool:

@@ -169,7 +169,8 @@ class _Chain:
         results = [block for block in map(obj, items(content)) if block.get("type") == "tool_result"]
         for block in results:
             call = text(block.get("tool_use_id"))
-            yield Said(uuid, Message(0, "tool", _result(block), call_id=call, at=at))
+            failed = block.get("is_error") is True
+            yield Said(uuid, Message(0, "tool", _result(block), call_id=call, at=at, failed=failed))
         rest = [block for block in items(content) if obj(block).get("type") != "tool_result"] if results else content
         parts = _parts(rest)
         if not parts:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
+from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall
 from ctxchat.importing.lines import Object, as_json, items, number, obj, simple, text, when
@@ -228,7 +229,7 @@ class _Rollout:
                 yield self._result(f"t{key}", call, parts)
             case _ if kind.endswith("_output"):
                 output = item.get("output") if "output" in item else item.get("tools")
-                yield self._result(f"t{key}", call, _output(output))
+                yield self._result(f"t{key}", call, _output(output), failed=_unsuccessful(output))
             case "compaction" | "compaction_summary" | "context_compaction" | "ghost_snapshot":
                 yield NoPlace(f"{kind} items")
             case _:
@@ -243,8 +244,8 @@ class _Rollout:
         self._last = key
         return Said(key, message, "note" if kind else "")
 
-    def _result(self, key: str, call: str, content: str | tuple[Part, ...]) -> Said:
-        return self._other(key, Message(0, "tool", content, call_id=call, at=self._at))
+    def _result(self, key: str, call: str, content: str | tuple[Part, ...], *, failed: bool = False) -> Said:
+        return self._other(key, Message(0, "tool", content, call_id=call, at=self._at, failed=failed))
 
     def _paired(self, item: Object) -> Iterator[Step]:
         """What is told before an item of a person's: all up to the event of the same words, which says nothing new."""
@@ -331,6 +332,12 @@ def _output(output: object) -> str | tuple[Part, ...]:
     inner = obj(output)
     content = inner.get("content")
     return content if isinstance(content, str) else _parts(content) if content else as_json(output or "")
+
+
+def _unsuccessful(output: object) -> bool:
+    """It ended badly: by its own mark, or by the exit code beside its words."""
+    inner = obj(fields_of(output) if isinstance(output, str) else output)
+    return inner.get("success") is False or number(obj(inner.get("metadata")).get("exit_code")) > 0
 
 
 def _parts(content: object) -> str | tuple[Part, ...]:

@@ -139,8 +139,10 @@ def _person(content: object, id: str, at: str) -> Iterator[Step]:
     for place, piece in enumerate(pieces):
         if answer := obj(piece.get("functionResponse")):
             call = text(answer.get("id")) or text(answer.get("name"))
+            name, failed = text(answer.get("name")), "error" in obj(answer.get("response"))
             yield Said(
-                f"{id}.{place}", Message(0, "tool", _output(answer), call_id=call, name=text(answer.get("name")), at=at)
+                f"{id}.{place}",
+                Message(0, "tool", _output(answer), call_id=call, name=name, at=at, failed=failed),
             )
     spoken = [piece for piece in pieces if "functionResponse" not in piece]
     if not pieces or spoken:
@@ -185,7 +187,7 @@ def _reply(message: Object, id: str, at: str) -> Iterator[Step]:
         name, told_at, call_id = text(call.get("name")), text(call.get("timestamp")) or at, text(call.get("id"))
         yield Said(
             f"{id}.{call_id}",
-            Message(0, "tool", content, call_id=call_id, name=name, at=told_at),
+            Message(0, "tool", content, call_id=call_id, name=name, at=told_at, failed=call.get("status") == "error"),
         )
 
 

@@ -213,7 +213,10 @@ def _first_message(id: str, role: str, parts: Iterable[Object], at: str) -> Iter
                 )
             case "tool_result":
                 call, name = text(data.get("tool_call_id")), text(data.get("name"))
-                yield Said(id, Message(0, "tool", text(data.get("content")), call_id=call, name=name, at=at))
+                failed = data.get("is_error") is True
+                yield Said(
+                    id, Message(0, "tool", text(data.get("content")), call_id=call, name=name, at=at, failed=failed)
+                )
             case "image_url":
                 shown.append(Image(text(data.get("url"))))
             case "binary":
@@ -382,7 +385,9 @@ def _call(part: Object, at: str) -> tuple[ToolCall, Message | None]:
         return call, None
     files = [_file(obj(file)) for file in items(state.get("attachments"))]
     content = simple([Text(output), *files]) if files else output
-    return call, Message(0, "tool", content, call_id=id, name=name, at=when(obj(state.get("time")).get("end")) or at)
+    failed = state.get("status") == "error"
+    ended = when(obj(state.get("time")).get("end")) or at
+    return call, Message(0, "tool", content, call_id=id, name=name, at=ended, failed=failed)
 
 
 def _file(part: Object) -> Part:

@@ -111,7 +111,8 @@ class _Session:
                 yield from self._reply(message, id, at)
             case "toolResult":
                 call, name = text(message.get("toolCallId")), text(message.get("toolName"))
-                yield Said(id, Message(0, "tool", _parts(message.get("content")), call_id=call, name=name, at=at))
+                parts, failed = _parts(message.get("content")), message.get("isError") is True
+                yield Said(id, Message(0, "tool", parts, call_id=call, name=name, at=at, failed=failed))
             case "bashExecution":
                 words = f"Ran `{text(message.get('command'))}`\n{text(message.get('output')) or '(no output)'}"
                 if code := number(message.get("exitCode")):

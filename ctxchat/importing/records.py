@@ -178,19 +178,27 @@ class Building:
                 if kinds[m.seq]
             ),
         ]
-        began = self._turn
+        began, self._seq = self._turn, messages[0].seq
         for group in sorted(groups, key=lambda g: g.first.seq):
-            self._seq = max(self._seq, *(m.seq + 1 for m in group.messages))
+            known = [keys[m.seq] for m in group.messages if m.seq in keys]
+            key = keys.get(group.first.seq, "")
+            group = self._numbered(group)
+            for one in known:
+                self._of.setdefault(one, group.id)
             self._turn = max(self._turn, began + group.turn)
             kind = "note" if group.kind == "system" and self._turn else group.kind
             group = msgspec.structs.replace(group, kind=kind, turn=self._turn)
             yield from self._settle(turn_end=kind == "user")
-            for message in group.messages:
-                if message.seq in keys:
-                    self._of.setdefault(keys[message.seq], group.id)
             self._hold(group)
             yield Sealed((group,), imported=True)
-            self._count(group, keys.get(group.first.seq, ""))
+            self._count(group, key)
+
+    def _numbered(self, group: Group) -> Group:
+        """The group with its messages numbered as they stand in the record: results that came in another order than their
+        calls, or behind what was said meanwhile, were counted as they came."""
+        fresh = tuple(msgspec.structs.replace(m, seq=self._seq + place) for place, m in enumerate(group.messages))
+        self._seq += len(fresh)
+        return msgspec.structs.replace(group, id=f"g{fresh[0].seq}", messages=fresh)
 
     def _hold(self, group: Group) -> None:
         self._places[group.id] = _Place(group.kind, group.turn, tuple(m.seq for m in group.messages), self._tip)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ctxchat.core.facts import facts_of
 from ctxchat.core.messages import Image
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
@@ -169,3 +170,57 @@ def test_codex_items_without_a_kind_and_times_in_seconds(database: Database, bro
     (told,) = brought(put(tmp_path / "rollout-1.jsonl", lines))
     assert (told.outcome, told.messages, told.no_place) == ("new", 2, {})
     assert state(database, told.id).ledger.groups[0].first.at == "2025-01-17T07:46:41.500Z"
+
+
+def failing(agent: str, *, failed: bool) -> list[wild.Line]:
+    """A session of this agent in which a file was written to, and the tool called that an error or did not."""
+    words = "Could not find the exact text in a.py."
+    match agent:
+        case "claude-code":
+            lines = wild.claude()
+            lines[5]["message"]["content"][0] |= {"content": words, "is_error": failed}
+            lines[3]["message"]["content"][0] |= {"name": "Edit", "input": {"file_path": "a.py"}}
+        case "pi":
+            lines = wild.pi()
+            lines[3]["message"] |= {"content": [{"type": "text", "text": words}], "isError": failed}
+            lines[2]["message"]["content"][1] |= {"name": "edit", "arguments": {"path": "a.py"}}
+        case "gemini-cli":
+            document = wild.gemini()
+            call = document["messages"][1]["toolCalls"][0]
+            call |= {"name": "replace", "args": {"file_path": "a.py"}, "status": "error" if failed else "success"}
+            call["result"][0]["functionResponse"]["response"] = {"output": words}
+            lines = [json.dumps(document)]
+        case _:
+            session, messages = wild.opencode()
+            state = {"status": "error" if failed else "completed", "input": {"filePath": "a.py"}, "output": words}
+            messages[1][1][2] |= {"tool": "edit", "state": state}
+            whole = [{"info": m, "parts": p} for m, p in messages]
+            lines = [{"info": session, "messages": whole}]
+    return lines
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "pi", "gemini-cli", "opencode"])
+@pytest.mark.parametrize("failed", [True, False])
+def test_what_the_other_agent_kept_as_an_error_did_nothing(
+    agent: str, *, failed: bool, database: Database, brought: Bring, tmp_path: Path
+) -> None:
+    name = "export.json" if agent in {"opencode", "gemini-cli"} else "2026_019c-p1.jsonl"
+    (told,) = brought(put(tmp_path / name, failing(agent, failed=failed)))
+    assert told.agent == agent
+    groups = state(database, told.id).ledger.groups
+    assert [f.key for g in groups for f in facts_of(g) if f.kind == "changed"] == ([] if failed else ["a.py"])
+
+
+def test_results_in_another_order_than_their_calls_are_numbered_as_they_stand(
+    database: Database, brought: Bring, tmp_path: Path
+) -> None:
+    lines = wild.claude()
+    lines[5], lines[6] = lines[6], lines[5]
+    said = {"type": "queue", **lines[8], "uuid": "meanwhile", "parentUuid": "a3"}
+    said |= {"type": "user", "message": {"role": "user", "content": "and be quick"}}
+    lines.insert(6, said)
+    (told,) = brought(put(tmp_path / "5e55.jsonl", lines))
+    places = [m.seq for m in state(database, told.id).ledger.messages()]
+    texts = [m.text for m in state(database, told.id).ledger.messages()]
+    assert places == list(range(1, len(places) + 1))
+    assert texts.index("first file") + 1 == texts.index("second file") < texts.index("and be quick")

@@ -366,12 +366,12 @@ def _tells(line: str) -> bool:
 
 def _outcome(result: Message, *, masked: bool) -> str:
     """How a command ended: its exit code, where that is its own, and the tally of tests."""
-    code = exit_code(result.text)
+    code, wrong = exit_code(result.text), failed(result)
     if masked and code in {0, 1}:
-        code = None  # of what only shows the output: `grep` ends with 1 where no error is left
-    elif code is None and not failed(result) and result.name == "shell":
+        code, wrong = None, False  # of what only shows the output: `grep` ends with 1 where no error is left
+    elif code is None and not wrong and result.name == "shell":
         code = 0  # our own tool tells of every other code
-    words = [f"exit {code}"] if code is not None else (["failed"] if failed(result) else [])
+    words = [f"exit {code}"] if code is not None else (["failed"] if wrong else [])
     tally = list(dict.fromkeys(plain(m.group()) for m in _TALLY.finditer(result.text[-600:])))
     return ", ".join([*words, *tally[-4:]])
 
