@@ -1,5 +1,5 @@
 .PHONY: check format lint types contracts test chaos docs site bench
-RUN = uv run --frozen
+RUN = uv run --frozen --group check
 
 check: format lint types contracts test
 

@@ -1,6 +1,6 @@
 """Draws the pictures of the documentation: the real interface over a fixed conversation, in `docs/pictures/`.
 
-Run it from a checkout: `uv run python docs/make_pictures.py [--png] [NAME ...]`. SVG always, PNG as well where asked.
+Run it from a checkout: `uv run python docs/make_pictures.py [NAME ...]`; with `uv run --group pictures` and `--png` as PNG as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import cast
 
 os.environ["TZ"] = "UTC"
 
-import cairosvg
 from demo_session import DemoServices, demo_session, moment
 from textual.pilot import Pilot
 
@@ -314,6 +313,8 @@ def keep(name: str, svg: str, png: bool) -> None:
     (FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
     if not png:
         return
+    import cairosvg  # in the group `pictures`: who draws SVG alone needs neither it nor libcairo
+
     # cairosvg takes the first font that is there, whatever it lacks, and rounds letters to whole pixels: 20 a cell fit exactly.
     plain = svg.replace(FONTS, "'DejaVu Sans Mono'").replace("font-size: 20px", f"font-size: {CELL / 0.60205:g}px")
     drawing = cairosvg.svg2png(bytestring=plain.encode(), scale=20 / CELL)
