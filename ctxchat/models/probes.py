@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import msgspec
+
+from ctxchat.core.addresses import is_here
 
 if TYPE_CHECKING:
     import httpx
@@ -70,6 +71,4 @@ def _client(url: str) -> httpx.AsyncClient:
     """Made off the loop: the import and reading certificates take a tenth of a second."""
     import httpx
 
-    parts = urlsplit(url)
-    near = parts.hostname in {"127.0.0.1", "localhost", "::1"}
-    return httpx.AsyncClient(verify=parts.scheme == "https", trust_env=not near, timeout=TIMEOUT)
+    return httpx.AsyncClient(verify=url.lower().startswith("https:"), trust_env=not is_here(url), timeout=TIMEOUT)

@@ -11,11 +11,11 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from ctxchat import __version__
+from ctxchat.core.addresses import is_here
 from ctxchat.core.events import Usage
 from ctxchat.core.ports import ModelPiece
 from ctxchat.core.usage import dollars, tokens
@@ -101,8 +101,7 @@ class Connections:
 
     async def client(self, url: str) -> httpx.AsyncClient:
         """The one for an address. Made off the loop: the library's import and reading certificates take a while."""
-        parts = urlsplit(url)
-        kind = parts.hostname in {"127.0.0.1", "localhost", "::1"}, parts.scheme == "https"
+        kind = is_here(url), url.lower().startswith("https:")
         if kind not in self._clients:
             made = await asyncio.to_thread(_client, *kind)
             self._clients.setdefault(kind, made)
@@ -172,13 +171,13 @@ class Straight:
             raise TimeoutError(f"Nothing came for {timeout:g} seconds.") from late
 
 
-def _client(near: bool, secure: bool) -> httpx.AsyncClient:
+def _client(here: bool, secure: bool) -> httpx.AsyncClient:
     """A server of one's own is not behind the proxy. Certificates are read only where they are looked at."""
     import httpx
 
     return httpx.AsyncClient(
         verify=httpx.create_ssl_context() if secure else False,
-        trust_env=not near,
+        trust_env=not here,
         headers={"user-agent": f"ctxchat/{__version__}"},
         limits=httpx.Limits(keepalive_expiry=KEPT),
     )

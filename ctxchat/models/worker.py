@@ -14,7 +14,9 @@ import socket
 import sys
 import traceback
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
+from ctxchat.core.addresses import is_here
 from ctxchat.core.ports import ReplyEnd
 from ctxchat.core.secrets import masked
 from ctxchat.core.usage import dollars, tokens
@@ -95,6 +97,8 @@ class ModelWorker:
         )  # litellm keeps its signatures in call ids
         try:
             assert self._litellm is not None
+            if is_here(base := str(call.arguments.get("api_base", ""))):
+                _ask_straight(urlsplit(base).hostname or "")
             await self._stream(await asyncio.shield(self._litellm), call, reply)
         except Exception as error:
             self._pieces(call.id, reply.flush())
@@ -120,6 +124,14 @@ class ModelWorker:
     def _pieces(self, id: int, pieces: list[Any]) -> None:
         for piece in pieces:
             self._say(protocol.Piece(id, piece))
+
+
+def _ask_straight(*hosts: str) -> None:
+    """Keep them out of the environment's proxy, beside those that are already; litellm reads that before it asks a host first."""
+    told = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""  # as libraries read them: one of the two
+    names = [name.strip() for name in told.split(",") if name.strip()]
+    straight = "*" if "*" in names else ",".join(dict.fromkeys([*names, *hosts]))
+    os.environ.update(no_proxy=straight, NO_PROXY=straight)
 
 
 def _give_up_without(loading: asyncio.Task[Any]) -> None:
@@ -241,7 +253,6 @@ async def _main() -> None:
 
 if __name__ == "__main__":
     os.environ.update(_ENVIRONMENT)
-    for variable in ("NO_PROXY", "no_proxy"):  # a server of one's own is not behind the proxy
-        os.environ[variable] = ",".join(filter(None, [os.environ.get(variable), "127.0.0.1,localhost,::1"]))
+    _ask_straight("localhost", "127.0.0.1", "::1")
     asyncio.new_event_loop().run_until_complete(_main())
     os._exit(0)  # taking the interpreter down in order costs most of a second

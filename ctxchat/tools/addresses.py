@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 
+from ctxchat.core.addresses import is_loopback
 from ctxchat.core.errors import ToolError
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -67,7 +68,7 @@ def is_near(url: httpx.URL) -> bool:
     try:
         return not is_public(ipaddress.ip_address(host))
     except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+        return is_loopback(host)
 
 
 def near_only(url: httpx.URL, public: Callable[[IPAddress], bool] = is_public) -> Callable[[IPAddress], bool]:

@@ -7,7 +7,7 @@ import ipaddress
 import pytest
 
 from ctxchat.core.errors import ToolError
-from ctxchat.tools.addresses import checked, is_public
+from ctxchat.tools.addresses import checked, is_near, is_public, proxy_for
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,11 @@ def test_public_addresses(address: str) -> None:
 def test_addresses_that_are_none(url: str) -> None:
     with pytest.raises(ToolError):
         checked(url)
+
+
+@pytest.mark.parametrize("host", ["127.1", "0.0.0.0", "localhost.", "[::ffff:127.0.0.1]", "10.0.0.5"])
+def test_what_is_near_is_asked_through_no_proxy(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.test:3128")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert is_near(checked(f"http://{host}/")) and not proxy_for(checked(f"http://{host}/"))
+    assert proxy_for(checked("http://far.test/")) == "http://proxy.test:3128"

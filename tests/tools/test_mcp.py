@@ -122,6 +122,17 @@ async def test_its_tools_are_called_and_named_for_every_provider(
     assert (server.state, list(server.tools)) == ("off", [])
 
 
+async def test_a_server_on_this_machine_is_not_asked_through_a_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody is there
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    async with over_http() as address, up(address, tmp_path, McpHost()) as server:
+        assert (server.state, server.trouble) == ("ready", "")
+
+
 async def test_each_call_is_asked_for_by_its_own_rule(tmp_path: Path, context: ToolContext, host: McpHost) -> None:
     async with up(LOCAL, tmp_path, host, only=["add", "not there"]) as server:
         (add,) = server.tools

@@ -18,6 +18,7 @@ from typing import Any, TextIO, cast
 
 import msgspec
 
+from ctxchat.core.addresses import is_here
 from ctxchat.core.errors import ToolError
 from ctxchat.core.secrets import MaskedLines, masked
 from ctxchat.tools.mcp.protocol import Address, OfferedTool
@@ -145,7 +146,7 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # else each line beside the protocol makes a traceback
     async with AsyncExitStack() as stack:
         if address.url:
-            client = await stack.enter_async_context(_http_client(_headers(address), address.timeout))
+            client = await stack.enter_async_context(_http_client(address))
             http: Any = import_module("mcp.client.streamable_http")
             transport = http.streamable_http_client(address.url, http_client=client)
         else:
@@ -265,9 +266,14 @@ def _opened(log: Path) -> TextIO:
     return os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
 
 
-def _http_client(headers: dict[str, str], seconds: float) -> Any:
+def _http_client(address: Address) -> Any:
     library = import_module("httpx2")
-    return library.AsyncClient(headers=headers, timeout=library.Timeout(30.0, read=seconds), follow_redirects=True)
+    return library.AsyncClient(
+        headers=_headers(address),
+        timeout=library.Timeout(30.0, read=address.timeout),
+        follow_redirects=True,
+        trust_env=not is_here(address.url),
+    )
 
 
 def _headers(address: Address) -> dict[str, str]:
