@@ -6,10 +6,8 @@ Reads the same events as the interface; knows no terminal beyond the two streams
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -31,7 +29,6 @@ from ctxchat.core.events import (
     ToolStarted,
     TurnFinished,
     TurnStarted,
-    Usage,
 )
 from ctxchat.core.files import files_words
 from ctxchat.core.messages import Part, Text
@@ -70,19 +67,12 @@ async def run(
     mask = session.attachments.mask
     reader = _JsonLines(out, mask) if as_json else _Words(out, err, mask)
     code = EXIT["error"]
-    heard = _SoFar()
-    try:
-        async with aclosing(session.send(text, attachments)) as events:
-            async for stamped in events:
-                stamped = _with_flags(stamped)
-                heard.take(stamped)
-                reader.take(stamped)
-                if isinstance(stamped.event, TurnFinished):
-                    code = EXIT[stamped.event.status]
-    except (asyncio.CancelledError, KeyboardInterrupt):
-        if heard.last is not None:
-            reader.take(heard.cancelled(heard.last))
-        raise
+    async with aclosing(session.send(text, attachments)) as events:
+        async for stamped in events:
+            stamped = _with_flags(stamped)
+            reader.take(stamped)
+            if isinstance(stamped.event, TurnFinished):
+                code = EXIT[stamped.event.status]
     return code
 
 
@@ -92,35 +82,6 @@ def _with_flags(stamped: Stamped) -> Stamped:
     if not (isinstance(event, Failed) and event.kind == "connection"):
         return stamped
     return msgspec.structs.replace(stamped, event=msgspec.structs.replace(event, hint=f"{event.hint} {OTHERS}".strip()))
-
-
-class _SoFar:
-    """What a turn has come to: one that is interrupted cannot tell its end itself."""
-
-    def __init__(self) -> None:
-        self.last: Stamped | None = None
-        self._began = time.monotonic()
-        self._rounds = 0
-        self._text = ""
-        self._over = False  # the next word begins another reply
-
-    def take(self, stamped: Stamped) -> None:
-        self.last = stamped
-        match stamped.event:
-            case TextDelta(text=text):
-                self._text, self._over = text if self._over else self._text + text, False
-            case Usage():
-                self._rounds, self._over = self._rounds + 1, True
-            case Retry():
-                self._over = True
-            case _:
-                pass
-
-    def cancelled(self, last: Stamped) -> Stamped:
-        """The end after this event, now."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        seconds = round(time.monotonic() - self._began, 3)
-        return Stamped(last.session, last.seq + 1, now, TurnFinished("cancelled", self._text, self._rounds, seconds))
 
 
 class _JsonLines:

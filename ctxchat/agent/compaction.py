@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.consent import When
@@ -54,11 +55,11 @@ class Compaction:
     ) -> AsyncGenerator[Stamped, None]:
         """Run a previewed pass, only the named steps of it where given, with a summary a person wrote where there is one.
         Closing it leaves everything as it was."""
-        return self._lock.stamped(self._compactor.run(preview, steps, reason, summary))
+        return self._lock.stream(partial(self._compactor.run, preview, steps=steps, reason=reason, summary=summary))
 
     def make_room(self) -> AsyncGenerator[Stamped, None]:
         """Between turns: the pass that is due or agreed, where there is one, without waiting for the next message."""
-        return self._lock.stamped(self._compactor.make_room(0))
+        return self._lock.stream(partial(self._compactor.make_room, 0))
 
     def agree(self, when: When, instructions: str = "") -> None:
         """Yes to a CompactionSuggested: `now`, at the next place where no call is open, or `after` the turn has ended."""

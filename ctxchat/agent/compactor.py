@@ -11,19 +11,18 @@ from contextlib import aclosing
 
 from ctxchat.agent.consent import Agreed, Consent
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emit
 from ctxchat.agent.passes import Drafted, PassRequest, PassUnderWay, SummaryDraft, writing
 from ctxchat.agent.planner import Planner, Prices, Registry
 from ctxchat.agent.prefetch import Prefetch
 from ctxchat.agent.preview import Preview
 from ctxchat.agent.rescue import Rescue
 from ctxchat.agent.scheduler import Scheduler
-from ctxchat.core.events import Event, Notice
+from ctxchat.core.events import Notice
 from ctxchat.core.figures import Figures
 from ctxchat.core.ports import FilesNow, Summariser
 from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.strategies.builtin import builtin_strategies
-
-Events = AsyncGenerator[Event, None]
 
 
 class Compactor:
@@ -49,79 +48,66 @@ class Compactor:
 
     # ── before a request ──
 
-    async def make_room(self, rounds: int) -> Events:
+    async def make_room(self, rounds: int, emit: Emit) -> None:
         """Measure, and compact where it is due or agreed. `rounds` is how many model calls this turn has made."""
         figures = await self._conversation.refresh()
-        yield figures
+        await emit(figures)
         for text in self._conversation.troubles():
-            yield Notice("warning", text)
-        agreed = self.consent.taken("now")
-        async with aclosing(self._as_agreed(agreed) if agreed else self._due(figures, rounds)) as events:
-            async for event in events:
-                yield event
+            await emit(Notice("warning", text))
+        if agreed := self.consent.taken("now"):
+            await self._as_agreed(agreed, emit)
+        else:
+            await self._due(figures, rounds, emit)
         if self.scheduler.too_long():
-            async with aclosing(self.rescue().fit(self.scheduler.reason("context_overflow"))) as events:
-                async for event in events:
-                    yield event
+            await self.rescue().fit(self.scheduler.reason("context_overflow"), emit)
         self.scheduler.room_made()
 
-    async def _due(self, figures: Figures, rounds: int) -> Events:
+    async def _due(self, figures: Figures, rounds: int, emit: Emit) -> None:
         standing = self.scheduler.standing(figures, rounds)
         if standing == "overhead":
             for notice in self.consent.about_overhead(figures):
-                yield notice
+                await emit(notice)
             return
         try:
             order = await self.scheduler.order(figures, rounds) if standing == "compact" else None
             asked = None if order or standing == "no" else await self.scheduler.suggestion(figures)
         except Exception as problem:  # a strategy may come from a third party, or have left with its package
             for notice in self.consent.about_plan(problem):
-                yield notice
+                await emit(notice)
             return
         if order is not None:
-            async with aclosing(self._automatic(order, inside=bool(rounds))) as events:
-                async for event in events:
-                    yield event
+            await self._automatic(order, emit, inside=bool(rounds))
         elif standing != "no":
             self._prepare(inside=bool(rounds))
             for event in (asked,) if asked else self.scheduler.about_trigger(figures, rounds):
-                yield event
+                await emit(event)
 
-    async def _automatic(self, order: PassRequest, *, inside: bool = False) -> Events:
-        ended = False
+    async def _automatic(self, order: PassRequest, emit: Emit, *, inside: bool = False) -> CompactionRecord:
+        changes = self._conversation.ledger.changes
         try:
-            async with aclosing(self._perform(order)) as events:
-                async for event in events:
-                    ended = ended or isinstance(event, CompactionRecord)
-                    yield event
-                    if isinstance(event, CompactionRecord):
-                        for notice in self.consent.learn(event, inside=inside):
-                            yield notice
-        except (asyncio.CancelledError, GeneratorExit):
-            if not ended:
+            record = await self._perform(order, emit)
+        except asyncio.CancelledError:
+            if self._conversation.ledger.changes == changes:
                 self.consent.stopped()
             raise
+        for notice in self.consent.learn(record, inside=inside):
+            await emit(notice)
+        return record
 
     # ── when a turn has ended ──
 
-    async def after_turn(self, *, agreed: bool = True) -> Events:
+    async def after_turn(self, emit: Emit, *, agreed: bool = True) -> None:
         """What was put off until the turn had ended (unless it ended badly), and the next summary made ahead."""
         outstanding = self.consent.taken("now", "after") if agreed else None
         if outstanding:
-            async with aclosing(self._as_agreed(outstanding)) as events:
-                async for event in events:
-                    yield event
+            await self._as_agreed(outstanding, emit)
         self._prepare(inside=False)
 
-    async def _as_agreed(self, agreed: Agreed) -> Events:
+    async def _as_agreed(self, agreed: Agreed, emit: Emit) -> None:
         if agreed.reason == "auto" and agreed.instructions:
-            yield Notice(
-                "info", f"The agent asks for room, and for this to be kept: {' '.join(agreed.instructions.split())}"
-            )
-        preview = await self.preview(agreed.instructions, look=False)
-        async with aclosing(self.run(preview, reason=agreed.reason)) as events:
-            async for event in events:
-                yield event
+            said = f"The agent asks for room, and for this to be kept: {' '.join(agreed.instructions.split())}"
+            await emit(Notice("info", said))
+        await self.run(await self.preview(agreed.instructions, look=False), emit, reason=agreed.reason)
 
     # ── another model ──
 
@@ -175,30 +161,28 @@ class Compactor:
     async def run(
         self,
         preview: Preview,
+        emit: Emit,
         steps: Sequence[str] | None = None,
         reason: Reason = "manual",
         summary: str | None = None,
-    ) -> Events:
+    ) -> None:
         """A previewed pass, only the named steps of it where given. One that helps closes the breaker."""
         if preview.plan is None:
-            yield Notice("info", preview.reason)
+            await emit(Notice("info", preview.reason))
             return
         if preview.changes != tuple(c.id for c in self._conversation.ledger.changes):
-            yield Notice(
-                "info", "The conversation has been compacted or changed since that was planned. Look again (F8)."
-            )
+            said = "The conversation has been compacted or changed since that was planned. Look again (F8)."
+            await emit(Notice("info", said))
             return
         plan = await self._planner.ticked(preview.plan, steps)
         if not plan.steps:
-            yield Notice("info", "No step was ticked: nothing was changed.")
+            await emit(Notice("info", "No step was ticked: nothing was changed."))
             return
         drafted = self._drafted if summary is not None else None
         request = PassRequest(plan, reason, preview.instructions, summary, drafted=drafted)
-        async with aclosing(self._perform(request)) as events:
-            async for event in events:
-                yield event
-                if isinstance(event, CompactionRecord) and event.outcome == "compacted" and reason != "auto":
-                    self.consent.helped()
+        record = await self._perform(request, emit)
+        if record.outcome == "compacted" and reason != "auto":
+            self.consent.helped()
 
     async def draft(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
         """The summary that a previewed pass would make, as it is written, for a person to edit. Changes nothing. Nothing
@@ -220,20 +204,19 @@ class Compactor:
 
     # ── for a hook ──
 
-    async def for_hook(self, strategy: str = "", instructions: str = "") -> Events:
+    async def for_hook(self, emit: Emit, strategy: str = "", instructions: str = "") -> CompactionRecord | None:
         """A pass a hook asks for, as far down as one by hand. None, in silence, where nothing can be freed or passes rest
         after failures. Raises UsageError for a strategy nobody has."""
         await self._conversation.refresh()
         if self.consent.standing in {"waiting", "broken"}:
-            return
+            return None
         plan = await self._planner.usual(strategy, self._planner.goal_by_hand())
         if plan is None:
-            return
-        async with aclosing(self._automatic(PassRequest(plan, "hook", instructions))) as events:
-            async for event in events:
-                yield event
-                if isinstance(event, CompactionRecord) and event.outcome == "compacted":
-                    self.consent.helped()
+            return None
+        record = await self._automatic(PassRequest(plan, "hook", instructions), emit)
+        if record.outcome == "compacted":
+            self.consent.helped()
+        return record
 
     # ── after an overflow ──
 
@@ -245,13 +228,12 @@ class Compactor:
         """End what is being prepared."""
         await self._prefetch.close()
 
-    async def _perform(self, order: PassRequest) -> Events:
+    async def _perform(self, order: PassRequest, emit: Emit) -> CompactionRecord:
         await self._planner.look_at_files()  # a preview may have been open for long
         doing = PassUnderWay(
             self._conversation, order, self._planner.options(), self._summariser, self._prefetch.fitted
         )
-        async with aclosing(doing.run()) as events:
-            async for event in events:
-                yield event
-                if isinstance(event, CompactionRecord) and event.outcome == "compacted":
-                    self._prefetch.clear()
+        record = await doing.run(emit)
+        if record.outcome == "compacted":
+            self._prefetch.clear()
+        return record

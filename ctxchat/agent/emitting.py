@@ -4,41 +4,52 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
 
 from ctxchat.agent.shield import to_the_end
 from ctxchat.core.events import Event
 
+Emit = Callable[[Event], Awaitable[None]]
+"""Tell this. Nothing runs ahead: the work goes on when the event was taken and the next is asked for."""
 
-class Emitter:
-    """What the work is handed. Nothing runs ahead: it goes on when an event was taken and the next is asked for."""
+Work = Callable[[Emit], Awaitable[object]]
+"""What happens inside; it emits its events as it goes."""
 
-    def __init__(self) -> None:
-        self._handed: asyncio.Queue[Event | None] = asyncio.Queue()
 
-    async def emit(self, event: Event) -> None:
-        """Tell this."""
-        self._handed.put_nowait(event)
-        await self._handed.join()
+async def stream(work: Work) -> AsyncGenerator[Event, None]:
+    """The events that `work` emits. Raises what it raises.
 
-    async def relay(self, events: AsyncGenerator[Event, None]) -> None:
-        """Tell all of these, and close them whatever happens."""
-        async with aclosing(events):
-            async for event in events:
-                await self.emit(event)
+    Whoever reads and is cancelled cancels the work, still gets what it says of its end, and then the cancel. Closing the stream
+    cancels the work, too, and waits for its end; what it still says is heard by nobody.
+    """
+    handed: asyncio.Queue[Event | None] = asyncio.Queue()
+    heard = True
+    cancelled: asyncio.CancelledError | None = None
 
-    async def stream(self, work: Callable[[], Awaitable[None]]) -> AsyncGenerator[Event, None]:
-        """The events that `work` emits. Closing it cancels the work and waits for its end. Raises what the work raises."""
-        task = asyncio.ensure_future(work())
-        task.add_done_callback(lambda _: self._handed.put_nowait(None))
-        try:
-            while (event := await self._handed.get()) is not None:
-                yield event
-                self._handed.task_done()
-            task.result()
-        finally:
-            if not task.done():
+    async def emit(event: Event) -> None:
+        if heard:
+            handed.put_nowait(event)
+            await handed.join()
+
+    task = asyncio.ensure_future(work(emit))
+    task.add_done_callback(lambda _: handed.put_nowait(None))
+    try:
+        while True:
+            try:
+                event = await handed.get()
+            except asyncio.CancelledError as cancel:
+                cancelled = cancel
                 task.cancel()
-                await to_the_end(asyncio.wait({task}))
-                if not task.cancelled() and (problem := task.exception()):
-                    raise problem
+                continue
+            if event is None:
+                break
+            yield event
+            handed.task_done()
+    finally:
+        heard = False
+        if not task.done():
+            task.cancel()
+            await to_the_end(asyncio.wait({task}))
+        if not task.cancelled() and (problem := task.exception()):
+            raise problem
+    if cancelled or task.cancelled():
+        raise cancelled or asyncio.CancelledError

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol, cast, get_args
 
 import msgspec
 
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emit, Work
 from ctxchat.core.clip import clip
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
@@ -147,42 +148,39 @@ class Hooks:
 
     # ── what the session asks for ──
 
-    async def around(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        """These events, and after each what hooks make of it. The end of a turn stays the last event of the turn."""
-        async with aclosing(events):
-            async for event in events:
-                last = isinstance(event, TurnFinished)
-                if not last:
-                    yield event
-                for news in await self._heard(event):
-                    yield news
-                if last:
-                    async with aclosing(self._rest()) as more:
-                        async for news in more:
-                            yield news
-                    yield event
-        async with aclosing(self._rest()) as more:
-            async for news in more:
-                yield news
+    def around(self, work: Work) -> Work:
+        """The work, and after each event what hooks make of it. The end of a turn stays the last event of the turn; one that was
+        stopped sets no hook to work."""
 
-    async def between(self) -> AsyncGenerator[Event, None]:
+        async def with_hooks(emit: Emit) -> None:
+            async def tell(event: Event) -> None:
+                if not isinstance(event, TurnFinished):
+                    await emit(event)
+                    await self._hear(event, emit)
+                    return
+                if event.status != "cancelled":
+                    await self._hear(event, emit)
+                    await self._rest(emit)
+                await emit(event)
+
+            await work(tell)
+            await self._rest(emit)
+
+        return with_hooks
+
+    async def between(self, emit: Emit) -> None:
         """Do what waited for a place where no call is open: one pass, then the notes. Call it at such a place only."""
         asked, self._passes = self._passes, []
-        ended = False
         for hook in asked:
-            if ended:
-                break  # one made room, or tried to; the others asked for the same
             try:
-                async with aclosing(self._made_room(hook)) as events:
-                    async for event in events:
-                        ended = ended or isinstance(event, CompactionRecord)
-                        yield event
+                if await self._made_room(hook, emit):
+                    break  # or tried to; the others asked for the same
             except Exception as problem:  # a strategy may come from a third party
                 for notice in self._failed(hook.name, str(problem) or type(problem).__name__):
-                    yield notice
+                    await emit(notice)
         if self._notes:
             for event in await self._delivered():
-                yield event
+                await emit(event)
 
     async def finish(self) -> tuple[Notice, ...]:
         """The session is left: hooks for that, and whatever still waits. What there is to say of it."""
@@ -190,26 +188,29 @@ class Hooks:
             return ()
         self._begun = False
         said = list(await self._fire("session_finished", None))
-        async with aclosing(self._rest()) as events:
-            async for event in events:
-                said.append(event)
+
+        async def keep(event: Event) -> None:
+            said.append(event)
+
+        await self._rest(keep)
         return tuple(event for event in said if isinstance(event, Notice))
 
     # ── seeing ──
 
-    async def _rest(self) -> AsyncGenerator[Event, None]:
+    async def _rest(self, emit: Emit) -> None:
         """What waits, until nothing does; what happens by it is seen like everything else."""
+
+        async def tell(event: Event) -> None:
+            await emit(event)
+            await self._hear(event, emit)
+
         while self._passes or self._notes:
-            async with aclosing(self.between()) as events:
-                async for event in events:
-                    yield event
-                    for news in await self._heard(event):
-                        yield news
+            await self.between(tell)
         with suppress(StorageError):  # it stays owed
             await self._conversation.settle()
 
-    async def _heard(self, event: Event) -> Sequence[Event]:
-        """What hooks do at once about an event."""
+    async def _hear(self, event: Event, emit: Emit) -> None:
+        """What hooks do at once about an event, told."""
         match event:
             case TurnStarted():
                 self._calls, self._results = 0, 0
@@ -229,7 +230,8 @@ class Hooks:
         name = type(event).__struct_config__.tag
         if name in get_args(HookEvent) and not in_vain:
             said += await self._fire(cast("HookEvent", name), event)
-        return said
+        for news in said:
+            await emit(news)
 
     async def _fire(self, name: HookEvent, event: Event | None) -> Sequence[Event]:
         if all(hook.event != name for hook in self._hooks):
@@ -303,13 +305,13 @@ class Hooks:
             self._notes.add(hook.name, f"{_head(ran.exit_code)}\n{ran.output.strip()}")
         return ()
 
-    async def _made_room(self, hook: Hook) -> AsyncGenerator[Event, None]:
+    async def _made_room(self, hook: Hook, emit: Emit) -> bool:
+        """A pass was made, or tried; not where there is nothing to free."""
         action = cast("CompactContext", hook.action)
-        async with aclosing(self._compactor.for_hook(action.strategy, action.instructions)) as events:
-            async for event in events:
-                if isinstance(event, CompactionRecord) and event.outcome == "compacted":
-                    self._did(hook)
-                yield event
+        record = await self._compactor.for_hook(emit, action.strategy, action.instructions)
+        if record and record.outcome == "compacted":
+            self._did(hook)
+        return record is not None
 
     async def _delivered(self) -> Sequence[Event]:
         """Notes into the record. Where the store refuses they are given up: what was said comes first."""

@@ -14,11 +14,12 @@ from typing import cast
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emit
 from ctxchat.agent.prepared import Prepared
 from ctxchat.agent.shield import to_the_end
 from ctxchat.agent.trial import Trial, gains, look_ahead, tried
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.events import CompactionStarted, Event, Notice, SummaryDelta, Usage
+from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Changed, PassEnded, PassStarted, Spent
 from ctxchat.core.ledger import Change
@@ -82,25 +83,18 @@ class PassUnderWay:
         self._model = ""
         self._attempts = 0
 
-    async def run(self) -> AsyncGenerator[Event, None]:
-        """The events of the pass. Closing it leaves everything as it was."""
+    async def run(self, emit: Emit) -> CompactionRecord:
+        """Carry it out, and what came of it. Being cancelled leaves everything as it was."""
         talk, order = self._conversation, self._order
         try:
-            yield CompactionStarted(self._id, order.reason, order.plan.strategy)
+            await emit(CompactionStarted(self._id, order.reason, order.plan.strategy))
             await talk.write(PassStarted(self._id, talk.clock.now(), order.reason, order.plan.strategy))
             if self._complete is not None:
                 self._order = await self._complete(order)
-            written: list[str] = []
-            for step in (s for s in self._order.plan.steps if s.needs_summary):
-                async with aclosing(self._written(step)) as pieces:
-                    async for piece in pieces:
-                        if isinstance(piece, str):
-                            written.append(piece)
-                            yield SummaryDelta(self._id, piece)
-                        else:
-                            yield piece
-            ended = await self._swapped(self._held("".join(written).strip()))
-        except (asyncio.CancelledError, GeneratorExit):
+            steps = [step for step in self._order.plan.steps if step.needs_summary]
+            written = "".join([await self._written(step, emit) for step in steps])
+            ended = await self._swapped(self._held(written.strip()))
+        except asyncio.CancelledError:
             if not self._in_force:  # the swap may have been done when the cancel came
                 await to_the_end(self._ended("failed", "Cancelled; everything is as it was."))
             raise
@@ -110,35 +104,42 @@ class PassUnderWay:
             ended = await self._ended("failed", f"{problem.text} Nothing was changed.")
         except Exception as problem:  # a strategy or a summariser may come from a third party
             ended = await self._ended("failed", f"{type(problem).__name__}: {problem}. Nothing was changed.")
-        yield ended
-        yield talk.figures
+        await emit(ended)
+        await emit(talk.figures)
+        return ended
 
     @property
     def _in_force(self) -> bool:
         return any(c.id == self._id for c in self._conversation.ledger.changes)
 
-    async def _written(self, step: Step) -> AsyncGenerator[str | Notice, None]:
-        """The summary of a step's groups as it comes, the earlier one merged into it. One that stands ready is told at once."""
+    async def _written(self, step: Step, emit: Emit) -> str:
+        """The summary of a step's groups, told as it comes, the earlier one merged into it. One that stands ready is told at
+        once."""
         order, prepared, summariser = self._order, self._order.prepared, self._summariser
         if order.summary is not None:
             self._model = order.drafted.model if order.drafted else ""
-            yield order.summary
-            return
+            await emit(SummaryDelta(self._id, order.summary))
+            return order.summary
         self._model = summariser.model if summariser else ""
         if prepared is not None and set(prepared.covers) == set(step.fold):
-            yield prepared.text
-            return
+            await emit(SummaryDelta(self._id, prepared.text))
+            return prepared.text
         if summariser is None:
             raise Refused("There is nobody to write a summary. Nothing was changed.")
         self._attempts += 1
+        written: list[str] = []
         async with aclosing(
             writing(self._conversation, step, summariser, self._options, order.instructions, prepared)
         ) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Usage):
                     self._cost += piece.cost_usd
+                elif isinstance(piece, Notice):
+                    await emit(piece)
                 else:
-                    yield piece
+                    written.append(piece)
+                    await emit(SummaryDelta(self._id, piece))
+        return "".join(written)
 
     def _held(self, summary: str) -> str:
         """The summary within what may be written; a person may write more. Raises Refused for one that goes on and on."""

@@ -4,32 +4,30 @@ model asked where this one fails for good. Knows no provider and no tool.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from ctxchat.agent.attachments import images_for
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.continuation import Continuation
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.emitting import Emitter
+from ctxchat.agent.emitting import Emit, Work
 from ctxchat.agent.fallback import Fallback
 from ctxchat.agent.model_calls import ArrivingReply, TokenTally, ask
 from ctxchat.agent.rescue import Rescue
 from ctxchat.agent.unsealed import Unsealed
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import Event, Notice, ReasoningDelta, Retry, TextDelta, Usage
+from ctxchat.core.events import Notice, ReasoningDelta, Retry, TextDelta, Usage
 from ctxchat.core.grouping import single
 from ctxchat.core.journal import Sealed, Spent
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
 from ctxchat.core.words import server_cut
 
-Between = Callable[[], AsyncGenerator[Event, None]]
-"""What hooks have to do between two requests."""
-
 
 class Replies:
-    """The model calls of one turn. What they say is in `unsealed`; `before` is the text of a reply that goes on."""
+    """The model calls of one turn. What they say is in `unsealed`; `between` is what hooks have to do between two requests,
+    `before` the text of a reply that goes on."""
 
     def __init__(
         self,
@@ -37,15 +35,15 @@ class Replies:
         compactor: Compactor,
         unsealed: Unsealed,
         fallback: Fallback,
-        events: Emitter,
-        between: Between | None = None,
+        emit: Emit,
+        between: Work | None = None,
         before: str = "",
     ) -> None:
         self._conversation = conversation
         self._compactor = compactor
         self._open = unsealed
         self._fallback = fallback
-        self._events = events
+        self._emit = emit
         self._between = between
         self._before = before
 
@@ -68,27 +66,26 @@ class Replies:
     async def _ready(self, rounds: int) -> None:
         """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a pass."""
         await self._hooked()
-        await self._events.relay(self._compactor.make_room(rounds))
+        await self._compactor.make_room(rounds, self._emit)
         await self._hooked()
 
     async def _hooked(self) -> None:
         if self._between:
-            await self._events.relay(self._between())
+            await self._between(self._emit)
 
     async def _helped(self, problem: ModelError, rescue: Rescue, rounds: int) -> None:
         """What lets the request be made again: it is made to fit, or another model takes over. Raises the problem where that
         is not what is wrong, or nothing helps."""
-        mending = rescue.mend(problem)
-        said = "" if mending or self._open.draft.begun else self._fallback.step_in(problem)
-        if not mending and not said:
-            raise problem
-        self._open.draft = ArrivingReply()  # what an overflowing call said is no answer
-        if mending:
-            await self._events.relay(mending)
+        if mend := rescue.remedy(problem):
+            self._open.draft = ArrivingReply()  # what an overflowing call said is no answer
+            await mend(self._emit)
             await self._hooked()
-        else:
-            await self._events.emit(Notice("warning", said))
+        elif said := "" if self._open.draft.begun else self._fallback.step_in(problem):
+            self._open.draft = ArrivingReply()
+            await self._emit(Notice("warning", said))
             await self._ready(rounds)
+        else:
+            raise problem
 
     async def _listen(self, output: int) -> None:
         """The stream of one call as events; the gauge grows with it. Raises ModelError."""
@@ -97,15 +94,15 @@ class Replies:
         async with aclosing(self._pieces(output)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Retry):
-                    await self._events.emit(piece)
+                    await self._emit(piece)
                     continue
                 draft.take(piece)
                 match piece:
                     case TextPiece(text=text):
-                        await self._events.emit(TextDelta(text))
+                        await self._emit(TextDelta(text))
                         tally.add(text)
                     case ReasoningPiece(text=text):
-                        await self._events.emit(ReasoningDelta(text))
+                        await self._emit(ReasoningDelta(text))
                         tally.add(text if talk.model.keeps_reasoning else "")
                     case CallPiece(arguments=arguments):
                         tally.add(arguments)
@@ -114,7 +111,7 @@ class Replies:
                 if talk.clock.seconds() - shown >= talk.options.stream_figures_every:
                     shown = talk.clock.seconds()
                     await talk.keep(draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True))
-                    await self._events.emit(talk.streaming(tally.mix))
+                    await self._emit(talk.streaming(tally.mix))
         if draft.end is None or not (draft.begun or draft.end.calls):
             raise self._nothing(draft)
 
@@ -163,7 +160,7 @@ class Replies:
             self._open.reply = None
             figures = await talk.again()
         for event in (usage, *(Notice("warning", said) for said in remarks(end, message, measured.cut)), figures):
-            await self._events.emit(event)
+            await self._emit(event)
         await talk.learned.unlearn_window(usage)
 
     def _own_count(self, message: Message, usage: Usage | None) -> Usage:

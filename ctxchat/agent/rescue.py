@@ -5,16 +5,17 @@ Runs in every mode. Nothing is sent again unchanged, nobody who just refused is 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emit, Work
 from ctxchat.agent.passes import PassRequest
 from ctxchat.agent.planner import Planner
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import Event, Notice, Retry
+from ctxchat.core.events import Notice, Retry
 from ctxchat.core.figures import Figures
 from ctxchat.core.overflow import is_context_overflow, output_excess, stated_prompt, stated_window
 from ctxchat.core.record import CompactionRecord, Reason
@@ -22,7 +23,7 @@ from ctxchat.core.strategies.base import Plan
 from ctxchat.core.summaries import too_little
 from ctxchat.core.words import brief, short
 
-Perform = Callable[[PassRequest], AsyncGenerator[Event, None]]
+Perform = Callable[[PassRequest, Emit], Awaitable[CompactionRecord]]
 
 CAUTION = 0.9
 """Share of what was refused that a window is taken to be where the server does not name it."""
@@ -54,28 +55,30 @@ class Rescue:
         self._left = ladder(conversation.options.keep_recent, conversation.options.emergency_floor)
         self.output = self._room_for_reply()
 
-    def mend(self, problem: ModelError) -> AsyncGenerator[Event, None] | None:
-        """The events of what makes the request fit, told as a pass and a retry; None where it was not refused as too long.
+    def remedy(self, problem: ModelError) -> Work | None:
+        """What makes the request fit, told as a pass and a retry; None where it was not refused as too long.
 
-        Running it raises `problem` with the largest offenders when nothing is left to try, or there were enough calls.
+        It raises `problem` with the largest offenders when nothing is left to try, or there were enough calls.
         """
         talk = self._conversation
         room = output_excess(problem, estimated_tokens=talk.figures.used)
         if LEAST_OUTPUT <= room < (self.output or talk.window.tokens):
-            return self._shorter_reply(problem, room)
+            return partial(self._shorter_reply, problem, room)
         if is_context_overflow(problem, estimated_tokens=talk.figures.used, window=talk.window.tokens):
-            return self._smaller(problem)
+            return partial(self._smaller, problem)
         return None
 
-    async def _shorter_reply(self, problem: ModelError, room: int) -> AsyncGenerator[Event, None]:
+    async def _shorter_reply(self, problem: ModelError, room: int, emit: Emit) -> None:
         """The prompt fits, so the reply may only be shorter this once; nothing is compacted."""
         self._count_call(problem)
         self.output = room
         self._counted(problem)
-        yield Notice("info", f"Prompt and reply together would not fit: this reply may have {short(room)} tokens.")
-        yield Retry(self._calls - 1, 0.0, "the output limit was too high for what the prompt leaves")
+        await emit(
+            Notice("info", f"Prompt and reply together would not fit: this reply may have {short(room)} tokens.")
+        )
+        await emit(Retry(self._calls - 1, 0.0, "the output limit was too high for what the prompt leaves"))
 
-    async def _smaller(self, problem: ModelError) -> AsyncGenerator[Event, None]:
+    async def _smaller(self, problem: ModelError, emit: Emit) -> None:
         """One rung that made the request smaller."""
         talk = self._conversation
         self._count_call(problem)
@@ -89,12 +92,8 @@ class Rescue:
         await talk.again()
         refused = max(before.used, stated)  # the server's count may be far above ours
         goal = min(self._planner.raw_budget().limit, int(raw * talk.budget.limit / max(1, refused)))
-        freed = 0
-        async with aclosing(self._climbed(goal)) as events:
-            async for event in events:
-                yield event
-                if isinstance(event, CompactionRecord) and event.outcome == "compacted":
-                    freed = event.before.used - event.after.used
+        record = await self._climb(goal, "context_overflow", emit)
+        freed = record.before.used - record.after.used if record and record.outcome == "compacted" else 0
         if freed <= 0:
             raise self._given_up(problem)
         self.output = self._room_for_reply()
@@ -102,10 +101,9 @@ class Rescue:
         guess = talk.window.refused
         held = f"at most {brief(guess)} (taken for {brief(known)})" if guess else brief(known)
         what = f"its window is {held}, not {brief(believed)}. " if known < believed else ""
-        yield Notice(
-            "warning", f"The server refused {short(before.used)} tokens; {what}Freed {short(freed)}, sent again."
-        )
-        yield Retry(self._calls - 1, 0.0, "the request was larger than the server's window")
+        said = f"The server refused {short(before.used)} tokens; {what}Freed {short(freed)}, sent again."
+        await emit(Notice("warning", said))
+        await emit(Retry(self._calls - 1, 0.0, "the request was larger than the server's window"))
 
     def _counted(self, problem: ModelError) -> Figures:
         """The gauge for what was refused: as the server counted it, where it says so, which teaches how it counts."""
@@ -115,12 +113,12 @@ class Rescue:
             talk.note(counted)
         return talk.streaming(0)
 
-    def fit(self, reason: Reason) -> AsyncGenerator[Event, None]:
+    async def fit(self, reason: Reason, emit: Emit) -> None:
         """One rung before anything is sent, for a conversation that its window cannot hold."""
-        return self._climbed(self._planner.raw_budget().limit, reason)
+        await self._climb(self._planner.raw_budget().limit, reason, emit)
 
-    async def _climbed(self, goal: int, reason: Reason = "context_overflow") -> AsyncGenerator[Event, None]:
-        """The first rung that comes down to `goal` raw tokens, else the one that frees most."""
+    async def _climb(self, goal: int, reason: Reason, emit: Emit) -> CompactionRecord | None:
+        """The first rung that comes down to `goal` raw tokens, else the one that frees most; None where none frees any."""
         best: tuple[Plan, Rung] | None = None
         for rung in self._left:
             plan = await self._planner.plan(
@@ -131,11 +129,10 @@ class Rescue:
             best = (plan, rung)
             if plan.after <= goal:
                 break
-        if best is not None:
-            self._left = tuple(rung for rung in self._left if rung != best[1])
-            async with aclosing(self._perform(PassRequest(best[0], reason))) as events:
-                async for event in events:
-                    yield event
+        if best is None:
+            return None
+        self._left = tuple(rung for rung in self._left if rung != best[1])
+        return await self._perform(PassRequest(best[0], reason), emit)
 
     def _room_for_reply(self) -> int:
         """What is reserved for a reply, or what the prompt leaves of the window where that is less."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
+from functools import partial
 
 from ctxchat.agent.attachments import Attachments
 from ctxchat.agent.changes import Changes
@@ -108,11 +109,11 @@ class Session:
     ) -> AsyncGenerator[Stamped, None]:
         """One turn, joined between its rounds by what is said `meanwhile`. Closing the generator interrupts it; what exists is
         kept. Raises SessionBusy for a read-only session."""
-        return self._lock.stamped(self._turn(meanwhile).run(text, attachments))
+        return self._lock.stream(partial(self._turn(meanwhile).run, text, attachments))
 
     def resume(self, *, meanwhile: Meanwhile = nothing) -> AsyncGenerator[Stamped, None]:
         """The last turn goes on where it broke off: as `send`, without a message. Raises CtxchatError where nothing is open."""
-        return self._lock.stamped(self._turn(meanwhile).resume())
+        return self._lock.stream(self._turn(meanwhile).resume)
 
     def _turn(self, meanwhile: Meanwhile) -> Turn:
         between = self._hooks.between if self._hooks else None

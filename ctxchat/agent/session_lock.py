@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Work, stream
 from ctxchat.agent.hooks import Hooks
 from ctxchat.core.errors import CtxchatError, SessionBusy
 from ctxchat.core.events import Event, Stamped
@@ -43,22 +44,17 @@ class SessionLock:
             raise CtxchatError("A turn is under way.", "Wait for its end, or stop it with Esc.")
         return self._mutex
 
-    async def stamped(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Stamped, None]:
-        """The events with their place in the session, hooks' among them; a gauge that is just as the event before told it is left
-        out. Holds the session for itself while they run."""
+    async def stream(self, work: Work) -> AsyncGenerator[Stamped, None]:
+        """The events of the work with their place in the session, hooks' among them; a gauge that is just as the event before
+        told it is left out. The work has the session for itself."""
         told: Event | None = None
-        if self._hooks:
-            events = self._hooks.around(events)
-        try:
-            async with self.alone(), aclosing(events):
-                async for event in events:
-                    if isinstance(event, Figures) and event == told:
-                        continue
-                    told = event
-                    self._seq += 1
-                    yield Stamped(self._conversation.journal.session, self._seq, self._conversation.clock.now(), event)
-        finally:
-            await events.aclose()
+        async with self.alone(), aclosing(stream(self._hooks.around(work) if self._hooks else work)) as events:
+            async for event in events:
+                if isinstance(event, Figures) and event == told:
+                    continue
+                told = event
+                self._seq += 1
+                yield Stamped(self._conversation.journal.session, self._seq, self._conversation.clock.now(), event)
 
     @asynccontextmanager
     async def closing(self) -> AsyncGenerator[bool, None]:

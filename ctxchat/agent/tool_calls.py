@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emit
 from ctxchat.agent.files import Files
 from ctxchat.agent.repeats import Repeats
 from ctxchat.agent.toolbox import Outcome, Toolbox, finished
@@ -39,32 +38,36 @@ class ToolCalls:
         self._repeats = Repeats()
         self._paid: dict[str, float] = {}  # US dollars, by the session of a sub-agent
 
-    async def run(self, reply: Message) -> AsyncGenerator[Event, None]:
+    async def run(self, reply: Message, emit: Emit) -> None:
         """Run the calls of an open reply and seal the round. Raises Stuck, after it, where the model runs in circles."""
         talk, results = self._conversation, self._open.results
         places = {call.id: reply.seq + 1 + place for place, call in enumerate(reply.calls)}
-        self._toolbox.begun.clear()
         taken = 0
-        async with aclosing(self._toolbox.run(reply.calls)) as news:
-            async for item in news:
-                if not isinstance(item, Outcome):
-                    if isinstance(item, Delegated) and self._pay(item):
-                        await talk.keep(reply, tuple(results.values()))
-                    if isinstance(item, FilesChanged) and self._files:
-                        self._files.note(item)
-                        if await talk.keep(reply, tuple(results.values())):
-                            self._files.noted()
-                    yield item
-                    continue
-                cap = self._cap(len(places), len(places) - len(results), taken)
-                message, spilled, trouble = await self._fitted(item, places[item.call.id], cap)
-                results[item.call.id] = message
-                taken += talk.meter.message(message)
-                if trouble:
-                    yield Notice("warning", f"The whole result of {item.call.name} could not be saved. {trouble}")
+
+        async def ended(outcome: Outcome) -> None:
+            nonlocal taken
+            call = outcome.call
+            cap = self._cap(len(places), len(places) - len(results), taken)
+            message, spilled, trouble = await self._fitted(outcome, places[call.id], cap)
+            results[call.id] = message
+            taken += talk.meter.message(message)
+            if trouble:
+                await emit(Notice("warning", f"The whole result of {call.name} could not be saved. {trouble}"))
+            await talk.keep(reply, tuple(results.values()))
+            weight = talk.learned.calibration.part(talk.meter.mix(message))
+            await emit(finished(outcome, message.text, max(0, weight), spilled))
+
+        async def tell(event: Event) -> None:
+            if isinstance(event, Delegated) and self._pay(event):
                 await talk.keep(reply, tuple(results.values()))
-                weight = talk.learned.calibration.part(talk.meter.mix(message))
-                yield finished(item, message.text, max(0, weight), spilled)
+            if isinstance(event, FilesChanged) and self._files:
+                self._files.note(event)
+                if await talk.keep(reply, tuple(results.values())):
+                    self._files.noted()
+            await emit(event)
+
+        self._toolbox.begun.clear()
+        await self._toolbox.run(reply.calls, tell, ended)
         await talk.write(Sealed((seal_round(reply, list(results.values()), talk.ledger.turn),)))
         self._open.reply = None
         self._toolbox.begun.clear()  # a server may use an id again

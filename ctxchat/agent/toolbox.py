@@ -1,18 +1,19 @@
 """Runs the calls of one round: each checked and approved in turn, reading ones side by side; `batch` says when each may go on.
 
-Closing the generator ends what is running. Knows no tool by name.
+Knows no tool by name.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from typing import cast
 
 import msgspec
 
 from ctxchat.agent.batch import Batch, Stage
+from ctxchat.agent.emitting import Emit
 from ctxchat.agent.gate import Gate
 from ctxchat.core.call_arguments import LONGEST_NAME, fields_of, plain_name
 from ctxchat.core.errors import CtxchatError, ToolError
@@ -133,9 +134,9 @@ class Toolbox:
         tools = self._tools
         return tuple(msgspec.structs.replace(tools[name].spec, name=name) for name in self.names)
 
-    async def run(self, calls: Sequence[ToolCall]) -> AsyncGenerator[Event | Outcome, None]:
-        """Events as they happen; an Outcome for each call, in the order in which they end. Closing it cancels all of them and
-        waits until they are gone, or have had `PATIENCE`: a tool that swallows its cancel is left to itself."""
+    async def run(self, calls: Sequence[ToolCall], emit: Emit, ended: Callable[[Outcome], Awaitable[None]]) -> None:
+        """Each call to its outcome, handed over one at a time in the order in which they end. Being cancelled cancels all of them
+        and waits until they are gone, or have had `PATIENCE`: a tool that swallows its cancel is left to itself."""
         tools = self._tools
         batch = Batch([call.name not in tools or tools[call.name].parallel for call in calls])
         news: News = asyncio.Queue()
@@ -144,8 +145,11 @@ class Toolbox:
         try:
             while left:
                 item = await news.get()
-                left -= isinstance(item, Outcome)
-                yield item
+                if isinstance(item, Outcome):
+                    left -= 1
+                    await ended(item)
+                else:
+                    await emit(item)
         finally:
             for task in tasks:
                 task.cancel()

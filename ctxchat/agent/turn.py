@@ -8,18 +8,17 @@ Whatever ends it, what was said is sealed into the record first, so the next req
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
 
 from ctxchat.agent.attachments import weights
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.emitting import Emitter
+from ctxchat.agent.emitting import Emit, Work
 from ctxchat.agent.fallback import Fallback
 from ctxchat.agent.files import Files
 from ctxchat.agent.repeats import Stuck
-from ctxchat.agent.replies import Between, Replies
+from ctxchat.agent.replies import Replies
 from ctxchat.agent.setup import Setup
 from ctxchat.agent.shield import to_the_end
 from ctxchat.agent.tool_calls import ToolCalls
@@ -27,7 +26,7 @@ from ctxchat.agent.toolbox import Toolbox
 from ctxchat.agent.unsealed import CANCELLED, ENOUGH, FAILED, Unsealed
 from ctxchat.core.attachments import Attached, attached
 from ctxchat.core.errors import CtxchatError, ModelError, StorageError
-from ctxchat.core.events import Event, Failed, Notice, Steered, TurnFinished, TurnStarted, TurnStatus
+from ctxchat.core.events import Failed, Notice, Steered, TurnFinished, TurnStarted, TurnStatus
 from ctxchat.core.grouping import single
 from ctxchat.core.journal import Named, Record, Sealed
 from ctxchat.core.messages import Message, Part, Text
@@ -53,7 +52,7 @@ class Turn:
         fallback: Fallback,
         setup: Setup,
         *,
-        between: Between | None = None,
+        between: Work | None = None,
         meanwhile: Meanwhile = nothing,
         files: Files | None = None,
     ) -> None:
@@ -64,40 +63,36 @@ class Turn:
         self._setup = setup
         self._between = between
         self._meanwhile = meanwhile
-        self._events = Emitter()
         self._open = Unsealed(conversation, toolbox.begun)
         self._files = files
         self._calls = ToolCalls(conversation, toolbox, self._open, files)
         self._rounds = 0
+        self._emit: Emit
 
-    def run(self, text: str, attachments: Sequence[Part] = ()) -> AsyncGenerator[Event, None]:
-        """The events of the turn. Closing it interrupts the turn and keeps what exists.
+    async def run(self, text: str, attachments: Sequence[Part], emit: Emit) -> None:
+        """The whole turn. Being cancelled interrupts it and keeps what exists.
 
         Raises StorageError when the message itself could not be written: then nothing has happened.
         """
-        return self._events.stream(partial(self._run, text, attachments))
+        self._emit = emit
+        await self._setup.catch_up()
+        began = self._conversation.clock.seconds()
+        await emit(await self._begin(text, attachments))
+        await self._to_its_end(began)
 
-    def resume(self) -> AsyncGenerator[Event, None]:
+    async def resume(self, emit: Emit) -> None:
         """As `run`, without a message: the last turn goes on where it broke off, within its half reply where there is one.
 
         Raises CtxchatError where the last reply is whole.
         """
-        return self._events.stream(self._resume)
-
-    async def _run(self, text: str, attachments: Sequence[Part]) -> None:
-        await self._setup.catch_up()
-        began = self._conversation.clock.seconds()
-        await self._events.emit(await self._begin(text, attachments))
-        await self._to_its_end(began)
-
-    async def _resume(self) -> None:
+        self._emit = emit
         await self._setup.catch_up()
         began = self._conversation.clock.seconds()
         last = open_end(self._conversation.ledger)
         if last is None:
             raise CtxchatError(NOTHING_OPEN, "Send a message instead.")
         await self._conversation.settle()
-        await self._events.emit(TurnStarted(self._conversation.ledger.turn, last.first.id, "", resumed=True))
+        await emit(TurnStarted(self._conversation.ledger.turn, last.first.id, "", resumed=True))
         await self._to_its_end(began, last.first.text if last.kind == "reply" else "")
 
     async def _begin(self, text: str, attachments: Sequence[Part]) -> TurnStarted:
@@ -116,7 +111,7 @@ class Turn:
         while (said := await self._meanwhile()) is not None:
             message, along = await self._message(*said)
             await self._conversation.write(Sealed((single("user", message, self._conversation.ledger.turn),)))
-            await self._events.emit(Steered(message.id, said[0], along))
+            await self._emit(Steered(message.id, said[0], along))
 
     async def _message(self, text: str, attachments: Sequence[Part]) -> tuple[Message, tuple[Attached, ...]]:
         """What the user said, at the end of the record, and what goes along as it is shown."""
@@ -128,31 +123,38 @@ class Turn:
 
     async def _to_its_end(self, began: float, before: str = "") -> None:
         """Rounds, whatever is open sealed, and what follows a turn. `before` is the half reply that goes on."""
-        status: TurnStatus = "done"
         self._conversation.under_way = True
         try:
-            await self._until_done(before)
-            if self._open.reply is not None:
-                status = "max_rounds"
-                await self._open.seal(ENOUGH)
-                said = f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»)."
-                await self._events.emit(Notice("warning", said))
+            status = await self._sealed(before)
+            self._conversation.under_way = False
+            await self._after(agreed=status == "done")
         except asyncio.CancelledError:
             self._conversation.under_way = False
             await to_the_end(self._stop())
             self._fallback.step_back()
+            await self._emit(self._finished("cancelled", began))
             raise
-        except (
-            Exception
-        ) as problem:  # a strategy or a provider may come from a third party; what was said is kept anyway
-            status = "error"
+        await self._emit(self._finished(status, began))
+
+    def _finished(self, status: TurnStatus, began: float) -> TurnFinished:
+        seconds = round(self._conversation.clock.seconds() - began, 3)
+        return TurnFinished(status, self._open.text, self._rounds, seconds)
+
+    async def _sealed(self, before: str) -> TurnStatus:
+        """The rounds, with nothing left open but by a cancel."""
+        try:
+            await self._until_done(before)
+        except Exception as problem:  # of a third party's strategy or provider, too; what was said is kept
             begun = self._open.draft.begun
             await to_the_end(self._open.seal(FAILED))
-            await self._events.emit(failure(problem, begun, self._conversation.model.name))
-        self._conversation.under_way = False
-        await self._after(agreed=status == "done")
-        seconds = round(self._conversation.clock.seconds() - began, 3)
-        await self._events.emit(TurnFinished(status, self._open.text, self._rounds, seconds))
+            await self._emit(failure(problem, begun, self._conversation.model.name))
+            return "error"
+        if self._open.reply is None:
+            return "done"
+        await self._open.seal(ENOUGH)
+        said = f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»)."
+        await self._emit(Notice("warning", said))
+        return "max_rounds"
 
     async def _stop(self) -> None:
         """A cancelled call may have changed files before it ended."""
@@ -163,7 +165,7 @@ class Turn:
     async def _until_done(self, before: str) -> None:
         """Rounds until a reply calls nothing, or there were enough of them (then the last reply is still open)."""
         replies = Replies(
-            self._conversation, self._compactor, self._open, self._fallback, self._events, self._between, before
+            self._conversation, self._compactor, self._open, self._fallback, self._emit, self._between, before
         )
         while True:
             self._conversation.offer(self._toolbox.specs)
@@ -171,15 +173,15 @@ class Turn:
             self._rounds += 1
             if self._open.reply is None or self._rounds >= self._conversation.options.max_rounds:
                 return
-            await self._events.relay(self._calls.run(self._open.reply))
+            await self._calls.run(self._open.reply, self._emit)
             await self._steered()
 
     async def _after(self, *, agreed: bool) -> None:
         """The gauge, what was put off until now, the chosen model in force again."""
-        await self._events.emit(self._conversation.remeasured())
-        await self._events.relay(self._compactor.after_turn(agreed=agreed))
+        await self._emit(self._conversation.remeasured())
+        await self._compactor.after_turn(self._emit, agreed=agreed)
         if self._fallback.step_back():
-            await self._events.emit(await self._conversation.again())
+            await self._emit(await self._conversation.again())
         with suppress(StorageError):  # what is still owed is asked for again at the next turn
             await self._conversation.settle()
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
-from ctxchat.agent.emitting import Emitter
+from ctxchat.agent.emitting import Emit, stream
 from ctxchat.core.events import Notice
 
 
@@ -16,19 +16,19 @@ def told(text: str) -> Notice:
 
 
 async def test_nothing_runs_ahead_of_whoever_reads() -> None:
-    events, done = Emitter(), list[str]()
+    done: list[str] = []
 
-    async def inner():
-        yield told("b")
+    async def inner(emit: Emit) -> None:
+        await emit(told("b"))
         done.append("after b")
 
-    async def work() -> None:
-        await events.emit(told("a"))
+    async def work(emit: Emit) -> None:
+        await emit(told("a"))
         done.append("after a")
-        await events.relay(inner())
+        await inner(emit)
 
     seen: list[str] = []
-    async for event in events.stream(work):
+    async for event in stream(work):
         await asyncio.sleep(0)
         assert isinstance(event, Notice)
         seen += [event.text, *done]
@@ -36,47 +36,80 @@ async def test_nothing_runs_ahead_of_whoever_reads() -> None:
 
 
 async def test_closing_it_cancels_the_work_and_waits_for_its_end() -> None:
-    events, ended = Emitter(), list[str]()
+    ended: list[str] = []
 
-    async def work() -> None:
+    async def work(emit: Emit) -> None:
         try:
-            await events.emit(told("a"))
+            await emit(told("a"))
             await asyncio.sleep(3600)
         finally:
+            await emit(told("nobody hears this"))
             await asyncio.sleep(0)
             ended.append("sealed")
 
-    async with aclosing(events.stream(work)) as stream:
-        await anext(stream)
+    async with aclosing(stream(work)) as events:
+        await anext(events)
     assert ended == ["sealed"]
 
 
-async def test_a_cancel_reaches_the_work_wherever_it_is_and_what_it_raises_is_raised() -> None:
-    events, ended = Emitter(), list[str]()
+@pytest.mark.parametrize("said", [0, 1])
+async def test_a_cancel_reaches_the_work_and_what_it_says_of_its_end_is_heard(said: int) -> None:
+    """Wherever the work is: before it has said anything, and after."""
+    heard: list[str] = []
+    waits = asyncio.Event()
 
-    async def work() -> None:
+    async def work(emit: Emit) -> None:
         try:
+            for _ in range(said):
+                await emit(told("a"))
+            waits.set()
             await asyncio.sleep(3600)
         finally:
+            await emit(told("cancelled"))
+
+    async def read() -> None:
+        async for event in stream(work):
+            assert isinstance(event, Notice)
+            heard.append(event.text)
+
+    reader = asyncio.create_task(read())
+    await waits.wait()
+    reader.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reader
+    assert heard == [*["a"] * said, "cancelled"]
+
+
+async def test_a_cancel_while_nobody_reads_ends_the_work_too() -> None:
+    ended: list[str] = []
+    reads = asyncio.Event()
+
+    async def work(emit: Emit) -> None:
+        try:
+            await emit(told("a"))
+        finally:
+            await emit(told("cancelled"))
             ended.append("sealed")
 
     async def read() -> None:
-        async for _ in events.stream(work):
-            pass
+        async with aclosing(stream(work)) as events:
+            async for _ in events:
+                reads.set()
+                await asyncio.sleep(3600)
 
     reader = asyncio.create_task(read())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await reads.wait()
     reader.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reader
     assert ended == ["sealed"]
 
-    async def fails() -> None:
-        await events.emit(told("a"))
+
+async def test_what_the_work_raises_is_raised() -> None:
+    async def fails(emit: Emit) -> None:
+        await emit(told("a"))
         raise ValueError("odd")
 
-    events = Emitter()
     with pytest.raises(ValueError, match="odd"):
-        async for _ in events.stream(fails):
+        async for _ in stream(fails):
             pass

@@ -51,13 +51,16 @@ class Says:
 async def ran(tool: Says, arguments: str = "{}") -> tuple[Outcome, list[Event], Toolbox]:
     box = Toolbox([tool], Gate("all"), StillClock(), workspace="/", mask=Masking(b"k" * 32))
     events: list[Event] = []
-    outcome: Outcome | None = None
-    async for item in box.run([ToolCall("1", "says", arguments)]):
-        if isinstance(item, Outcome):
-            outcome = item
-        else:
-            events.append(item)
-    assert outcome
+    outcomes: list[Outcome] = []
+
+    async def tell(event: Event) -> None:
+        events.append(event)
+
+    async def ended(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+
+    await box.run([ToolCall("1", "says", arguments)], tell, ended)
+    [outcome] = outcomes
     return outcome, events, box
 
 

@@ -124,6 +124,24 @@ async def test_closing_a_turn_in_the_middle_of_a_stream_keeps_what_was_said():
     assert desk.folded() == desk.state
 
 
+async def test_a_turn_that_is_cancelled_tells_its_end_like_any_other():
+    desk = Desk(ScriptedModel([hangs("half an answer")]))
+    seen: list[Event] = []
+
+    async def read() -> None:
+        async for stamped in desk.session.send("hi"):
+            seen.append(stamped.event)
+            if isinstance(stamped.event, TextDelta):
+                reader.cancel()
+
+    reader = asyncio.create_task(read())
+    with pytest.raises(asyncio.CancelledError):
+        await reader
+    [end] = of(seen, TurnFinished)
+    assert seen[-1] is end and end.status == "cancelled" and end.text.startswith("half")
+    assert desk.state.ledger.groups[-1].first.interrupted and not desk.session.busy
+
+
 async def test_closing_a_turn_while_an_approval_waits_closes_the_round():
     model = ScriptedModel([calls(("write", {"text": "a"}), ("write", {"text": "b"})), says("ok")])
     desk = Desk(model, tools=[Echo("write", writes=True)])
