@@ -1,6 +1,6 @@
 """Draws the pictures of the documentation: the real interface over a fixed conversation, in `docs/pictures/`.
 
-Run it from a checkout: `uv run python docs/make_pictures.py [NAME ...]`; with `uv run --group pictures` and `--png` as PNG as well.
+Run it from a checkout: `uv run python docs/make_pictures.py [NAME ...]`; with `uv run --group pictures` and `--png` also as PNG.
 """
 
 from __future__ import annotations
