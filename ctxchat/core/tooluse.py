@@ -67,12 +67,12 @@ BARE = re.compile(
 )
 """A line that only says that there was an error, or where its log is."""
 _DEFINES = re.compile(
-    r"^\s*(?:\d+\s)?\s*(?:export |public |async |pub )*"
+    r"^\s*(?:\d+[\s:|│→])?\s*(?:export |public |async |pub )*"
     r"(?:def|class|function|fn|func|struct|interface|type|const)\s+([A-Za-z]\w{2,})"
 )
 _NOTE = re.compile(r"\[(?:exit code|lines? |only |full text|no output|ended by|stopped after|…).*\]\s*")
 """A line that a tool adds about its own output."""
-_NUMBERED = re.compile(r"^\s*(\d+)\t")
+_NUMBERED = re.compile(r"^\s*(\d+)[\t→]")
 
 
 _LIST = re.compile(r"(?:^|[^a-zA-Z])[tT]o_?[dD]o|update_plan")

@@ -584,6 +584,20 @@ def test_definitions_that_were_read_are_symbols_and_their_locals_are_not() -> No
     assert set(by_kind(collect([read]), "symbol")) == {"TokenGauge", "drawBar", "barWidth"}
 
 
+@pytest.mark.parametrize("mark", ["", "{}\t", "  {}→", "{}: "])
+def test_names_of_a_file_that_was_read_are_symbols_however_its_lines_are_numbered(mark: str) -> None:
+    lines = [
+        "from x import make_pool, drop_pool",
+        "class GaugeBar:",
+        *["    x = 1"] * 2000,
+        "    y = make_pool(1)",
+        "def tail(): 1",
+    ]
+    text = "\n".join(mark.format(n) + line for n, line in enumerate(lines, 1))
+    read = ran("Read", '{"file_path": "src/gauge.py"}', text)
+    assert set(by_kind(collect([read]), "symbol")) == {"GaugeBar", "make_pool", "tail"}
+
+
 def test_a_choice_that_was_overturned_stands_no_more() -> None:
     first = said("We decided to use SQLite for the archive. Always sort with Ruff.")
     later = said("We decided: Postgres instead of SQLite.", turn=2)

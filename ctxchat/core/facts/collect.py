@@ -224,10 +224,12 @@ def _one(before: Fact, fact: Fact) -> Fact:
 
 
 def survival(evidence: Evidence, view: View) -> tuple[FactCount, tuple[Fact, ...]]:
-    """How many of these facts a view still holds, and the lost ones."""
+    """How many of these facts a view still holds, and the lost ones. Names that only stood in a file that was read count for
+    nothing: they are in it still."""
     shown = _Shown(view)
-    lost = tuple(fact for fact in evidence.facts if not _held(fact, shown))
-    return FactCount(found=len(evidence.facts), kept=len(evidence.facts) - len(lost)), lost
+    own = [fact for fact in evidence.facts if fact.by != "tool"]
+    lost = tuple(fact for fact in own if not _held(fact, shown))
+    return FactCount(found=len(own), kept=len(own) - len(lost)), lost
 
 
 class _Shown:

@@ -28,6 +28,9 @@ At = tuple[int, Speaker, int]
 SYMBOLS = 400
 """Symbols that are taken from one call or one message at most, those that stand there most often."""
 
+USED = 60
+"""Names that a file uses more than once, which are taken of one reading of it at most."""
+
 _LOOKED_UP = 3
 """Messages of one answer of recall that count as looked up."""
 
@@ -35,7 +38,7 @@ _SCANNED = 8_000
 """Characters at the head of a message that are looked through; half as many at its tail."""
 
 _WRITTEN = 60_000
-"""Characters of what a call writes that are looked through for symbols."""
+"""Characters of what a call writes or reads that are looked through for symbols."""
 
 _ENDINGS = frozenset(
     re.findall(
@@ -115,7 +118,7 @@ _LOOKS = re.compile(
     r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk|git (?:status|log|diff|show))\b"
 )
 """A command that only looks around: nothing was done, and its troubles are no errors of the work."""
-_BEGINNING = r"^(?:\s*\d+[\t:|│])?[ \t]*"
+_BEGINNING = r"^(?:\s*\d+[\t:|│→])?[ \t]*"
 _DEFINED = re.compile(
     _BEGINNING + r"(?:(?:export|default|declare|abstract|async|pub|unsafe) )*"
     r"(?:(?P<whole>(?:def|class|function\*?|fn|func|interface|struct|enum|trait)\s+)|(?:type|const|let|var|#define)\s+)"
@@ -157,7 +160,7 @@ _ERROR = re.compile(
     r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed)\b"
     r"|command not found|No such file|Permission denied|Segmentation fault"
 )
-_LISTED = re.compile(r"\s*\d+\s?[:|│\t]|\s*\d+\s{2,}|\s*(?:raise|except|throw|catch|import|from|#|//|/?\*)\b|\s*#")
+_LISTED = re.compile(r"\s*\d+\s?[:|│→\t]|\s*\d+\s{2,}|\s*(?:raise|except|throw|catch|import|from|#|//|/?\*)\b|\s*#")
 _FOLDER = re.compile(r"(?:[a-z0-9_.-]*[a-z][a-z0-9_.-]*/)+[a-z0-9_.-]*")
 """A relative folder; with capitals or no letters it is more often one thing or another than a place."""
 _NO_FILE = re.compile(r"(?:\d[\d./]*\Z|(?:node|next|vue|nuxt|react|express|three|chart|d3|p5)\.js\Z)", re.IGNORECASE)
@@ -325,12 +328,19 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
     where = use.target if use.kind in {"change", "read"} else ""
     for symbol in _symbols(_wanted(call, use)):
         yield Fact("symbol", symbol, where, *at)
-    if use.kind == "read":  # what stands there is not what somebody worked with, but its definitions may be asked for
-        seen: At = (result.seq, "tool", group.turn)
-        for match in _some(_DEFINED, _scanned(result.text), SYMBOLS):
-            name = match["method"] or match["name"]
-            if name not in _OF_THE_LANGUAGE and (match["whole"] or match["method"] or _SYMBOL.fullmatch(name)):
-                yield Fact("symbol", name, where, *seen)
+    if use.kind == "read":  # what stands there is not what somebody worked with, but its names may be asked for
+        for symbol in _names_read(result.text[:_WRITTEN]):
+            yield Fact("symbol", symbol, where, result.seq, "tool", group.turn)
+
+
+def _names_read(text: str) -> Iterator[str]:
+    """What a file defines, and what it names more than once."""
+    for match in _some(_DEFINED, text, SYMBOLS):
+        name = match["method"] or match["name"]
+        if name not in _OF_THE_LANGUAGE and (match["whole"] or match["method"] or _SYMBOL.fullmatch(name)):
+            yield name
+    counts = Counter(match.group() for match in _SYMBOL.finditer(text) if _names(match, text))
+    yield from (name for name, times in counts.most_common(USED) if times > 1)
 
 
 def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
