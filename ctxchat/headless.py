@@ -84,18 +84,23 @@ def _with_flags(stamped: Stamped) -> Stamped:
     return msgspec.structs.replace(stamped, event=msgspec.structs.replace(event, hint=f"{event.hint} {OTHERS}".strip()))
 
 
+def without_secrets(event: Event, mask: Callable[[str], str]) -> Event:
+    """The event for whoever is not the person's own screen: secrets masked in what the person said, in what a model wants done
+    and in what a person would judge it by."""
+    if not isinstance(event, _AS_IT_WAS):
+        return event
+    return msgspec.json.decode(mask(msgspec.json.encode(event).decode()), type=type(event))
+
+
 class _JsonLines:
-    """Events as they are, one a line; secrets masked in what the person said, in what a model wants done and in what a person
-    would judge it by."""
+    """Events as they are, one a line, without secrets."""
 
     def __init__(self, out: TextIO, mask: Callable[[str], str]) -> None:
         self._out, self._mask = out, mask
 
     def take(self, stamped: Stamped) -> None:
-        line = stamped.json().decode()
-        if isinstance(stamped.event, _AS_IT_WAS):
-            line = self._mask(line)
-        self._out.write(line + "\n")
+        event = without_secrets(stamped.event, self._mask)
+        self._out.write(msgspec.structs.replace(stamped, event=event).json().decode() + "\n")
         self._out.flush()
 
 

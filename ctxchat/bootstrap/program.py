@@ -159,11 +159,16 @@ class Program(Shared):
         self.servers.start(self.settings.mcp)
         if interactive:
             return await Opening(self, interactive).open(session_id, only_read=only_read)
+        missing = await self.servers_awaited()
+        session = await Opening(self, interactive).open(session_id, only_read=only_read)
+        session.notices = (*session.notices, *missing)
+        return session
+
+    async def servers_awaited(self) -> Sequence[str]:
+        """Wait for MCP servers on their way, as long as the settings say; a sentence for each whose tools are not there then."""
         grace = self.settings.tools.mcp_wait
         await self.servers.settled(grace)
-        session = await Opening(self, interactive).open(session_id, only_read=only_read)
-        session.notices = (*session.notices, *self.servers.missing(grace))
-        return session
+        return self.servers.missing(grace)
 
     async def sessions(self) -> Sequence[SessionRow]:
         """All stored sessions, the one used last first."""

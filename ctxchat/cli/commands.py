@@ -19,6 +19,7 @@ COMMANDS = {
     "tour": ("ctxchat.cli.tour", "Two minutes in a made-up project: the gauge, a compaction, an undo."),
     "run": ("ctxchat.cli.run", "Answer one message on standard output."),
     "serve": ("ctxchat.cli.serve", "Open the chat in a browser, on this machine only."),
+    "acp": ("ctxchat.cli.acp", "Let an editor drive it, by the Agent Client Protocol."),
     "sessions": ("ctxchat.cli.sessions", "List, show, export, import, fork, rename and delete sessions."),
     "context": ("ctxchat.cli.context", "What the next request of a session would hold."),
     "compact": ("ctxchat.cli.compact", "Free up context in a stored session."),

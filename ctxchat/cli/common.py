@@ -17,7 +17,7 @@ import click
 import msgspec
 
 from ctxchat.bootstrap.flags import Flags
-from ctxchat.core.errors import UsageError
+from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.sanitize import clean
 from ctxchat.core.search import incomplete
 
@@ -103,6 +103,15 @@ async def _heeding_signals(work: Coroutine[Any, Any, _T]) -> _T:
         if asked:
             raise SystemExit(128 + asked[0]) from None
         raise
+
+
+def extra_missing(what: str, package: str, extra: str) -> CtxchatError:
+    """The error for a command whose extra is not installed, with the remedy."""
+    remedy = (
+        f"Install it beside ctxchat: uv pip install --python {sys.executable} {package} (in a checkout: "
+        f"uv run --extra {extra} ctxchat {extra})."
+    )
+    return CtxchatError(f"{what} needs one more package.", remedy)
 
 
 def written(text: str) -> str:

@@ -8,7 +8,7 @@ import sys
 import click
 
 from ctxchat.bootstrap.flags import Flags
-from ctxchat.cli.common import common_options, emit, flags, narrate
+from ctxchat.cli.common import common_options, emit, extra_missing, flags, narrate
 from ctxchat.core.errors import CtxchatError
 
 
@@ -24,11 +24,7 @@ def command(port: int) -> None:
     try:
         from ctxchat.cli.serving import ChatServer
     except ImportError as problem:
-        remedy = (
-            f"Install it beside ctxchat: uv pip install --python {sys.executable} textual-serve (in a checkout: "
-            "uv run --extra serve ctxchat serve)."
-        )
-        raise CtxchatError("The chat in a browser needs one more package.", remedy) from problem
+        raise extra_missing("The chat in a browser", "textual-serve", "serve") from problem
     try:
         ChatServer(chat_command(given), port, lambda address: _told(address, given.json)).serve()
     except OSError as problem:

@@ -1,0 +1,82 @@
+"""Questions to a person as the protocol's permission requests, and the answer behind each option. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, RequestPermissionResponse
+
+from ctxchat.core.events import ApprovalRequested
+from ctxchat.core.permissions import Allowance, Answer
+from ctxchat.core.sanitize import visible
+
+Kind = Literal["allow_once", "allow_always", "reject_once"]
+
+LONGEST_RULE = 300
+"""Characters of a rule that is offered: what is stored is shown whole, and buttons hold no more."""
+
+DENIED = Answer("deny")
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """An option with what it answers."""
+
+    id: str
+    name: str
+    kind: Kind
+    answer: Answer
+
+
+def choices(request: ApprovalRequested) -> tuple[Choice, ...]:
+    """What can be said to a call that waits, the narrowest yes first."""
+    return (
+        Choice("once", "Allow once", "allow_once", Answer("once")),
+        *_beyond(request.allowance),
+        *_standing(request.rules),
+        Choice("deny", "Reject", "reject_once", DENIED),
+    )
+
+
+def _beyond(allowance: Allowance) -> Iterator[Choice]:
+    """Yes, with what a command may do outside of its sandbox."""
+    if allowance.network:
+        yield _once("network", "with the network", Allowance(network=True))
+    for place, folder in enumerate(allowance.folders[:3]):
+        yield _once(f"folder-{place}", f"writing in {visible(folder)}", Allowance(folders=(folder,)))
+    if allowance.outside:
+        yield _once("outside", "outside of the sandbox", Allowance(outside=True))
+
+
+def _once(id: str, what: str, allowance: Allowance) -> Choice:
+    return Choice(id, f"Allow once, {what}", "allow_once", Answer("once", allowance=allowance))
+
+
+def _standing(rules: Sequence[str]) -> Iterator[Choice]:
+    """Yes from now on: by the rule for this very call, and by the widest where it is another."""
+    shown = [rule for rule in rules if len(rule) <= LONGEST_RULE]
+    for place, rule in enumerate(dict.fromkeys([*shown[:1], *shown[-1:]])):
+        words = visible(rule).replace("\n", "  +  ")
+        session, always = Answer("session", rule=rule), Answer("always", rule=rule)
+        yield Choice(f"session-{place}", f"Allow in this session: {words}", "allow_always", session)
+        yield Choice(f"always-{place}", f"Always allow in this folder: {words}", "allow_always", always)
+
+
+def options(offered: Sequence[Choice]) -> list[PermissionOption]:
+    """The choices as an editor is shown them."""
+    return [PermissionOption(option_id=each.id, name=each.name, kind=each.kind) for each in offered]
+
+
+def chosen(response: RequestPermissionResponse) -> str:
+    """The id of the option that was taken; empty where none was."""
+    match response.outcome:
+        case AllowedOutcome(option_id=id):
+            return id
+        case DeniedOutcome():
+            return ""
+
+
+def answer_to(offered: Sequence[Choice], taken: str) -> Answer:
+    """What was said; no where it is nothing that was offered."""
+    return next((each.answer for each in offered if each.id == taken), DENIED)

@@ -1,0 +1,64 @@
+"""A program for each folder that an editor opens sessions in, with the MCP servers it brings; shared by the sessions of both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ctxchat.acp.settings import EditorServer, servers
+from ctxchat.bootstrap.flags import Flags, settings_from
+from ctxchat.bootstrap.workspace import workspace_of
+from ctxchat.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from ctxchat.bootstrap.program import Program
+
+Key = tuple[Path, bytes]
+
+
+class Programs:
+    """Those of one connection. `flags` are what the command line says, for all of them."""
+
+    def __init__(self, flags: Flags) -> None:
+        self._flags = flags
+        self._running: dict[Key, Program] = {}
+        self._starting = asyncio.Lock()
+        self._end = AsyncExitStack()
+
+    async def of(self, cwd: str, given: Sequence[EditorServer] = ()) -> Program:
+        """The program for this folder with these servers, by the settings as they are now. Raises UsageError and StorageError."""
+        if not Path(cwd).is_absolute():
+            raise UsageError(f"cwd: {cwd or 'empty'} is no absolute path.")
+        flags = msgspec.structs.replace(self._flags, cwd=cwd)
+        workspace = workspace_of(cwd)
+        loaded = await asyncio.to_thread(settings_from, flags, workspace)
+        brought = servers(given, loaded.settings.mcp)
+        settings = msgspec.structs.replace(loaded.settings, mcp={**loaded.settings.mcp, **brought})
+        loaded = msgspec.structs.replace(loaded, settings=settings)
+        key = workspace, msgspec.json.encode(brought)
+        async with self._starting:
+            if running := self._running.get(key):
+                running.adopt(loaded)
+                return running
+            kind = await asyncio.to_thread(_program)
+            program = self._running[key] = await self._end.enter_async_context(kind.started(flags, loaded))
+            return program
+
+    async def warm_up(self) -> None:
+        """Import what a session takes, beside everything else."""
+        await asyncio.to_thread(_program)
+
+    async def close(self) -> None:
+        """End all of them."""
+        await self._end.aclose()
+
+
+def _program() -> type[Program]:
+    from ctxchat.bootstrap.program import Program
+
+    return Program

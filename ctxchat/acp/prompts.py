@@ -1,0 +1,113 @@
+"""The blocks of a prompt as a message of ours: its words, and what goes along with them. Foreign text is data.
+
+A link to a file is a mention of it (`@path`), as in the interface; what the editor embeds goes along as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from acp.schema import (
+    AudioContentBlock,
+    BlobResourceContents,
+    EmbeddedResourceContentBlock,
+    ImageContentBlock,
+    ResourceContentBlock,
+    TextContentBlock,
+    TextResourceContents,
+)
+
+from ctxchat.agent.session import Session
+from ctxchat.core.errors import UsageError
+from ctxchat.core.messages import Part
+from ctxchat.core.sanitize import clean
+from ctxchat.headless import UNSEEN, along
+from ctxchat.tools.mentions import LONGEST_TEXT, MentionedFile, file_name, image, mention, part_of
+
+Block = TextContentBlock | ImageContentBlock | AudioContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
+
+Tell = Callable[[str], None]
+
+
+async def message(
+    blocks: Sequence[Block], session: Session, workspace: Path, tell: Tell
+) -> tuple[str, tuple[Part, ...]]:
+    """The words and what goes along; `tell` is told what does not. Raises UsageError and StorageError."""
+    words: list[str] = []
+    parts: list[Part] = []
+    for block in blocks:
+        match block:
+            case TextContentBlock(text=text):
+                words.append(text)
+            case ResourceContentBlock(uri=uri, name=name):
+                words.append(_linked(uri, name, workspace))
+            case ImageContentBlock(data=data, mime_type=kind, uri=uri):
+                named = image(_image_name(uri, kind), _decoded(data))
+                words.append(f"[{named.name}]")
+                parts += await _image(named, session, tell)
+            case EmbeddedResourceContentBlock(resource=TextResourceContents(uri=uri, text=text)):
+                name = _shown(uri, workspace)
+                words.append(f"`{name}`")
+                parts.append(await _text(name, text, session))
+            case EmbeddedResourceContentBlock(resource=BlobResourceContents(uri=uri, blob=blob, mime_type=kind)):
+                name = _shown(uri, workspace)
+                words.append(f"`{name}`")
+                if (kind or "").startswith("image/"):
+                    parts += await _image(image(name, _decoded(blob)), session, tell)
+                else:
+                    tell(f"{name}: {kind or 'no text'}, only its name goes along.")
+            case AudioContentBlock():
+                raise UsageError("Sound cannot be sent to a model from here.", "Send text, files or images.")
+    text = "".join(words)
+    if not text.strip() and not parts:
+        raise UsageError("There is nothing to answer: the prompt is empty.")
+    return text, (*parts, *await along(session, text, workspace, tell))
+
+
+def _linked(uri: str, name: str, workspace: Path) -> str:
+    """A link in words: a file as a mention, with the lines that are meant; anything else by its name and address."""
+    parts = urlsplit(uri)
+    if parts.scheme != "file":
+        return f"{clean(name)} ({clean(uri)})"
+    lines = parts.fragment.removeprefix("L").replace(":L", "-").replace(":", "-")
+    return f"{mention(_shown(uri, workspace))}{f' (lines {clean(lines)})' if lines else ''} "
+
+
+def _shown(uri: str, workspace: Path) -> str:
+    """A file from the workspace on, where it lies in it; any other address as it is."""
+    parts = urlsplit(uri)
+    if parts.scheme != "file":
+        return clean(uri)
+    path = Path(unquote(parts.path))
+    return str(path.relative_to(workspace) if path.is_relative_to(workspace) else path)
+
+
+def _image_name(uri: str | None, kind: str) -> str:
+    return file_name(urlsplit(uri).path) if uri else f"image.{clean(kind).rpartition('/')[2] or 'png'}"
+
+
+def _decoded(data: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError) as problem:
+        raise UsageError(f"The data of an image is no base64: {problem}.") from problem
+
+
+async def _image(named: MentionedFile, session: Session, tell: Tell) -> tuple[Part, ...]:
+    part = await part_of(named, session.attachments.save, session.attachments.mask)
+    if part is None or not session.attachments.seen:
+        tell(f"{clean(named.name)}: {named.why or UNSEEN}")
+    return (part,) if part else ()
+
+
+async def _text(name: str, text: str, session: Session) -> Part:
+    """Whole where it is short; else as a file that the agent can page through."""
+    if len(text) > LONGEST_TEXT:
+        return await session.attachments.put_away(file_name(name), session.attachments.mask(text))
+    part = await part_of(MentionedFile(name, "text", text), session.attachments.save, session.attachments.mask)
+    assert part
+    return part

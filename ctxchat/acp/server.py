@@ -1,0 +1,311 @@
+"""The agent's side of the protocol: what an editor may ask, session by session.
+
+Imports nothing of a session before one is asked for, so that `initialize` is answered first. Errors are a sentence each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar, cast
+
+from acp import PROTOCOL_VERSION, Agent, Client, RequestError
+from acp.agent.connection import AgentSideConnection
+from acp.schema import (
+    AgentCapabilities,
+    ClientCapabilities,
+    CloseSessionResponse,
+    Implementation,
+    InitializeResponse,
+    ListSessionsResponse,
+    LoadSessionResponse,
+    McpCapabilities,
+    NewSessionResponse,
+    PromptCapabilities,
+    PromptResponse,
+    ResumeSessionResponse,
+    SessionCapabilities,
+    SessionCloseCapabilities,
+    SessionInfo,
+    SessionListCapabilities,
+    SessionResumeCapabilities,
+    SetSessionConfigOptionResponse,
+    SetSessionModeResponse,
+)
+
+from ctxchat import __version__
+from ctxchat.acp.wire import FAILED, INVALID_PARAMS, Wire
+from ctxchat.bootstrap.flags import Flags
+from ctxchat.core.errors import CtxchatError, UsageError
+from ctxchat.core.sanitize import clean
+
+if TYPE_CHECKING:
+    from ctxchat.acp.conversation import Conversation
+    from ctxchat.acp.prompts import Block
+    from ctxchat.acp.settings import ConfigOption, EditorServer
+    from ctxchat.agent.session import Session
+    from ctxchat.bootstrap.program import Program
+
+PAGE = 100
+"""Sessions that are listed at once."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+WriteDown = Callable[[Exception], str]
+"""Keeps a fault that nobody expected for whoever mends it; says what it was."""
+
+
+async def serve(flags: Flags, source: BinaryIO, sink: BinaryIO, write_down: WriteDown) -> None:
+    """Answer an editor until it closes its end; then, and when this is cancelled, every session is closed in good order."""
+    agent = EditorAgent(flags, write_down)
+    served = cast("Agent", agent)  # what it lacks is answered as a method there is none of
+    connection = AgentSideConnection(served, Wire(source, sink), listening=False, use_unstable_protocol=True)
+    listening = asyncio.create_task(connection.listen())  # which would swallow a cancel
+    try:
+        await asyncio.wait({listening})
+    finally:
+        listening.cancel()
+        await agent.close()
+        await connection.close()
+
+
+def told(
+    handler: Callable[P, Coroutine[Any, Any, T]],
+) -> Callable[P, Coroutine[Any, Any, T]]:
+    """A handler whose errors reach the editor as one sentence."""
+
+    @wraps(handler)
+    async def call(*args: P.args, **named: P.kwargs) -> T:
+        try:
+            return await handler(*args, **named)
+        except UsageError as problem:
+            raise RequestError(INVALID_PARAMS, clean(str(problem))) from problem
+        except CtxchatError as problem:
+            raise RequestError(FAILED, clean(str(problem))) from problem
+        except RequestError:
+            raise
+        except Exception as fault:
+            agent = args[0]
+            assert isinstance(agent, EditorAgent)
+            raise RequestError(FAILED, clean(agent.write_down(fault))) from fault
+
+    return call
+
+
+class EditorAgent:
+    """What the library's `Agent` names, as far as ctxchat has it, for one connection."""
+
+    def __init__(self, flags: Flags, write_down: WriteDown) -> None:
+        from ctxchat.acp.programs import Programs
+
+        self.write_down = write_down
+        self._programs = Programs(flags)
+        self._editor: Client | None = None
+        self._forms = False
+        self._open: dict[str, Conversation] = {}
+        self._models: dict[Path, tuple[str, ...]] = {}  # by folder
+        self._beside: set[asyncio.Task[None]] = set()
+
+    def on_connect(self, conn: Client) -> None:
+        """The way back to the editor."""
+        self._editor = conn
+
+    async def close(self) -> None:
+        """End what runs, close every session and program."""
+        for task in self._beside:
+            task.cancel()
+        for conversation in list(self._open.values()):
+            with suppress(CtxchatError):  # what was said is in the journal
+                await conversation.close()
+        await self._programs.close()
+
+    # ── the connection ──
+
+    @told
+    async def initialize(
+        self, protocol_version: int, client_capabilities: ClientCapabilities | None = None, **_: Any
+    ) -> InitializeResponse:
+        """What both sides can do."""
+        asks = client_capabilities.elicitation if client_capabilities else None
+        self._forms = bool(asks and asks.form)
+        self._start(self._programs.warm_up())
+        return InitializeResponse(
+            protocol_version=PROTOCOL_VERSION,
+            agent_capabilities=AgentCapabilities(
+                load_session=True,
+                prompt_capabilities=PromptCapabilities(image=True, embedded_context=True),
+                mcp_capabilities=McpCapabilities(http=True),
+                session_capabilities=SessionCapabilities(
+                    list=SessionListCapabilities(),
+                    resume=SessionResumeCapabilities(),
+                    close=SessionCloseCapabilities(),
+                ),
+            ),
+            agent_info=Implementation(name="ctxchat", title="ctxchat", version=__version__),
+            auth_methods=[],
+        )
+
+    # ── sessions ──
+
+    @told
+    async def new_session(
+        self, cwd: str, mcp_servers: list[EditorServer] | None = None, **_: Any
+    ) -> NewSessionResponse:
+        """A new session in a folder."""
+        from ctxchat.acp.settings import modes
+
+        program = await self._programs.of(cwd, mcp_servers or ())
+        session = await program.open()
+        await self._take_in(program, session)
+        return NewSessionResponse(session_id=session.id, modes=modes(session), config_options=self._options(session.id))
+
+    @told
+    async def load_session(
+        self, cwd: str, session_id: str, mcp_servers: list[EditorServer] | None = None, **_: Any
+    ) -> LoadSessionResponse:
+        """A stored session, with all that was said in it."""
+        from ctxchat.acp.settings import modes
+
+        conversation = await self._stored(cwd, session_id, mcp_servers)
+        await conversation.retell()
+        return LoadSessionResponse(modes=modes(conversation.session), config_options=self._options(session_id))
+
+    @told
+    async def resume_session(
+        self, session_id: str, cwd: str, mcp_servers: list[EditorServer] | None = None, **_: Any
+    ) -> ResumeSessionResponse:
+        """As `load_session`, for an editor that has kept what was said."""
+        from ctxchat.acp.settings import modes
+
+        conversation = await self._stored(cwd, session_id, mcp_servers)
+        return ResumeSessionResponse(modes=modes(conversation.session), config_options=self._options(session_id))
+
+    @told
+    async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
+        """Stored sessions, those of one folder where it is named, the one used last first."""
+        begin = int(cursor or 0) if (cursor or "0").isdecimal() else -1
+        if begin < 0:
+            raise UsageError(f"cursor: {clean(cursor or '')!r} is none of ours.")
+        program = await self._programs.of(cwd or str(Path.cwd()))
+        rows = [r for r in await program.sessions() if r.folder and r.messages and not r.delegated]
+        if cwd:
+            rows = [r for r in rows if r.folder == str(program.workspace)]
+        shown = [
+            SessionInfo(session_id=r.id, cwd=r.folder, title=clean(r.title) or None, updated_at=r.updated)
+            for r in rows[begin : begin + PAGE]
+        ]
+        return ListSessionsResponse(sessions=shown, next_cursor=str(begin + PAGE) if rows[begin + PAGE :] else None)
+
+    @told
+    async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
+        """The turn under way ends, and the session is free for others."""
+        conversation = self._conversation(session_id)
+        self._open.pop(session_id)
+        await conversation.close()
+        return CloseSessionResponse()
+
+    # ── one session ──
+
+    @told
+    async def prompt(self, session_id: str, prompt: list[Block], **_: Any) -> PromptResponse:
+        """One turn."""
+        return PromptResponse(stop_reason=await self._conversation(session_id).prompt(prompt))
+
+    @told
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        """The turn under way ends; nothing where there is none."""
+        if opened := self._open.get(session_id):
+            await opened.cancel()
+
+    @told
+    async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse:
+        """Another permission mode."""
+        from ctxchat.acp.settings import mode_of
+        from ctxchat.acp.updates import config
+
+        conversation = self._conversation(session_id)
+        conversation.session.mode = mode_of(mode_id)
+        self._start(conversation.tell(config(self._options(session_id))))
+        return SetSessionModeResponse()
+
+    @told
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool, **_: Any
+    ) -> SetSessionConfigOptionResponse:
+        """Another permission mode or model."""
+        from acp.helpers import update_current_mode
+
+        from ctxchat.acp.settings import MODE, MODEL, mode_of
+
+        conversation = self._conversation(session_id)
+        session = conversation.session
+        if config_id == MODE:
+            session.mode = mode_of(str(value))
+            self._start(conversation.tell(update_current_mode(session.mode)))
+        elif config_id == MODEL:
+            await session.setup.switch_model(str(value))
+            self._start(conversation.tell_figures())
+        else:
+            raise UsageError(f"There is no option {clean(config_id)!r}.", f"There are {MODE} and {MODEL}.")
+        return SetSessionConfigOptionResponse(config_options=self._options(session_id))
+
+    # ── within ──
+
+    def _conversation(self, session_id: str) -> Conversation:
+        if session_id not in self._open:
+            raise UsageError(f"No session {clean(session_id)!r} is open.", "Begin one, or load it.")
+        return self._open[session_id]
+
+    async def _stored(self, cwd: str, session_id: str, given: list[EditorServer] | None) -> Conversation:
+        program = await self._programs.of(cwd, given or ())
+        if session_id not in {row.id for row in await program.sessions()}:
+            raise UsageError(f"There is no session {clean(session_id)!r}.")
+        if opened := self._open.pop(session_id, None):
+            await opened.close()
+        return await self._take_in(program, await program.open(session_id))
+
+    async def _take_in(self, program: Program, session: Session) -> Conversation:
+        """Open from now on. What is to be told of it follows the answer to the request."""
+        from ctxchat.acp.conversation import Conversation
+
+        assert self._editor
+        await session.measure()
+        conversation = self._open[session.id] = Conversation(program, session, self._editor, self._forms)
+        self._start(self._introduce(conversation))
+        return conversation
+
+    async def _introduce(self, conversation: Conversation) -> None:
+        from ctxchat.acp.conversation import COMMANDS
+        from ctxchat.acp.updates import commands, config
+
+        await conversation.tell(commands(COMMANDS))
+        await conversation.tell_figures()
+        folder = conversation.program.workspace
+        if folder not in self._models:
+            found = await conversation.program.models()
+            self._models[folder] = tuple(row.name for row in found if row.reachable)
+            await conversation.tell(config(self._options(conversation.session.id)))
+
+    def _options(self, session_id: str) -> list[ConfigOption]:
+        """What can be set in a session. The models are those that were found, until then those of the settings."""
+        from ctxchat.acp.settings import config_options
+
+        conversation = self._open[session_id]
+        program = conversation.program
+        models = self._models.get(program.workspace, tuple(program.settings.models))
+        return config_options(conversation.session, models)
+
+    def _start(self, work: Awaitable[None]) -> None:
+        """Beside everything else; begins after the answer to the request under way. What goes wrong there is nobody's loss."""
+
+        async def quietly() -> None:
+            with suppress(CtxchatError, ConnectionError):
+                await work
+
+        task = asyncio.create_task(quietly())
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)

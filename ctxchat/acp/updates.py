@@ -1,0 +1,306 @@
+"""What happens in a session, and what its record holds, as the protocol's session updates. Pure: sends nothing.
+
+Texts of tools are shown between fences and never as markup; secrets are masked before they come here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from acp.helpers import SessionUpdate as Helped
+from acp.helpers import (
+    ToolCallContentVariant,
+    plan_entry,
+    start_tool_call,
+    text_block,
+    tool_content,
+    tool_diff_content,
+    update_agent_message_text,
+    update_agent_thought_text,
+    update_plan,
+    update_tool_call,
+    update_user_message_text,
+)
+from acp.schema import (
+    AvailableCommand,
+    AvailableCommandInput,
+    AvailableCommandsUpdate,
+    ConfigOptionUpdate,
+    Cost,
+    PlanEntryStatus,
+    ToolCallLocation,
+    ToolCallUpdate,
+    ToolKind,
+    UnstructuredCommandInput,
+    UsageUpdate,
+)
+
+from ctxchat.acp.settings import ConfigOption
+from ctxchat.core.attachments import attached, spoken
+from ctxchat.core.events import ApprovalRequested, CompactionStarted, ToolFinished, ToolStarted
+from ctxchat.core.figures import Figures
+from ctxchat.core.messages import Group, Message, Text, ToolCall
+from ctxchat.core.record import CompactionRecord, Reason
+from ctxchat.core.sanitize import clean, visible
+from ctxchat.core.tooluse import UseKind, use_of
+from ctxchat.core.words import count, short
+from ctxchat.tools.todo import Todo, TodoArguments, TodoItem
+from ctxchat.tui.reading.history import Shown
+from ctxchat.tui.reading.passes import REASONS
+from ctxchat.tui.reading.text import cut, one_line
+from ctxchat.tui.reading.tool_words import decoded, ending, key_argument
+
+KINDS: dict[UseKind, ToolKind] = {
+    "read": "read",
+    "change": "edit",
+    "run": "execute",
+    "search": "search",
+    "fetch": "fetch",
+    "other": "other",
+}
+STATUS: dict[str, PlanEntryStatus] = {"pending": "pending", "in_progress": "in_progress", "done": "completed"}
+
+REWOUND = "Rewound to here: what was said after it is in the record, and no longer in the window."
+
+SessionUpdate = Helped | UsageUpdate | ConfigOptionUpdate
+
+Mask = Callable[[str], str]
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+
+def said(text: str) -> SessionUpdate:
+    """A piece of an answer."""
+    return update_agent_message_text(text)
+
+
+def thought(text: str) -> SessionUpdate:
+    """A piece of what the model thinks, or what is only to be known beside the answer."""
+    return update_agent_thought_text(text)
+
+
+def remark(text: str) -> SessionUpdate:
+    """A word of ours between the answer's, in a paragraph of its own."""
+    return said(f"\n\n> {' '.join(clean(text).split())}\n\n")
+
+
+def fenced(text: str, kind: str = "text") -> ToolCallContentVariant:
+    """Foreign text, shown as it is."""
+    return tool_content(text_block(Text(cut(text), kind).words))
+
+
+# ── calls ──
+
+
+def started(event: ToolStarted, workspace: Path) -> SessionUpdate:
+    """A call begins."""
+    call = _call(event)
+    return start_tool_call(
+        event.call_id,
+        _title(event.name, event.arguments),
+        kind=_kind(call),
+        status="in_progress",
+        locations=_locations(call, workspace),
+        raw_input=event.arguments,
+    )
+
+
+def waits(event: ApprovalRequested, workspace: Path) -> ToolCallUpdate:
+    """A call waits for a person: what they judge it by, whole, with nothing hidden."""
+    edits = edits_in(event.preview, workspace)
+    shell = [fenced(visible(event.preview), "sh" if event.access == "run" else "text")] if event.preview.strip() else []
+    return ToolCallUpdate(
+        tool_call_id=event.call_id, title=visible(event.summary), status="pending", content=edits or shell
+    )
+
+
+def goes_on(call_id: str) -> SessionUpdate:
+    """A call that was allowed runs."""
+    return update_tool_call(call_id, status="in_progress")
+
+
+def progress(call_id: str, text: str) -> SessionUpdate:
+    """What a call at work has shown lately."""
+    return update_tool_call(call_id, status="in_progress", content=[fenced(text)])
+
+
+def finished(event: ToolFinished, workspace: Path) -> SessionUpdate:
+    """A call is over."""
+    status = "completed" if event.status == "ok" else "failed"
+    code = {"exit_code": event.exit_code} if event.exit_code is not None else None
+    return update_tool_call(event.call_id, status=status, content=_content(event, workspace), raw_output=code)
+
+
+def _content(event: ToolFinished, workspace: Path) -> list[ToolCallContentVariant]:
+    if event.diff and event.status == "ok":
+        return edits_in(event.diff, workspace) or [fenced(event.diff, "diff")]
+    return [fenced(event.output)] if event.output.strip() else []
+
+
+def edits_in(diff: str, workspace: Path) -> list[ToolCallContentVariant]:
+    """A unified diff as the protocol's, one for each hunk; none for a text that is no whole diff."""
+    name, hunks = "", list[tuple[bool, list[str], list[str]]]()
+    for line in diff.split("\n"):
+        if not hunks and line.startswith("+++ "):
+            name = line.removeprefix("+++ ")
+        elif found := _HUNK.match(line):
+            hunks.append((found[2] == "0", [], []))
+        elif hunks and line[:1] in {" ", "-", "+"}:
+            for sign, lines in (("-", hunks[-1][1]), ("+", hunks[-1][2])):
+                if line[0] in {" ", sign}:
+                    lines.append(line[1:])
+        elif hunks and line and not line.startswith("\\"):
+            return []  # it was cut
+    path = str(workspace / name)
+    return [
+        tool_diff_content(path, "\n".join(new), None if fresh and len(hunks) == 1 else "\n".join(old))
+        for fresh, old, new in hunks
+        if name
+    ]
+
+
+def _call(event: ToolStarted) -> ToolCall:
+    written = event.arguments if isinstance(event.arguments, str) else msgspec.json.encode(event.arguments).decode()
+    return ToolCall(event.call_id, event.name, written)
+
+
+def _title(name: str, arguments: dict[str, object] | str) -> str:
+    return f"{one_line(name, 60)} {key_argument(arguments)}".rstrip()
+
+
+def _kind(call: ToolCall) -> ToolKind:
+    return "think" if call.name == Todo.name else KINDS[use_of(call).kind]
+
+
+def _locations(call: ToolCall, workspace: Path) -> list[ToolCallLocation] | None:
+    """Where the editor can follow the agent to."""
+    use, fields = use_of(call), decoded(call.arguments)
+    if use.kind not in {"read", "change"} or "\0" in use.target:
+        return None
+    line = fields.get("start_line") if isinstance(fields, dict) else None
+    line = line if isinstance(line, int) and line > 0 else None
+    return [ToolCallLocation(path=str(workspace / use.target), line=line)]
+
+
+def plan(items: Iterable[TodoItem]) -> SessionUpdate:
+    """The to-do list."""
+    return update_plan([plan_entry(one_line(item.text, 400), status=STATUS[item.status]) for item in items])
+
+
+def listed(event: ToolStarted) -> SessionUpdate | None:
+    """The to-do list that a call writes; None for any other call."""
+    if event.name != Todo.name or isinstance(event.arguments, str):
+        return None
+    try:
+        return plan(msgspec.convert(event.arguments, TodoArguments).items)
+    except msgspec.ValidationError:
+        return None
+
+
+# ── the window ──
+
+
+def usage(figures: Figures) -> SessionUpdate:
+    """The gauge, as far as the protocol has a place for it: tokens in use of the limit, and what the session cost."""
+    cost = Cost(amount=round(figures.cost_usd, 6), currency="USD") if figures.cost_usd else None
+    return UsageUpdate(session_update="usage_update", used=max(0, figures.used), size=max(0, figures.window), cost=cost)
+
+
+def making_room(event: CompactionStarted) -> SessionUpdate:
+    """A compaction begins; it is shown as a call of the agent's."""
+    return start_tool_call(
+        _pass(event.id), f"Making room in the context ({_why(event.reason)})", kind="think", status="in_progress"
+    )
+
+
+def compacted(record: CompactionRecord, begun: bool) -> SessionUpdate:
+    """What came of a compaction; `begun` where its beginning was told."""
+    words = [tool_content(text_block(compaction_words(record)))]
+    status = "completed" if record.outcome in {"compacted", "noop"} else "failed"
+    if begun:
+        return update_tool_call(_pass(record.id), status=status, content=words)
+    title = f"Compaction ({_why(record.reason)})"
+    return start_tool_call(_pass(record.id), title, kind="think", status=status, content=words)
+
+
+def compaction_words(record: CompactionRecord) -> str:
+    """What came of it in a sentence or two."""
+    if record.outcome != "compacted":
+        return clean(record.detail or "Nothing was compacted.")
+    facts = f", kept {record.facts.kept} of {count(record.facts.found, 'fact')}" if record.facts.found else ""
+    return (
+        f"{short(record.before.used)} → {short(record.after.used)} tokens: {count(record.folded_messages, 'message')} "
+        f"put away{facts}. {clean(record.detail)}".rstrip()
+    )
+
+
+def _pass(id: str) -> str:
+    return f"compaction-{id}"
+
+
+def _why(reason: Reason) -> str:
+    return REASONS[reason]
+
+
+def config(rows: list[ConfigOption]) -> SessionUpdate:
+    """What can be set, and what is."""
+    return ConfigOptionUpdate(session_update="config_option_update", config_options=rows)
+
+
+def commands(offered: Iterable[tuple[str, str, str]]) -> SessionUpdate:
+    """The slash commands: name, what it does, what may follow (empty for nothing)."""
+    rows = [
+        AvailableCommand(
+            name=name,
+            description=about,
+            input=AvailableCommandInput(root=UnstructuredCommandInput(hint=hint)) if hint else None,
+        )
+        for name, about, hint in offered
+    ]
+    return AvailableCommandsUpdate(session_update="available_commands_update", available_commands=rows)
+
+
+# ── the record ──
+
+
+def retold(shown: Shown, workspace: Path, mask: Mask) -> Iterator[SessionUpdate]:
+    """One item of the record, as it would have been told; `mask` is for what was not masked on its way into it."""
+    if shown.change and shown.change.kind == "rewind":
+        yield thought(REWOUND)
+    elif shown.change:
+        record = shown.change.record or CompactionRecord(shown.change.id, "manual", "", "compacted")
+        yield compacted(record, begun=False)
+    elif shown.group and shown.group.kind == "user":
+        yield update_user_message_text(mask(_asked(shown.group.first)))
+    elif shown.group and shown.group.kind in {"reply", "round"}:
+        yield from _round(shown.group, workspace, mask)
+    elif shown.group:
+        yield thought(shown.group.first.text)
+
+
+def _asked(message: Message) -> str:
+    names = "".join(f"\n[{clean(each.name)}]" for each in attached(message.content))
+    return f"{spoken(message)}{names}"
+
+
+def _round(group: Group, workspace: Path, mask: Mask) -> Iterator[SessionUpdate]:
+    message = group.first
+    if message.reasoning and message.reasoning.text.strip():
+        yield thought(message.reasoning.text)
+    if message.text.strip():
+        yield said(message.text)
+    if message.interrupted:
+        yield remark("This reply was interrupted.")
+    results = [m for m in group.messages[1:] if m.role == "tool"]
+    for place, call in enumerate(message.calls):
+        shown = ToolCall(call.id, call.name, mask(call.arguments))
+        yield from _called(shown, results[place] if place < len(results) else None, workspace)
+
+
+def _called(call: ToolCall, result: Message | None, workspace: Path) -> Sequence[SessionUpdate]:
+    status, code = ending(call, result)
+    over = ToolFinished(call.id, call.name, status, result.text if result else "", 0, 0.0, exit_code=code)
+    return started(ToolStarted(call.id, call.name, decoded(call.arguments)), workspace), finished(over, workspace)

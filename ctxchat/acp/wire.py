@@ -1,0 +1,146 @@
+"""Standard input and output as the editor's line: one JSON-RPC object each, and nothing else on standard output.
+
+Whatever comes in is answered or left out; nothing that is no protocol reaches the library. Knows no method.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Any, BinaryIO, cast
+
+import msgspec
+
+JsonObject = dict[str, Any]
+
+PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, FAILED = -32700, -32600, -32601, -32602, -32603
+"""The codes of JSON-RPC."""
+
+
+class Wire:
+    """Fulfils the library's transport. Threads read and write: any file will do, and an editor that reads nothing holds up
+    nobody's end."""
+
+    def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
+        self._source, self._sink = source, sink
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue()
+        self._out: SimpleQueue[tuple[bytes, asyncio.Future[None]] | None] = SimpleQueue()
+        for work in (self._read, self._write):
+            threading.Thread(target=work, daemon=True).start()
+
+    async def receive(self) -> JsonObject | None:
+        """The next message that can be one; None at the end."""
+        while line := await self._lines.get():
+            if not line.strip():
+                continue
+            message, problem = read(line)
+            if message is not None:
+                return message
+            if problem is not None:
+                await self.send(problem)
+        return None
+
+    async def send(self, message: JsonObject) -> None:
+        """One message, after all that were sent before. Raises ConnectionError where nobody reads any more."""
+        written = self._loop.create_future()
+        self._out.put((msgspec.json.encode(worded(message), enc_hook=str) + b"\n", written))
+        await written
+
+    async def close(self) -> None:
+        """Nothing more is sent."""
+        self._out.put(None)
+
+    def _read(self) -> None:
+        for line in _lines(self._source):
+            self._tell(self._lines.put_nowait, line)
+        self._tell(self._lines.put_nowait, b"")
+
+    def _write(self) -> None:
+        while (item := self._out.get()) is not None:
+            line, written = item
+            try:
+                self._sink.write(line)
+                self._sink.flush()
+            except OSError as problem:
+                gone = ConnectionError(f"The editor does not listen any more: {problem.strerror or problem}.")
+                self._tell(_fail, written, gone)
+            else:
+                self._tell(_done, written)
+
+    def _tell(self, what: Callable[..., None], *values: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(what, *values)
+        except RuntimeError:  # the loop has ended
+            return
+
+
+def take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
+    """The editor's ends of the pipes as our own: from now on whoever prints writes to standard error, and nobody else reads."""
+    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    return source, sink
+
+
+def read(line: bytes) -> tuple[JsonObject | None, JsonObject | None]:
+    """A line as a message, or what is answered to a line that is none; both None where nothing can be."""
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as problem:
+        return None, refusal(None, PARSE_ERROR, f"This line is no JSON: {problem}")
+    if not isinstance(value, dict):
+        return None, refusal(None, INVALID_REQUEST, "A message is a JSON object on a line of its own.")
+    message = cast("JsonObject", value)
+    id = message.get("id")
+    if "id" in message and not isinstance(id, str | int | None):
+        return None, refusal(None, INVALID_REQUEST, "The id of a message is a text or a whole number.")
+    if "method" in message:
+        if isinstance(message["method"], str):
+            return message, None
+        return None, refusal(id, INVALID_REQUEST, "The method of a message is a text.")
+    if "id" not in message:
+        return None, refusal(None, INVALID_REQUEST, "A message has a method, or the id of what it answers.")
+    if "error" in message and not isinstance(message["error"], dict):
+        message["error"] = {"code": FAILED, "message": str(message["error"])}
+    return message, None
+
+
+def refusal(id: object, code: int, text: str) -> JsonObject:
+    """The answer to a request that comes to nothing."""
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}}
+
+
+def worded(message: JsonObject) -> JsonObject:
+    """The message; of an error that the library made, in a sentence."""
+    match message:
+        case {"error": {"code": code, "data": {"errors": [{"loc": place, "msg": what}, *_]}}}:
+            where = ".".join(map(str, place)) or "params"
+            return refusal(message.get("id"), code, f"{where}: {what}.")
+        case {"error": {"code": code, "data": {"method": method}}} if code == UNKNOWN_METHOD:
+            return refusal(message.get("id"), code, f"ctxchat has no method {method}.")
+        case {"error": {"data": None}}:
+            return refusal(message.get("id"), message["error"]["code"], message["error"]["message"])
+        case _:
+            return message
+
+
+def _lines(source: BinaryIO) -> Iterator[bytes]:
+    try:
+        yield from source
+    except OSError:  # as good as its end
+        return
+
+
+def _done(written: asyncio.Future[None]) -> None:
+    if not written.done():
+        written.set_result(None)
+
+
+def _fail(written: asyncio.Future[None], problem: Exception) -> None:
+    if not written.done():
+        written.set_exception(problem)
