@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
+from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from ctxchat.agent.preview import Preview
+from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
+from ctxchat.agent.trial import gains
+from ctxchat.core.applying import apply_plan
 from ctxchat.core.attachments import attached
 from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Event, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
-from ctxchat.core.figures import Counting, Figures, Past, Pending, measure
+from ctxchat.core.figures import Counting, Figures, Past, Pending, TokenPrice, measure
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.images import size_in
-from ctxchat.core.journal import SessionState, Undone, fold
+from ctxchat.core.journal import Changed, SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.manual_changes import reinserted
 from ctxchat.core.messages import Group, Image, Message, Part, Text
@@ -27,12 +31,15 @@ from ctxchat.core.permissions import Answer, Mode
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
 from ctxchat.core.search import Hit, Scope
 from ctxchat.core.secrets import Masking
+from ctxchat.core.strategies.base import Plan, Step
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter, rough_count
-from ctxchat.core.undo import Undoing, found, look
+from ctxchat.core.undo import Undoing, found, in_part, look, redone
 from ctxchat.core.view import Frame, View, compile
-from tests.tui.parts import OfOnePiece
 
 if TYPE_CHECKING:  # a start is measured with these: what they stand for is heavy
+    from ctxchat.agent.gate import Gate
+    from ctxchat.agent.session import Session
     from ctxchat.agent.turn import Meanwhile
     from ctxchat.config.files import Loaded
     from ctxchat.importing.outcome import Importable, ImportNews
@@ -56,68 +63,145 @@ class Boundary(msgspec.Struct, frozen=True):
     """Between two rounds: what was said meanwhile joins the turn."""
 
 
-Step = Event | Pause | Boundary | Group | float
+ScriptStep = Event | Pause | Boundary | Group | float
 """What a scripted turn does: an event, a wait for the test, a boundary, a group into the record, or a sleep in seconds."""
 
 
-def reply(text: str) -> list[Step]:
+def reply(text: str) -> list[ScriptStep]:
     return [*(TextDelta(text[i : i + 12]) for i in range(0, len(text), 12)), TurnFinished("done", text, 1, 0.5)]
 
 
-class FakeSession(OfOnePiece):
-    """Follows `script` for each message: the text in, the steps out."""
+SUMMARY_TOKENS = 900
+LABELS = {
+    "shrink_tool_results": "old tool results to one line, text kept on disk",
+    "summarize": "summary of turns 1–9",
+}
+
+
+class FakeSession:
+    """Follows `script` for each message: the text in, the steps out. Every change by hand is made as the real one makes it. It is
+    its own setup, compaction, changes and attachments; `adapted` counts how often it was told to go by edited settings."""
+
+    agent = ""
+    address = ""
 
     def __init__(
         self,
-        script: Callable[[str], Sequence[Step]] = lambda text: reply(f"You said: {text}"),
+        script: Callable[[str], Sequence[ScriptStep]] = lambda text: reply(f"You said: {text}"),
         messages: Sequence[Message] = (),
         *,
+        begun: SessionState | None = None,
         id: str = "s1",
         title: str = "",
         window: int = 200_000,
         model: str = "anthropic/claude-sonnet-4-5",
+        frame: Frame | None = None,
+        meter: Meter | None = None,
+        calibration: Calibration | None = None,
         read_only: str = "",
         notices: Sequence[str] = (),
     ) -> None:
-        self.notices = tuple(notices)
+        self.script, self.id, self.read_only, self.notices = script, id, read_only, tuple(notices)
+        self.state = begun or SessionState(ledger=Ledger(groups=group_messages(messages)), title=title, model=model)
+        self.frame = frame or Frame(system="You help.")
+        self.meter = meter or Meter(rough_count)
+        self.calibration = calibration or Calibration()
+        self.budget = make_budget(Window(window, "catalogue"), 4_096, 0.8, 0.5)
+        self.budgets: dict[str, int] = {}
+        self.price = TokenPrice()
+        self.mode: Mode = "ask"
         self.files = None
         self.ghost = 0
+        self.seen = True
+        self.busy = False
+        self.closed = False
         self.at = AT
+        self.adapted = 0
+        self.interrupted = 0
+        self.sent: list[str] = []
+        self.sent_along: list[tuple[Part, ...]] = []
+        self.saved: dict[str, bytes] = {}
         self.reinserted: list[str] = []
         self.agreed: list[tuple[str, str]] = []
         self.snoozed: list[int] = []
-        self.script, self.id, self.read_only, self.model = script, id, read_only, model
-        self.meter = Meter(rough_count)
-        self.budget = make_budget(Window(window, "catalogue"), 4096, 0.8, 0.5)
-        self.state = SessionState(ledger=Ledger(groups=group_messages(messages)), title=title, model=model)
-        self.mode: Mode = "ask"
-        self.busy = False
-        self.sent: list[str] = []
-        self.adapted = 0
-        self.sent_along: list[tuple[Part, ...]] = []
-        self.saved: dict[str, bytes] = {}
-        self.seen = True
+        self.asked: list[tuple[str, int | None]] = []
+        self.weighed: list[tuple[str, ...]] = []
         self.replies: list[tuple[str, str]] = []
         self.answers: list[tuple[str, Answer]] = []
         self.gates: dict[str, asyncio.Event] = {}
         self.answered = asyncio.Event()
-        self.interrupted = 0
-        self.closed = False
-        self.seq = 0
+        self._stamps = self._changes = 0
+
+    # ── parts ──
+
+    @cached_property
+    def permissions(self) -> Gate:
+        from ctxchat.agent.gate import Gate
+
+        return Gate(folder="/harbour")
+
+    @property
+    def setup(self) -> Self:
+        return self
+
+    @property
+    def compaction(self) -> Self:
+        return self
+
+    @property
+    def changes(self) -> Self:
+        return self
+
+    @property
+    def attachments(self) -> Self:
+        return self
+
+    async def unreached(self) -> bool:
+        return False
+
+    async def adapt(self) -> Figures:
+        self.adapted += 1
+        return self.figures
+
+    async def switch_agent(self, name: str) -> Figures:
+        self.agent = name
+        return self.figures
 
     # ── values ──
 
     @property
+    def model(self) -> str:
+        return self.state.model
+
+    @property
     def view(self) -> View:
-        return compile(self.state.ledger, Frame(system="You help."), self.meter)
+        return compile(self.state.ledger, self.frame, self.meter)
 
     @property
     def figures(self) -> Figures:
-        return self._measure(0)
+        return self._measure(self.view)
 
-    @property
-    def attachments(self) -> FakeSession:
-        return self
+    async def measure(self) -> Figures:
+        return self.figures
+
+    def with_draft(self, text: str, parts: Sequence[Part] = ()) -> Figures:
+        return self._measure(self.view, self.meter.text(text) + sum(map(self.meter.part, parts)))
+
+    def _measure(self, view: View, draft: int = 0) -> Figures:
+        state = self.state
+        return measure(
+            view,
+            msgspec.structs.replace(self.budget, sections=self.budgets),
+            Counting(state.model, self.calibration, price=self.price),
+            pending=Pending(draft),
+            past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, state.cached),
+        )
+
+    def _measured(self, ledger: Ledger) -> tuple[View, Figures]:
+        view = compile(ledger, self.frame, self.meter)
+        return view, self._measure(view)
+
+    # ── what goes along ──
 
     def mask(self, text: str) -> str:
         return text
@@ -138,13 +222,6 @@ class FakeSession(OfOnePiece):
 
     async def count(self, parts: Sequence[Part]) -> None:
         return None
-
-    def with_draft(self, text: str, parts: Sequence[Part] = ()) -> Figures:
-        return self._measure(self.meter.text(text) + sum(map(self.meter.part, parts)))
-
-    def _measure(self, draft: int) -> Figures:
-        pending, past = Pending(draft), Past(self.state.fills)
-        return measure(self.view, self.budget, Counting(self.model), pending=pending, past=past)
 
     # ── verbs ──
 
@@ -242,8 +319,8 @@ class FakeSession(OfOnePiece):
         return ""
 
     def _stamp(self, event: Event) -> Stamped:
-        self.seq += 1
-        return Stamped(self.id, self.seq, AT, event)
+        self._stamps += 1
+        return Stamped(self.id, self._stamps, AT, event)
 
     def answer(self, call_id: str, answer: Answer) -> None:
         self.answers.append((call_id, answer))
@@ -256,11 +333,55 @@ class FakeSession(OfOnePiece):
         self.replies.append((call_id, text))
         self.gate(f"answer:{call_id}").set()
 
-    async def measure(self) -> Figures:
-        return self.figures
-
     async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
-        return Preview(self.figures, self.figures, reason="Nothing to free: system and tools hold 31k of 33k.")
+        self.asked.append((instructions, keep_recent))
+        keep = 6 if keep_recent is None else keep_recent
+        before, view = self.figures, self.view
+        groups = [g.id for g in self.state.ledger.groups if g.kind != "system"]
+        foldable = groups[: max(0, len(self.state.ledger.groups) - keep)]
+        results = tuple(
+            i.group for i in view.items if i.section == "tool_results" and i.tokens > 400 and i.group in foldable
+        )
+        if not results:
+            reason = "Nothing to free: system and tools hold 0.7k of 28k. F4 shows the parts."
+            return Preview(before, before, reason=reason, keep_recent=keep)
+        shrinks = tuple(Edit("shrink", (g,), _shrunk(self.state.ledger.group(g))) for g in results)
+        freed = sum(i.tokens for i in view.items if i.group in results and i.section == "tool_results") * 9 // 10
+        folded = sum(i.tokens for i in view.items if i.group in foldable) - freed - SUMMARY_TOKENS
+        steps = [Step("shrink_tool_results", freed, len(results), edits=shrinks)]
+        if folded > 0:
+            steps.append(Step("summarize", folded, len(foldable), fold=tuple(foldable), summary_tokens=SUMMARY_TOKENS))
+        plan = Plan("pipeline", tuple(steps), view.raw, view.raw - sum(s.tokens_freed for s in steps), keep)
+        return self._previewed(plan, instructions)
+
+    def _previewed(self, plan: Plan, instructions: str) -> Preview:
+        before, view = self.figures, self.view
+        change = apply_plan(self.state.ledger, plan, "tried", PlanOptions(self.meter), summary="word " * SUMMARY_TOKENS)
+        after = self._measured(self.state.ledger.apply(change))[1]
+        found = gains(plan, before.used / view.raw, before.used - after.used)
+        return Preview(
+            before,
+            after,
+            tuple(
+                PreviewStep(s.name, LABELS[s.name], gain, s.groups, s.needs_summary, (1, 30), _touched(s))
+                for s, gain in zip(plan.steps, found, strict=True)
+            ),
+            plan,
+            keep_recent=plan.keep_recent,
+            pinned=len(self.state.ledger.pinned),
+            facts=FactCount(44, 44),
+            seconds=9.0,
+            cost_usd=0.04,
+            model="claude-haiku-4-5",
+            cache_lost=cache_lost(plan, view, before),
+            instructions=instructions,
+        )
+
+    async def with_steps(self, preview: Preview, steps: Sequence[str]) -> Preview:
+        assert preview.plan is not None
+        self.weighed.append(tuple(steps))
+        ticked = tuple(s for s in preview.plan.steps if s.name in steps)
+        return self._previewed(msgspec.structs.replace(preview.plan, steps=ticked), preview.instructions)
 
     async def free_up(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[Stamped, None]:
         yield self._stamp(self.figures)
@@ -274,39 +395,86 @@ class FakeSession(OfOnePiece):
     async def make_room(self) -> AsyncGenerator[Stamped, None]:
         yield self._stamp(self.figures)
 
+    def _apply(self, change: Change) -> Figures:
+        self.state = fold([Changed(change)], self.state)
+        return self.figures
+
+    def _id(self) -> str:
+        self._changes += 1
+        return f"h{self._changes}"
+
     async def undoing(self, change_id: str = "") -> Undoing:
-        ledger = self.state.ledger
-        return look(ledger, change_id, lambda found: (compile(found, Frame(), self.meter), self.figures))
+        return look(self.state.ledger, change_id, self._measured)
 
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
-        self.state = fold([Undone(found(self.state.ledger, change_id).id)], self.state)
+        undone = found(self.state.ledger, change_id)
+        left = [Changed(in_part(self.state.ledger, undone.id, groups, self._measured))] if groups else []
+        self.state = fold([Undone(undone.id), *left], self.state)
         return self.figures
+
+    async def redo(self, change_id: str = "") -> Figures:
+        return self._apply(redone(self.state.undone, self.state.ledger, change_id))
 
     async def pin(self, group_id: str) -> Figures:
-        return self.figures
+        return self._apply(Change(self._id(), "pin", pins=(group_id,)))
 
-    drop = shrink = restore = pin
+    async def drop(self, group_id: str) -> Figures:
+        return self._apply(Change(self._id(), "drop", edits=(Edit("drop", (group_id,)),)))
+
+    async def shrink(self, group_id: str) -> Figures:
+        edit = Edit("shrink", (group_id,), _shrunk(self.state.ledger.group(group_id)))
+        return self._apply(Change(self._id(), "shrink", edits=(edit,)))
+
+    async def restore(self, group_id: str) -> Figures:
+        ledger = self.state.ledger
+        text = "\n".join(m.text for m in ledger.group(group_id).messages)
+        note = single(
+            "note", Message(ledger.next_seq, "user", f"[from earlier]\n{text}"), ledger.turn, f"restore:{group_id}"
+        )
+        self.state = msgspec.structs.replace(self.state, ledger=ledger.append(note))
+        return self._apply(Change(self._id(), "restore", adds=(note.id,)))
 
     async def rename(self, title: str) -> None:
         self.state = msgspec.structs.replace(self.state, title=title)
 
     async def switch_model(self, name: str) -> Figures:
-        self.model = name
+        self.state = msgspec.structs.replace(self.state, model=name)
         return self.figures
 
     async def close(self) -> None:
         self.closed = True
 
 
+def _touched(step: Step) -> frozenset[str]:
+    return frozenset((*step.fold, *(covered for e in step.edits for covered in e.covers)))
+
+
+def _shrunk(group: Group) -> Group:
+    messages = tuple(
+        msgspec.structs.replace(m, content="[412 lines, kept on disk]") if m.role == "tool" else m
+        for m in group.messages
+    )
+    return msgspec.structs.replace(group, messages=messages)
+
+
 class FakeServices:
-    """Doors beside a few sessions."""
+    """What stands beside a few sessions, in memory. `rows` are stored ones, made when they are opened."""
 
     def __init__(
-        self, workspace: Path, *sessions: FakeSession, notices: Sequence[str] = (), sandboxed: bool = True
+        self,
+        workspace: Path,
+        *sessions: FakeSession | Session,
+        rows: Sequence[SessionRow] = (),
+        models: Sequence[FoundModel] | None = None,
+        notices: Sequence[str] = (),
+        sandboxed: bool = True,
     ) -> None:
         self.workspace, self.notices, self.sandboxed = workspace, tuple(notices), sandboxed
         self.by_id = {s.id: s for s in sessions}
-        self.first = sessions[0]
+        self.first = sessions[0] if sessions else FakeSession()
+        self.rows = list(rows)
+        self.model_rows = models
+        self.glanced: list[str] = []
         self.closed = False
         self.warmed = False
         self.forks: list[tuple[str, str]] = []
@@ -319,23 +487,40 @@ class FakeServices:
     def adopt(self, loaded: Loaded) -> None:
         self.adopted.append(loaded)
 
-    async def open(self, session_id: str = "") -> FakeSession:
+    async def open(self, session_id: str = "") -> FakeSession | Session:
         if not session_id:
             return self.first
-        if session_id not in self.by_id:
+        row = next((r for r in self.rows if r.id == session_id), None)
+        if session_id not in self.by_id and row is None:
             raise CtxchatError(f"There is no session {session_id}.", "ctxchat sessions list shows them.")
-        return self.by_id[session_id]
+        return self.by_id.setdefault(session_id, FakeSession(id=session_id, title=row.title if row else ""))
 
     async def sessions(self) -> Sequence[SessionRow]:
         from ctxchat.storage.sessions import SessionRow
 
-        return [SessionRow(s.id, s.state.title, AT, AT, 0, s.model, 0, 0, "") for s in self.by_id.values()]
+        stored = {row.id for row in self.rows}
+        live = [s for s in self.by_id.values() if s.id not in stored]
+        return [
+            *(msgspec.structs.replace(r, title=self._title(r.id, r.title)) for r in self.rows),
+            *(SessionRow(s.id, s.state.title, AT, AT, 0, s.state.model, 0, 0, "") for s in live),
+        ]
+
+    def _title(self, session_id: str, stored: str) -> str:
+        session = self.by_id.get(session_id)
+        return session.state.title if session else stored
 
     async def glance(self, session_id: str) -> Sequence[LastSaid]:
-        return ()
+        from ctxchat.storage.glance import LastSaid
+
+        self.glanced.append(session_id)
+        if all(row.id != session_id for row in self.rows):
+            return ()
+        asked = f"Where is [b]{session_id}[/]?\n\x1b[31mhere"
+        return [LastSaid("user", asked, AT), LastSaid("assistant", "At Pier 7.", AT)]
 
     async def delete(self, session_id: str) -> None:
-        del self.by_id[session_id]
+        self.by_id.pop(session_id, None)
+        self.rows = [row for row in self.rows if row.id != session_id]
 
     async def hand_off(self, session_id: str, title: str) -> str:
         self.by_id["fresh"] = FakeSession(id="fresh", title=title)
@@ -343,14 +528,19 @@ class FakeServices:
 
     async def fork(self, session_id: str, message_id: str = "") -> str:
         self.forks.append((session_id, message_id))
-        copy = FakeSession(id=f"{session_id}-branch", title="branch")
-        copy.state = self.by_id[session_id].state
-        self.by_id[copy.id] = copy
-        return copy.id
+        branch = f"{session_id}-{message_id or 'branch'}"
+        row = next((row for row in self.rows if row.id == session_id), None)
+        if row is not None:
+            self.rows.append(msgspec.structs.replace(row, id=branch, parent=session_id))
+        else:
+            self.by_id[branch] = FakeSession(id=branch, begun=self.by_id[session_id].state)
+        return branch
 
     async def models(self) -> Sequence[FoundModel]:
         from ctxchat.models.discovery import FoundModel
 
+        if self.model_rows is not None:
+            return self.model_rows
         return [FoundModel("anthropic/claude-sonnet-4-5", "anthropic", True, 200_000, "catalogue")]
 
     async def indexed(self) -> float:

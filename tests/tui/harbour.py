@@ -1,4 +1,4 @@
-"""A conversation to look at: real groups, ledgers and records about a tide gauge, made with the core."""
+"""A conversation to look at: real groups, ledgers and records about a tide gauge, made with the core, and sessions over it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ctxchat.core.calibration import level
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Message, Reasoning, ToolCall
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures, StepGain
+from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, Insert, ToolSpec
+from ctxchat.storage.sessions import SessionRow
+from tests.tui.fakes import FakeSession
 
 LOG = "\n".join(
     f"2026-11-21T0{n % 10}:{n % 60:02d}:07Z tide-gauge-7 level={2.4 + n % 9 / 10:.2f} m ok" for n in range(400)
@@ -25,15 +29,6 @@ SUMMARY_B = (
     "## Goal\nFind why the tide gauge at Pier 7 goes silent at night.\n\n"
     "## Decisions\n- Poll every 90 s (settled)\n- Restart Cormorant at 02:00 (open)\n"
 )
-
-
-SUMMARY_TOKENS = 900
-
-
-LABELS = {
-    "shrink_tool_results": "old tool results to one line, text kept on disk",
-    "summarize": "summary of turns 1–9",
-}
 
 
 TOOLS = (
@@ -162,3 +157,15 @@ def state(turns: int = 12, *, passes: int = 2, title: str = "harbour-logger") ->
         cached=6_000,
         passes=tuple(done),
     )
+
+
+class HarbourSession(FakeSession):
+    """The double over this conversation: counted as a request is, by a server whose counting is known."""
+
+    def __init__(self, begun: SessionState | None = None, *, window: int = 32_000, frame: Frame = FRAME) -> None:
+        known = level(1.08, band=0.04, samples=6)
+        super().__init__(begun=begun or state(), window=window, frame=frame, meter=Meter(), calibration=known)
+
+
+ROW = SessionRow("s1", "harbour-logger", at(0), at(90), 48, "claude-sonnet-4-5", 18_400, 2, "")
+"""It as a stored session."""

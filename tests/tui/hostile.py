@@ -59,9 +59,8 @@ from ctxchat.tui.screens.xray import XrayScreen
 from ctxchat.tui.style.theming import textual_theme
 from ctxchat.tui.widgets.banner import Told
 from tests.tui.chatting import HOSTILE
-from tests.tui.desk import Desk
-from tests.tui.doors import ROW, Doors
-from tests.tui.harbour import at, digest, recorded
+from tests.tui.fakes import FakeServices
+from tests.tui.harbour import ROW, HarbourSession, at, digest, recorded
 
 SIGHT = "[/tmp/x]"
 """What is to be seen of it wherever it is shown."""
@@ -123,7 +122,7 @@ class Files:
         return f"--- {NASTY}\n+++ {NASTY}\n@@ {NASTY}\n-{self._text}\n+{self._text}\n"
 
 
-class HostileDesk(Desk):
+class HostileDesk(HarbourSession):
     """The session."""
 
     def __init__(self, text: str) -> None:
@@ -142,7 +141,7 @@ class HostileDesk(Desk):
         return msgspec.structs.replace(made, steps=steps, model=NASTY, instructions=self.text[:2_000])
 
 
-class HostileDoors(Doors):
+class HostileDoors(FakeServices):
     """What stands beside the session."""
 
     def __init__(self, workspace: Path, text: str) -> None:
@@ -151,7 +150,7 @@ class HostileDoors(Doors):
             FoundModel(NASTY, NASTY, True, 200_000, "catalogue", 3, 15, text, NASTY),
             FoundModel(f"a/{NASTY}", NASTY, False, 0, "assumed", note=text),
         )
-        super().__init__(workspace, [row, msgspec.structs.replace(row, id="s2", parent="s1")], models)
+        super().__init__(workspace, rows=[row, msgspec.structs.replace(row, id="s2", parent="s1")], models=models)
         self.text, self.notices = text, (text,)
         self.rows_of_servers = (
             ServerRow(NASTY, "failed", (), text, NASTY),

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from ctxchat.agent.session import Session
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window
@@ -22,7 +21,7 @@ from ctxchat.tui.app import CtxchatApp
 from tests.agent.desk import Desk
 from tests.doubles.scripted import Script, ScriptedModel
 from tests.tui.chatting import idle, until
-from tests.tui.fakes import FakeServices, FakeSession
+from tests.tui.fakes import FakeServices
 
 SUMMARY = "## Goal\nFind why the gauge at Pier 7 goes silent.\n\n## Decisions\n- poll every 90 s (settled)\n"
 LONG = "the tide gauge at pier seven reports every ninety seconds to the logger cormorant " * 25
@@ -44,17 +43,6 @@ class Writer:
         yield SUMMARY[:30]
         await self.go.wait()
         yield SUMMARY[30:]
-
-
-class Doors(FakeServices):
-    """Services whose session is a real one."""
-
-    def __init__(self, workspace: Path, session: Session) -> None:
-        super().__init__(workspace, FakeSession())
-        self.session = session
-
-    async def open(self, session_id: str = "") -> Session:  # type: ignore[override]
-        return self.session
 
 
 @asynccontextmanager
@@ -90,7 +78,9 @@ async def talking(
     )
     for text in said:
         await desk.say(text)
-    app = CtxchatApp(Doors(tmp_path, desk.session), Settings(), load_themes(tmp_path).themes, now=count().__next__)
+    app = CtxchatApp(
+        FakeServices(tmp_path, desk.session), Settings(), load_themes(tmp_path).themes, now=count().__next__
+    )
     async with app.run_test(size=size, notifications=True) as pilot:
         await until(pilot, lambda: app.session is not None)
         yield app, pilot, desk

@@ -16,9 +16,9 @@ from ctxchat.tui.commands import COMMANDS, default_keys
 from ctxchat.tui.reading.advice import advice
 from ctxchat.tui.reading.effects import effect, with_marks
 from ctxchat.tui.screens.help import entries, letters, lines, writing
-from tests.tui.desk import Desk
+from tests.tui.harbour import HarbourSession
 
-DESK = Desk(window=200_000)
+DESK = HarbourSession(window=200_000)
 FIGURES = with_marks(DESK.figures, compression_trigger=0.75, target=0.5)
 CONTEXT = DEFAULTS.context
 

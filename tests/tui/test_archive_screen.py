@@ -24,19 +24,18 @@ from ctxchat.tui.screens.reader import SHOWN, ReaderScreen, whole
 from ctxchat.tui.screens.undoing import UndoScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
-from tests.tui.desk import Desk
-from tests.tui.doors import ROW, Doors
-from tests.tui.harbour import SUMMARY_B, digest, state
+from tests.tui.fakes import FakeServices
+from tests.tui.harbour import ROW, SUMMARY_B, HarbourSession, digest, state
 from tests.tui.panel_app import PanelApp
 
 UNASKED = object()
 
 
 class Opened(PanelApp):
-    def __init__(self, desk: Desk, folder: Path) -> None:
+    def __init__(self, desk: HarbourSession, folder: Path) -> None:
         super().__init__()
         self.desk = desk
-        self.doors = Doors(folder)
+        self.doors = FakeServices(folder)
         self.result: Any = UNASKED
 
     def on_mount(self) -> None:
@@ -59,8 +58,8 @@ class Opened(PanelApp):
         return str(self.screen.query_one(which, Static).render())
 
 
-def desk() -> Desk:
-    return Desk(state(30), window=24_000)
+def desk() -> HarbourSession:
+    return HarbourSession(state(30), window=24_000)
 
 
 async def test_the_timeline_tells_when_why_and_what_it_freed(tmp_path: Path) -> None:
@@ -103,9 +102,9 @@ async def test_messages_are_as_they_were_and_earlier_compactions_open_in_place(t
         assert screen.chosen is not None and screen.chosen.id == "k1"
 
 
-def roomy() -> Desk:
+def roomy() -> HarbourSession:
     """Where everything fits."""
-    return Desk(state(30), window=200_000)
+    return HarbourSession(state(30), window=200_000)
 
 
 async def test_an_undone_pass_stays_whole_on_screen_and_can_be_redone(tmp_path: Path) -> None:
@@ -165,11 +164,11 @@ async def test_a_session_that_is_open_elsewhere_offers_nothing_that_would_change
         assert {"branch", "export"} <= actions and not {"change('undo')", "change('redo')", "restore"} & actions
 
 
-def tight() -> Desk:
+def tight() -> HarbourSession:
     """Where not all of it fits any more."""
     begun = state(30, passes=0)
     ids = [g.id for g in begun.ledger.groups][:-12]
-    return Desk(fold([Changed(digest(begun.ledger, "k2", ids, SUMMARY_B, minute=200))], begun), window=20_000)
+    return HarbourSession(fold([Changed(digest(begun.ledger, "k2", ids, SUMMARY_B, minute=200))], begun), window=20_000)
 
 
 async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(tmp_path: Path) -> None:
@@ -260,7 +259,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 async def test_nothing_compacted_is_said_and_nothing_can_go_wrong(tmp_path: Path) -> None:
-    app = Opened(Desk(SessionState()), tmp_path)
+    app = Opened(HarbourSession(SessionState()), tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         assert app.rows("#passes")[1].startswith("Nothing was compacted")
         await pilot.press("u", "r", "b", "x", "enter", "3")
@@ -329,7 +328,7 @@ async def test_hostile_text_is_text(tmp_path: Path) -> None:
     ids = [g.id for g in begun.ledger.groups]
     change = digest(begun.ledger, "k[/b]", ids[:6], "[/nope] \x1b[2J", minute=30, model="[red]m", strategy="[/s]")
     begun = msgspec.structs.replace(begun, ledger=begun.ledger.apply(change))
-    app = Opened(Desk(begun), tmp_path)
+    app = Opened(HarbourSession(begun), tmp_path)
     async with app.run_test(size=(120, 30)) as pilot:
         for key in "12345":
             await pilot.press(key)

@@ -20,7 +20,8 @@ from ctxchat.tui.widgets.suggestion import SuggestionPanel
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, says
 from tests.tui.chatting import idle, said, until
-from tests.tui.real import LONG, Doors, Writer
+from tests.tui.fakes import FakeServices
+from tests.tui.real import LONG, Writer
 
 OPTIONS = Options(keep_recent=2, strategy="summarize", prepare=False, min_messages=1)
 
@@ -39,7 +40,11 @@ def opened(folder: Path, records: list[Record], window: int, **how: object) -> t
     desk = Desk(model, options=OPTIONS, summariser=Writer(), records=records, **how)  # type: ignore[arg-type]
     return (
         CtxchatApp(
-            Doors(folder, desk.session), Settings(), load_themes(folder).themes, session_id="s1", now=count().__next__
+            FakeServices(folder, desk.session),
+            Settings(),
+            load_themes(folder).themes,
+            session_id="s1",
+            now=count().__next__,
         ),
         desk,
         model,

@@ -18,13 +18,12 @@ from ctxchat.tui.reading.fill import MARK, Point, bar, fill_points, squeezed
 from ctxchat.tui.widgets.breakdown import Breakdown, Head, Offenders, PartTable
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.sparkline import FillLine
-from tests.tui.desk import Desk
-from tests.tui.harbour import FRAME, digest, history, state
+from tests.tui.harbour import FRAME, HarbourSession, digest, history, state
 from tests.tui.panel_app import PanelApp
 
 
 class PanelOnly(PanelApp):
-    def __init__(self, desk: Desk, **options: object) -> None:
+    def __init__(self, desk: HarbourSession, **options: object) -> None:
         super().__init__()
         self.desk, self.options = desk, options
         self.heard: list[str] = []
@@ -51,7 +50,7 @@ class PanelOnly(PanelApp):
 
 
 async def test_every_part_has_its_row_in_aligned_columns() -> None:
-    app = PanelOnly(Desk(state(20)))
+    app = PanelOnly(HarbourSession(state(20)))
     async with app.run_test(size=(44, 40)):
         rows = app.table()
         assert [r[1] for r in rows] == list("STMIΣUAR~▒·")
@@ -64,7 +63,7 @@ async def test_every_part_has_its_row_in_aligned_columns() -> None:
 
 @pytest.mark.parametrize("width", [26, 20])
 async def test_narrow_it_keeps_letters_and_tokens(width: int) -> None:
-    app = PanelOnly(Desk(state(20)))
+    app = PanelOnly(HarbourSession(state(20)))
     async with app.run_test(size=(width, 30)):
         rows = app.table()
         assert all(len(r) <= width for r in rows)
@@ -72,7 +71,7 @@ async def test_narrow_it_keeps_letters_and_tokens(width: int) -> None:
 
 
 async def test_the_button_and_the_rows_answer_to_the_mouse() -> None:
-    app = PanelOnly(Desk(state(20)))
+    app = PanelOnly(HarbourSession(state(20)))
     async with app.run_test(size=(44, 50)) as pilot:
         await pilot.click(Button)
         await pilot.click(PartTable, offset=(8, 0))
@@ -80,7 +79,7 @@ async def test_the_button_and_the_rows_answer_to_the_mouse() -> None:
 
 
 async def test_the_button_answers_to_enter() -> None:
-    app = PanelOnly(Desk(state(20)))
+    app = PanelOnly(HarbourSession(state(20)))
     async with app.run_test(size=(44, 50)) as pilot:
         await pilot.press("tab", "enter")
         await pilot.pause()
@@ -88,7 +87,7 @@ async def test_the_button_answers_to_enter() -> None:
 
 
 async def test_the_largest_are_told_by_what_they_are() -> None:
-    app = PanelOnly(Desk(state(20)))
+    app = PanelOnly(HarbourSession(state(20)))
     async with app.run_test(size=(60, 50)):
         lines = str(app.query_one(Offenders).render()).splitlines()
         assert lines[0] == "biggest" and len(lines) == 5
@@ -98,14 +97,14 @@ async def test_the_largest_are_told_by_what_they_are() -> None:
 
 async def test_what_no_compaction_can_free_is_named() -> None:
     frame = msgspec.structs.replace(FRAME, system="word " * 9_000)
-    app = PanelOnly(Desk(state(3, passes=0), frame=frame, window=16_000))
+    app = PanelOnly(HarbourSession(state(3, passes=0), frame=frame, window=16_000))
     async with app.run_test(size=(44, 50)):
         alarm = app.said("alarm")
         assert "compaction cannot help" in alarm and "system prompt" in alarm and "AGENTS.md" in alarm
 
 
 async def test_a_part_over_its_own_budget_says_so_without_colour() -> None:
-    desk = Desk(state(20))
+    desk = HarbourSession(state(20))
     desk.budgets = {"tool_results": 50, "user": 1_000_000}
     app = PanelOnly(desk)
     async with app.run_test(size=(44, 40)):
@@ -117,7 +116,7 @@ async def test_a_part_over_its_own_budget_says_so_without_colour() -> None:
 
 async def test_what_the_cache_saves_and_what_overhead_costs_is_told_in_dollars() -> None:
     frame = msgspec.structs.replace(FRAME, system="word " * 9_000)
-    desk = Desk(state(3, passes=0), frame=frame, window=16_000)
+    desk = HarbourSession(state(3, passes=0), frame=frame, window=16_000)
     desk.price = TokenPrice(3e-6, 3e-7)
     app = PanelOnly(desk)
     async with app.run_test(size=(44, 50)):
@@ -128,7 +127,7 @@ async def test_what_the_cache_saves_and_what_overhead_costs_is_told_in_dollars()
 
 
 async def test_pins_that_leave_nothing_to_compact_are_named() -> None:
-    desk = Desk(state(12, passes=0), window=16_000)
+    desk = HarbourSession(state(12, passes=0), window=16_000)
     app = PanelOnly(desk)
     async with app.run_test(size=(60, 50)):
         assert app.said("alarm") == ""
@@ -140,7 +139,7 @@ async def test_pins_that_leave_nothing_to_compact_are_named() -> None:
 
 
 async def test_what_the_server_cut_is_told_with_its_remedy() -> None:
-    desk = Desk(state(3, passes=0))
+    desk = HarbourSession(state(3, passes=0))
     app = PanelOnly(desk)
     async with app.run_test(size=(60, 50)):
         app.query_one(Breakdown).show(msgspec.structs.replace(desk.figures, cut=3_100), desk.view, desk.state)
@@ -148,7 +147,7 @@ async def test_what_the_server_cut_is_told_with_its_remedy() -> None:
 
 
 async def test_a_learned_limit_and_the_error_have_a_legend() -> None:
-    desk = Desk(state(12))
+    desk = HarbourSession(state(12))
     app = PanelOnly(desk)
     async with app.run_test(size=(60, 50)):
         assert "╷ compaction from 20.9k" in app.said("legend") and "┃" not in app.said("legend")
@@ -160,7 +159,7 @@ async def test_a_learned_limit_and_the_error_have_a_legend() -> None:
 
 
 async def test_it_scrolls_where_it_is_short() -> None:
-    app = PanelOnly(Desk(state(20)))
+    app = PanelOnly(HarbourSession(state(20)))
     async with app.run_test(size=(40, 10)):
         panel = app.query_one(Breakdown)
         assert panel.max_scroll_y > 0
@@ -168,7 +167,7 @@ async def test_it_scrolls_where_it_is_short() -> None:
 
 
 async def test_a_fresh_session_has_no_line_and_no_forecast() -> None:
-    app = PanelOnly(Desk(SessionState()))
+    app = PanelOnly(HarbourSession(SessionState()))
     async with app.run_test(size=(40, 30)):
         assert not app.query_one(FillLine).display
         assert app.said("forecast") == "" == app.said("alarm")
@@ -205,7 +204,7 @@ def test_bars_are_one_cell_and_grow(used: int, limit: int) -> None:
 
 
 async def test_the_line_fits_any_width() -> None:
-    app = PanelOnly(Desk(state(40)))
+    app = PanelOnly(HarbourSession(state(40)))
     async with app.run_test(size=(26, 40)):
         line = app.query_one(FillLine)
         assert line.render_line(0).cell_length == line.size.width == line.render_line(1).cell_length

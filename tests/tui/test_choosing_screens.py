@@ -24,9 +24,8 @@ from ctxchat.tui.screens.dialogs import AskText, Confirm
 from ctxchat.tui.screens.models import ModelsScreen, matching, price_words
 from ctxchat.tui.screens.sessions import NEW, SessionsScreen, as_tree, found
 from ctxchat.tui.widgets.rows import Rows
-from tests.tui.desk import Desk
-from tests.tui.doors import ROW, Doors
-from tests.tui.harbour import at, state
+from tests.tui.fakes import FakeServices
+from tests.tui.harbour import ROW, HarbourSession, at, state
 from tests.tui.panel_app import PanelApp
 
 UNASKED = object()
@@ -73,8 +72,8 @@ class Opened(PanelApp):
         await Pilot(self).pause()
 
 
-def sessions(folder: Path, desk: Desk | None = None) -> tuple[Opened, Doors]:
-    doors = Doors(folder, SESSIONS)
+def sessions(folder: Path, desk: HarbourSession | None = None) -> tuple[Opened, FakeServices]:
+    doors = FakeServices(folder, rows=SESSIONS)
     return Opened(SessionsScreen(doors, desk, NOW)), doors
 
 
@@ -82,7 +81,7 @@ def sessions(folder: Path, desk: Desk | None = None) -> tuple[Opened, Doors]:
 
 
 async def test_forks_stand_below_what_they_came_from(tmp_path: Path) -> None:
-    app, _ = sessions(tmp_path, Desk())
+    app, _ = sessions(tmp_path, HarbourSession())
     async with app.run_test(size=(120, 24)) as pilot:
         await app.settle()
         lines = app.lines()
@@ -111,15 +110,15 @@ async def test_what_was_said_last_is_told_of_the_one_under_the_cursor(tmp_path: 
 
 @pytest.mark.parametrize(("window", "said"), [(32_000, "66 %"), (20_000, "2.5k over")])
 async def test_each_session_says_whether_it_would_fit_the_model_in_use(tmp_path: Path, window: int, said: str) -> None:
-    app, _ = sessions(tmp_path, Desk(window=window))
+    app, _ = sessions(tmp_path, HarbourSession(window=window))
     async with app.run_test(size=(80, 24)):
         await app.settle()
         assert all(f" {said}" in line for line in app.lines()[1:]), app.lines()
 
 
 async def test_what_no_server_has_counted_is_marked(tmp_path: Path) -> None:
-    doors = Doors(tmp_path, [msgspec.structs.replace(row, estimated=True) for row in SESSIONS])
-    app = Opened(SessionsScreen(doors, Desk(window=32_000), NOW))
+    doors = FakeServices(tmp_path, rows=[msgspec.structs.replace(row, estimated=True) for row in SESSIONS])
+    app = Opened(SessionsScreen(doors, HarbourSession(window=32_000), NOW))
     async with app.run_test(size=(120, 24)):
         await app.settle()
         assert all("~18.4k" in line and "~66 %" in line for line in app.lines()[1:]), app.lines()
@@ -160,7 +159,7 @@ async def test_deleting_asks_first_and_no_keeps_it(tmp_path: Path) -> None:
 
 
 async def test_the_open_session_is_not_deleted(tmp_path: Path) -> None:
-    app, doors = sessions(tmp_path, Desk())
+    app, doors = sessions(tmp_path, HarbourSession())
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await app.settle()
         await pilot.press("d")
@@ -169,7 +168,7 @@ async def test_the_open_session_is_not_deleted(tmp_path: Path) -> None:
 
 
 async def test_renaming_the_open_session_and_another(tmp_path: Path) -> None:
-    desk = Desk()
+    desk = HarbourSession()
     app, doors = sessions(tmp_path, desk)
     async with app.run_test(size=(80, 24)) as pilot:
         await app.settle()
@@ -186,7 +185,7 @@ async def test_renaming_the_open_session_and_another(tmp_path: Path) -> None:
         await pilot.press("enter")
         await app.settle()
         await pilot.pause()
-        assert doors.desks["s2"].state.title == "nights"
+        assert doors.by_id["s2"].state.title == "nights"
         assert any("nights" in line for line in app.lines())
 
 
@@ -203,7 +202,7 @@ async def test_a_fork_appears_under_its_parent_with_the_cursor_on_it(tmp_path: P
 
 
 async def test_no_session_is_said(tmp_path: Path) -> None:
-    app = Opened(SessionsScreen(Doors(tmp_path), None, NOW))
+    app = Opened(SessionsScreen(FakeServices(tmp_path), None, NOW))
     async with app.run_test(size=(80, 24)) as pilot:
         await app.settle()
         assert "No session is stored yet" in app.over.query_one(Rows).render_line(1).text
@@ -211,7 +210,7 @@ async def test_no_session_is_said(tmp_path: Path) -> None:
         assert app.result is UNASKED
 
 
-class Broken(Doors):
+class Broken(FakeServices):
     async def sessions(self) -> list[SessionRow]:
         raise StorageError("The store [/x] cannot be read.", "Run ctxchat doctor.")
 
@@ -236,7 +235,7 @@ def test_every_session_is_in_the_tree_once_whatever_its_parents(pairs: list[tupl
 
 
 def models(folder: Path) -> Opened:
-    return Opened(ModelsScreen(Doors(folder, models=MODELS), Desk(state(20))))
+    return Opened(ModelsScreen(FakeServices(folder, models=MODELS), HarbourSession(state(20))))
 
 
 async def test_each_model_says_whether_this_session_fits(tmp_path: Path) -> None:
@@ -269,7 +268,7 @@ async def test_window_and_fit_outlive_the_price_where_it_is_narrow(tmp_path: Pat
 
 
 async def test_the_model_in_use_is_listed_whoever_named_it(tmp_path: Path) -> None:
-    app = Opened(ModelsScreen(Doors(tmp_path, models=MODELS[2:]), Desk(state(20))))
+    app = Opened(ModelsScreen(FakeServices(tmp_path, models=MODELS[2:]), HarbourSession(state(20))))
     async with app.run_test(size=(140, 24)):
         await app.settle()
         line = app.lines()[1]

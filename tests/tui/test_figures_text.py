@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from ctxchat.core.figures import Figures
 from ctxchat.tui.reading import figures_text as words
 from ctxchat.tui.reading.text import short
-from tests.tui.desk import Desk
+from tests.tui.harbour import HarbourSession
 
-FIGURES = Desk().figures
+FIGURES = HarbourSession().figures
 
 
 def with_used(figures: Figures, used: int, **fields: object) -> Figures:
@@ -81,7 +81,7 @@ def test_where_the_window_was_learned_is_said() -> None:
 
 
 def test_the_draft_is_told_with_what_it_leads_to() -> None:
-    desk = Desk()
+    desk = HarbourSession()
     assert words.draft_words(desk.figures) == ""
     assert words.draft_words(desk.with_draft("a few words")).endswith(" %")
     assert words.draft_words(desk.with_draft("word " * 10_000)).endswith("compaction would start")

@@ -20,9 +20,8 @@ from ctxchat.tui.reading.passes import passes
 from ctxchat.tui.screens.flight import FlightScreen
 from ctxchat.tui.widgets.chart import LINE, FillChart
 from ctxchat.tui.widgets.rows import Rows
-from tests.tui.desk import Desk
-from tests.tui.doors import Doors
-from tests.tui.harbour import SUMMARY_A, SUMMARY_B, at, digest, failed, history, state
+from tests.tui.fakes import FakeServices
+from tests.tui.harbour import SUMMARY_A, SUMMARY_B, HarbourSession, at, digest, failed, history, state
 from tests.tui.panel_app import PanelApp
 
 UNASKED = object()
@@ -53,7 +52,7 @@ def flight() -> SessionState:
 class Opened(PanelApp):
     def __init__(self, begun: SessionState, folder: Path) -> None:
         super().__init__()
-        self.over = FlightScreen(Desk(begun, window=32_000), Doors(folder))
+        self.over = FlightScreen(HarbourSession(begun, window=32_000), FakeServices(folder))
         self.result: Any = UNASKED
 
     def on_mount(self) -> None:

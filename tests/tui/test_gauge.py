@@ -17,8 +17,7 @@ from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
 from ctxchat.tui.reading.bar import Cell, layout_bar
 from ctxchat.tui.reading.figures_text import PARTS, sentence
 from ctxchat.tui.widgets.gauge import Gauge, words_beside
-from tests.tui.desk import Desk
-from tests.tui.harbour import state
+from tests.tui.harbour import HarbourSession, state
 from tests.tui.panel_app import PanelApp
 
 
@@ -123,7 +122,7 @@ def test_a_ghost_is_the_end_of_the_fill(figures: Figures, width: int, rest: floa
 
 
 def test_a_window_that_is_not_known_shows_no_share() -> None:
-    figures = msgspec.structs.replace(Desk().figures, window=0, limit=0)
+    figures = msgspec.structs.replace(HarbourSession().figures, window=0, limit=0)
     assert bar_text(layout_bar(figures, 30)) == PARTS["free"].letter * 30
 
 
@@ -227,7 +226,7 @@ class GaugeApp(PanelApp):
 
 @pytest.mark.parametrize("width", [20, 40, 80, 120, 5, 1])
 async def test_one_line_at_any_width(width: int) -> None:
-    app = GaugeApp(Desk(state(20)).figures)
+    app = GaugeApp(HarbourSession(state(20)).figures)
     async with app.run_test(size=(width, 5)):
         line = app.query_one(Gauge).render_line(0)
         assert line.cell_length == width == len(line.text)
@@ -236,7 +235,7 @@ async def test_one_line_at_any_width(width: int) -> None:
 
 
 async def test_a_click_names_the_part_and_hovering_tells_its_tokens() -> None:
-    app = GaugeApp(Desk(state(20)).figures)
+    app = GaugeApp(HarbourSession(state(20)).figures)
     async with app.run_test(size=(80, 5), tooltips=True) as pilot:
         gauge = app.query_one(Gauge)
         bar = gauge.render_line(0).text
@@ -263,7 +262,7 @@ async def test_near_due_and_over_are_told_apart_and_never_by_colour_alone() -> N
 
 
 async def test_no_color_leaves_letters_alone() -> None:
-    app = GaugeApp(Desk(state(20)).figures)
+    app = GaugeApp(HarbourSession(state(20)).figures)
     app.no_color = True
     async with app.run_test(size=(80, 5)):
         line = app.query_one(Gauge).render_line(0)

@@ -11,8 +11,8 @@ from ctxchat.tui.screens.handoff import HandoffScreen
 from ctxchat.tui.screens.summary import SummaryEditor
 from tests.doubles.scripted import says
 from tests.tui.chatting import until, words
-from tests.tui.fakes import FakeSession
-from tests.tui.real import Doors, Writer, say, talking
+from tests.tui.fakes import FakeServices
+from tests.tui.real import Writer, say, talking
 
 ANSWERS = repeat(says("so it is"))
 
@@ -27,18 +27,16 @@ async def shown(app, pilot, command: str = "/handoff mend the gauge") -> Summary
 async def test_the_draft_is_mended_and_sent_in_a_fresh_session(tmp_path: Path, size: tuple[int, int]) -> None:
     async with talking(tmp_path, ANSWERS, size=size) as (app, pilot, desk):
         await say(app, pilot, "Never touch the firmware.")
-        services: Doors = app.services  # type: ignore[assignment]
-        fresh = FakeSession(id="fresh")
+        services: FakeServices = app.services  # type: ignore[assignment]
         draft = await shown(app, pilot)
         assert (
             draft.text.startswith("Go on with this work: mend the gauge") and "Never touch the firmware." in draft.text
         )
         assert "enter send it" in words(app)
         draft.insert("Mended. ", (0, 0))
-        services.session = fresh  # what is opened next
         await pilot.press("enter")
-        await until(pilot, lambda: fresh.sent)
-        assert fresh.sent[0].startswith("Mended. Go on with this work")
+        await until(pilot, lambda: "fresh" in services.by_id and services.by_id["fresh"].sent)
+        assert services.by_id["fresh"].sent[0].startswith("Mended. Go on with this work")
         assert desk.state.ledger.groups[-1].source == "handoff:fresh"
 
 

@@ -15,13 +15,12 @@ from ctxchat.core.sections import OUTSIDE, SECTIONS
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import compile
 from ctxchat.tui.reading.inventory import inventory, offenders
-from tests.tui.desk import Desk
-from tests.tui.harbour import state
+from tests.tui.harbour import HarbourSession, state
 
 
 @given(st.integers(0, 30), st.integers(0, 2), st.integers(2_000, 400_000))
 def test_rows_add_up_to_the_gauge_section_by_section(turns: int, passes: int, window: int) -> None:
-    desk = Desk(state(turns, passes=passes if turns > 12 else 0), window=window)
+    desk = HarbourSession(state(turns, passes=passes if turns > 12 else 0), window=window)
     view, figures = desk.view, desk.figures
     rows = inventory(view, figures)
     for name in SECTIONS:
@@ -32,20 +31,20 @@ def test_rows_add_up_to_the_gauge_section_by_section(turns: int, passes: int, wi
 
 
 def test_what_stands_for_the_model_only_is_left_out_of_the_words() -> None:
-    desk = Desk()
+    desk = HarbourSession()
     whats = {row.section: row.what for row in inventory(desk.view, desk.figures)}
     assert whats["memory"] and not any(what.startswith("<") for what in whats.values())
 
 
 def test_a_draft_belongs_to_no_row() -> None:
-    desk = Desk()
+    desk = HarbourSession()
     figures = desk.with_draft("word " * 3_000)
     rows = inventory(desk.view, figures)
     assert rows[-1].running == figures.used - figures.tokens("draft")
 
 
 def test_a_reply_that_is_arriving_swells_no_row() -> None:
-    desk = Desk()
+    desk = HarbourSession()
     before = inventory(desk.view, desk.figures)
     figures = measure(desk.view, desk.budget, Counting("m", level(1.08)), pending=Pending(streamed=5_000))
     during = inventory(desk.view, figures)
@@ -55,7 +54,7 @@ def test_a_reply_that_is_arriving_swells_no_row() -> None:
 
 
 def test_a_result_is_told_by_its_call() -> None:
-    desk = Desk()
+    desk = HarbourSession()
     rows = inventory(desk.view, desk.figures)
     result = offenders(desk.view, desk.figures, 1)[0]
     assert result.tokens == max(r.tokens for r in rows)
@@ -70,14 +69,14 @@ def test_repeated_call_ids_are_told_per_occurrence() -> None:
         return [Message(seq, "assistant", calls=(call,)), Message(seq + 1, "tool", "out", call_id="same")]
 
     ledger = Ledger(group_messages([Message(1, "user", "go"), *round_of(2, "first"), *round_of(4, "second")]))
-    view = compile(ledger, Desk().frame, Meter())
+    view = compile(ledger, HarbourSession().frame, Meter())
     budget = make_budget(Window(8_000, "assumed"), 500, 0.8, 0.5)
     rows = inventory(view, measure(view, budget, Counting("m")))
     assert [r.what for r in rows if r.kind == "result"] == ["run first", "run second"]
 
 
 def test_what_is_cached_is_the_front() -> None:
-    desk = Desk()
+    desk = HarbourSession()
     rows = inventory(desk.view, desk.figures)
     flags = [r.cached for r in rows]
     assert flags == sorted(flags, reverse=True)
@@ -95,7 +94,7 @@ def test_hostile_words_come_out_flat() -> None:
             ]
         )
     )
-    view = compile(ledger, Desk().frame, Meter())
+    view = compile(ledger, HarbourSession().frame, Meter())
     rows = inventory(view, measure(view, make_budget(Window(8_000, "assumed"), 500, 0.8, 0.5), Counting("m")))
     assert all(r.what.isprintable() and r.source.isprintable() for r in rows)
     assert "[/x]" in [r.what for r in rows]

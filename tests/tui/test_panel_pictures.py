@@ -17,13 +17,12 @@ from ctxchat.tui.screens.preview import PreviewScreen
 from ctxchat.tui.screens.xray import XrayScreen
 from ctxchat.tui.widgets.breakdown import Breakdown
 from ctxchat.tui.widgets.gauge import Gauge
-from tests.tui.desk import Desk
-from tests.tui.doors import Doors
-from tests.tui.harbour import state
+from tests.tui.fakes import FakeServices
+from tests.tui.harbour import HarbourSession, state
 from tests.tui.panel_app import PanelApp
 
-DESK = Desk(state(20), window=24_000)
-AMISS = Desk(state(20), window=24_000)
+DESK = HarbourSession(state(20), window=24_000)
+AMISS = HarbourSession(state(20), window=24_000)
 AMISS.budgets = {"tool_results": 500}
 AMISS.budget = make_budget(Window(24_000, "learned", 32_000), 4_096, 0.8, 0.5)
 
@@ -57,7 +56,7 @@ def screens(folder: Path) -> dict[str, Screen[Any]]:
     return {
         "preview": PreviewScreen(DESK, asyncio.run(DESK.preview())),
         "xray": XrayScreen(DESK),
-        "models": ModelsScreen(Doors(folder, models=models), DESK),
+        "models": ModelsScreen(FakeServices(folder, models=models), DESK),
     }
 
 

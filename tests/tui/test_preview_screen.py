@@ -19,8 +19,7 @@ from ctxchat.tui.screens.preview import PreviewScreen, Stepper, Steps
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.chatting import until
-from tests.tui.desk import Desk
-from tests.tui.harbour import state
+from tests.tui.harbour import HarbourSession, state
 from tests.tui.panel_app import PanelApp
 
 UNASKED = object()
@@ -29,7 +28,7 @@ UNASKED = object()
 class Opened(PanelApp):
     """The screen over nothing; `result` is what it came back with."""
 
-    def __init__(self, desk: Desk, **changes: Any) -> None:
+    def __init__(self, desk: HarbourSession, **changes: Any) -> None:
         super().__init__()
         self.desk, self.changes = desk, changes
         self.result: Any = UNASKED
@@ -56,8 +55,8 @@ async def weighed(app: Opened) -> None:
     await app.screen.workers.wait_for_complete()
 
 
-def desk() -> Desk:
-    return Desk(state(30), window=24_000)
+def desk() -> HarbourSession:
+    return HarbourSession(state(30), window=24_000)
 
 
 async def test_enter_agrees_to_all_that_is_ticked() -> None:
@@ -219,7 +218,7 @@ async def test_another_provider_is_named() -> None:
 
 
 async def test_nothing_to_free_is_said_calmly() -> None:
-    app = Opened(Desk(state(1, passes=0)))
+    app = Opened(HarbourSession(state(1, passes=0)))
     async with app.run_test(size=(80, 24)) as pilot:
         assert app.text("#calm").startswith("Nothing to free:")
         await pilot.press("enter")

@@ -26,16 +26,15 @@ from ctxchat.tui.style.hit_text import CLOSE, OPEN, highlighted, passage_of
 from ctxchat.tui.widgets.choice import Choice
 from tests.storage.samples import compaction
 from tests.tui.chatting import until
-from tests.tui.desk import Desk
-from tests.tui.doors import Doors
-from tests.tui.harbour import at, history
+from tests.tui.fakes import FakeServices
+from tests.tui.harbour import HarbourSession, at, history
 from tests.tui.panel_app import PanelApp
 
 UNASKED = object()
 NASTY = "The [bold]Cormorant[/] [@click=app.quit]flies[/] \x1b[2J\x1b]0;x\x07 at night"
 
 
-class Quoting(Desk):
+class Quoting(HarbourSession):
     """A session that remembers what it was asked to quote."""
 
     def __init__(self) -> None:
@@ -47,7 +46,7 @@ class Quoting(Desk):
         return self.figures
 
 
-class Store(Doors):
+class Store(FakeServices):
     """A real database with two sessions; a search for "wait" never ends by itself, one for "broken" fails."""
 
     def __init__(self, folder: Path) -> None:

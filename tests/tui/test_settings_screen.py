@@ -14,7 +14,7 @@ from ctxchat.tui.screens.setting import ChangeScreen
 from ctxchat.tui.screens.settings import SettingsScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
-from tests.tui.desk import Desk
+from tests.tui.harbour import HarbourSession
 from tests.tui.panel_app import PanelApp
 
 MINE = "# mine\n[context]\nkeep_recent = 6 # a few\n"
@@ -25,7 +25,7 @@ class Opened(PanelApp):
     def __init__(self, file: Path) -> None:
         super().__init__()
         reader = partial(load, config=file, environ={"CTXCHAT_INTERFACE__BELL": "false"}, known=lambda _: ())
-        self.over = SettingsScreen(reader, file, Desk())
+        self.over = SettingsScreen(reader, file, HarbourSession())
         self.result: Any = UNASKED
 
     def on_mount(self) -> None:
@@ -170,7 +170,7 @@ async def test_while_a_value_is_typed_it_is_told_and_the_bar_moves(file: Path) -
 
 async def test_advice_stands_above_the_options_and_leads_to_its_own(file: Path) -> None:
     app = Opened(file)
-    desk = Desk(window=2_000)  # system and tools alone fill a third of it and more
+    desk = HarbourSession(window=2_000)  # system and tools alone fill a third of it and more
     app.over = SettingsScreen(partial(load, config=file, environ={}, known=lambda _: ()), file, desk)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
@@ -183,7 +183,9 @@ async def test_advice_stands_above_the_options_and_leads_to_its_own(file: Path) 
 
 async def test_a_session_that_went_well_leaves_the_room_to_the_options(file: Path) -> None:
     app = Opened(file)
-    app.over = SettingsScreen(partial(load, config=file, environ={}, known=lambda _: ()), file, Desk(window=400_000))
+    app.over = SettingsScreen(
+        partial(load, config=file, environ={}, known=lambda _: ()), file, HarbourSession(window=400_000)
+    )
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         assert not app.over.query_one("#advice", Static).display

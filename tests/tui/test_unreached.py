@@ -18,7 +18,8 @@ from ctxchat.tui.widgets.unreached import UnreachedPanel
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, fails, says
 from tests.tui.chatting import blocks, idle, said, until, words
-from tests.tui.real import Doors, say, talking
+from tests.tui.fakes import FakeServices
+from tests.tui.real import say, talking
 
 GONE = fails(ModelError("Cannot connect to 127.0.0.1:9: nobody listens there.", kind="connection"))
 ADDRESS = "http://127.0.0.1:9/v1"
@@ -96,7 +97,11 @@ async def test_a_stored_session_asks_before_anything_is_sent(tmp_path: Path) -> 
     model.there = False
     desk = Desk(model, records=list(before.journal.records))
     app = CtxchatApp(
-        Doors(tmp_path, desk.session), Settings(), load_themes(tmp_path).themes, session_id="s1", now=count().__next__
+        FakeServices(tmp_path, desk.session),
+        Settings(),
+        load_themes(tmp_path).themes,
+        session_id="s1",
+        now=count().__next__,
     )
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await until(pilot, lambda: app.query(UnreachedPanel))

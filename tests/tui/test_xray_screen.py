@@ -17,17 +17,16 @@ from ctxchat.tui.screens.xray import XrayScreen, chosen_rows
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Column, Rows, fit, fitted
 from tests.tui.chatting import until
-from tests.tui.desk import Desk
-from tests.tui.harbour import state
+from tests.tui.harbour import HarbourSession, state
 from tests.tui.panel_app import PanelApp
 
 UNASKED = object()
-DESK = Desk(state(20))
+DESK = HarbourSession(state(20))
 ROWS = inventory(DESK.view, DESK.figures)
 
 
 class Opened(PanelApp):
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: HarbourSession) -> None:
         super().__init__()
         self.desk = desk
         self.result: Any = UNASKED
@@ -55,7 +54,7 @@ class Opened(PanelApp):
 
 
 async def test_the_biggest_come_first_and_enter_goes_there() -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     async with app.run_test(size=(120, 30)) as pilot:
         await app.settle()
         tokens = [row.tokens for row in app.rows.items]
@@ -67,7 +66,7 @@ async def test_the_biggest_come_first_and_enter_goes_there() -> None:
 
 
 async def test_c_comes_back_with_what_to_compact_up_to() -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     async with app.run_test(size=(120, 30)) as pilot:
         await app.settle()
         row = next(place for place, row in enumerate(app.rows.items) if row.group and row.section != "summary")
@@ -78,7 +77,7 @@ async def test_c_comes_back_with_what_to_compact_up_to() -> None:
 
 
 async def test_o_and_a_click_on_a_title_sort() -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     async with app.run_test(size=(120, 30)) as pilot:
         await app.settle()
         await pilot.press("o")
@@ -89,7 +88,7 @@ async def test_o_and_a_click_on_a_title_sort() -> None:
 
 
 async def test_the_sum_follows_what_is_shown_as_it_is_sorted() -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     async with app.run_test(size=(120, 30)) as pilot:
         await app.settle()
         for keys in ((), ("o",), ("f", "f"), ("F", "F"), ("slash", *"tide", "enter")):
@@ -100,7 +99,7 @@ async def test_the_sum_follows_what_is_shown_as_it_is_sorted() -> None:
 
 
 async def test_what_was_shrunk_can_be_dropped_and_comes_back_step_by_step() -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await app.settle()
         await pilot.press("down", "down")
@@ -122,7 +121,7 @@ async def test_what_was_shrunk_can_be_dropped_and_comes_back_step_by_step() -> N
 
 
 async def test_p_lets_go_of_what_is_pinned() -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     before = app.desk.view
     async with app.run_test(size=(120, 30)) as pilot:
         await app.settle()
@@ -138,7 +137,7 @@ async def test_p_lets_go_of_what_is_pinned() -> None:
 
 
 async def test_pins_over_their_budget_and_pins_that_leave_nothing_to_compact_are_told_once() -> None:
-    desk = Desk(state(12, passes=0), window=16_000)
+    desk = HarbourSession(state(12, passes=0), window=16_000)
     desk.budgets = {"pinned": 6_000}
     app = Opened(desk)
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
@@ -156,7 +155,7 @@ async def test_pins_over_their_budget_and_pins_that_leave_nothing_to_compact_are
 
 
 async def test_a_summary_leads_to_its_compaction_and_is_not_dropped() -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await app.settle()
         app.rows.cursor = next(i for i, r in enumerate(app.rows.items) if r.section == "summary")
@@ -168,7 +167,7 @@ async def test_a_summary_leads_to_its_compaction_and_is_not_dropped() -> None:
 
 
 async def test_a_part_of_the_gauge_filters_and_again_shows_all() -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     async with app.run_test(size=(120, 30)) as pilot:
         await app.settle()
         gauge = app.screen.query_one(Gauge)
@@ -182,7 +181,7 @@ async def test_a_part_of_the_gauge_filters_and_again_shows_all() -> None:
 
 
 async def test_words_filter_and_esc_leaves_the_field_first() -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     async with app.run_test(size=(120, 30)) as pilot:
         await app.settle()
         await pilot.press("slash", *"tide result")
@@ -197,7 +196,7 @@ async def test_words_filter_and_esc_leaves_the_field_first() -> None:
 
 @pytest.mark.parametrize("key", ["d", "s"])
 async def test_dropping_and_shrinking_show_in_the_gauge_at_once_and_undo_is_exact(key: str) -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     before, record = app.desk.figures, app.desk.state.ledger.messages()
     async with app.run_test(size=(120, 30)) as pilot:
         await app.settle()
@@ -217,7 +216,7 @@ async def test_dropping_and_shrinking_show_in_the_gauge_at_once_and_undo_is_exac
 
 
 async def test_a_pin_shows_and_the_cursor_stays_on_its_group() -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     async with app.run_test(size=(120, 30)) as pilot:
         await app.settle()
         await pilot.press("down")
@@ -230,7 +229,7 @@ async def test_a_pin_shows_and_the_cursor_stays_on_its_group() -> None:
 
 
 async def test_what_is_no_message_cannot_be_dropped() -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     before = app.desk.state
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await app.settle()
@@ -240,7 +239,7 @@ async def test_what_is_no_message_cannot_be_dropped() -> None:
 
 
 async def test_an_undo_with_nothing_to_undo_is_said() -> None:
-    app = Opened(Desk(state(3, passes=0)))
+    app = Opened(HarbourSession(state(3, passes=0)))
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await app.settle()
         await pilot.press("u")
@@ -250,7 +249,7 @@ async def test_an_undo_with_nothing_to_undo_is_said() -> None:
 
 
 async def test_an_empty_window_still_shows_its_frame() -> None:
-    app = Opened(Desk(SessionState()))
+    app = Opened(HarbourSession(SessionState()))
     async with app.run_test(size=(80, 24)) as pilot:
         await app.settle()
         assert {r.section for r in app.rows.items} == {"system", "tools", "memory", "injected"}
@@ -259,7 +258,7 @@ async def test_an_empty_window_still_shows_its_frame() -> None:
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 20), (20, 8), (20, 5)])
 async def test_it_fits(size: tuple[int, int]) -> None:
-    app = Opened(Desk(state(20)))
+    app = Opened(HarbourSession(state(20)))
     async with app.run_test(size=size) as pilot:
         await app.settle()
         await pilot.pause()
