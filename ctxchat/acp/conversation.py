@@ -6,7 +6,7 @@ Knows no wire and no other session. What runs is cancelled by ending its task, w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from time import monotonic
 from typing import Any
@@ -34,8 +34,10 @@ from ctxchat.core.events import (
     ApprovalResolved,
     CompactionStarted,
     CompactionSuggested,
+    Delegated,
     Event,
     Failed,
+    FilesChanged,
     Notice,
     QuestionAsked,
     ReasoningDelta,
@@ -52,6 +54,7 @@ from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean, visible
 from ctxchat.core.words import percent, short
 from ctxchat.headless import without_secrets
+from ctxchat.storage import sessions
 from ctxchat.tools.todo import last_list
 from ctxchat.tui.reading.figures_text import PARTS, gauge_words, sentence
 from ctxchat.tui.reading.history import items
@@ -78,13 +81,15 @@ STOP_REASONS: dict[str, StopReason] = {
 
 
 class Conversation:
-    """`forms` says that the editor can ask in words."""
+    """`renew` takes over edited settings, `forms` says that the editor can ask in words."""
 
-    def __init__(self, program: Program, session: Session, editor: Client, forms: bool) -> None:
+    def __init__(
+        self, program: Program, session: Session, editor: Client, renew: Callable[[], Awaitable[bool]], forms: bool
+    ) -> None:
         self.session, self.program = session, program
-        self._editor, self._workspace, self._forms = editor, program.workspace, forms
-        self._notices = [*program.notices, *session.notices]  # for the first prompt: nobody listens before
+        self._editor, self._workspace, self._renew, self._forms = editor, program.workspace, renew, forms
         self._noticed: set[str] = set()
+        self._title = ""
         self._work: asyncio.Task[StopReason] | None = None
         self._asked: dict[str, asyncio.Task[None]] = {}
         self._shown: dict[str, str] = {}  # what each call at work has shown, its end
@@ -141,22 +146,33 @@ class Conversation:
 
     async def _answer(self, blocks: Sequence[Block]) -> StopReason:
         try:
-            for notice in (*self._notices, *await self.program.servers_awaited()):
-                if notice not in self._noticed:
-                    self._noticed.add(notice)
-                    await self.tell(updates.remark(notice))
+            await self._prepare()
             left: list[str] = []
             text, parts = await message(blocks, self.session, self._workspace, left.append)
             for remark in left:
-                await self.tell(updates.remark(remark))
-            name, _, argument = text.strip().partition(" ")
-            if name == "/compact" and not parts:
-                return await self._compact(argument.strip())
-            if name == "/context" and not parts:
-                return await self._context()
-            return await self._run(self.session.send(text, parts))
+                await self.tell(updates.remark(remark.removeprefix("! ")))
+            match text.split(maxsplit=1):
+                case ["/compact", *instructions] if not parts:
+                    return await self._compact(" ".join(instructions))
+                case ["/context"] if not parts:
+                    return await self._context()
+                case _:
+                    return await self._run(self.session.send(text, parts))
         finally:
             await self._settle()
+
+    async def _prepare(self) -> None:
+        """Take in what changed since the last turn (settings, servers), and say what is to be said of it, each once."""
+        if await self._renew():
+            before = self.session.mode
+            await self.session.setup.adapt()
+            if self.session.mode != before:
+                await self.tell(updates.mode(self.session.mode))
+        missing = await self.program.servers_awaited()
+        for notice in (*self.program.notices, *self.session.notices, *missing):
+            if notice not in self._noticed:
+                self._noticed.add(notice)
+                await self.tell(updates.remark(notice))
 
     async def _run(self, events: AsyncGenerator[Stamped, None]) -> StopReason:
         """Tell what happens until its end. Raises CtxchatError where it came to none."""
@@ -170,9 +186,18 @@ class Conversation:
                     reason = STOP_REASONS.get(event.status, "end_turn")
                 await self._take(event)
         await self.tell(updates.usage(self.session.figures))
+        await self._name()
         if self._failed:
             raise CtxchatError(self._failed.text, self._failed.hint)
         return reason
+
+    async def _name(self) -> None:
+        """The session's title, where it has another one now."""
+        database = self.program.database
+        row = await database.run(sessions.row, database, self.session.id)
+        if row.title and row.title != self._title:
+            self._title = row.title
+            await self.tell(updates.named(row.title, row.updated))
 
     async def _settle(self) -> None:
         """No question outlives what asked it."""
@@ -202,6 +227,11 @@ class Conversation:
                 self._ask(event.call_id, self._approve(event))
             case ApprovalResolved(verdict=verdict) if verdict != "deny":
                 await self.tell(updates.goes_on(event.call_id))
+            case FilesChanged():
+                await self.tell(updates.touched(event, self._workspace))
+            case Delegated():
+                if self._due(event.call_id):
+                    await self.tell(updates.delegated(event))
             case QuestionAsked():
                 self._ask(event.call_id, self._question(event))
             case CompactionSuggested():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ import msgspec
 from ctxchat.acp.settings import EditorServer, servers
 from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.workspace import workspace_of
+from ctxchat.config.files import Loaded
 from ctxchat.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Programs:
     def __init__(self, flags: Flags) -> None:
         self._flags = flags
         self._running: dict[Key, Program] = {}
+        self._load: dict[Program, Callable[[], Loaded]] = {}
         self._starting = asyncio.Lock()
         self._end = AsyncExitStack()
 
@@ -36,18 +38,30 @@ class Programs:
             raise UsageError(f"cwd: {cwd or 'empty'} is no absolute path.")
         flags = msgspec.structs.replace(self._flags, cwd=cwd)
         workspace = workspace_of(cwd)
-        loaded = await asyncio.to_thread(settings_from, flags, workspace)
-        brought = servers(given, loaded.settings.mcp)
-        settings = msgspec.structs.replace(loaded.settings, mcp={**loaded.settings.mcp, **brought})
-        loaded = msgspec.structs.replace(loaded, settings=settings)
-        key = workspace, msgspec.json.encode(brought)
+
+        def load() -> Loaded:
+            loaded = settings_from(flags, workspace)
+            mcp = {**loaded.settings.mcp, **servers(given, loaded.settings.mcp)}
+            return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, mcp=mcp))
+
+        loaded = await asyncio.to_thread(load)
+        key = workspace, msgspec.json.encode(servers(given, {}))
         async with self._starting:
             if running := self._running.get(key):
-                running.adopt(loaded)
+                await self.renew(running)
                 return running
             kind = await asyncio.to_thread(_program)
             program = self._running[key] = await self._end.enter_async_context(kind.started(flags, loaded))
+            self._load[program] = load
             return program
+
+    async def renew(self, program: Program) -> bool:
+        """Go by settings that were edited since; True where they were. Sessions that are open are told by their `setup`."""
+        loaded = await asyncio.to_thread(self._load[program])
+        edited = loaded != program.loaded
+        if edited:
+            program.adopt(loaded)
+        return edited
 
     async def warm_up(self) -> None:
         """Import what a session takes, beside everything else."""

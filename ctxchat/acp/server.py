@@ -6,9 +6,11 @@ Imports nothing of a session before one is asked for, so that `initialize` is an
 from __future__ import annotations
 
 import asyncio
+import logging
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar, cast
 
@@ -62,6 +64,7 @@ WriteDown = Callable[[Exception], str]
 async def serve(flags: Flags, source: BinaryIO, sink: BinaryIO, write_down: WriteDown) -> None:
     """Answer an editor until it closes its end; then, and when this is cancelled, every session is closed in good order."""
     agent = EditorAgent(flags, write_down)
+    logging.getLogger().addHandler(Faults())
     served = cast("Agent", agent)  # what it lacks is answered as a method there is none of
     connection = AgentSideConnection(served, Wire(source, sink), listening=False, use_unstable_protocol=True)
     listening = asyncio.create_task(connection.listen())  # which would swallow a cancel
@@ -71,6 +74,15 @@ async def serve(flags: Flags, source: BinaryIO, sink: BinaryIO, write_down: Writ
         listening.cancel()
         await agent.close()
         await connection.close()
+
+
+class Faults(logging.Handler):
+    """What goes wrong beside the protocol, as a line each on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Says it."""
+        problem = record.exc_info[1] if record.exc_info else None
+        print(clean(f"ctxchat: {record.getMessage()}{f': {problem}' if problem else ''}"), file=sys.stderr)
 
 
 def told(
@@ -88,6 +100,8 @@ def told(
             raise RequestError(FAILED, clean(str(problem))) from problem
         except RequestError:
             raise
+        except ConnectionError as gone:  # what was said is in the journal
+            raise RequestError(FAILED, clean(str(gone))) from gone
         except Exception as fault:
             agent = args[0]
             assert isinstance(agent, EditorAgent)
@@ -237,15 +251,14 @@ class EditorAgent:
         self, config_id: str, session_id: str, value: str | bool, **_: Any
     ) -> SetSessionConfigOptionResponse:
         """Another permission mode or model."""
-        from acp.helpers import update_current_mode
-
+        from ctxchat.acp import updates
         from ctxchat.acp.settings import MODE, MODEL, mode_of
 
         conversation = self._conversation(session_id)
         session = conversation.session
         if config_id == MODE:
             session.mode = mode_of(str(value))
-            self._start(conversation.tell(update_current_mode(session.mode)))
+            self._start(conversation.tell(updates.mode(session.mode)))
         elif config_id == MODEL:
             await session.setup.switch_model(str(value))
             self._start(conversation.tell_figures())
@@ -273,8 +286,8 @@ class EditorAgent:
         from ctxchat.acp.conversation import Conversation
 
         assert self._editor
-        await session.measure()
-        conversation = self._open[session.id] = Conversation(program, session, self._editor, self._forms)
+        renew = partial(self._programs.renew, program)
+        conversation = self._open[session.id] = Conversation(program, session, self._editor, renew, self._forms)
         self._start(self._introduce(conversation))
         return conversation
 

@@ -20,6 +20,7 @@ from acp.helpers import (
     tool_diff_content,
     update_agent_message_text,
     update_agent_thought_text,
+    update_current_mode,
     update_plan,
     update_tool_call,
     update_user_message_text,
@@ -31,6 +32,7 @@ from acp.schema import (
     ConfigOptionUpdate,
     Cost,
     PlanEntryStatus,
+    SessionInfoUpdate,
     ToolCallLocation,
     ToolCallUpdate,
     ToolKind,
@@ -40,7 +42,7 @@ from acp.schema import (
 
 from ctxchat.acp.settings import ConfigOption
 from ctxchat.core.attachments import attached, spoken
-from ctxchat.core.events import ApprovalRequested, CompactionStarted, ToolFinished, ToolStarted
+from ctxchat.core.events import ApprovalRequested, CompactionStarted, Delegated, FilesChanged, ToolFinished, ToolStarted
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Group, Message, Text, ToolCall
 from ctxchat.core.record import CompactionRecord, Reason
@@ -69,7 +71,7 @@ SessionUpdate = Helped | UsageUpdate | ConfigOptionUpdate
 
 Mask = Callable[[str], str]
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 
 
 def said(text: str) -> SessionUpdate:
@@ -127,6 +129,20 @@ def progress(call_id: str, text: str) -> SessionUpdate:
     return update_tool_call(call_id, status="in_progress", content=[fenced(text)])
 
 
+def touched(event: FilesChanged, workspace: Path) -> SessionUpdate:
+    """The files that a call changed."""
+    places = [
+        ToolCallLocation(path=str(workspace / change.path)) for change in event.changes if "\0" not in change.path
+    ]
+    return update_tool_call(event.call_id, locations=places)
+
+
+def delegated(event: Delegated) -> SessionUpdate:
+    """How full the window of a sub-agent is."""
+    name = one_line(event.agent, 40) or "sub-agent"
+    return update_tool_call(event.call_id, title=f"{name}: {short(event.used)} of {short(event.limit)} tokens")
+
+
 def finished(event: ToolFinished, workspace: Path) -> SessionUpdate:
     """A call is over."""
     status = "completed" if event.status == "ok" else "failed"
@@ -142,24 +158,23 @@ def _content(event: ToolFinished, workspace: Path) -> list[ToolCallContentVarian
 
 def edits_in(diff: str, workspace: Path) -> list[ToolCallContentVariant]:
     """A unified diff as the protocol's, one for each hunk; none for a text that is no whole diff."""
-    name, hunks = "", list[tuple[bool, list[str], list[str]]]()
+    name, hunks, last = "", list[tuple[bool, list[str], list[str]]](), list[list[str]]()
     for line in diff.split("\n"):
         if not hunks and line.startswith("+++ "):
             name = line.removeprefix("+++ ")
         elif found := _HUNK.match(line):
-            hunks.append((found[2] == "0", [], []))
+            hunks.append((found[1] == "0", [], []))
         elif hunks and line[:1] in {" ", "-", "+"}:
-            for sign, lines in (("-", hunks[-1][1]), ("+", hunks[-1][2])):
-                if line[0] in {" ", sign}:
-                    lines.append(line[1:])
-        elif hunks and line and not line.startswith("\\"):
+            last = [lines for sign, lines in zip("-+", hunks[-1][1:], strict=True) if line[0] in {" ", sign}]
+            for lines in last:
+                lines.append(f"{line[1:]}\n")
+        elif line.startswith("\\"):  # the line before has no end
+            for lines in last:
+                lines[-1] = lines[-1].removesuffix("\n")
+        elif hunks and line:
             return []  # it was cut
     path = str(workspace / name)
-    return [
-        tool_diff_content(path, "\n".join(new), None if fresh and len(hunks) == 1 else "\n".join(old))
-        for fresh, old, new in hunks
-        if name
-    ]
+    return [tool_diff_content(path, "".join(new), None if fresh else "".join(old)) for fresh, old, new in hunks if name]
 
 
 def _call(event: ToolStarted) -> ToolCall:
@@ -243,6 +258,16 @@ def _pass(id: str) -> str:
 
 def _why(reason: Reason) -> str:
     return REASONS[reason]
+
+
+def mode(id: str) -> SessionUpdate:
+    """The permission mode in force."""
+    return update_current_mode(id)
+
+
+def named(title: str, at: str) -> SessionUpdate:
+    """The session's title, and when something was last said in it."""
+    return SessionInfoUpdate(session_update="session_info_update", title=one_line(title), updated_at=at)
 
 
 def config(rows: list[ConfigOption]) -> SessionUpdate:

@@ -26,7 +26,11 @@ from acp.schema import (
     ToolCallUpdate,
 )
 from acp.stdio import spawn_agent_process
+from hypothesis import given
+from hypothesis.strategies import lists, sampled_from
 
+from ctxchat.acp.updates import edits_in
+from ctxchat.tools.diffs import difference
 from tests.cli.conftest import Cli, Home
 from tests.doubles.images import png
 from tests.doubles.replies import call, calls, refuses, says
@@ -126,6 +130,7 @@ async def test_a_turn_is_told_as_it_happens(harbour: Home) -> None:
             "compact",
             "context",
         }
+        assert editor.of("session_info_update")[-1]["title"].startswith("Which logger")
         editor.updates.clear()
         assert await editor.say(session, "/context") == "end_turn"
         assert "| tools |" in editor.text()
@@ -146,7 +151,7 @@ async def test_nothing_is_done_without_a_yes_and_a_rule_is_stored_as_it_is_shown
         assert {u["status"] for u in editor.of("tool_call_update")} == {"failed"}
         call, options = editor.asked[0]
         assert call.content and call.content[0].type == "diff"
-        assert (call.content[0].path, call.content[0].new_text) == (str(harbour.work / "a.txt"), "hello")
+        assert (call.content[0].path, call.content[0].new_text) == (str(harbour.work / "a.txt"), "hello\n")
         names = {option.option_id: option.name for option in options}
         assert names["always-0"].endswith("write_file: a.txt") and names["always-1"].endswith("write_file: *")
         assert await editor.say(session, "create file d.txt with hello") == "end_turn"
@@ -167,6 +172,9 @@ async def test_modes_and_models_are_set_and_say_what_is_wrong(harbour: Home) -> 
         assert changed and changed.config_options[0].current_value == "all"
         await editor.say(session, "create file a.txt with hello")
         assert (harbour.work / "a.txt").exists() and not editor.asked
+        (harbour.settings / "config.toml").write_text('[permissions]\nmode = "plan"\n')
+        await editor.say(session, "hello")
+        assert editor.of("current_mode_update")[-1]["currentModeId"] == "plan"  # settings that were edited meanwhile
         for wrong in (
             editor.agent.set_session_mode(session_id=session, mode_id="yolo"),
             editor.agent.set_config_option(config_id="model", session_id=session, value="nobody/has-this"),
@@ -215,6 +223,11 @@ async def test_a_stored_session_comes_back_whole_in_another_process(harbour: Hom
             assert [t for t in again if t[1]] == [t for t in told if t[1] and t[0] == "tool_call"] + [
                 ("tool_call_update", "call_1")
             ]
+            async with editing(harbour) as other:  # which finds it open elsewhere
+                await other.agent.load_session(cwd=str(harbour.work), session_id=session, mcp_servers=[])
+                assert other.text() == "Cormorant."
+                with pytest.raises(RequestError, match="open"):
+                    await other.say(session, "Which?")
             with pytest.raises(RequestError, match="There is no session 'nobody'"):
                 await editor.agent.load_session(cwd=str(harbour.work), session_id="nobody", mcp_servers=[])
             assert await editor.say(session, "And again?") == "end_turn"
@@ -310,7 +323,7 @@ async def test_the_plan_a_question_a_pass_and_a_failure_are_told(harbour: Home) 
             assert "Pier 7 it is." in editor.text()
 
 
-async def test_a_signal_ends_it_in_good_order(harbour: Home) -> None:
+async def test_a_signal_ends_it_in_good_order(harbour: Home, cli: Cli) -> None:
     script = [says("It is a long story, told slowly.", fault="stall", fault_after=4)]
     with serving(script) as double:
         async with editing(harbour, *model_options(double)) as editor:
@@ -321,8 +334,41 @@ async def test_a_signal_ends_it_in_good_order(harbour: Home) -> None:
             assert await asyncio.wait_for(editor.process.wait(), 30) == 143
             turn.cancel()
             await asyncio.wait({turn})
-    stored = json.loads(harbour.start("sessions", "export", session, "--view", "record", "--format", "openai").out)
+    export = ("sessions", "export", session, "--view", "record", "--format", "openai")
+    stored = (await asyncio.to_thread(cli, *export)).json
     assert [m["role"] for m in stored] == ["user", "assistant"] and stored[1]["content"]
+
+
+async def test_an_editor_that_goes_away_takes_nothing_with_it(harbour: Home, cli: Cli) -> None:
+    script = [says("It is a long story, told slowly.", fault="stall", fault_after=4)]
+    with serving(script) as double:
+        async with editing(harbour, *model_options(double)) as editor:
+            session = await begun(editor, harbour.work)
+            turn = asyncio.create_task(editor.say(session, "tell me"))
+            await editor.until(lambda: editor.text())
+            assert editor.process.stdin
+            editor.process.stdin.close()
+            assert await asyncio.wait_for(editor.process.wait(), 30) == 0
+            turn.cancel()
+            await asyncio.wait({turn})
+    kept = await asyncio.to_thread(cli, "sessions", "export", session, "--view", "record", "--format", "markdown")
+    assert "It is" in kept.out
+
+
+@given(lists(sampled_from(["a", "b", "", "+++ x", "-- y", "@@ -1 +1 @@"])), lists(sampled_from(["a", "c", "", "-- z"])))
+def test_the_hunks_of_a_diff_are_pieces_of_both_texts(old: list[str], new: list[str]) -> None:
+    before, after = "\n".join(old), "\n".join(new)
+    for edit in edits_in(difference(before, after, "notes/a.md").text, Path("/work")):
+        assert edit.type == "diff" and edit.path == "/work/notes/a.md"
+        assert edit.new_text in after and (edit.old_text or "") in before
+        assert edit.new_text != edit.old_text
+
+
+def test_a_diff_that_was_cut_or_is_none_is_no_edit() -> None:
+    long = difference("", "line\n" * 500, "a").text
+    assert (
+        edits_in(long, Path("/work")) == edits_in("+- a memory\n", Path("/work")) == edits_in("", Path("/work")) == []
+    )
 
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
