@@ -95,19 +95,23 @@ def told(
         try:
             return await handler(*args, **named)
         except UsageError as problem:
-            raise RequestError(INVALID_PARAMS, clean(str(problem))) from problem
-        except CtxchatError as problem:
-            raise RequestError(FAILED, clean(str(problem))) from problem
+            raise RequestError(INVALID_PARAMS, _shown(str(problem))) from problem
+        except (CtxchatError, ConnectionError) as problem:
+            raise RequestError(FAILED, _shown(str(problem))) from problem
         except RequestError:
             raise
-        except ConnectionError as gone:  # what was said is in the journal
-            raise RequestError(FAILED, clean(str(gone))) from gone
         except Exception as fault:
             agent = args[0]
             assert isinstance(agent, EditorAgent)
-            raise RequestError(FAILED, clean(agent.write_down(fault))) from fault
+            raise RequestError(FAILED, _shown(agent.write_down(fault))) from fault
 
     return call
+
+
+def _shown(text: str) -> str:
+    from ctxchat.core.secrets import masked
+
+    return clean(masked(text))
 
 
 class EditorAgent:
