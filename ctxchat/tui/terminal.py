@@ -47,14 +47,23 @@ class Terminal(LinuxDriver):
         self._own = termios.tcgetattr(self.fileno)
 
     def stop_application_mode(self) -> None:
-        """As Textual's, but for the order: in a terminal whose keys are signals again, one of them throws away what it has not
-        read yet, and it would be left in our modes."""
+        """As Textual's, but for the order: what is written goes out in a thread of its own, and all of it is out before the
+        terminal is given back. One whose keys are signals again throws away with them what it has not read yet, and it would be
+        left in our modes."""
         self.write(LEFT)
-        self.flush()
         self.disable_input()
+        self.close()
         if self.attrs_before is not None:
             with suppress(termios.error):  # it is gone
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
+
+    def write(self, data: str) -> None:
+        if self._writer_thread is not None:  # else somebody else has the terminal
+            super().write(data)
+
+    def close(self) -> None:
+        super().close()
+        self._writer_thread = None
 
     def disable_input(self) -> None:
         if self._key_thread is not None and self._key_thread.is_alive():

@@ -110,10 +110,10 @@ class Terminal:
         self._stream.feed(_known(new))
         return bool(new)
 
-    def take(self, timeout: float) -> str:
-        """What has been written, not drawn, which is slow; empty when nothing came in time."""
+    def take(self, timeout: float, most: int = 1 << 16) -> str:
+        """What has been written, not drawn, which is slow, `most` bytes of it; empty when nothing came in time."""
         try:
-            new = self._process.read_nonblocking(1 << 16, timeout)
+            new = self._process.read_nonblocking(most, timeout)
         except (pexpect.TIMEOUT, pexpect.EOF):
             return ""
         self.raw += new

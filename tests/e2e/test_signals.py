@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ctxchat.tui.terminal import LEFT
 from tests.cli.conftest import Home
 from tests.e2e.conftest import READY, Open, left_clean
 from tests.e2e.terminal import Terminal
@@ -115,6 +117,33 @@ def test_what_stops_it_or_lets_it_go_on_leaves_it_as_it_was(chat: Open, numbers:
         terminal.press("ctrl+q")
         assert terminal.wait() == 0
         assert left_clean(terminal)
+
+
+WRITES_A_LOT = """
+from textual.app import App
+from ctxchat.tui.terminal import Terminal
+
+class Full(App):
+    def on_mount(self):
+        for _ in range(25):
+            self._driver.write("x" * 20_000)
+        self.exit()
+
+Full(driver_class=Terminal).run()
+"""
+
+
+def test_all_that_was_written_is_out_before_the_terminal_is_given_back() -> None:
+    with Terminal([sys.executable, "-c", WRITES_A_LOT], os.environ) as terminal:
+        while terminal.settings_kept:
+            time.sleep(0.01)
+        while not terminal.settings_kept:  # more was written than a terminal holds: it goes as fast as it is read
+            terminal.take(0.0, 4096)
+        os.kill(terminal.pid, SIGSTOP)
+        while terminal.take(0.2):
+            pass
+        assert terminal.raw.count("x" * 20_000) == 25 and LEFT in terminal.raw
+        os.kill(terminal.pid, SIGCONT)
 
 
 @pytest.mark.long
