@@ -105,6 +105,12 @@ class ThemedApp(App[int]):
         if self.screen_stack and event.size == self.screen.size:
             self.refresh(layout=True)
 
+    def _check_resize(self) -> None:
+        """As Textual's, which then draws what has changed its place; the rest was there before and may be cut off, too."""
+        super()._check_resize()
+        if self.screen_stack:
+            self.screen.call_later(self.screen.refresh)  # behind the size
+
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's, but without colour there is none, not greys."""
         filters = super().get_line_filters()

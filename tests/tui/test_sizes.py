@@ -1,0 +1,32 @@
+"""Another size: whatever the terminal made of what was on screen, all of it is drawn anew."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from textual.events import Resize
+from textual.geometry import Size
+
+from tests.tui.chatting import chatting, until
+from tests.tui.fakes import FakeSession
+
+HERE = Size(100, 30)
+
+
+@pytest.mark.parametrize("between", [Size(99, 30), Size(40, 20), HERE])
+@pytest.mark.parametrize("turns", [0, 1, 3], ids=str)
+async def test_a_size_that_comes_back_is_drawn_whole(tmp_path: Path, between: Size, turns: int) -> None:
+    async with chatting(tmp_path, FakeSession(), tuple(HERE)) as (app, pilot):
+        await until(pilot, lambda: app.services.warmed)
+        to_draw = app.screen._compositor._dirty_regions
+        to_draw.clear()
+        for size in (between, HERE):
+            app.post_message(Resize(size, size))
+            for _ in range(turns):  # the first is seen before the second comes, or both are there
+                await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            while HERE.region not in to_draw:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert app.screen.size == HERE
