@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ctxchat.bootstrap.agents import in_force
 from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.workspace import sandbox_of, workspace_of
+from ctxchat.core.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +57,7 @@ class LazyProgram:
         # Tried out beside the imports that follow; it is a process that is started and waited for.
         self._sandbox = ThreadPoolExecutor(1).submit(sandbox_of, self.settings)
         self._starting = asyncio.Lock()
+        self._over = False
         self._running: Program | None = None
         self._end = AsyncExitStack()
 
@@ -119,13 +121,17 @@ class LazyProgram:
         return await (await self.program()).servers.switch(name)
 
     async def close(self) -> None:
-        """End what was started. A second time does nothing."""
-        self._running = None
-        await self._end.aclose()
+        """End what was started, for good: who asks for something later is refused. A second time does nothing."""
+        self._over = True
+        async with self._starting:  # what is on its way is there first, or was given up
+            self._running = None
+            await self._end.aclose()
 
     async def program(self) -> Program:
-        """The program, as soon as it is imported and its store is open."""
+        """The program, as soon as it is imported and its store is open. Raises UsageError once it was closed."""
         async with self._starting:
+            if self._over:
+                raise UsageError("ctxchat is being left.")
             if self._running is None:
                 await asyncio.sleep(FIRST_KEYS)
                 kind = await asyncio.to_thread(_program_class)

@@ -19,7 +19,7 @@ from textual._context import active_message_pump
 from textual.await_complete import AwaitComplete
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
-from textual.events import Event, Key, Paste
+from textual.events import Event, InputEvent, Key, Paste
 from textual.screen import Screen
 from textual.worker import Worker, WorkerFailed, WorkerState
 
@@ -137,7 +137,7 @@ class CtxchatApp(Handlers):
         self._glance()
 
     def _glance(self) -> None:
-        if self.edits:
+        if self.edits and self._left is None:
             self.run_worker(self.edits.glance, group="edits", exit_on_error=False)
 
     def _start(self) -> None:
@@ -156,6 +156,7 @@ class CtxchatApp(Handlers):
     async def leave(self, code: int = 0) -> None:
         """Stop what runs, give the session free, go. What was written and could not be kept stays readable in the terminal."""
         if self._left is None:
+            self._inputs.clear()
             self._left = asyncio.create_task(self._leave(code))
         await asyncio.shield(self._left)
 
@@ -175,6 +176,8 @@ class CtxchatApp(Handlers):
 
     async def on_event(self, event: Event) -> None:
         """As Textual's; questions know of each key before it goes where it goes."""
+        if self._left is not None and isinstance(event, InputEvent | Paste):
+            return  # whoever leaves asks for nothing more
         if isinstance(event, Key | Paste) and not event.is_forwarded:
             self.chat.questions.typed(event.key if isinstance(event, Key) else "")
         await super().on_event(event)

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from textual.worker import Worker, WorkerError
+from textual.worker import Worker
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import ApprovalRequested, Stamped
@@ -127,15 +127,16 @@ class Work:
         return bool(session and not session.read_only and await self._drafts.keep(session.id, self.unsent))
 
     async def close(self) -> str:
-        """Stop what runs, keep what is unsent, and give the session free. The words that could be kept nowhere, empty for none.
-        Raises nothing: whoever leaves, leaves."""
+        """Stop all that runs beside the screens, keep what is unsent, and give the session free: nobody asks it or the store for
+        anything after that. The words that could be kept nowhere, empty for none. Raises nothing: whoever leaves, leaves."""
         unsent = self.unsent.text
         kept = await self.keep_draft()
         self._queue.clear()
-        self.interrupt()
-        if self._worker and self.busy:
-            with suppress(WorkerError, TimeoutError):  # it was cancelled, or failed: either way it is over
-                await asyncio.wait_for(self._worker.wait(), PATIENCE)
+        workers = self._chat.workers
+        workers.cancel_all()
+        ends = (worker.wait() for worker in workers if worker.is_running)
+        with suppress(TimeoutError):  # each was cancelled, or failed, or is who leaves: either way it is over
+            await asyncio.wait_for(asyncio.gather(*ends, return_exceptions=True), PATIENCE)
         if not (
             kept and self.session and self.session.state.ledger.groups
         ):  # an empty session is not kept, nor is its draft

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from pathlib import Path
 
@@ -123,3 +124,15 @@ def test_what_the_interface_asks_for_is_the_programs_own() -> None:
     own = {name for name in verbs if inspect.iscoroutinefunction(getattr(Program, name, None))}
     assert set(verbs) - own == {"switch_server"}  # its servers' own
     assert all(hasattr(LazyProgram, name) for name in verbs)
+
+
+async def test_what_was_closed_is_not_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CTXCHAT_CONFIG_DIR", "CTXCHAT_DATA_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    lazy = LazyProgram(Flags(cwd=str(tmp_path)))
+    on_its_way = asyncio.create_task(lazy.program())
+    await asyncio.sleep(0)
+    await lazy.close()
+    await asyncio.gather(on_its_way, return_exceptions=True)
+    with pytest.raises(UsageError, match="being left"):
+        await lazy.sessions()
