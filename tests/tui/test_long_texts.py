@@ -16,9 +16,9 @@ from ctxchat.core.events import ApprovalRequested
 from ctxchat.tui.reading.text import LONGEST, MOST, WIDEST
 from ctxchat.tui.screens.dialogs import AskText
 from ctxchat.tui.screens.summary import SummaryEditor, SummaryScreen
-from ctxchat.tui.widgets.approval import ApprovalPanel
-from tests.tui.chatting import chatting, until, words
-from tests.tui.fakes import FakeSession
+from ctxchat.tui.widgets.approval import ApprovalPanel, RuleEditor
+from tests.tui.chatting import ASK, chatting, until, words
+from tests.tui.fakes import FakeSession, Pause, reply
 from tests.tui.hostile import Hostile
 
 LONG = "x" * (LONGEST + 5_000)
@@ -69,3 +69,21 @@ async def test_a_change_of_any_length_is_shown_as_far_as_it_can_and_a_command_wh
         panel = ApprovalPanel(ApprovalRequested("c", "t", "does it", access=access, preview="x" * (MOST + 1_234)))
         await app.chat.mount(panel)
         assert str(panel.query_one(".preview", VerticalScroll).query_one(Static).content).endswith(end)
+
+
+async def test_a_rule_takes_no_paste_that_no_editor_holds(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: [ASK, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
+        await pilot.press("e")
+        editor = app.query_one(RuleEditor)
+        before = editor.text
+        for paste in (LONG, "x\n" * (MOST // 2 + 1), "x" * WIDEST):  # the last is too much with what is there
+            app._notifications.clear()
+            editor.post_message(Paste(paste))
+            await until(pilot, lambda: any("The paste was left out." in told.message for told in app._notifications))
+            assert editor.text == before
+        editor.post_message(Paste(" x"))
+        await until(pilot, lambda: editor.text == before + " x")
+        await pilot.press("escape", "n")

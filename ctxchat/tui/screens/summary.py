@@ -8,22 +8,23 @@ from time import monotonic
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.events import Key, Paste
+from textual.events import Key
 from textual.message import Message
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
 from ctxchat.agent.preview import Preview
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui.reading.text import WIDEST, clean, editable, one_line, short
+from ctxchat.tui.reading.text import clean, editable, one_line, short
 from ctxchat.tui.screens.panel import Heading, Panel
 from ctxchat.tui.transcript.block import spin
+from ctxchat.tui.widgets.field import Editor
 from ctxchat.tui.widgets.panel_keys import PanelKeys
 
 BEAT = 1 / 8
 """Seconds between two turns of the spinner; what came meanwhile is written then."""
 
 
-class SummaryEditor(TextArea):
+class SummaryEditor(Editor):
     """Enter applies, ctrl+j makes a line, as in the composer. What an editor cannot take of a text stays `behind` it as it is."""
 
     class Applied(Message):
@@ -50,12 +51,6 @@ class SummaryEditor(TextArea):
         """Nothing stands there."""
         self.clear()
         self.behind = ""
-
-    async def _on_paste(self, event: Paste) -> None:
-        if len(event.text) > WIDEST:
-            event.stop()
-            event.prevent_default()
-            self.notify(f"The editor takes {WIDEST:,} characters at once. The paste was left out.", markup=False)
 
     async def _on_key(self, event: Key) -> None:
         if event.key in {"enter", "ctrl+j", "shift+enter"}:

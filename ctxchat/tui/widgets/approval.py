@@ -16,13 +16,14 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
 from ctxchat.tui.reading.text import LONGEST, MOST, clean, one_line, visible
 from ctxchat.tui.widgets.answer import Answer as Choose
 from ctxchat.tui.widgets.asked import Keys, Offer, Offered
+from ctxchat.tui.widgets.field import Editor
 
 SHOWN_LINES = 2_000
 SHELL = "shell"
@@ -33,7 +34,7 @@ EDITING = "editing: enter takes it, esc leaves it"
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
-class RuleEditor(TextArea):
+class RuleEditor(Editor):
     """A rule being edited, or several, one a line: enter takes it, escape leaves it as it was."""
 
     BINDINGS = [

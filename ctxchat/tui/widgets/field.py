@@ -1,10 +1,12 @@
-"""A field of one line, for everything that is asked for in a few words. Knows nothing of what is asked."""
+"""Where a person writes: a field of one line for what is asked for in a few words, an editor for more. Knows nothing of what is
+asked."""
 
 from __future__ import annotations
 
-from textual.widgets import Input
+from textual.events import Paste
+from textual.widgets import Input, TextArea
 
-from ctxchat.tui.reading.text import LONGEST, clean
+from ctxchat.tui.reading.text import LONGEST, MOST, WIDEST, clean, editable
 
 
 class Field(Input):
@@ -29,3 +31,14 @@ class Field(Input):
 
     def restricted(self) -> None:
         self.notify(f"A line takes {LONGEST:,} characters. The paste was left out.", markup=False)
+
+
+class Editor(TextArea):
+    """A `TextArea` that no paste can hold up: one that is too long is not taken, which is said."""
+
+    async def _on_paste(self, event: Paste) -> None:
+        line = self.document.get_line(self.cursor_location[0]) + event.text
+        if editable(line) < len(line) or len(self.text) + len(event.text) > MOST:
+            event.stop()
+            event.prevent_default()
+            self.notify(f"A line takes {WIDEST:,} characters here, all {MOST:,}. The paste was left out.", markup=False)
