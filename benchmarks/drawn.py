@@ -43,7 +43,7 @@ def main(folder: Path, many: int, seed: int) -> None:
         groups, memory, evidence, start = group_messages(recording.messages), Memory(), Evidence(), 0
         messages = {m.seq: m for m in recording.messages}
         for cut in cuts(groups):
-            evidence = collect(groups[start:cut], evidence, memory.facts_of)
+            evidence = collect(groups[start:cut], evidence, memory)
             start = cut
             last = groups[cut - 1].messages[-1].seq
             for fact in fitting(evidence, CAP, count).facts:

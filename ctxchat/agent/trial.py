@@ -87,7 +87,7 @@ def tried(
     view = compiled(after)
     covered = [ledger.group(g) for edit in change.edits for g in edit.covers]
     staying = ledger.staying(g.id for g in covered)
-    evidence = collect(covered, None, options.memory.facts_of, per_kind=None, staying=staying)
+    evidence = collect(covered, None, options.memory, per_kind=None, staying=staying)
     facts, lost = _kept(evidence, view, change, ledger, options.memory)
     digest = next((e.digest for e in change.edits if e.digest), None)
     return Trial(

@@ -21,7 +21,7 @@ def digest_for(ledger: Ledger, step: Step, summary: str, options: PlanOptions, r
     folded_before = {name for e in earlier(ledger) for name in e.covers}
     fresh = [ledger.group(name) for name in step.fold if name not in folded_before]
     staying = ledger.staying(step.fold)
-    evidence = collect(fresh, known.evidence, options.memory.facts_of, staying=staying)
+    evidence = collect(fresh, known.evidence, options.memory, staying=staying)
     return Digest(summary=summary, recap=recap, evidence=evidence)
 
 

@@ -4,15 +4,12 @@ that a model wrote of it. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from ctxchat.core.clip import clip
-from ctxchat.core.facts import collect, facts_of, render
+from ctxchat.core.facts import collect, render
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.open_end import open_end
 from ctxchat.core.recap import person_said, recap
-from ctxchat.core.record import Fact
 from ctxchat.core.summaries import earlier, merged_digest
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import failed, is_to_do
@@ -29,7 +26,6 @@ def handoff(
     count: Count,
     *,
     written: str = "",
-    find: Callable[[Group], Iterable[Fact]] = facts_of,
 ) -> str:
     """Goal, what stands written so far, rules and messages of the person, facts, state and open ends, in about `max_tokens`.
     `session` is the id by which it is recalled; `written` is a record that a model wrote, in place of the summary in force and of
@@ -49,7 +45,7 @@ def handoff(
     ]
     left = max(400, max_tokens - sum(map(count, parts)))
     said = person_said(groups, left // 2, count)
-    evidence = collect((g for g in groups if g.id not in before), known.evidence, find)
+    evidence = collect((g for g in groups if g.id not in before), known.evidence)
     state = "" if written.strip() else _state(ledger, groups, count)
     left -= count(said) + count(state)
     facts = render(evidence, max(200, left), count, "\n".join((record, said, state)))

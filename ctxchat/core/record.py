@@ -56,11 +56,24 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     times: int = 1
 
 
+class Gone(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What is no more since the message `seq`: a file (moved to `now`, or removed), a name of a program (in the file `where`;
+    empty for all), something that was asked for, told by the sentence that took it back."""
+
+    kind: Literal["file", "name", "said"]
+    key: str
+    seq: int
+    where: str = ""
+    now: str = ""
+
+
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The facts of what was folded, each once, those seen last at the end; `dropped` more were found and not carried on."""
+    """The facts of what was folded, each once, those seen last at the end; `dropped` more were found and not carried on. `gone`
+    is what later talk must not bring back."""
 
     facts: tuple[Fact, ...] = ()
     dropped: int = 0
+    gone: tuple[Gone, ...] = ()
 
 
 class Digest(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -8,12 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
-from typing import cast
 
 import msgspec
 
 from ctxchat.core.attachments import spoken
-from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.clip import clip, head
 from ctxchat.core.facts import collect, render
 from ctxchat.core.ledger import Ledger
@@ -24,7 +22,7 @@ from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import PlanOptions, is_summary
 from ctxchat.core.summaries import SAID, earlier, id_ranges, merged_digest
 from ctxchat.core.tokens import Count
-from ctxchat.core.tooluse import failed, first_line, gist, is_to_do, use_of
+from ctxchat.core.tooluse import exchanges, failed, first_line, gist, is_to_do, patch_in, use_of
 from ctxchat.core.working_set import not_in_view
 
 RESULTS = {"run": 700, "change": 120, "read": 300, "search": 300, "fetch": 500, "other": 500}
@@ -99,7 +97,7 @@ def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     before = {name for e in earlier(ledger) for name in e.covers}
     fresh = [g for g in groups if g.id not in before]
     evidence = collect(
-        fresh, merged_digest(earlier(ledger)).evidence, options.memory.facts_of, staying=ledger.staying(step.fold)
+        fresh, merged_digest(earlier(ledger)).evidence, options.memory, staying=ledger.staying(step.fold)
     )
     if facts := render(evidence, step.evidence_tokens - count(words), count, words):
         parts.append(f"Facts that code keeps beside your record:\n{facts}")
@@ -249,25 +247,10 @@ def _call(call: ToolCall, count: Count, to_do: ToolCall | None) -> str:
 
 def _changes(call: ToolCall) -> Iterator[str]:
     """The texts that a call changes, as diffs; a file that it writes, by its lines."""
-    fields = fields_of(call.arguments) or {}
-    many = [cast("dict[str, object]", e) for v in fields.values() if isinstance(v, list) for e in cast("list[object]", v)
-            if isinstance(e, dict)]  # fmt: skip
-    for some in (fields, *many):
-        texts = {name: value for name, value in some.items() if isinstance(value, str)}
-        pair = next(((texts[o], texts[n]) for o in texts if (n := _partner(o)) in texts), None)
-        if pair is not None:
-            yield _diff(*pair) or "[nothing changed]"
-            continue
-        for name in ("content", "file_text", "contents", "text", "patch", "diff", "input"):
-            if value := texts.get(name, ""):
-                yield f"+ {value}" if name not in {"patch", "diff", "input"} else value
-                break
-
-
-def _partner(name: str) -> str:
-    if name == "search":
-        return "replace"
-    return name.replace("old", "new", 1) if "old" in name else "\0"
+    for old, new in exchanges(call):
+        yield f"+ {new}" if old is None else _diff(old, new) or "[nothing changed]"
+    if patch := patch_in(call):
+        yield patch
 
 
 def _diff(old: str, new: str) -> str:

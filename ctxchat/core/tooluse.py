@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, cast
 
@@ -24,6 +25,9 @@ _PATHS = (
 )
 _COMMANDS = ("command", "cmd", "script", "command_line")
 _ADDRESSES = ("url", "uri", "address")
+_CONTENTS = ("content", "file_text", "contents", "text")
+_PATCHES = ("patch", "diff", "input")
+_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)\n(?:\*\*\* Move to: (.+))?", re.MULTILINE)
 _QUERIES = ("pattern", "query", "regex", "q", "glob")
 _CHANGES = frozenset(
     {
@@ -104,6 +108,47 @@ def use_of(call: ToolCall) -> Use:
     if address:
         return Use("fetch", address)
     return Use("other", "")
+
+
+def exchanges(call: ToolCall) -> Iterator[tuple[str | None, str]]:
+    """The texts that a call puts into a file, each with the text it takes out; None with one that is all the file or is added."""
+    fields = fields_of(call.arguments) or {}
+    several = [cast("list[object]", value) for value in fields.values() if isinstance(value, list)]
+    inner = [cast("dict[str, object]", edit) for edits in several for edit in edits if isinstance(edit, dict)]
+    for some in (fields, *inner):
+        texts = {name: value for name, value in some.items() if isinstance(value, str)}
+        pair = next(((texts[old], texts[new]) for old in texts if (new := _partner(old)) in texts), None)
+        if pair is not None:
+            yield pair
+        elif content := next((texts[name] for name in _CONTENTS if texts.get(name)), ""):
+            yield None, content
+
+
+def _partner(name: str) -> str:
+    if name == "search":
+        return "replace"
+    return name.replace("old", "new", 1) if "old" in name else "\0"
+
+
+class PatchedFile(msgspec.Struct, frozen=True):
+    """What a patch does to a file; one that is moved is `now` somewhere else."""
+
+    kind: Literal["add", "update", "delete", "move"]
+    path: str
+    now: str = ""
+
+
+def patch_in(call: ToolCall) -> str:
+    """The patch among a call's arguments, wherever it stands; empty where there is none."""
+    fields = fields_of(call.arguments) or {}
+    texts = (_first(fields, _PATCHES), _first(fields, _COMMANDS))
+    return next(filter(_PATCHED.search, texts), "")
+
+
+def patched(call: ToolCall) -> Iterator[PatchedFile]:
+    """The files of a patch in the form `*** Update File: path`."""
+    for verb, path, now in _PATCHED.findall(patch_in(call)):
+        yield PatchedFile("move" if now else verb.lower(), path.strip(), now.strip())
 
 
 def is_to_do(call: ToolCall) -> bool:

@@ -117,8 +117,8 @@ def test_collecting_in_steps_is_collecting_at_once(history: list[Message]) -> No
     memory = Memory()
     steps = Evidence()
     for group in groups:
-        steps = collect([group], steps, memory.facts_of)
-    assert set(steps.facts) == set(collect(groups, None, memory.facts_of).facts)
+        steps = collect([group], steps, memory)
+    assert set(steps.facts) == set(collect(groups, None, memory).facts)
     assert collect(groups, steps).facts == collect(groups).facts or set(collect(groups, steps).facts) == set(
         steps.facts
     )
@@ -493,6 +493,99 @@ def test_a_file_that_was_moved_or_removed_is_listed_no_more_until_it_is_there_ag
         ]
         kept = collect(group_messages(messages)).facts
         assert ("src/a.py" in {f.key for f in kept if f.kind == "changed"}) == listed
+
+
+def done(*calls: tuple[str, dict[str, object]]) -> list[Group]:
+    """A group for each call, all of which went well, in their order."""
+    return [
+        ran(name, msgspec.json.encode(arguments).decode(), "done", 10 * n + 1)
+        for n, (name, arguments) in enumerate(calls)
+    ]
+
+
+def edited(path: str, old: str, new: str, **more: object) -> tuple[str, dict[str, object]]:
+    return "edit_file", {"path": path, "old_text": old, "new_text": new, **more}
+
+
+@pytest.mark.parametrize(
+    ("command", "listed"),
+    [
+        ("mv src/a.py src/b.py", ["src/b.py", "src/deep/c.py"]),
+        ("cd src && mv -f ./a.py b.py", ["src/b.py", "src/deep/c.py"]),
+        ("mv src/a.py src/deep/c.py old/", ["old/a.py", "old/c.py"]),
+        ("git mv src lib", ["lib/a.py", "lib/deep/c.py"]),
+        ("rm -rf src/deep/ && make", ["src/a.py"]),
+        ("rm 'src/a.py' src/deep/c.py", []),
+        ("echo rm src/a.py; grep -v mv src/a.py", ["src/a.py", "src/deep/c.py"]),
+        ("rm *.py", ["src/a.py", "src/deep/c.py"]),
+    ],
+)
+def test_files_that_a_command_moves_or_removes_stand_where_they_are_now(command: str, listed: list[str]) -> None:
+    groups = done(edited("src/a.py", "1", "2"), edited("src/deep/c.py", "1", "2"), ("shell", {"command": command}))
+    assert sorted(by_kind(collect(groups), "changed")) == listed
+    early = collect(groups[:2], staying=groups[2:])
+    assert sorted(by_kind(early, "changed")) == listed, "what stays in view tells it"
+    talk = [*groups, said("I took care of src/a.py and src/deep/c.py.", "assistant", 90)]
+    assert sorted(by_kind(collect(talk[3:], collect(talk[:3])), "changed")) == listed
+
+
+def test_a_name_that_was_taken_out_of_the_code_is_none_until_it_is_there_again() -> None:
+    first = edited("src/a.py", "pass", "def make_pool(n):\n    return keep_alive(n)")
+    out = edited("src/a.py", "def make_pool(n):\n    return keep_alive(n)", "def new_pool(n): return keep_alive(n)")
+    again = edited("src/b.py", "pass", "def make_pool(n): ...")
+    talk = said("make_pool is called new_pool now.", "assistant", 95)
+    assert set(by_kind(collect(done(first)), "symbol")) == {"make_pool", "keep_alive"}
+    standing = collect(done(first, out))
+    assert set(by_kind(standing, "symbol")) == {"new_pool", "keep_alive"}
+    assert "make_pool" not in by_kind(collect([talk], standing), "symbol"), "talk brings nothing back"
+    assert "make_pool" in by_kind(collect([*done(first, out, again), talk]), "symbol")
+    moved = done(first, again, out)
+    assert by_kind(collect(moved), "symbol")["make_pool"] == "src/b.py", "it was moved, not removed"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        edited("src/a.py", "make_pool", "new_pool", replace_all=True),
+        ("shell", {"command": "sed -i '' 's/\\bmake_pool\\b/new_pool/g' src/a.py"}),
+        ("shell", {"command": "grep -rl make_pool . | xargs sed -i 's/make_pool/new_pool/g'"}),
+    ],
+)
+def test_a_name_that_was_replaced_everywhere_is_none(call: tuple[str, dict[str, object]]) -> None:
+    assert "make_pool" not in by_kind(collect(done(edited("src/a.py", "x", "make_pool(1)"), call)), "symbol")
+
+
+def test_what_a_patch_adds_moves_and_deletes_is_told_as_it_is_now() -> None:
+    patch = (
+        "*** Begin Patch\n*** Update File: src/a.py\n*** Move to: src/b.py\n@@\n-x\n+make_pool(1)\n"
+        "*** Delete File: src/c.py\n*** Add File: src/d.py\n+y\n*** End Patch"
+    )
+    before = (edited("src/a.py", "1", "2"), edited("src/c.py", "1", "2"))
+    for name, arguments in (("apply_patch", {"input": patch}), ("shell", {"command": ["apply_patch", patch]})):
+        evidence = collect(done(*before, (name, arguments)))
+        assert sorted(by_kind(evidence, "changed")) == ["src/b.py", "src/d.py"]
+
+
+@pytest.mark.parametrize(
+    ("words", "stands"),
+    [
+        ("Never mind the changelog.", False),
+        ("ach, vergiss das Changelog", False),
+        ("forget about the changelog rule", False),
+        ("forget the tests and the changelog", True),
+        (
+            "The changelog is too long, and I would like you to see whether we no longer need half of what it says.",
+            True,
+        ),
+        ("What is a changelog?", True),
+    ],
+)
+def test_a_request_that_was_taken_back_is_no_rule(words: str, *, stands: bool) -> None:
+    rule = said("Always write a line in the changelog.")
+    evidence = collect([rule, said(words, turn=2)])
+    assert (list(by_kind(evidence, "rule")) != []) == stands
+    never = said("Never touch the changelog.")
+    assert by_kind(collect([never, said(words, turn=2)]), "rule"), "what is forbidden stays so"
 
 
 def runs(*commands: tuple[str, str]) -> list[Group]:

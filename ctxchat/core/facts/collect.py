@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from ctxchat.core.facts.find import CUT, facts_of, plain, recalled
+from ctxchat.core.facts.gone import FILES, gone_of, newest, still_true
 from ctxchat.core.facts.order import KINDS, SPEAKERS, ranked
 from ctxchat.core.facts.page import line_of, stands, unfolded
 from ctxchat.core.messages import Group, Message
-from ctxchat.core.record import Evidence, Fact, FactCount, FactKind
+from ctxchat.core.record import Evidence, Fact, FactCount, FactKind, Gone
 from ctxchat.core.tooluse import CommandLine, command_line, use_of
 from ctxchat.core.view import View
 
@@ -25,8 +26,6 @@ PER_KIND = 300
 OPEN_FOR = 20
 """Turns after which an error that nothing said again is taken for solved, or for none of the work's."""
 
-_GONE = re.compile(r"(?:\A|&& |; )(?:git )?(?:mv|rm) (?:-[-\w]+ )*(?:\./)?([^\s;&|*]+)")
-"""A file that a command moves or removes, the first it names."""
 _INSTEAD = re.compile(
     r"\b(?:instead of|rather than|in place of|no longer(?: use)?|switch(?:ed|ing)? (?:away )?from)"
     r" (?:the |our )?[`'\"]?([\w][\w./-]+\w)",
@@ -35,10 +34,6 @@ _INSTEAD = re.compile(
 """What is not to be any more: "Postgres instead of SQLite"."""
 _FORBIDS = re.compile(r"\b(?:never|do not|don't|dont|avoid|not)\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z0-9]+")
-_FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
-"""What can be said of one file; a file that was changed is not listed as read as well."""
-
-
 _CHANGING: frozenset[FactKind] = frozenset({"rule", "decision", "command", "error", "number"})
 """What a later message can make untrue."""
 
@@ -49,39 +44,52 @@ class Memory:
 
     def __init__(self, shown: Callable[[Group], Group] = lambda group: group) -> None:
         self.shown = shown
-        self._found: dict[Message, tuple[Fact, ...]] = {}
+        self._found: dict[Message, tuple[tuple[Fact, ...], tuple[Gone, ...]]] = {}
 
     def facts_of(self, group: Group) -> tuple[Fact, ...]:
         """As the function of that name, remembered; for groups of the record only."""
+        return self.look(group)[0]
+
+    def look(self, group: Group) -> tuple[tuple[Fact, ...], tuple[Gone, ...]]:
+        """The facts of a group of the record, and what it makes untrue."""
         known = self._found.get(group.first)
         if known is None:
-            known = self._found[group.first] = facts_of(self.shown(group))
+            shown = self.shown(group)
+            known = self._found[group.first] = facts_of(shown), tuple(gone_of(shown))
         return known
 
 
 def collect(
     groups: Iterable[Group],
     previous: Evidence | None = None,
-    find: Callable[[Group], Iterable[Fact]] = facts_of,
+    memory: Memory | None = None,
     per_kind: int | None = PER_KIND,
     staying: Iterable[Group] = (),
 ) -> Evidence:
     """The facts of these groups with those of an earlier pass: each once, the newest value standing, at most so many of
     a kind. What the agent looked up again came up again. What groups that are `staying` in view tell otherwise is left out.
-
-    `find` may be a Memory's.
     """
+    memory = memory or Memory()
     facts: list[Fact] = []
+    gone: list[Gone] = []
     again: dict[int, int] = {}
+    newer: list[Fact] = []
+    later: list[Gone] = []
     for group in groups:
-        facts += find(group)
+        found, ended = memory.look(group)
+        facts += found
+        gone += ended
         again.update((place, group.turn) for place in recalled(group))
-    fresh = Evidence(tuple(sorted(facts, key=lambda f: f.seq)))
+    for group in staying:
+        found, ended = memory.look(group)
+        newer += (fact for fact in found if fact.kind in _CHANGING or fact.kind == "changed")
+        later += ended
+    fresh = Evidence(tuple(sorted(facts, key=lambda f: f.seq)), gone=tuple(gone))
     evidence = merged([previous, fresh] if previous else [fresh], per_kind)
-    if newer := tuple(
-        fact for group in staying for fact in find(group) if fact.kind in _CHANGING or fact.kind == "changed"
-    ):
-        evidence = _still_true(evidence, Evidence(newer))
+    if later:
+        evidence = msgspec.structs.replace(evidence, facts=tuple(still_true(evidence.facts, later)))
+    if newer:
+        evidence = _still_true(evidence, Evidence(tuple(newer)))
     if not again:
         return evidence
     return msgspec.structs.replace(evidence, facts=tuple(_needed(f, again.get(f.seq, 0)) for f in evidence.facts))
@@ -100,17 +108,19 @@ def _still_true(evidence: Evidence, newer: Evidence) -> Evidence:
 
 def merged(several: Iterable[Evidence], per_kind: int | None = PER_KIND) -> Evidence:
     """Facts from several places as one ledger, whatever their order: what was said last is what counts."""
+    several = list(several)
+    gone = newest(one for evidence in several for one in evidence.gone)
     kept: dict[tuple[FactKind, str], Fact] = {}
     dropped = 0
     for evidence in several:
         dropped += evidence.dropped
-        for fact in evidence.facts:
+        for fact in still_true(evidence.facts, gone):
             thing = _thing(fact)
             kept[thing] = _one(kept[thing], fact) if thing in kept else fact
     standing = _standing(kept.values())
     carried = {fact for some in ranked(standing).values() for fact in some[:per_kind]}
     facts = sorted((fact for fact in standing if fact in carried), key=lambda f: f.seq)
-    return Evidence(tuple(facts), dropped + len(standing) - len(facts))
+    return Evidence(tuple(facts), dropped + len(standing) - len(facts), gone)
 
 
 def _thing(fact: Fact) -> tuple[FactKind, str]:
@@ -119,12 +129,12 @@ def _thing(fact: Fact) -> tuple[FactKind, str]:
     if fact.kind == "command":
         line = command_line(fact.key)
         return "command", f"{'failed' if _failed(fact) else 'ran'} {_name(line.folder)}: {line.program or fact.key}"
-    return ("path" if fact.kind in _FILES else fact.kind), fact.key
+    return ("path" if fact.kind in FILES else fact.kind), fact.key
 
 
 def _standing(facts: Iterable[Fact]) -> list[Fact]:
-    """The facts without files that are gone, values set anew, failures of what ran well since, and errors that are solved."""
-    some = _still_there(list(facts))
+    """The facts without values set anew, failures of what ran well since, and errors that are solved."""
+    some = list(facts)
     newest = max((f.turn for f in some), default=0)
     alone = {f.key: f.seq for f in some if f.kind == "number" and f.value and " " not in f.key}
     overturned = _overturned(some)
@@ -188,23 +198,6 @@ def _solved(fact: Fact, runs: Iterable[_Run], edits: Iterable[Fact]) -> bool:
 def _name(path: str) -> str:
     """The last part of a path."""
     return path.rstrip("/").rpartition("/")[2]
-
-
-def _still_there(facts: list[Fact]) -> list[Fact]:
-    """The facts without files that a later command moved or removed, and without errors in them."""
-    gone: dict[str, int] = {}
-    for fact in facts:
-        if fact.kind == "command" and fact.value in {"", "exit 0"}:
-            gone.update((match[1], max(fact.seq, gone.get(match[1], 0))) for match in _GONE.finditer(fact.key))
-    if not gone:
-        return facts
-    names = {_name(path): seq for path, seq in gone.items() if "." in _name(path)}
-    return [
-        f
-        for f in facts
-        if not (f.kind in _FILES and gone.get(f.key.removeprefix("./"), -1) > f.seq)
-        and not (f.kind == "error" and any(seq > f.seq and name in f.key for name, seq in names.items()))
-    ]
 
 
 def _one(before: Fact, fact: Fact) -> Fact:

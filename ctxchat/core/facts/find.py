@@ -10,11 +10,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.messages import Group, Message, Text, ToolCall
 from ctxchat.core.record import Fact, Speaker
 from ctxchat.core.sanitize import clean
-from ctxchat.core.tooluse import BARE, Use, command_line, exit_code, failed, refused, use_of
+from ctxchat.core.tooluse import (
+    BARE,
+    Use,
+    command_line,
+    exchanges,
+    exit_code,
+    failed,
+    patch_in,
+    patched,
+    refused,
+    use_of,
+)
 
 _LONG = 240
 """Characters of a sentence, an error or a command that are kept."""
@@ -170,7 +180,7 @@ _RATE = re.compile(r"\d[\d.,]*[A-Za-z]*/\w+$")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
 _RULE = re.compile(
     r"(?:\A|[,;:(–—-] ?|\b(?:please|and|but|also|so|ok|okay|then) )(?:do not|don't|dont|avoid|prefer|use only|only use)\b"
-    r"|\b(?:always|never|must(?:n't)?|from now on|make sure|only ever|please keep"
+    r"|\b(?:always|never(?! ?mind)|must(?:n't)?|from now on|make sure|only ever|please keep"
     r"|under no circumstances|sempre|nunca|jamais|siempre|no (?:uses|toques|borres)"
     r"|não (?:use|faça|mexa|altere|apague|toque|remova|mude|crie|escreva)"
     r"|immer|nie(?:mals)?|toujours|ne (?:\w+ )?(?:pas|jamais))\b"
@@ -316,6 +326,8 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
     at: At = (result.seq, "assistant", group.turn)
     if refused(result) or result.synthetic or (use.kind != "run" and failed(result)):
         return  # it never happened, or changed nothing
+    patch = [change.now or change.path for change in patched(call) if change.kind != "delete"]
+    yield from (Fact("changed", path, "", *at) for path in patch)
     match use:
         case Use("change" | "read" as kind, path):
             yield Fact("changed" if kind == "change" else "read", path, "", *at)
@@ -325,7 +337,7 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
             yield Fact("url", address, "", *at)
         case _:
             pass
-    where = use.target if use.kind in {"change", "read"} else ""
+    where = use.target if use.kind in {"change", "read"} else patch[0] if len(patch) == 1 else ""
     for symbol in _symbols(_wanted(call, use)):
         yield Fact("symbol", symbol, where, *at)
     if use.kind == "read":  # what stands there is not what somebody worked with, but its names may be asked for
@@ -333,12 +345,17 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
             yield Fact("symbol", symbol, where, result.seq, "tool", group.turn)
 
 
-def _names_read(text: str) -> Iterator[str]:
-    """What a file defines, and what it names more than once."""
+def defined(text: str) -> Iterator[str]:
+    """The functions, classes and values that a text defines."""
     for match in _some(_DEFINED, text, SYMBOLS):
         name = match["method"] or match["name"]
         if name not in _OF_THE_LANGUAGE and (match["whole"] or match["method"] or _SYMBOL.fullmatch(name)):
             yield name
+
+
+def _names_read(text: str) -> Iterator[str]:
+    """What a file defines, and what it names more than once."""
+    yield from defined(text)
     counts = Counter(match.group() for match in _SYMBOL.finditer(text) if _names(match, text))
     yield from (name for name, times in counts.most_common(USED) if times > 1)
 
@@ -390,8 +407,9 @@ def _wanted(call: ToolCall, use: Use) -> str:
     """What a call puts into a file or looks for: the texts of its arguments, its command or path aside."""
     if use.kind == "search":
         return use.target[:_WRITTEN]
-    fields = fields_of(call.arguments) or {} if use.kind == "change" else {}
-    return "\n".join(v for v in fields.values() if isinstance(v, str) and v.strip() != use.target)[:_WRITTEN]
+    if patch := patch_in(call):
+        return "\n".join(line[1:] for line in patch.splitlines() if line.startswith("+"))[:_WRITTEN]
+    return "\n".join(new for _, new in exchanges(call))[:_WRITTEN] if use.kind == "change" else ""
 
 
 def _symbols(text: str) -> list[str]:

@@ -127,7 +127,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     digest = Digest(
         summary=head(known.summary, summary_cap, count),
         recap=recap([options.memory.shown(ledger.group(g)) for g in fold[-ACTIVITY:]], recap_cap, count),
-        evidence=collect(fresh, known.evidence, options.memory.facts_of, staying=ledger.staying(fold)),
+        evidence=collect(fresh, known.evidence, options.memory, staying=ledger.staying(fold)),
     )
     edit = fold_edit(ledger, fold, digest, evidence_cap, count, files=options.files, files_tokens=options.files_tokens)
     assert edit.replacement is not None

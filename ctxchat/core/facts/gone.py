@@ -1,0 +1,218 @@
+"""What a call or a sentence makes untrue: files moved or removed, names taken out of the code, requests taken back.
+
+Kept with the facts from pass to pass, so that talk of a thing that is gone does not bring it back.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ctxchat.core.call_arguments import fields_of
+from ctxchat.core.facts.find import defined, plain
+from ctxchat.core.messages import Group, Message, ToolCall
+from ctxchat.core.record import Fact, FactKind, Gone
+from ctxchat.core.tooluse import command_line, exchanges, exit_code, failed, patched, refused, use_of
+
+FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
+"""What can be said of one file."""
+
+MOST = 300
+"""Things gone that are carried on, the newest."""
+
+_SAID: frozenset[FactKind] = frozenset({"rule", "decision"})
+_NAME = re.compile(r"[A-Za-z_$][\w$]{2,60}")
+_SUBSTITUTED = re.compile(r"\bs([/|#,])(?:\\b|\\<)?([A-Za-z_]\w{2,60})(?:\\b|\\>)?\1[^\n]*?\1\w*g")
+_PARTS = re.compile(r"&&|\|\||;|\n")
+_TAKEN_BACK = re.compile(
+    r"\b(?:never ?mind|forget (?:about )?|scrap|drop the|no longer|not any ?more|don't need|cancel|take back"
+    r"|vergiss|nicht mehr|lass das mit|brauche? (?:ich |wir )?(?:doch )?(?:nicht|kein\w*)"
+    r"|olvida\w*|ya no|esquece|não precisa mais|laisse tomber|oublie|plus besoin|dimentica|non serve più)\b"
+    r"|不要了|算了|不用了|もういい|やめて|取り消",
+    re.IGNORECASE,
+)
+_FORBIDS = re.compile(r"\b(?:never|do not|don't|dont|avoid|not|nie|nicht|jamais|nunca|não|mai)\b", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_][\w-]{3,}|[\u3040-\u30ff\u4e00-\u9fff]{2}")
+_EMPTY = frozenset(
+    re.findall(r"\w+", "rule that this about thing idea request with more please them what have need want anymore")
+)
+_SHORT = 14
+"""Words of a sentence that takes something back; a longer one tells more than that."""
+
+
+def gone_of(group: Group) -> Iterator[Gone]:
+    """What this group of the record makes untrue."""
+    if group.kind == "user":
+        yield from _taken_back(group.first)
+    results = {m.call_id: m for m in group.messages if m.role == "tool"} if group.kind == "round" else {}
+    for call in group.first.calls if group.kind == "round" else ():
+        result = results.get(call.id)
+        if result is not None and not refused(result) and not failed(result):
+            yield from _removed(call, result)
+
+
+def newest(several: Iterable[Gone]) -> tuple[Gone, ...]:
+    """Each thing once, the newest last, no more than are carried on."""
+    kept = {(gone.kind, gone.key, gone.where): gone for gone in sorted(several, key=lambda g: g.seq)}
+    return tuple(sorted(kept.values(), key=lambda g: g.seq)[-MOST:])
+
+
+def still_true(facts: Iterable[Fact], gone: Iterable[Gone]) -> list[Fact]:
+    """The facts without what is gone, files that were moved under the name they have now."""
+    found = _Found(gone)
+    return [now for fact in facts if (now := found.after(fact)) is not None]
+
+
+class _Found:
+    """What is gone by the words that a fact must have to be touched by it: there are hundreds of both."""
+
+    def __init__(self, gone: Iterable[Gone]) -> None:
+        self._by: defaultdict[str, list[Gone]] = defaultdict(list)
+        self._said: list[Gone] = []
+        self._removed: dict[str, list[Gone]] = defaultdict(list)
+        for one in gone:
+            if one.kind == "said":
+                self._said.append(one)
+                continue
+            name = _last(one.key)
+            self._by[name].append(one)
+            if one.kind == "file" and not one.now and "." in name:
+                self._removed[name].append(one)
+
+    def after(self, fact: Fact) -> Fact | None:
+        """The fact as it is now; None where it is no more."""
+        now: Fact | None = fact
+        for one in self._about(fact):
+            now = now and _after(now, one)
+        return now
+
+    def _about(self, fact: Fact) -> Iterable[Gone]:
+        match fact.kind:
+            case "rule" | "decision":
+                return self._said
+            case "error":
+                return [one for name, some in self._removed.items() if name in fact.key for one in some]
+            case "number":
+                return self._by.get(fact.key.rpartition(" ")[2], ())
+            case "symbol" | "changed" | "read" | "path":
+                words = {*fact.key.split("/"), *(fact.value.split("/") if fact.kind == "symbol" else ())}
+                about = [one for word in words for one in self._by.get(word, ())]
+                moved = {word for one in about if one.now for word in one.now.split("/")} - words
+                about += [one for word in moved for one in self._by.get(word, ())]  # it may be moved twice
+                return sorted(about, key=lambda one: one.seq)
+            case _:
+                return ()
+
+
+def _after(fact: Fact, gone: Gone) -> Fact | None:
+    match gone.kind:
+        case "file" if fact.kind in FILES:
+            said_since = fact.kind == "path" and not gone.now
+            if (now := _moved(fact.key, gone)) is None or (fact.seq >= gone.seq and not said_since):
+                return fact
+            return msgspec.structs.replace(fact, key=now) if now else None
+        case "file" if fact.kind == "symbol" and fact.value and fact.seq < gone.seq:
+            now = _moved(fact.value, gone)
+            return fact if now is None else msgspec.structs.replace(fact, value=now) if now else None
+        case "file" if fact.kind == "error" and fact.seq < gone.seq and not gone.now:
+            return None if _last(gone.key) in fact.key else fact
+        case "name" if fact.kind == "symbol" and fact.key == gone.key:
+            elsewhere = gone.where and fact.value and not same_file(fact.value, gone.where)
+            return fact if elsewhere or (fact.seq >= gone.seq and fact.value) else None
+        case "name" if fact.kind == "number" and fact.key.rpartition(" ")[2] == gone.key and fact.seq < gone.seq:
+            return None
+        case "said" if fact.kind in _SAID and fact.seq < gone.seq and not _FORBIDS.search(fact.key):
+            about = _content(gone.key)
+            return None if about and about <= _content(fact.key) else fact
+        case _:
+            return fact
+
+
+def same_file(one: str, other: str) -> bool:
+    """Two ways to write one path, as far as one can tell: equal, or one the end of the other."""
+    one, other = one.removeprefix("./"), other.removeprefix("./")
+    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
+
+
+def _moved(path: str, gone: Gone) -> str | None:
+    """Where a file is now that is, or lies below, what is gone; empty for nowhere, None where it is another."""
+    if same_file(path, gone.key):
+        return gone.now
+    folder = gone.key.rstrip("/") + "/"
+    at = path.find(folder) if folder.count("/") > 1 else 0 if path.startswith(folder) else -1
+    if at < 0 or (at and path[at - 1] != "/"):
+        return None
+    if not gone.now:
+        return ""
+    above = "" if gone.now.startswith("/") else path[:at]
+    return f"{above}{gone.now.rstrip('/')}/{path[at + len(folder) :]}"
+
+
+def _last(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+# ── what takes away ──
+
+
+def _removed(call: ToolCall, result: Message) -> Iterator[Gone]:
+    use = use_of(call)
+    for change in patched(call):
+        if change.kind in {"delete", "move"}:
+            yield Gone("file", change.path, result.seq, now=change.now)
+    if use.kind == "run":
+        line = command_line(use.target)
+        if line.masked or exit_code(result.text) in {None, 0}:
+            yield from _by_command(use.target, line.folder, result.seq)
+    elif use.kind == "change":
+        words = call.name.lower()
+        if "delete" in words or "remove" in words:
+            yield Gone("file", use.target, result.seq)
+            return
+        everywhere = (fields_of(call.arguments) or {}).get("replace_all") is True
+        for old, new in exchanges(call):
+            if old is not None:
+                names = {old} if everywhere and _NAME.fullmatch(old) else set(defined(old)) - set(_NAME.findall(new))
+                yield from (Gone("name", name, result.seq, use.target) for name in sorted(names))
+
+
+def _by_command(command: str, folder: str, seq: int) -> Iterator[Gone]:
+    for part in _PARTS.split(command):
+        try:
+            words = shlex.split(part, comments=True)
+        except ValueError:
+            continue
+        words = words[words.index("xargs") + 1 :] if "xargs" in words else words
+        words = words[1:] if words[:1] in (["git"], ["sudo"]) else words
+        program, rest = (words or [""])[0], [word for word in words[1:] if not word.startswith(("-", ">", "2>", "|"))]
+        paths = [_below(folder, path) for path in rest]
+        if program == "rm":
+            yield from (Gone("file", path, seq) for path in paths if not re.search(r"[*?\[$]", path))
+        elif program == "mv" and len(paths) > 1:
+            into, several = paths[-1], len(paths) > 2 or rest[-1].endswith("/")
+            for path in paths[:-1]:
+                now = f"{into.rstrip('/')}/{_last(path)}" if several else into
+                yield Gone("file", path, seq, now=now)
+        elif program in {"sed", "perl"} and re.search(r"\s-\w*i", part):
+            where = rest[-1] if len(rest) == 2 and not re.search(r"[*?$]", rest[-1]) else ""
+            yield from (Gone("name", match[2], seq, where) for match in _SUBSTITUTED.finditer(part))
+
+
+def _below(folder: str, path: str) -> str:
+    path = path.removeprefix("./")
+    return path if not folder or path.startswith(("/", "~")) else f"{folder.rstrip('/')}/{path}"
+
+
+def _taken_back(message: Message) -> Iterator[Gone]:
+    for sentence in re.split(r"[.!?。！？\n;]+", message.text):
+        if _TAKEN_BACK.search(sentence) and len(sentence.split()) <= _SHORT:
+            yield Gone("said", plain(sentence), message.seq)
+
+
+def _content(sentence: str) -> set[str]:
+    """The words that a sentence is about."""
+    return {w for w in map(str.lower, _WORD.findall(_TAKEN_BACK.sub(" ", sentence))) if w not in _EMPTY}
