@@ -5,39 +5,36 @@ Nothing is called and nothing is waited for: the model plays a script, the clock
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
 
-from ctxchat.agent.compactor import Compactor
-from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.gate import Gate
 from ctxchat.agent.prompts import prompt
 from ctxchat.agent.session import Session
-from ctxchat.agent.session_config import SessionConfig
-from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import level
 from ctxchat.core.events import Usage
 from ctxchat.core.figures import TokenPrice
 from ctxchat.core.grouping import group_messages
-from ctxchat.core.journal import Changed, Measured, Named, Partial, Record, Sealed, SessionState, fold
+from ctxchat.core.journal import Changed, Measured, Named, Record, Sealed, SessionState
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.search import Hit, Scope
 from ctxchat.core.view import Insert
-from ctxchat.importing.outcome import Importable, ImportNews
-from ctxchat.models.discovery import FirstLook, FoundModel
+from ctxchat.models.discovery import FoundModel
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.glance import LastSaid
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.catalogue import standard_tools
+from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.sandbox import Sandbox
-from tests.doubles.scripted import ScriptedModel
+from tests.agent.desk import Around, Desk, StillClock
+from tests.doubles.scripted import ScriptedModel, calls, says
+from tests.tui.real import Doors
 
 MODEL = "anthropic/claude-sonnet-4-5"
 TURNS = 46
@@ -112,8 +109,8 @@ DETAIL = (
 )
 
 
-class DemoClock:
-    """Stands still until it is put elsewhere; waiting takes no time."""
+class DemoClock(StillClock):
+    """Stands where it is put; waiting takes no time."""
 
     minute = 0
 
@@ -123,53 +120,14 @@ class DemoClock:
     def seconds(self) -> float:
         return self.minute * 60.0
 
-    async def sleep(self, seconds: float) -> None:
-        return None
-
 
 def moment(minute: int) -> str:
     """A time of the demo's day."""
     return f"2026-11-21T{8 + minute // 60:02d}:{minute % 60:02d}:00.000Z"
 
 
-class MemoryJournal:
-    """A journal that is kept in memory."""
-
-    session = "harbour"
-
-    async def write(self, *records: Record) -> None:
-        return None
-
-    async def keep(self, partial: Partial) -> None:
-        return None
-
-    async def spill(self, name: str, text: str) -> str:
-        return name
-
-    async def attach(self, name: str, data: bytes) -> str:
-        return f"attachments/{name}"
-
-    async def attached(self, path: str) -> bytes:
-        return b""
-
-    async def close(self) -> None:
-        return None
-
-
-class Harbour:
-    """What stands around the conversation: a memory file and the date."""
-
-    troubles: Mapping[str, str] = {}
-
-    async def memory(self) -> tuple[Insert, ...]:
-        rules = "Answer with paths and lines. Times are UTC. Never restart Cormorant between 05:00 and 07:00.\n"
-        return (Insert("AGENTS.md", rules * 40),)
-
-    async def injected(self) -> tuple[Insert, ...]:
-        return (Insert("date", "Saturday, 21 November 2026"),)
-
-    async def close(self) -> None:
-        return None
+RULES = "Answer with paths and lines. Times are UTC. Never restart Cormorant between 05:00 and 07:00.\n"
+AROUND = Around((Insert("AGENTS.md", RULES * 40),), (Insert("date", "Saturday, 21 November 2026"),))
 
 
 class DemoSummariser:
@@ -208,23 +166,20 @@ def turn(number: int, seq: int, minute: int, *, long: bool) -> tuple[Group, ...]
     return tuple(msgspec.structs.replace(group, turn=number + 1) for group in groups)
 
 
-async def demo_session(window: int = 96_000, turns: int = TURNS) -> Session:
-    """The session: turns, two compactions by hand on the way, and what was said since."""
+async def demo_desk(window: int = 96_000, turns: int = TURNS) -> Desk:
+    """The session and its parts: turns, two compactions by hand on the way, and what was said since."""
     clock, model = DemoClock(), ScriptedModel((), name=MODEL, window=Window(window, "catalogue"))
-    gate = Gate("ask")
-    tools = standard_tools(sandbox=Sandbox(), environ={})
-    toolbox = Toolbox(tools, gate, clock, workspace="/")
-    arranged = SessionConfig(system=prompt("system"), context_sources=Harbour(), open_model=lambda name: model)
-    talk = Conversation(
-        MemoryJournal(),
-        fold([Named("harbour-logger")]),
+    desk = Desk(
         model,
-        clock,
-        arranged,
-        tools=toolbox.specs,
-        price_of=lambda model: TokenPrice(3e-6, 3e-7),
+        tools=standard_tools(sandbox=Sandbox(), environ={}),
+        records=[Named("harbour-logger")],
+        around=AROUND,
+        summariser=DemoSummariser(),
+        system=prompt("system"),
+        clock=clock,
+        price=TokenPrice(3e-6, 3e-7),
     )
-    session = Session(talk, toolbox, Compactor(talk, summariser=DemoSummariser()), arranged)
+    talk, session = desk.conversation, desk.session
     await session.measure()
     for number in range(turns):
         clock.minute = number * 7
@@ -239,50 +194,78 @@ async def demo_session(window: int = 96_000, turns: int = TURNS) -> Session:
                 async for _ in events:
                     pass
     await session.measure()
-    return session
+    return desk
 
 
-class DemoServices:
-    """What the interface is handed beside the session."""
+WRITTEN = (
+    ("Write down when the gaps begin.", "notes.md", "# Gaps\n\n- 02:00:14 to 02:10:54, when the backup runs\n"),
+    (
+        "Open the port again after three timeouts.",
+        "src/cormorant/port.py",
+        "def reopen(port):\n    port.close()\n    port.open()\n",
+    ),
+    (
+        "And say so in the notes.",
+        "notes.md",
+        "# Gaps\n\n- 02:00:14 to 02:10:54, when the backup runs\n- mended: the port is opened again\n",
+    ),
+)
+"""What was asked for in the workspace of `writing_desk`: words, file, content."""
 
-    sandboxed = True
-    notices: Sequence[str] = ()
-    workspace = Path("harbour-logger")
+
+async def writing_desk(folder: Path) -> Desk:
+    """A session whose turns wrote files, real ones in this folder."""
+    work = folder / "harbour-logger"
+    work.mkdir()
+    script = [
+        reply
+        for _, path, content in WRITTEN
+        for reply in (calls(("write_file", {"path": path, "content": content})), says("Done."))
+    ]
+    model = ScriptedModel(script, name=MODEL, window=Window(96_000, "catalogue"))
+    files = Checkpoints(work, folder / "kept")
+    tools = standard_tools(sandbox=Sandbox(), environ={})
+    desk = Desk(model, tools=tools, records=[Named("harbour-logger")], mode="all", workspace=work, files=files)
+    for text, _, _ in WRITTEN:
+        await desk.say(text)
+    return desk
+
+
+async def empty_desk() -> Desk:
+    """A session in which nothing was said yet."""
+    model = ScriptedModel((), name=MODEL, window=Window(96_000, "catalogue"))
+    tools = standard_tools(sandbox=Sandbox(), environ={})
+    desk = Desk(model, tools=tools, around=AROUND, summariser=DemoSummariser(), system=prompt("system"))
+    await desk.session.measure()
+    return desk
+
+
+class DemoServices(Doors):
+    """What the interface is handed beside the session: a few more sessions and models, and a search that finds."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
-
-    async def open(self, session_id: str = "") -> Session:
-        return self._session
+        super().__init__(Path("harbour-logger"), session)
 
     async def glance(self, session_id: str) -> Sequence[LastSaid]:
-        groups = self._session.state.ledger.groups[-8:]
+        groups = self.session.state.ledger.groups[-8:]
         said = [m for g in groups for m in g.messages if m.role in ("user", "assistant") and m.text]
         return [LastSaid(m.role, m.text, m.at) for m in said[-4:]]
 
-    async def mcp_servers(self) -> Sequence[object]:
-        return ()
-
     async def sessions(self) -> Sequence[SessionRow]:
-        state: SessionState = self._session.state
-        count, used = len(state.ledger.messages()), self._session.figures.used
+        state: SessionState = self.session.state
+        count, used = len(state.ledger.messages()), self.session.figures.used
         return [
-            SessionRow("harbour", "harbour-logger", moment(0), moment(322), count, MODEL, used, 2, ""),
-            SessionRow(
-                "night", "what about the night shift?", moment(120), moment(250), 96, MODEL, 40_200, 1, "harbour"
-            ),
+            SessionRow("s1", "harbour-logger", moment(0), moment(322), count, MODEL, used, 2, ""),
+            SessionRow("night", "what about the night shift?", moment(120), moment(250), 96, MODEL, 40_200, 1, "s1"),
             SessionRow("poll", "try with polling every 30 s", moment(130), moment(180), 38, MODEL, 20_100, 0, "night"),
             SessionRow("notes", "release notes for 0.4", moment(1), moment(40), 12, "ollama/qwen3:8b", 4_000, 0, ""),
         ]
-
-    async def indexed(self) -> float:
-        return 1.0
 
     async def search(
         self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
     ) -> Sequence[Hit]:
         """The real search, over a store made for the occasion."""
-        state = self._session.state
+        state = self.session.state
         records: list[Record] = [
             Named("harbour-logger"),
             Sealed(state.ledger.groups),
@@ -293,10 +276,10 @@ class DemoServices:
             hits = archive.search(
                 database, query, scope=msgspec.structs.replace(scope, session=""), limit=limit, marks=marks
             )
-        return [msgspec.structs.replace(hit, session=self._session.id) for hit in hits]
+        return [msgspec.structs.replace(hit, session=self.session.id) for hit in hits]
 
     async def group(self, session_id: str, message_id: str) -> Group:
-        return next(g for g in self._session.state.ledger.groups for m in g.messages if m.id == message_id)
+        return next(g for g in self.session.state.ledger.groups for m in g.messages if m.id == message_id)
 
     async def models(self) -> Sequence[FoundModel]:
         return [
@@ -305,28 +288,3 @@ class DemoServices:
             FoundModel("ollama/qwen3:8b", "ollama", True, 40_960, "loaded", 0.0, 0.0, "on this machine"),
             FoundModel("openai/gpt-5", "openai", False, 272_000, "catalogue", 1.25, 10.0, "no key: OPENAI_API_KEY"),
         ]
-
-    async def delete(self, session_id: str) -> None:
-        return None
-
-    async def fork(self, session_id: str, message_id: str = "") -> str:
-        return session_id
-
-    async def importable(self, path: Path | None = None) -> Sequence[Importable]:
-        return ()
-
-    async def first_found(self) -> Sequence[Importable]:
-        return ()
-
-    async def importing(self, path: Path | None = None) -> AsyncGenerator[ImportNews, None]:
-        for news in ():
-            yield news
-
-    async def first_look(self) -> FirstLook:
-        return FirstLook()
-
-    async def warm_up(self, model: str = "") -> None:
-        return None
-
-    async def close(self) -> None:
-        return None

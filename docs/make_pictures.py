@@ -1,6 +1,7 @@
 """Draws the pictures of the documentation: the real interface over a fixed conversation, in `docs/pictures/`.
 
-Run it from a checkout: `uv run python docs/make_pictures.py [NAME ...]`; with `uv run --group pictures` and `--png` also as PNG.
+Run it from a checkout: `uv run python docs/make_pictures.py [NAME ...]`. With `uv run --group pictures` before it, `--png` draws
+PNG as well, and `--look FOLDER` every screen as PNG in three sizes, dark and light, to be looked at.
 """
 
 from __future__ import annotations
@@ -9,27 +10,30 @@ import asyncio
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import cast
 
 os.environ["TZ"] = "UTC"
 
-from demo_session import DemoServices, demo_session, moment
+import msgspec
+from demo_session import DemoServices, demo_desk, empty_desk, moment, writing_desk
 from textual.pilot import Pilot
 
-from ctxchat.agent.session import Session
 from ctxchat.config.files import load
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.config.themes import load_themes
-from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.events import ApprovalRequested
-from ctxchat.core.figures import Counting, measure
-from ctxchat.core.view import View
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.journal import Sealed
+from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.permissions import parse_rule
 from ctxchat.models.discovery import FoundModel, Offer
+from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.screens.agents import AgentsScreen
 from ctxchat.tui.screens.archive import ArchiveScreen
@@ -45,26 +49,57 @@ from ctxchat.tui.screens.xray import XrayScreen
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.header import HeaderState
+from tests.agent.desk import Desk
+from tests.doubles.planted import planted
 
 FOLDER = Path(__file__).parent / "pictures"
 FONTS = "'Fira Code', 'DejaVu Sans Mono', monospace"
 CELL = 12.2
 """Width of a cell in the SVG, in its own units."""
 
-Steps = Callable[[Pilot[int], Session], Awaitable[None]]
+Steps = Callable[[Pilot[int], Desk], Awaitable[None]]
+
+Opened = Callable[[Path], Awaitable[Desk]]
+"""The session that is drawn; the folder is empty and its own."""
 
 
-async def chat(pilot: Pilot[int], session: Session) -> None:
+async def long(folder: Path) -> Desk:
+    """Most of a day's work."""
+    return await demo_desk()
+
+
+async def shorter(folder: Path) -> Desk:
+    """Some of it, in a smaller window."""
+    return await demo_desk(64_000, 36)
+
+
+async def empty(folder: Path) -> Desk:
+    """Nothing was said yet."""
+    return await empty_desk()
+
+
+def press(*keys: str) -> Steps:
+    """What these keys open."""
+
+    async def pressed(pilot: Pilot[int], desk: Desk) -> None:
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause(0.2)
+
+    return pressed
+
+
+async def chat(pilot: Pilot[int], desk: Desk) -> None:
     """The chat as it opens; where it is wide, with the context panel beside it."""
 
 
-async def hero(pilot: Pilot[int], session: Session) -> None:
+async def hero(pilot: Pilot[int], desk: Desk) -> None:
     """A chat a little after a compaction, with the next message half written."""
     prompt = pilot.app.query_one(Composer).prompt
     prompt.insert("And how often did it fail since the first of November?")
 
 
-async def approval(pilot: Pilot[int], session: Session) -> None:
+async def approval(pilot: Pilot[int], desk: Desk) -> None:
     """A command that waits for its answer."""
     request = ApprovalRequested(
         "c1",
@@ -78,62 +113,62 @@ async def approval(pilot: Pilot[int], session: Session) -> None:
     await pilot.press("tab")
 
 
-async def preview(pilot: Pilot[int], session: Session) -> None:
-    pilot.app.push_screen(PreviewScreen(session, await session.compaction.preview()))
+async def preview(pilot: Pilot[int], desk: Desk) -> None:
+    pilot.app.push_screen(PreviewScreen(desk.session, await desk.session.compaction.preview()))
 
 
-async def archive(pilot: Pilot[int], session: Session) -> None:
-    pilot.app.push_screen(ArchiveScreen(session, DemoServices(session)))
+async def archive(pilot: Pilot[int], desk: Desk) -> None:
+    pilot.app.push_screen(ArchiveScreen(desk.session, DemoServices(desk.session)))
 
 
-async def messages(pilot: Pilot[int], session: Session) -> None:
-    await archive(pilot, session)
+async def messages(pilot: Pilot[int], desk: Desk) -> None:
+    await archive(pilot, desk)
     await pilot.pause()
     await pilot.press("3", "enter", "down")
 
 
-async def diff(pilot: Pilot[int], session: Session) -> None:
-    await archive(pilot, session)
+async def diff(pilot: Pilot[int], desk: Desk) -> None:
+    await archive(pilot, desk)
     await pilot.pause()
     await pilot.press("4")
 
 
-async def undo(pilot: Pilot[int], session: Session) -> None:
+async def undo(pilot: Pilot[int], desk: Desk) -> None:
     """The question before an undo that would fill the window too far."""
-    pilot.app.push_screen(UndoScreen(await session.changes.undoing()))
+    pilot.app.push_screen(UndoScreen(await desk.session.changes.undoing()))
 
 
-async def undone(pilot: Pilot[int], session: Session) -> None:
+async def undone(pilot: Pilot[int], desk: Desk) -> None:
     """What is left in the archive of a pass that was undone."""
-    await session.changes.undo()
-    await archive(pilot, session)
+    await desk.session.changes.undo()
+    await archive(pilot, desk)
 
 
-async def xray(pilot: Pilot[int], session: Session) -> None:
-    pilot.app.push_screen(XrayScreen(session))
+async def xray(pilot: Pilot[int], desk: Desk) -> None:
+    pilot.app.push_screen(XrayScreen(desk.session))
 
 
-async def sessions(pilot: Pilot[int], session: Session) -> None:
-    pilot.app.push_screen(SessionsScreen(DemoServices(session), session, datetime.fromisoformat(moment(330))))
+async def sessions(pilot: Pilot[int], desk: Desk) -> None:
+    pilot.app.push_screen(SessionsScreen(DemoServices(desk.session), desk.session, datetime.fromisoformat(moment(330))))
 
 
-async def search(pilot: Pilot[int], session: Session) -> None:
-    pilot.app.push_screen(SearchScreen(DemoServices(session), session, "serial hub busy"))
+async def search(pilot: Pilot[int], desk: Desk) -> None:
+    pilot.app.push_screen(SearchScreen(DemoServices(desk.session), desk.session, "serial hub busy"))
     await pilot.pause()
     await pilot.press("enter")
     await pilot.pause(0.5)
     await pilot.press("down")
 
 
-async def flight(pilot: Pilot[int], session: Session) -> None:
-    pilot.app.push_screen(FlightScreen(session, DemoServices(session)))
+async def flight(pilot: Pilot[int], desk: Desk) -> None:
+    pilot.app.push_screen(FlightScreen(desk.session, DemoServices(desk.session)))
 
 
-async def models(pilot: Pilot[int], session: Session) -> None:
-    pilot.app.push_screen(ModelsScreen(DemoServices(session), session))
+async def models(pilot: Pilot[int], desk: Desk) -> None:
+    pilot.app.push_screen(ModelsScreen(DemoServices(desk.session), desk.session))
 
 
-async def first_start(pilot: Pilot[int], session: Session) -> None:
+async def first_start(pilot: Pilot[int], desk: Desk) -> None:
     found = (
         FoundModel("ollama_chat/qwen3:8b", "Ollama", True, 40_960, "loaded", 0.0, 0.0, "running at 127.0.0.1:11434"),
         FoundModel(
@@ -148,27 +183,23 @@ async def first_start(pilot: Pilot[int], session: Session) -> None:
         ),
     )
     chat = cast(CtxchatApp, pilot.app).chat
-    budget = make_budget(Window(32_768, "loaded"), 4096, 0.75, 0.5)
-    empty = measure(View((), (), (), 0, "", 0), budget, Counting("offline/assistant"))
-    chat.transcript.show([], {})
-    chat.header.show(HeaderState(model=empty.model, mode="ask"))
-    chat.gauge.show(empty)
+    chat.header.show(HeaderState(model="offline/assistant", mode="ask"))
     await chat.questions.choose_model(FirstChoice([Offer(model, 2 - place) for place, model in enumerate(found)]))
     await pilot.press("tab")
 
 
-async def settings(pilot: Pilot[int], session: Session) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+async def settings(pilot: Pilot[int], desk: Desk) -> None:
+    with TemporaryDirectory() as folder:
         file = Path(folder) / "config.toml"
         file.write_text("[context]\nkeep_recent = 8\n")
         read = partial(load, config=file, environ={}, known=lambda _: ())
-        pilot.app.push_screen(SettingsScreen(read, Path("config.toml"), session))
+        pilot.app.push_screen(SettingsScreen(read, Path("config.toml"), desk.session))
         await pilot.pause()
         await pilot.press(*["down"] * 7)
 
 
-async def keys(pilot: Pilot[int], session: Session) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+async def keys(pilot: Pilot[int], desk: Desk) -> None:
+    with TemporaryDirectory() as folder:
         file = Path(folder) / "config.toml"
         file.write_text('[keys]\nsearch = ["ctrl+r"]\n')
         read = partial(load, config=file, environ={}, known=lambda _: ())
@@ -176,7 +207,7 @@ async def keys(pilot: Pilot[int], session: Session) -> None:
         await pilot.pause()
 
 
-async def agents(pilot: Pilot[int], session: Session) -> None:
+async def agents(pilot: Pilot[int], desk: Desk) -> None:
     reviewer = AgentSettings(
         "Reads a change and says what is wrong with it.",
         prompt="Review the change.",
@@ -192,42 +223,142 @@ async def agents(pilot: Pilot[int], session: Session) -> None:
     await pilot.press("down")
 
 
-PICTURES: dict[str, tuple[tuple[int, int], Steps]] = {
-    "hero": ((120, 34), hero),
-    "chat-narrow": ((40, 20), chat),
-    "approval": ((100, 20), approval),
-    "first-start": ((100, 20), first_start),
-    "context": ((120, 34), chat),
-    "preview": ((112, 20), preview),
-    "archive": ((120, 30), archive),
-    "messages": ((120, 30), messages),
-    "diff": ((120, 30), diff),
-    "undo": ((112, 12), undo),
-    "undone": ((80, 24), undone),
-    "xray": ((112, 30), xray),
-    "sessions": ((112, 20), sessions),
-    "search": ((112, 30), search),
-    "flight": ((112, 26), flight),
-    "models": ((112, 14), models),
-    "settings": ((120, 34), settings),
-    "keys": ((112, 30), keys),
-    "agents": ((100, 12), agents),
+async def secrets(pilot: Pilot[int], desk: Desk) -> None:
+    """Keys that a file and a command brought."""
+    app = cast(CtxchatApp, pilot.app)
+    found = {each.kind: each.text for each in planted(5)}
+    for number, (kind, name, arguments) in enumerate(
+        (("Anthropic", "read_file", '{"path": ".env"}'), ("PEM", "shell", '{"command": "cat etc/cormorant.key"}'))
+    ):
+        seq, call = 9_000 + 10 * number, ToolCall(f"masked_{number}", name, arguments)
+        said = [
+            Message(seq, "user", "And what does it sign in with?", at=moment(325)),
+            Message(seq + 1, "assistant", calls=(call,), at=moment(325)),
+            Message(seq + 2, "tool", app.services.masking(found[kind]), call_id=call.id, at=moment(325)),
+        ]
+        await desk.conversation.write(Sealed(group_messages(said)))
+    await desk.session.measure()
+    await press("alt+s")(pilot, desk)
+
+
+async def permissions(pilot: Pilot[int], desk: Desk) -> None:
+    """Rules of the settings, and one of this session."""
+    rules = ("shell: pytest **", "shell: git diff **", "write_file: src/**", "deny shell: systemctl **")
+    desk.gate.rules = [rule for text in rules if (rule := parse_rule(text))]
+    await press("alt+m")(pilot, desk)
+
+
+async def servers(pilot: Pilot[int], desk: Desk) -> None:
+    """One that serves, one that failed, one that is off."""
+    cast(DemoServices, cast(CtxchatApp, pilot.app).services).mcp = (
+        ServerRow("weather", "ready", ("forecast", "warnings", "tides"), "", "weather-mcp --coast"),
+        ServerRow("tickets", "failed", (), "The command tickets-mcp was not found.", "tickets-mcp"),
+        ServerRow("papers", "off", (), "", "https://papers.example/mcp"),
+    )
+    await press("alt+v")(pilot, desk)
+
+
+async def notices(pilot: Pilot[int], desk: Desk) -> None:
+    """What is amiss, over the conversation."""
+    chat = cast(CtxchatApp, pilot.app).chat
+    chat.banner.say(
+        "config.toml:12: context.keep_recnt is unknown. Did you mean keep_recent? The last good settings hold."
+    )
+    chat.banner.say("This folder has settings of its own that are not trusted: /trust shows them.")
+    await press("alt+o")(pilot, desk)
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """One screen: the size it has in the documentation (none: it is not there), how to come to it, and in which session."""
+
+    size: tuple[int, int] | None
+    steps: Steps
+    opened: Opened = long
+
+
+PICTURES: dict[str, Picture] = {
+    "hero": Picture((120, 34), hero, shorter),
+    "chat-narrow": Picture((40, 20), chat),
+    "approval": Picture((100, 20), approval),
+    "first-start": Picture((100, 20), first_start, empty),
+    "context": Picture((120, 34), chat),
+    "preview": Picture((112, 20), preview),
+    "archive": Picture((120, 30), archive),
+    "messages": Picture((120, 30), messages),
+    "diff": Picture((120, 30), diff),
+    "undo": Picture((112, 12), undo),
+    "undone": Picture((80, 24), undone),
+    "xray": Picture((112, 30), xray),
+    "sessions": Picture((112, 20), sessions),
+    "search": Picture((112, 30), search),
+    "flight": Picture((112, 26), flight),
+    "models": Picture((112, 14), models),
+    "settings": Picture((120, 34), settings),
+    "keys": Picture((112, 30), keys),
+    "agents": Picture((100, 12), agents),
+    "secrets": Picture((100, 14), secrets),
+    "rewind": Picture((100, 14), press("ctrl+b"), writing_desk),
+    "files": Picture((112, 16), press("ctrl+l", "t", "down"), writing_desk),
+    "permissions": Picture((100, 16), permissions),
+    "context-panel": Picture(None, press("f2")),
+    "facts": Picture(None, press("f3", "2")),
+    "record": Picture(None, press("f3", "5")),
+    "summary": Picture(None, press("f8", "e")),
+    "handoff": Picture(None, press("alt+w")),
+    "servers": Picture(None, servers),
+    "notices": Picture(None, notices),
+    "help": Picture(None, press("f1")),
+    "palette": Picture(None, press("ctrl+p")),
+    "themes-list": Picture(None, press(*"/theme", "enter")),
+    "completion": Picture(None, press("slash")),
+    "rule": Picture(None, press("alt+m", "a")),
+    "delete": Picture(None, press("f9", "down", "d")),
+    "empty-chat": Picture(None, chat, empty),
+    "empty-context": Picture(None, press("f2"), empty),
+    "empty-preview": Picture(None, press("f8"), empty),
+    "empty-archive": Picture(None, press("f3"), empty),
+    "empty-xray": Picture(None, press("f4"), empty),
+    "empty-search": Picture(None, press("ctrl+f", *"zebra"), empty),
+    "empty-flight": Picture(None, press("alt+l"), empty),
+    "empty-rewind": Picture(None, press("ctrl+b"), writing_desk),
+    "empty-secrets": Picture(None, press("alt+s"), empty),
+    "empty-permissions": Picture(None, press("alt+m"), empty),
+    "empty-servers": Picture(None, press("alt+v"), empty),
+    "empty-notices": Picture(None, press("alt+o"), empty),
+    "empty-agents": Picture(None, press("alt+a"), empty),
 }
 
 
-async def drawn(size: tuple[int, int], steps: Steps, theme: str = "dark", title: str = " ") -> str:
+async def still(pilot: Pilot[int]) -> None:
+    """Until the screen stands. What a key started may wait for the person, so its end is not waited for."""
+    before, same = "", 0
+    while same < 3:
+        await pilot.pause(0.1)
+        now = pilot.app.export_screenshot(title=" ")
+        before, same = now, same + 1 if now == before else 0
+
+
+async def drawn(picture: Picture, size: tuple[int, int] | None = None, theme: str = "dark", title: str = " ") -> str:
     """One picture as SVG."""
-    session = await (demo_session(64_000, 36) if steps is hero else demo_session())
-    themes = load_themes().themes
-    app = CtxchatApp(DemoServices(session), Settings(theme=theme), themes)
-    async with app.run_test(size=size) as pilot:
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-        await steps(pilot, session)
-        await pilot.pause()
-        await app.screen.workers.wait_for_complete()
-        await pilot.pause(0.2)
-        return portable(app.export_screenshot(title=title))
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        desk = await picture.opened(folder)
+        file = folder / "config.toml"
+        file.touch()
+        app = CtxchatApp(
+            DemoServices(desk.session),
+            Settings(theme=theme),
+            load_themes().themes,
+            load_settings=partial(load, config=file, environ={}, known=lambda _: ()),
+            settings_file=file,
+            now=count().__next__,  # time flies: a question takes its answer as soon as it is seen
+        )
+        async with app.run_test(size=size or picture.size or (120, 36)) as pilot:
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            await picture.steps(pilot, desk)
+            await still(pilot)
+            return portable(app.export_screenshot(title=title))
 
 
 def portable(svg: str) -> str:
@@ -250,7 +381,7 @@ async def all_themes(size: tuple[int, int] = (80, 15)) -> str:
     """The same chat in every theme, two beside each other."""
     drawings: list[str] = []
     for name in sorted(load_themes().themes):
-        drawings.append(await drawn(size, chat, name, name))
+        drawings.append(await drawn(Picture(size, chat), None, name, name))
     box = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', drawings[0])
     if box is None:
         raise SystemExit("the drawing has no size")
@@ -284,9 +415,9 @@ SCENE_SECONDS = 4
 
 async def moving(size: tuple[int, int] = (112, 30)) -> str:
     """One run of the real interface as an SVG that moves by itself; still where people asked for less motion."""
-    session = await demo_session(64_000, 36)
+    desk = await demo_desk(64_000, 36)
     frames: list[str] = []
-    app = CtxchatApp(DemoServices(session), Settings(theme="dark"), load_themes().themes)
+    app = CtxchatApp(DemoServices(desk.session), Settings(theme="dark"), load_themes().themes)
     async with app.run_test(size=size) as pilot:
         for caption, keys in SCENES:
             await pilot.press(*keys)
@@ -307,28 +438,41 @@ async def moving(size: tuple[int, int] = (112, 30)) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box[1]}"><style>{style}</style>{scenes}</svg>'
 
 
-def keep(name: str, svg: str, png: bool) -> None:
-    """Write one picture."""
-    FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
-    if not png:
-        return
+def png(svg: str) -> bytes:
+    """The picture as PNG."""
     import cairosvg  # in the group `pictures`: who draws SVG alone needs neither it nor libcairo
 
     # cairosvg takes the first font that is there, whatever it lacks, and rounds letters to whole pixels: 20 a cell fit exactly.
     plain = svg.replace(FONTS, "'DejaVu Sans Mono'").replace("font-size: 20px", f"font-size: {CELL / 0.60205:g}px")
-    drawing = cairosvg.svg2png(bytestring=plain.encode(), scale=20 / CELL)
-    (FOLDER / f"{name}.png").write_bytes(drawing)
+    return cast(bytes, cairosvg.svg2png(bytestring=plain.encode(), scale=20 / CELL))
 
 
-async def main(wanted: list[str], png: bool) -> None:
+async def look(folder: Path, names: list[str]) -> None:
+    """Every screen, or those that are named, in three sizes, dark and light."""
+    for name in names or PICTURES:
+        for size in ((120, 36), (80, 24), (40, 20)):
+            for theme in ("dark", "light"):
+                target = folder / f"{name}-{size[0]}-{theme}.png"
+                target.write_bytes(png(await drawn(PICTURES[name], size, theme)))
+
+
+async def main(wanted: list[str], with_png: bool) -> None:
     others = {"themes": all_themes, "tour": moving}
-    for name in wanted or [*PICTURES, *others]:
-        if name not in others and name not in PICTURES:
-            raise SystemExit(f"There is no picture {name}. There are: {', '.join([*PICTURES, *others])}.")
-        keep(name, await (others[name]() if name in others else drawn(*PICTURES[name])), png)
+    there = [name for name, picture in PICTURES.items() if picture.size]
+    FOLDER.mkdir(exist_ok=True)
+    for name in wanted or [*there, *others]:
+        if name not in others and name not in there:
+            raise SystemExit(f"There is no picture {name}. There are: {', '.join([*there, *others])}.")
+        svg = await (others[name]() if name in others else drawn(PICTURES[name]))
+        (FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
+        if with_png:
+            (FOLDER / f"{name}.png").write_bytes(png(svg))
 
 
 if __name__ == "__main__":
-    names = [name for name in sys.argv[1:] if name != "--png"]
-    asyncio.run(main(names, "--png" in sys.argv))
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--look"]:
+        Path(arguments[1]).mkdir(parents=True, exist_ok=True)
+        asyncio.run(look(Path(arguments[1]), arguments[2:]))
+    else:
+        asyncio.run(main([name for name in arguments if name != "--png"], "--png" in arguments))

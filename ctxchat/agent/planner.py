@@ -41,22 +41,8 @@ Prices = Callable[[str, int, int], float]
 SUMMARY_SECONDS = 10.0
 """What a summary takes, as far as anybody can say before the first."""
 
-"""Messages that are named of what a step touches."""
-
 QUICK = 1_000
 """Groups that code summarises in no time."""
-
-LABELS = {
-    "drop_superseded": "older results of the same file or command",
-    "shrink_tool_results": "old tool results to one line, text kept on disk",
-    "strip_reasoning": "old reasoning",
-    "oversize": "very long messages to head and tail, text kept on disk",
-    "summarize": "summary of the older part",
-    "truncate": "recap of the older part, by code",
-    "sliding_window": "all but the last turns",
-    "drop_tool_calls": "old tool calls, whole",
-    "token_budget": "oldest messages until it fits",
-}
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -289,10 +275,12 @@ class Planner:
         trial = estimated(look.ledger, look.view, plan, self.options(), talk.compile, text)
         after = talk.expected(trial.view, trial.passes)
         seconds, cost = self._price(plan, look)
+        registry = self._registry(self.options()).items()
+        labels = {name: getattr(strategy, "label", name) for name, strategy in registry}  # a plug-in may have none
         return Preview(
             before=look.figures,
             after=after,
-            steps=_shown(plan, look, after.used),
+            steps=_shown(plan, look, after.used, labels),
             plan=plan,
             keep_recent=plan.keep_recent,
             pinned=len(look.ledger.pinned),
@@ -329,7 +317,7 @@ class Planner:
         return seconds, self._prices(self.writer, read + written, written) if self._prices else 0.0
 
 
-def _shown(plan: Plan, look: Look, after: int) -> tuple[PreviewStep, ...]:
+def _shown(plan: Plan, look: Look, after: int, labels: Mapping[str, str]) -> tuple[PreviewStep, ...]:
     """The steps as a person sees them."""
     groups = [{*step.fold, *(name for edit in step.edits for name in edit.covers)} for step in plan.steps]
     turns = [sorted(look.ledger.group(name).turn for name in names) for names in groups]
@@ -337,7 +325,7 @@ def _shown(plan: Plan, look: Look, after: int) -> tuple[PreviewStep, ...]:
     freed = gains(plan, look.scale, look.used - after)
     return tuple(
         PreviewStep(
-            step.name, LABELS.get(step.name, step.name), gain, step.groups, step.needs_summary, (at[0], at[-1]), goes
+            step.name, labels.get(step.name, step.name), gain, step.groups, step.needs_summary, (at[0], at[-1]), goes
         )
         for step, gain, at, goes in zip(plan.steps, freed, turns, shown, strict=True)
     )

@@ -136,7 +136,9 @@ class Replies:
         if usage and usage.cost_usd:  # no reply, but paid for
             self._conversation.note(Spent(self._conversation.model.name, usage.cost_usd))
         if draft.begun:
-            return ModelError("The reply broke off before its end.", kind="interrupted")
+            return ModelError(
+                "The reply broke off before its end.", "What came of it is kept; ask for the rest.", kind="interrupted"
+            )
         if self._before and draft.end:
             return ModelError("The model has nothing to add to its reply.", kind="empty")
         return ModelError(

@@ -90,7 +90,7 @@ class Setup:
         before, current = self._arranged, self._conversation.model.name
         after = await self._look(name, current)
         if after is None:
-            raise UsageError("There are no agents here.")
+            raise UsageError(f"There is no agent {name} here.", "[agents.NAME] in config.toml makes one.")
         model: ModelPort | None = None
         if (wanted := next_model(before, after, current)) != current:
             model = after.open_model(wanted)

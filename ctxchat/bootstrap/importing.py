@@ -82,7 +82,9 @@ async def importing(path: Path | None) -> AsyncGenerator[ImportNews, None]:
                 known = True
         if await process.wait() and not known:
             words = (await said).decode("utf-8", "replace").strip()
-            raise CtxchatError(words or f"The import ended with exit code {process.returncode}.")
+            raise CtxchatError(
+                words or f"The import ended with exit code {process.returncode}.", "What it has brought in stays."
+            )
     finally:
         if process.returncode is None:
             process.terminate()

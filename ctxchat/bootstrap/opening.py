@@ -330,4 +330,7 @@ class Opening:
         try:
             await asyncio.to_thread(add_rules, paths.config_dir(), rules)
         except OSError as problem:
-            raise CtxchatError(f"The rule could not be stored: {problem.strerror or problem}.") from problem
+            raise CtxchatError(
+                f"The rule could not be stored in {paths.config_dir()}: {problem.strerror or problem}.",
+                "It holds for this session.",
+            ) from problem

@@ -17,7 +17,7 @@ def workspace_of(given: str) -> Path:
     except FileNotFoundError as gone:
         raise UsageError("The folder you are in is no longer there.", "Go to another one.") from gone
     if not folder.is_dir():
-        raise UsageError(f"{given}: there is no such folder.")
+        raise UsageError(f"{given}: there is no such folder to work in.", "Name one that is there, or make it.")
     return folder.resolve()
 
 

@@ -177,9 +177,9 @@ def readable(path: str) -> Path:
     """A file to read. Raises UsageError when it is not there or no file."""
     file = Path(path)
     if not file.exists():
-        raise UsageError(f"{path}: there is no such file.")
+        raise UsageError(f"{path}: there is no such file.", "A path counts from the folder you are in.")
     if file.is_dir():
-        raise UsageError(f"{path}: this is a folder, not a file.")
+        raise UsageError(f"{path}: this is a folder.", "Name a file in it.")
     return file
 
 

@@ -51,7 +51,7 @@ def command(mending: bool, listing: bool, wanted: str | None) -> None:
     file it names; a search is tried.
     """
     if mending + listing + (wanted is not None) > 1:
-        raise UsageError("--repair, --backups and --restore-backup are one at a time.")
+        raise UsageError("--repair, --backups and --restore-backup do not go together.", "Give one of them.")
     if listing:
         _list_backups()
         return

@@ -70,7 +70,10 @@ def remove(rule: str, folder: str, old: bool) -> None:
             else remove_old(paths.config_dir())
         )
     except OSError as problem:
-        raise StorageError(f"The rules could not be written: {problem.strerror or problem}.") from problem
+        raise StorageError(
+            f"The rules in {paths.config_dir()} could not be written: {problem.strerror or problem}.",
+            "Nothing was changed.",
+        ) from problem
     if not there:
         what = f"{rule}: there is no such rule for {where}." if rule else "There are no rules of an earlier version."
         raise UsageError(what, "`ctxchat permissions list` shows them; those of the settings are taken out there.")

@@ -59,7 +59,11 @@ class ModelProcess:
             try:
                 self._process = await self._spawn()
             except OSError as error:
-                raise ModelError(f"The model process does not start: {error}", kind="worker") from error
+                raise ModelError(
+                    f"The model process does not start: {error}",
+                    "`ctxchat doctor` says what is missing.",
+                    kind="worker",
+                ) from error
             self._reader = asyncio.create_task(self._read(self._process))
 
     async def ready(self) -> None:
@@ -156,7 +160,8 @@ class ModelProcess:
             news = protocol.read_news(line)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             about = _about(line) or tuple(self._inboxes)
-            self._fail(ModelError("The model process said something that cannot be read.", kind="worker"), *about)
+            unread = "The model process said something that cannot be read."
+            self._fail(ModelError(unread, "Send the message again.", kind="worker"), *about)
             for id in about:
                 self._send(protocol.Cancel(id))
         else:
@@ -217,7 +222,9 @@ def _about(line: bytes) -> tuple[int, ...]:
 def _end_of(arrived: Sequence[protocol.News]) -> ModelError:
     """Why a reply ended that has no end."""
     failed = next((news for news in arrived if isinstance(news, protocol.Failure)), None)
-    return failed.error() if failed else ModelError("The model process ended a reply without a word.", kind="worker")
+    if failed:
+        return failed.error()
+    return ModelError("The model process ended a reply without a word.", "Send the message again.", kind="worker")
 
 
 def _open_log(path: Path | None) -> int:

@@ -152,7 +152,10 @@ def group_of(database: Database, session: str, message: str) -> Group:
         (session, int(message[1:])),
     )
     if not found:
-        raise UsageError(f"There is no message {message} in session {session}.")
+        raise UsageError(
+            f"There is no message {message} in session {session}.",
+            "`ctxchat archive search` finds messages by their words.",
+        )
     groups, lost = _groups(database, session, [found[0][0]])
     if lost:
         raise StorageError(f"Session {session}: {lost[0]}.")

@@ -253,12 +253,15 @@ class Checkpoints:
         if state != change.before:
             raise ToolError(f"{change.name} changed just now.", "Nothing was restored; look again.")
         if state and not state.kept:
-            raise ToolError(f"{change.name} is larger than {size(LARGEST)}: its present content cannot be kept.")
+            raise ToolError(
+                f"{change.name} is larger than {size(LARGEST)}: its present content cannot be kept.",
+                "Move it away first.",
+            )
         if data is not None and state:
             self._kept.add({state.digest: data}, sync=True)
         wanted = change.after
         if wanted and wanted.digest and self._content(wanted.digest) is None:
-            raise ToolError(f"The earlier content of {change.name} is not there any more.")
+            raise ToolError(f"The earlier content of {change.name} is not there any more.", "Nothing was restored.")
 
     def _beside(self, change: FileChange) -> FileChange:
         """A copy of what stands there, under a free name."""

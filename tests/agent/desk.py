@@ -16,6 +16,7 @@ from ctxchat.agent.session_config import Arrange, ContextSources, FallbackOf, Se
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
+from ctxchat.core.figures import TokenPrice
 from ctxchat.core.hooks import Hook
 from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
 from ctxchat.core.masked_record import MaskedRecord
@@ -202,9 +203,11 @@ class Desk:
         hooks: Sequence[Hook] = (),
         masked: MaskedRecord | None = None,
         arrange: Arrange | None = None,
+        clock: StillClock | None = None,
+        price: TokenPrice | None = None,
     ) -> None:
         self.journal = journal or MemoryJournal(records)
-        self.clock = StillClock()
+        self.clock = clock or StillClock()
         self.gate = gate or Gate(mode, rules, interactive=interactive)
         self.toolbox = Toolbox(tools, self.gate, self.clock, workspace=str(workspace), files=files)
         models = {model.name: model, **(others or {})}
@@ -227,6 +230,7 @@ class Desk:
             tools=self.toolbox.specs,
             assumptions=assumptions,
             masked=masked,
+            price_of=lambda model: price or TokenPrice(),
         )
         self.compactor = Compactor(self.conversation, summariser=summariser, files_now=files_now)
         self.session = Session(

@@ -68,6 +68,11 @@ class Strategy(Protocol):
         """As in settings and records: `truncate`, `pipeline`, …"""
         ...
 
+    @property
+    def label(self) -> str:
+        """What it does, in a few words, as the preview tells a person."""
+        ...
+
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         """The steps down to `budget.target`, or None when there is nothing to free.
 

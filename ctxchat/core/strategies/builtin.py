@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from ctxchat.core.strategies.base import Strategy
 from ctxchat.core.strategies.drop_superseded import DropSuperseded
@@ -18,7 +18,7 @@ from ctxchat.core.strategies.summarize import Summarize
 from ctxchat.core.strategies.token_budget import TokenBudget
 from ctxchat.core.strategies.truncate import Truncate
 
-_SINGLE: tuple[Callable[[PlanOptions], Strategy], ...] = (
+_SINGLE = (
     DropSuperseded,
     StripReasoning,
     ShrinkToolResults,
@@ -32,11 +32,14 @@ _SINGLE: tuple[Callable[[PlanOptions], Strategy], ...] = (
     ReactiveFull,
 )
 
+LABELS: Mapping[str, str] = {strategy.name: strategy.label for strategy in _SINGLE}
+"""What each does, for people; a step of a plan has the name of its strategy."""
+
 LOSSLESS = ("drop_superseded", "strip_reasoning", "shrink_tool_results", "oversize")
 """Steps whose full text stays a pointer away, in the order the pipeline takes them."""
 
 
 def builtin_strategies(options: PlanOptions) -> dict[str, Strategy]:
     """Every built-in strategy by its name, the pipeline included (lossless steps, then a summary)."""
-    found = {strategy.name: strategy for strategy in (made(options) for made in _SINGLE)}
+    found: dict[str, Strategy] = {strategy.name: strategy for strategy in (made(options) for made in _SINGLE)}
     return found | {"pipeline": Pipeline([found[name] for name in (*LOSSLESS, "summarize")], options.meter)}

@@ -21,6 +21,7 @@ class DropSuperseded:
     read supersedes nothing."""
 
     name = "drop_superseded"
+    label = "older results of the same file or command"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

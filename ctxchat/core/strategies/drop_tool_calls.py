@@ -14,6 +14,7 @@ class DropToolCalls:
     """Rounds before the cut, and results that never had a call, the oldest first. What the person and the model said stays."""
 
     name = "drop_tool_calls"
+    label = "old tool calls, whole"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

@@ -25,6 +25,7 @@ class Oversize:
     """Messages over the cap, wherever they stand; pinned ones and the current user message only as the options allow."""
 
     name = "oversize"
+    label = "very long messages to head and tail, text kept on disk"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

@@ -21,6 +21,8 @@ class Pipeline:
     Gains are those of each step in its place: leaving one out means planning again, with `without`.
     """
 
+    label = "one step after another until it fits"
+
     def __init__(self, strategies: Sequence[Strategy], meter: Meter, name: str = "pipeline") -> None:
         self.name = name
         self.strategies = tuple(strategies)

@@ -17,6 +17,7 @@ class ReactiveMicro:
     """The oldest `micro_batch_groups`, and as many more batches as it takes to come halfway down from trigger to target."""
 
     name = "reactive_micro"
+    label = "oldest rounds of a long turn"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options
@@ -55,6 +56,7 @@ class ReactiveFull:
     """All of the foldable prefix."""
 
     name = "reactive_full"
+    label = "all but the newest rounds of a long turn"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

@@ -17,6 +17,7 @@ class ShrinkToolResults:
     `recent_results` are left alone."""
 
     name = "shrink_tool_results"
+    label = "old tool results to one line, text kept on disk"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

@@ -14,6 +14,7 @@ class SlidingWindow:
     """The newest `keep_turns` turns stay whole, and so does a summary that is in force."""
 
     name = "sliding_window"
+    label = "all but the last turns"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

@@ -14,6 +14,7 @@ class StripReasoning:
     """Reasoning before the cut, where the view shows it at all."""
 
     name = "strip_reasoning"
+    label = "old reasoning"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

@@ -14,6 +14,7 @@ class Summarize:
     """Everything before the cut, the summary in force included, becomes one fold step."""
 
     name = "summarize"
+    label = "summary of the older part"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

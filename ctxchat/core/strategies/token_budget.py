@@ -15,6 +15,7 @@ class TokenBudget:
     """Folds whole groups, and whole turns where that is near, until the target is met. Then clips, if it still is not."""
 
     name = "token_budget"
+    label = "oldest messages until it fits"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

@@ -14,6 +14,7 @@ class Truncate:
     """Everything before the cut becomes one recap; an earlier summary is carried inside it."""
 
     name = "truncate"
+    label = "recap of the older part, by code"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

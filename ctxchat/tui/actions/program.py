@@ -57,7 +57,10 @@ async def trust(host: Host, argument: str = "") -> None:
     try:
         await to_thread(trust.trust, paths.config_dir(), folder, loaded.project)
     except OSError as problem:
-        raise CtxchatError(f"The trust could not be stored: {problem.strerror or problem}.") from problem
+        raise CtxchatError(
+            f"The trust could not be stored in {paths.config_dir()}: {problem.strerror or problem}.",
+            "The settings of this folder do not count.",
+        ) from problem
     host.chat.notice("info", "The settings of this folder count from now on, until they change.")
     await _reread(host)
 

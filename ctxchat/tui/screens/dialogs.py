@@ -36,7 +36,7 @@ class Confirm(Over[bool], ModalScreen[bool]):
 class AskText(Over[str], ModalScreen[str]):
     """A line of text, or None."""
 
-    BINDINGS = [Binding("escape", "leave", "leave")]
+    BINDINGS = [Binding("escape", "leave", "back")]
 
     def __init__(self, question: str, text: str = "") -> None:
         super().__init__(classes="asking")

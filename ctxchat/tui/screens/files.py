@@ -50,13 +50,13 @@ class RewindScreen(Panel[RewindChoice]):
         Binding("t", "go(True, False)", "talk only"),
         Binding("f", "go(False, True)", "files only"),
         Binding("c", "go(False, False)", "compact up to here"),
-        Binding("escape", "back", "leave it"),
+        Binding("escape", "back", "back"),
     ]
     COLUMNS = (
         Column("turn", 4, right=True, rank=1),
         Column("when", 5, rank=3),
         Column("back to before this message", least=16, share=2),
-        Column("files since then", least=16, rank=2),
+        Column("files since then", least=22, rank=2),
     )
 
     def __init__(self, session: Session) -> None:
@@ -105,7 +105,7 @@ class MineScreen(Over[Keep], ModalScreen[Keep]):
     BINDINGS = [
         Binding("k", "say('mine')", "keep mine"),
         Binding("c", "say('copy')", "restore, a copy of mine beside"),
-        Binding("escape", "leave", "cancel"),
+        Binding("escape", "leave", "back"),
     ]
 
     def __init__(self, wanted: Restoring) -> None:

@@ -15,6 +15,7 @@ from textual.widgets import Static
 from ctxchat import __version__
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.secrets import masked
+from ctxchat.core.strategies.builtin import LABELS
 from ctxchat.storage.markdown import flight_recorder
 from ctxchat.tui.reading.figures_text import count, gain, money, window_words
 from ctxchat.tui.reading.flight import DONE, REFUSED, UNDONE, moments
@@ -163,7 +164,7 @@ class FlightScreen(Panel[str]):
 
 def _told(one: Pass) -> Content:
     """What was said of a pass, and its steps."""
-    parts = [f"{step.name} {gain(step.tokens_freed)}" for step in one.record.steps]
+    parts = [f"{LABELS.get(step.name, step.name)} {gain(step.tokens_freed)}" for step in one.record.steps]
     if one.record.facts.found and "facts" not in one.record.detail:
         parts.append(f"kept {one.record.facts.kept} of {count(one.record.facts.found, 'fact')}")
     said = one_line(one.record.detail, 200)
@@ -187,5 +188,5 @@ def _write_new(folder: Path, stem: str, text: str) -> Path:
         except FileExistsError:
             continue
         except OSError as problem:
-            raise CtxchatError(f"{path}: {problem.strerror or problem}") from None
+            raise CtxchatError(f"{path}: {problem.strerror or problem}", "No report was written.") from None
     raise CtxchatError(f"{folder} holds {KEPT} reports of this session already.", "Move them away first.")

@@ -30,9 +30,9 @@ from ctxchat.tui.widgets.rows import Cell, Column, Rows
 COLUMNS = (
     Column("", least=44, share=3),
     Column("keys", least=12, share=2),
-    Column("command", 10, rank=1),
+    Column("command", 12, rank=1),
     Column("name in [keys]", 16, rank=2),
-    Column("from", 18, rank=3),
+    Column("from", 16, rank=3),
 )
 
 

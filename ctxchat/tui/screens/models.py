@@ -124,7 +124,8 @@ class ModelsScreen(Listing[str]):
         rows.retitle(COLUMNS, "Nothing found.")
         rows.show(shown, at=next((i for i, r in enumerate(shown) if r.name == at), 0))
         used = self._session.figures.used
-        self.query_one(Heading).show("Models", f"{count(len(shown), 'model')}, this session holds {short(used)}")
+        found = count(len(shown), "model")
+        self.query_one(Heading).show("Models", f"{found}, this session holds {short(used)}", found)
 
     def _cells(self, row: FoundModel) -> tuple[Cell, ...]:
         style = "" if row.reachable else "dim"

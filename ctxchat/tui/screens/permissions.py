@@ -87,7 +87,7 @@ class RuleScreen(Over[Rule], ModalScreen[Rule]):
     """Comes back with the rule as written, or None. While it is written it is said what is wrong with it."""
 
     CSS_PATH = STYLE / "settings.tcss"
-    BINDINGS = [Binding("escape", "leave", "leave")]
+    BINDINGS = [Binding("escape", "leave", "back")]
 
     def __init__(self, about: str, text: str = "") -> None:
         super().__init__(classes="asking")

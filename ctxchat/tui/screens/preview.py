@@ -116,7 +116,7 @@ class PreviewScreen(Panel[PreviewResult]):
         Binding("enter", "apply", "apply", key_display="enter"),
         Binding("space", "tick", "tick", key_display="space"),
         Binding("e", "edit", "edit the summary first"),
-        Binding("escape", "back", "leave it"),
+        Binding("escape", "back", "back"),
     ]
 
     def __init__(self, session: Session, preview: Preview) -> None:

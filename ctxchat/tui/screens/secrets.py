@@ -47,7 +47,7 @@ class OriginalScreen(Over[None], ModalScreen[None]):
     """A secret as it is, or where it can be read again."""
 
     CSS_PATH = STYLE / "settings.tcss"
-    BINDINGS = [Binding("escape,enter,q", "leave", "hide", key_display="esc")]
+    BINDINGS = [Binding("escape,enter,q", "leave", "back", key_display="esc")]
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__(classes="asking")

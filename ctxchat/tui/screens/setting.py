@@ -41,7 +41,7 @@ class ChangeScreen(Over[Any], ModalScreen[Any]):
     `figures` are given for what moves something on the bar."""
 
     CSS_PATH = STYLE / "settings.tcss"
-    BINDINGS = [Binding("escape", "leave", "leave")]
+    BINDINGS = [Binding("escape", "leave", "back")]
 
     def __init__(
         self,

@@ -70,7 +70,7 @@ class Writing(Panel[str]):
     BINDINGS = [
         Binding("enter,ctrl+s", "apply", "apply", key_display="enter"),
         Binding("ctrl+j", "line", "line"),
-        Binding("escape", "leave", "change nothing", priority=True),
+        Binding("escape", "leave", "back", priority=True),
     ]
 
     def __init__(self, name: str, pieces: AsyncGenerator[str, None], writer: str) -> None:

@@ -170,9 +170,9 @@ class UndoScreen(Panel[UndoChoice]):
 
     CSS_PATH = STYLE / "archive.tcss"
     BINDINGS = [
-        Binding("enter", "part", "the part", key_display="enter"),
-        Binding("a", "all", "all"),
-        Binding("escape", "back", "leave it"),
+        Binding("enter", "part", "put back that part", key_display="enter"),
+        Binding("a", "all", "put back all"),
+        Binding("escape", "back", "back"),
     ]
 
     def __init__(self, looked: Undoing) -> None:

@@ -9,6 +9,7 @@ from textual.content import Content
 from ctxchat.core.facts import KINDS, TITLES, collect, line_of, survival
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.record import CompactionRecord, Fact
+from ctxchat.core.strategies.builtin import LABELS
 from ctxchat.core.view import View
 from ctxchat.tui.reading.figures_text import count, day_and_clock, gain, money
 from ctxchat.tui.reading.passes import REASONS, Kept, Pass, compared, previous, put_away
@@ -134,7 +135,10 @@ def record(one: Pass) -> Content:
         ("said", written.detail),
     ]
     if one.change:
-        rows += [("step", f"{s.name}   {gain(s.tokens_freed)}   {count(s.groups, 'group')}") for s in written.steps]
+        rows += [
+            ("step", f"{LABELS.get(s.name, s.name)}   {gain(s.tokens_freed)}   {count(s.groups, 'group')}")
+            for s in written.steps
+        ]
         rows += [
             ("put away", f"{count(written.folded_messages, 'message')}, {count(written.folded_groups, 'group')}"),
             ("put back since", back_words(one)),
