@@ -75,7 +75,8 @@ class AgentsScreen(Listing[str]):
         words = self.words.casefold()
         shown = [n for n in names if words in f"{n or USUAL} {agents[n].description if n else ''}".casefold()]
         self.rows.show(shown, at=shown.index(self._now) if self._now in shown else 0)
-        self.query_one(Heading).show("Agents", f"{count(len(agents), 'agent')} of your own, and {USUAL}")
+        yours = count(len(agents), "agent")
+        self.query_one(Heading).show("Agents", f"{yours} of your own, and {USUAL}", yours)
 
     def _cells(self, name: str) -> tuple[Cell, ...]:
         agent = self._settings.agents.get(name, AgentSettings())

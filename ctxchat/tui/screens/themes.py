@@ -66,7 +66,8 @@ class ThemesScreen(Listing[str]):
     def _show(self, at: str = "") -> None:
         shown = [name for name in self._names if self.words.casefold() in name.casefold()]
         self.rows.show(shown, at=shown.index(at) if at in shown else 0)
-        self.query_one(Heading).show("Themes", f"{count(len(shown), 'theme')}; yours go into the themes folder")
+        found = count(len(shown), "theme")
+        self.query_one(Heading).show("Themes", f"{found}; yours go into the themes folder", found)
 
     def narrowed(self) -> None:
         self._show(self.app.theme)
