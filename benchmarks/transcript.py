@@ -24,7 +24,7 @@ from ctxchat.config.themes import load_themes
 from ctxchat.core.events import TextDelta
 from ctxchat.core.messages import Message
 from ctxchat.tui.app import CtxchatApp
-from tests.tui.fakes import AT, FakeServices, FakeSession, Step, reply
+from tests.tui.fakes import AT, FakeServices, FakeSession, ScriptStep, reply
 
 SIZE = (120, 36)
 
@@ -93,7 +93,7 @@ def on_screen(app: CtxchatApp) -> str:
 
 
 @asynccontextmanager
-async def chat(script: Sequence[Step] = (), messages: Sequence[Message] = ()) -> AsyncIterator[CtxchatApp]:
+async def chat(script: Sequence[ScriptStep] = (), messages: Sequence[Message] = ()) -> AsyncIterator[CtxchatApp]:
     """The app on a session that answers by this script."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -114,7 +114,7 @@ def tokens(count: int) -> list[str]:
 
 async def streaming(count: int, pause: float) -> dict[str, float]:
     """So many tokens, one each `pause` seconds, until the last is on screen."""
-    steps: list[Step] = []
+    steps: list[ScriptStep] = []
     for piece in tokens(count):
         steps += [TextDelta(piece), pause] if pause else [TextDelta(piece)]
     async with chat([*steps, *reply("\n\nQED")]) as app:

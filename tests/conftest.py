@@ -17,10 +17,12 @@ sys.dont_write_bytecode = False
 # A screen is drawn when Pilot looks at it (tests/tui/conftest.py), and seldom in between, where nobody does.
 os.environ["TEXTUAL_FPS"] = "4"
 
-# How long an example takes says how busy the machine is. Each run takes the same examples, so that what one machine passed
-# another does; new ones are drawn in the long part.
-settings.register_profile("same", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-settings.register_profile("long", settings.get_profile("same"), derandomize=False)
+# How long an example takes says how busy the machine is. Each run takes the same few examples, so that what one machine passed
+# another does; many new ones are drawn in the long part.
+settings.register_profile(
+    "same", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+settings.register_profile("long", settings.get_profile("same"), max_examples=300, derandomize=False)
 settings.load_profile("same")
 
 

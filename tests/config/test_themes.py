@@ -144,7 +144,6 @@ def test_a_persons_theme_wins_over_ours_of_that_name(tmp_path: Path) -> None:
         assert found.named(name) == found.named("dark") and found.unknown(name)
 
 
-@settings(max_examples=80, deadline=None)  # each is a file
 @given(data=st.binary(max_size=80) | st.text(alphabet='bg="#1\n[]{}', max_size=60).map(str.encode))
 def test_no_bytes_raise(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     file = tmp_path_factory.mktemp("t") / "x.toml"

@@ -6,7 +6,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.applying import apply_plan
@@ -98,7 +98,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)  # each is up to twenty arguments or 2,000 characters
 @given(
     st.dictionaries(st.text(max_size=8), JSON, max_size=20).map(json.dumps) | st.text(max_size=2000),
     st.integers(20, 400),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.calibration import (
@@ -27,7 +27,6 @@ numbers = st.integers(-(10**7), 10**7)
 mixes = st.builds(Mix, *[numbers] * len(Mix.__struct_fields__))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.floats(0.26, 3.9), st.lists(st.integers(400, 100_000), min_size=14, max_size=30))
 def test_one_kind_converges(truth: float, raws: list[int]) -> None:
     learned = Calibration()
@@ -60,7 +59,6 @@ additions = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(additions, min_size=30, max_size=50))
 def test_kinds_are_told_apart(parts: list[Mix]) -> None:
     frame = Mix(600, tools=3_000)
@@ -89,7 +87,6 @@ def test_what_a_request_costs_besides_is_not_taken_for_a_rate() -> None:
     assert 90 < learned.part(Mix(100)) < 125
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.floats(), mixes, st.booleans()), max_size=20), mixes)
 def test_whatever_it_is_taught_it_stays_within_bounds(samples: list[tuple[float, Mix, bool]], asked: Mix) -> None:
     learned = Calibration()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.evidence import run, summarised, truncated
@@ -101,7 +101,6 @@ def test_versions_dates_and_prose_are_no_paths() -> None:
     assert found == {}
 
 
-@settings(max_examples=100, deadline=None)
 @given(histories, st.integers(0, 400))
 def test_what_is_rendered_fits_and_nothing_is_said_twice(history: list[Message], cap: int) -> None:
     evidence = collect(group_messages(history))
@@ -110,7 +109,6 @@ def test_what_is_rendered_fits_and_nothing_is_said_twice(history: list[Message],
     assert set(fitting(evidence, cap, rough_count).facts) <= set(evidence.facts)
 
 
-@settings(max_examples=100, deadline=None)
 @given(histories)
 def test_collecting_in_steps_is_collecting_at_once(history: list[Message]) -> None:
     groups = group_messages(history)

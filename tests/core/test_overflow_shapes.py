@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.overflow import is_context_overflow, output_excess, stated_prompt, stated_window
@@ -177,7 +177,6 @@ def test_it_never_raises(value: object, tokens: int | None, window: int | None) 
 
 
 @given(st.lists(errors, min_size=1, max_size=6), st.data())
-@settings(max_examples=100, deadline=None)
 def test_chains_may_run_in_circles(chain: list[Exception], draw: st.DataObject) -> None:
     for error in chain:
         for name in ("__cause__", "__context__", "original_exception", "error"):

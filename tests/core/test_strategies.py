@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.applying import apply_plan
@@ -60,7 +60,6 @@ def seen_groups(view: View) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=120, deadline=None)
 @given(case=cases())
 def test_a_pass_keeps_every_promise(name: str, case: tuple[Ledger, PlanOptions, Budget]) -> None:
     ledger, options, budget = case
@@ -102,7 +101,6 @@ def test_a_pass_keeps_every_promise(name: str, case: tuple[Ledger, PlanOptions, 
 
 
 @pytest.mark.parametrize("name", sorted(CUT_BY_MESSAGES))
-@settings(max_examples=80, deadline=None)  # for each strategy
 @given(case=cases())
 def test_recent_messages_stay_as_they_are(name: str, case: tuple[Ledger, PlanOptions, Budget]) -> None:
     ledger, options, budget = case
@@ -115,7 +113,6 @@ def test_recent_messages_stay_as_they_are(name: str, case: tuple[Ledger, PlanOpt
     assert not recent.intersection(plan.covers)
 
 
-@settings(max_examples=120, deadline=None)
 @given(st.lists(st.sampled_from(NAMES), min_size=2, max_size=5), st.lists(histories, min_size=2, max_size=5), cases())
 def test_many_passes_with_turns_between(
     names: list[str], more: list[list[Message]], case: tuple[Ledger, PlanOptions, Budget]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.applying import apply_plan, apply_step
@@ -153,7 +153,6 @@ def test_a_summary_is_held_to_its_length_where_it_is_longest() -> None:
     assert within(short, 200, rough_count) == short
 
 
-@settings(max_examples=100, deadline=None)
 @given(histories, st.integers(40, 600))
 def test_chunks_hold_every_group_and_fit(history: list[Message], size: int) -> None:
     groups = group_messages(history)
@@ -164,7 +163,6 @@ def test_chunks_hold_every_group_and_fit(history: list[Message], size: int) -> N
         assert f'id="{group.first.id}"' in text or size < 100
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=600), st.integers(30, 300))
 def test_clipping_fits_and_keeps_both_ends(text: str, most: int) -> None:
     short = clip(text, most, rough_count)
@@ -184,7 +182,6 @@ def test_a_cut_parts_no_character() -> None:
     assert safe_cut("e\u0301x", 2) == 2
 
 
-@settings(max_examples=100, deadline=None)
 @given(histories, st.integers(0, 300))
 def test_a_recap_fits(history: list[Message], most: int) -> None:
     assert rough_count(recap(group_messages(history), most, rough_count)) <= most

@@ -86,7 +86,6 @@ def test_a_link_says_where_it_leads_and_a_file_name_is_none() -> None:
     ]
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.integers(0, 5), max_size=700), st.data())
 def test_heights_add_up_whatever_is_changed(heights: list[int], data: st.DataObject) -> None:
     held = Heights([4] * len(heights))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from textual import events
 from textual.drivers import web_driver
@@ -110,7 +110,6 @@ def test_no_bytes_in_any_pieces_raise_and_the_parser_lives(pieces: list[str], cu
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(1, 9), max_size=30))
-@settings(max_examples=100, deadline=None)
 def test_nor_do_those_that_are_no_text(data: bytes, cuts: list[int]) -> None:
     parser = InputParser()
     in_pieces(data, cuts, parser)
@@ -121,7 +120,6 @@ def test_nor_do_those_that_are_no_text(data: bytes, cuts: list[int]) -> None:
     st.lists(st.tuples(st.text("abcäß 世", max_size=5), st.sampled_from([*NOTHING, *PRESSES[:2]])), max_size=6),
     st.lists(st.integers(1, 200), max_size=6),
 )
-@settings(max_examples=100, deadline=None)
 def test_text_between_sequences_is_never_lost(parts: list[tuple[str, str]], cuts: list[int]) -> None:
     words = "".join(text for text, _ in parts)
     data = "".join(f"{text}{sequence}" for text, sequence in parts)
