@@ -38,13 +38,18 @@ async def message(
 ) -> tuple[str, tuple[Part, ...]]:
     """The words and what goes along; `tell` is told what does not. Raises UsageError and StorageError."""
     words: list[str] = []
+    named_by_person: list[str] = []  # a name or address that comes with something else mentions nothing
     parts: list[Part] = []
     for block in blocks:
         match block:
             case TextContentBlock(text=text):
                 words.append(text)
+                named_by_person.append(text)
+            case ResourceContentBlock(uri=uri) if urlsplit(uri).scheme == "file":
+                words.append(_linked(uri, workspace))
+                named_by_person.append(words[-1])
             case ResourceContentBlock(uri=uri, name=name):
-                words.append(_linked(uri, name, workspace))
+                words.append(f"{clean(name)} ({clean(uri)})")
             case ImageContentBlock(data=data, mime_type=kind, uri=uri):
                 named = image(_image_name(uri, kind), _decoded(data))
                 words.append(f"[{named.name}]")
@@ -65,15 +70,12 @@ async def message(
     text = "".join(words)
     if not text.strip() and not parts:
         raise UsageError("There is nothing to answer: the prompt is empty.")
-    return text, (*parts, *await along(session, text, workspace, tell))
+    return text, (*parts, *await along(session, "\n".join(named_by_person), workspace, tell))
 
 
-def _linked(uri: str, name: str, workspace: Path) -> str:
-    """A link in words: a file as a mention, with the lines that are meant; anything else by its name and address."""
-    parts = urlsplit(uri)
-    if parts.scheme != "file":
-        return f"{clean(name)} ({clean(uri)})"
-    lines = parts.fragment.removeprefix("L").replace(":L", "-").replace(":", "-")
+def _linked(uri: str, workspace: Path) -> str:
+    """A link to a file as a mention of it, with the lines that are meant."""
+    lines = urlsplit(uri).fragment.removeprefix("L").replace(":L", "-").replace(":", "-")
     return f"{mention(_shown(uri, workspace))}{f' (lines {clean(lines)})' if lines else ''} "
 
 

@@ -41,6 +41,7 @@ from acp.schema import (
 from ctxchat import __version__
 from ctxchat.acp.wire import FAILED, INVALID_PARAMS, Wire
 from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.sanitize import clean
 
@@ -208,7 +209,7 @@ class EditorAgent:
         begin = int(cursor or 0) if (cursor or "0").isdecimal() else -1
         if begin < 0:
             raise UsageError(f"cursor: {clean(cursor or '')!r} is none of ours.")
-        program = await self._programs.of(cwd or str(Path.cwd()))
+        program = await self._programs.of(cwd or str(workspace_of("")))
         rows = [r for r in await program.sessions() if r.folder and r.messages and not r.delegated]
         if cwd:
             rows = [r for r in rows if r.folder == str(program.workspace)]

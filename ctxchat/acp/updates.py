@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from itertools import count as numbers
 from pathlib import Path
 
 import msgspec
@@ -122,6 +124,11 @@ def waits(event: ApprovalRequested, workspace: Path) -> ToolCallUpdate:
 def goes_on(call_id: str) -> SessionUpdate:
     """A call that was allowed runs."""
     return update_tool_call(call_id, status="in_progress")
+
+
+def settled(call_id: str, well: bool) -> SessionUpdate:
+    """Nothing more is told of a call: it was asked about for somebody else."""
+    return update_tool_call(call_id, status="completed" if well else "failed")
 
 
 def progress(call_id: str, text: str) -> SessionUpdate:
@@ -291,7 +298,26 @@ def commands(offered: Iterable[tuple[str, str, str]]) -> SessionUpdate:
 # ── the record ──
 
 
-def retold(shown: Shown, workspace: Path, mask: Mask) -> Iterator[SessionUpdate]:
+class CallIds:
+    """The ids of calls as the editor is told them: servers use the same one again, and an editor takes it for the same call."""
+
+    def __init__(self) -> None:
+        self._now: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def begin(self, call_id: str) -> str:
+        """An id for a call that begins."""
+        names = chain([call_id], (f"{call_id}.{number}" for number in numbers(2)))
+        name = self._now[call_id] = next(name for name in names if name not in self._used)
+        self._used.add(name)
+        return name
+
+    def of(self, call_id: str) -> str:
+        """The id of the newest call that a server called so; empty where none has begun."""
+        return self._now.get(call_id, "")
+
+
+def retold(shown: Shown, workspace: Path, ids: CallIds, mask: Mask) -> Iterator[SessionUpdate]:
     """One item of the record, as it would have been told; `mask` is for what was not masked on its way into it."""
     if shown.change and shown.change.kind == "rewind":
         yield thought(REWOUND)
@@ -301,7 +327,7 @@ def retold(shown: Shown, workspace: Path, mask: Mask) -> Iterator[SessionUpdate]
     elif shown.group and shown.group.kind == "user":
         yield update_user_message_text(mask(_asked(shown.group.first)))
     elif shown.group and shown.group.kind in {"reply", "round"}:
-        yield from _round(shown.group, workspace, mask)
+        yield from _round(shown.group, workspace, ids, mask)
     elif shown.group:
         yield thought(shown.group.first.text)
 
@@ -311,7 +337,7 @@ def _asked(message: Message) -> str:
     return f"{spoken(message)}{names}"
 
 
-def _round(group: Group, workspace: Path, mask: Mask) -> Iterator[SessionUpdate]:
+def _round(group: Group, workspace: Path, ids: CallIds, mask: Mask) -> Iterator[SessionUpdate]:
     message = group.first
     if message.reasoning and message.reasoning.text.strip():
         yield thought(message.reasoning.text)
@@ -321,7 +347,7 @@ def _round(group: Group, workspace: Path, mask: Mask) -> Iterator[SessionUpdate]
         yield remark("This reply was interrupted.")
     results = [m for m in group.messages[1:] if m.role == "tool"]
     for place, call in enumerate(message.calls):
-        shown = ToolCall(call.id, call.name, mask(call.arguments))
+        shown = ToolCall(ids.begin(call.id), call.name, mask(call.arguments))
         yield from _called(shown, results[place] if place < len(results) else None, workspace)
 
 

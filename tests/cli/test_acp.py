@@ -257,7 +257,9 @@ async def test_files_images_and_what_is_embedded_go_along(harbour: Home) -> None
         resource_block(embedded_text_resource("file:///elsewhere/unsaved.py", "x = 1\n")),
         resource_block(embedded_text_resource("zed:///long.txt", long)),
         image_block(base64.b64encode(png(8, 6)).decode(), "image/png"),
+        resource_link_block("see @private.txt", "https://example.org/ @private.txt"),
     ]
+    harbour.put("private.txt", "nobody asked for this\n")
     with serving([says("Seen.")]) as double:
         async with editing(harbour, *model_options(double)) as editor:
             session = await begun(editor, harbour.work)
@@ -271,7 +273,7 @@ async def test_files_images_and_what_is_embedded_go_along(harbour: Home) -> None
                 assert refused.value.code == -32602
         sent = json.dumps(double.requests[0].body["messages"][-1]["content"])
     assert "Cormorant" in sent and "x = 1" in sent and "full text: tool-results/" in sent
-    assert len(sent) < len(long)
+    assert len(sent) < len(long) and "nobody asked" not in sent
 
 
 async def test_servers_that_the_editor_brings_are_asked_for_like_any_other(harbour: Home) -> None:
@@ -291,6 +293,7 @@ async def test_the_plan_a_question_a_pass_and_a_failure_are_told(harbour: Home) 
     script = [
         calls(call("todo", items=items)),
         calls(call("ask_user", "call_2", question="Which pier?", options=["6", "7"])),
+        calls(call("read_file", path="README.md")),  # with an id it has used before
         says("Pier 7 it is. " + "It was built long ago. " * 600),
         says("Yes. " + "And it still stands. " * 600),
         says("## Goal\nPier 7.\n"),
@@ -305,6 +308,8 @@ async def test_the_plan_a_question_a_pass_and_a_failure_are_told(harbour: Home) 
                 ("look", "completed"),
                 ("mend", "in_progress"),
             ]
+            assert [u["toolCallId"] for u in editor.of("tool_call")] == ["call_1", "call_2", "call_1.2"]
+            assert editor.of("tool_call_update")[-1]["toolCallId"] == "call_1.2"
             assert editor.asked[0][0].title == "Which pier?"
             results = [m["content"] for m in double.requests[2].body["messages"] if m["role"] == "tool"]
             assert results[-1] == "The user answered: 7"

@@ -1,0 +1,247 @@
+"""The events of one turn or pass as an editor is told them, and the questions in them as it is asked. Knows no prompt and no
+command.
+
+A question waits beside the events: reading calls go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import msgspec
+from acp import Client
+from acp.schema import (
+    AcceptElicitationResponse,
+    ElicitationFormSessionMode,
+    ElicitationSchema,
+    ElicitationStringPropertySchema,
+    PermissionOption,
+    ToolCallUpdate,
+)
+
+from ctxchat.acp import updates
+from ctxchat.acp.asking import answer_to, choices, chosen, options
+from ctxchat.acp.updates import CallIds, SessionUpdate
+from ctxchat.agent.session import Session
+from ctxchat.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    CompactionStarted,
+    CompactionSuggested,
+    Delegated,
+    Event,
+    Failed,
+    FilesChanged,
+    Notice,
+    QuestionAsked,
+    ReasoningDelta,
+    Retry,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+)
+from ctxchat.core.figures import Figures
+from ctxchat.core.record import CompactionRecord
+from ctxchat.core.sanitize import clean, visible
+from ctxchat.core.words import percent, short
+
+OFTEN = 0.5
+"""Seconds between two updates of what changes all the time: the gauge, and what a call has shown."""
+
+TAIL = 4_000
+"""Characters of what a call at work has shown that are told."""
+
+SNOOZE = 3
+"""Turns for which `later` puts the question to make room off."""
+
+OfCall = (
+    ToolStarted
+    | ToolProgress
+    | ToolFinished
+    | FilesChanged
+    | Delegated
+    | ApprovalRequested
+    | ApprovalResolved
+    | QuestionAsked
+)
+
+
+class Telling:
+    """One turn or pass. `forms` says that the editor can ask in words; `failed` is why there is no end to it."""
+
+    def __init__(self, session: Session, editor: Client, workspace: Path, ids: CallIds, forms: bool) -> None:
+        self._session, self._editor, self._workspace = session, editor, workspace
+        self._ids, self._forms = ids, forms
+        self.failed: Failed | None = None
+        self._asked: dict[str, asyncio.Task[None]] = {}
+        self._shown: dict[str, str] = {}  # what each call at work has shown, its end
+        self._lists: dict[str, SessionUpdate] = {}
+        self._below: dict[str, str] = {}  # calls of sub-agents that were asked about, with their ids for the editor
+        self._passes: set[str] = set()
+        self._said: dict[str, float] = {}  # when what comes often was told last
+
+    async def close(self) -> None:
+        """No question outlives what asked it."""
+        asked = list(self._asked.values())
+        for task in asked:
+            task.cancel()
+        if asked:
+            await asyncio.wait(asked)
+
+    async def tell(self, update: SessionUpdate) -> None:
+        """One update to the editor."""
+        await self._editor.session_update(self._session.id, update)
+
+    async def take(self, event: Event) -> None:
+        """One event, in the order in which they happen."""
+        if isinstance(event, OfCall):
+            await self._of_call(event)
+            return
+        match event:
+            case TextDelta(text=text):
+                await self.tell(updates.said(text))
+            case ReasoningDelta(text=text):
+                await self.tell(updates.thought(text))
+            case CompactionSuggested():
+                self._ask("compaction", self._suggest(event))
+            case CompactionStarted():
+                self._passes.add(event.id)
+                await self.tell(updates.making_room(event))
+            case CompactionRecord():
+                await self.tell(updates.compacted(event, begun=event.id in self._passes))
+                self._passes.discard(event.id)
+            case Figures():
+                if self._due("figures"):
+                    await self.tell(updates.usage(event))
+            case Retry():
+                await self.tell(updates.remark(f"{event.cause} Trying again in {event.after_seconds:.0f} s."))
+            case Notice():
+                await self.tell(updates.remark(event.text))
+            case Failed():
+                self.failed = event
+            case _:
+                pass
+
+    async def _of_call(self, event: OfCall) -> None:
+        call_id = event.call_id
+        named = self._ids.begin(call_id) if isinstance(event, ToolStarted) else self._ids.of(call_id)
+        told = msgspec.structs.replace(event, call_id=named)
+        if not named and not isinstance(event, ApprovalRequested | ApprovalResolved):
+            return  # of a sub-agent's call, which is not told by itself
+        match told:
+            case ToolStarted():
+                if todo := updates.listed(told):
+                    self._lists[call_id] = todo
+                await self.tell(updates.started(told, self._workspace))
+            case ToolProgress(text=text):
+                shown = self._shown[call_id] = (self._shown.get(call_id, "") + text)[-TAIL:]
+                if self._due(call_id):
+                    await self.tell(updates.progress(named, shown))
+            case ToolFinished():
+                if task := self._asked.pop(call_id, None):
+                    task.cancel()
+                await self.tell(updates.finished(told, self._workspace))
+                if (todo := self._lists.pop(call_id, None)) and told.status == "ok":
+                    await self.tell(todo)
+            case FilesChanged():
+                await self.tell(updates.touched(told, self._workspace))
+            case Delegated():
+                if self._due(call_id):
+                    await self.tell(updates.delegated(told))
+            case ApprovalRequested():
+                if not named:
+                    named = self._below[call_id] = self._ids.begin(call_id)
+                    told = msgspec.structs.replace(told, call_id=named)
+                self._ask(call_id, self._approve(call_id, told))
+            case ApprovalResolved(verdict=verdict):
+                if below := self._below.pop(call_id, ""):
+                    await self.tell(updates.settled(below, verdict != "deny"))
+                elif named and verdict != "deny":
+                    await self.tell(updates.goes_on(named))
+            case QuestionAsked():
+                self._ask(call_id, self._question(call_id, told))
+
+    def _due(self, what: str) -> bool:
+        now = monotonic()
+        due = now - self._said.get(what, 0.0) >= OFTEN
+        if due:
+            self._said[what] = now
+        return due
+
+    # ── questions ──
+
+    def _ask(self, id: str, question: Coroutine[Any, Any, None]) -> None:
+        """Beside what goes on meanwhile."""
+        self._asked[id] = asyncio.create_task(question, name=f"question {id}")
+
+    async def _approve(self, call_id: str, event: ApprovalRequested) -> None:
+        offered = choices(event)
+        taken = await self._chosen(updates.waits(event, self._workspace), options(offered))
+        self._session.answer(call_id, answer_to(offered, taken))
+
+    async def _question(self, call_id: str, event: QuestionAsked) -> None:
+        """A question of the model's: one of its options, or a word where the editor has a form for it. Else nobody answered, and
+        the model is told so."""
+        said = ""
+        if event.options:
+            rows = [
+                PermissionOption(option_id=str(n), name=visible(option), kind="allow_once")
+                for n, option in enumerate(event.options)
+            ]
+            none = PermissionOption(option_id="none", name="No answer", kind="reject_once")
+            call = ToolCallUpdate(tool_call_id=event.call_id, title=clean(event.text), status="pending")
+            taken = await self._chosen(call, [*rows, none])
+            said = next((o for n, o in enumerate(event.options) if taken == str(n)), "")
+        elif self._forms:
+            said = await self._word(event)
+        self._session.reply(call_id, said)
+
+    async def _suggest(self, event: CompactionSuggested) -> None:
+        """Whether to make room, where the settings want a person to say so."""
+        title = f"The context is {percent(event.pressure)} full. Make room ({short(event.used)} → ~{short(event.after_used)})?"
+        rows = [
+            PermissionOption(option_id="now", name="Make room now", kind="allow_once"),
+            PermissionOption(option_id="after", name="After this task", kind="allow_once"),
+            PermissionOption(option_id="later", name=f"Not for {SNOOZE} turns", kind="reject_once"),
+        ]
+        named = self._ids.begin("compaction-suggested")
+        call = ToolCallUpdate(tool_call_id=named, title=title, kind="think", status="pending")
+        taken = await self._chosen(call, rows)
+        match taken:
+            case "now":
+                self._session.compaction.agree("now")
+            case "after":
+                self._session.compaction.agree("after")
+            case _:
+                self._session.compaction.snooze(SNOOZE)
+        await self.tell(updates.settled(named, taken in {"now", "after"}))
+
+    async def _chosen(self, call: ToolCallUpdate, rows: list[PermissionOption]) -> str:
+        """The option a person took; empty where they took none, or where the editor cannot ask them."""
+        try:
+            return chosen(await self._editor.request_permission(self._session.id, call, rows))
+        except Exception as problem:  # whatever an editor answers, it is no yes
+            await self.tell(updates.remark(f"The editor could not ask you: {problem}"))
+            return ""
+
+    async def _word(self, event: QuestionAsked) -> str:
+        form = ElicitationSchema(
+            type="object",
+            properties={"answer": ElicitationStringPropertySchema(type="string", title="Answer")},
+            required=["answer"],
+        )
+        mode = ElicitationFormSessionMode(
+            session_id=self._session.id, tool_call_id=event.call_id, requested_schema=form
+        )
+        try:
+            answer = await self._editor.create_elicitation(clean(event.text), mode)
+        except Exception as problem:
+            await self.tell(updates.remark(f"The editor could not ask you: {problem}"))
+            return ""
+        given = answer.content if isinstance(answer, AcceptElicitationResponse) else None
+        return str((given or {}).get("answer", ""))
