@@ -16,12 +16,14 @@ from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.record import CompactionRecord, FactCount, PutBack, SideFigures
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.reading.history import Shown
 from ctxchat.tui.reading.inventory import inventory
 from ctxchat.tui.reading.text import short
 from ctxchat.tui.transcript.block import Block, UserBlock
 from ctxchat.tui.transcript.column import MOST
 from ctxchat.tui.transcript.compaction_mark import CompactionMark
 from ctxchat.tui.transcript.reply import ReplyBlock
+from ctxchat.tui.transcript.tool_block import ToolBlock
 from tests.tui.chatting import blocks, chatting, said, until, words
 from tests.tui.fakes import AT, FakeSession, Pause, reply
 
@@ -246,6 +248,20 @@ async def test_an_answer_is_whole_although_a_line_below_it_changes_in_the_same_m
         answer.feed("\n\n".join("12345"))
         below.feed("\n\nchanged as well")
         await until(pilot, lambda: all(f"\n  {n} " in words(app) for n in "2345") and "changed as well" in words(app))
+
+
+async def test_a_call_that_is_stopped_as_it_comes_into_the_record_spins_no_more(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        app.chat.remove_class("-empty")
+        answer, call = ReplyBlock("one line"), ToolBlock("c1", "shell", {"command": "make"})
+        app.chat.transcript.add(answer)
+        app.chat.transcript.add(call)
+        await until(pilot, lambda: "shell make" in words(app))
+        call.progress("working")  # drawn at once; what follows is due a moment later
+        call.stop()
+        group = single("reply", Message(1, "assistant", "one line", at=AT), 1)
+        app.chat.transcript.settle([Shown(group)], {}, {"g1": [answer, call]})
+        await until(pilot, lambda: "cancelled" in words(app))
 
 
 async def test_a_pass_between_turns_is_marked_between_them(tmp_path: Path) -> None:

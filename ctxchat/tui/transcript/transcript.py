@@ -96,6 +96,7 @@ class Transcript(ScrollView, can_focus=True):
     def settle(self, items: Sequence[Shown], tokens: Tokens, places: Mapping[str, list[Block]]) -> None:
         """The record has grown: `places` says which blocks of the turn now stand for which item. In one that is another, what
         stays is not drawn anew, and is where it was read."""
+        self._draw_stale()  # blocks that come to stand together do so as they are now, and what they say later is of the whole
         column = self._column
         if column.grows_to(items):
             column.settle(items, tokens, places)
