@@ -164,3 +164,30 @@ async def test_rule_answers_and_composer_are_in_sight(tmp_path: Path, size: tupl
         composer = app.chat.composer.region
         assert app.query_one(ApprovalPanel).region.bottom <= composer.y and composer.bottom <= size[1]
         assert app.query_one(".rule").region.height and "y once" in words(app) and "outside" in words(app)
+
+
+LONG = "cd /home/me/projects/harbour && uv run pytest tests/gauge tests/logger -x -q && rm -rf build/dist"
+MUCH = ApprovalRequested(
+    "c1",
+    "shell",
+    f"run {LONG}",
+    "run",
+    LONG,
+    (f"shell: {LONG}", "shell: cd **\nshell: uv run pytest **\nshell: rm **"),
+    Allowance(network=True, folders=tuple(f"/home/me/.cache/{name}" for name in ("uv", "pip", "npm")), outside=True),
+)
+
+
+@pytest.mark.parametrize(("size", "end"), [((40, 20), "build/dist"), ((40, 12), "cd")])
+async def test_in_a_small_window_the_command_and_all_answers_are_seen(
+    tmp_path: Path, size: tuple[int, int], end: str
+) -> None:
+    session = FakeSession(lambda _: [MUCH, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session, size) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
+        *above, _ = words(app).split("\n")  # the last line tells the keys
+        seen = "\n".join(above)
+        assert all(part in seen for part in ("shell", "cd", end, "once", "session", "always", "deny", "say why")), seen
+        assert "[ ] the network" in seen
+        await pilot.press("n")

@@ -134,8 +134,12 @@ class ApprovalPanel(Offered):
                     yield Choose("more", "→", "more")
                 yield Choose("edit", "e", "edit")
             yield VerticalScroll(Static(Content(visible(self.rule)), markup=False), classes="rule", can_focus=False)
-        for place, (words, _) in enumerate(self._extras, 1):
-            yield Choose(f"tick {place}", str(place), _ticked(words, False), classes="tick")
+        ticks = [
+            Choose(f"tick {place}", str(place), _ticked(words, False), classes="tick")
+            for place, (words, _) in enumerate(self._extras, 1)
+        ]
+        if ticks:
+            yield VerticalScroll(*ticks, classes="ticks", can_focus=False)
 
     def answer(self, what: str) -> None:
         """A verdict."""
