@@ -5,10 +5,11 @@ Made anew from the record each time, so that a recap of recaps cannot blur.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ctxchat.core.attachments import attached, spoken
 from ctxchat.core.clip import clip
+from ctxchat.core.facts import facts_of
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import first_line, gist, use_of
@@ -16,6 +17,12 @@ from ctxchat.core.tooluse import first_line, gist, use_of
 ACTIVITY = 24
 LENGTHS = tuple(int(2_000 * 0.9**step) for step in range(40))
 """Tokens up to which a message of the person stays whole, tried in turn until all of them fit."""
+
+UNCUT = 60
+"""Tokens up to which no message is cut while one stands there of which nothing came."""
+
+BRIEF = 8
+"""Characters of a message that tells nothing by itself."""
 
 LEAST = 30
 """Tokens of a message that is cut, at least: it gets half of what one may have that stays whole, so that more do."""
@@ -26,26 +33,62 @@ _LEFT_OUT = "- {} messages are left out here; recall finds them."
 
 
 def person_said(groups: Sequence[Group], max_tokens: int, count: Count) -> str:
-    """Every message of the person among these groups of the record, oldest first, in at most `max_tokens`. The longest are cut in
-    the middle, as few as it takes; where even that is too much those behind the first go, the oldest first, and their number is
-    told."""
-    asked = [m for g in groups if g.kind == "user" and not (m := g.first).empty]
+    """What the person said among these groups of the record, oldest first, in at most `max_tokens`. The longest messages are cut
+    in the middle, as few as it takes; before one of `UNCUT` tokens is, those go of which nothing came. Where even that is too
+    much others behind the first go, by what came of them, the oldest first. How many are left out is told."""
+    asked = [g for g in groups if g.kind == "user" and not g.first.empty]
     room = max_tokens - count(_HEAD) - count(_LEFT_OUT) - 8
-    texts = {m.id: _words(m) for m in asked}
-    weights = [count(text) + 6 for text in texts.values()]  # 6: its id, its mark, the line end
-    longest = next((n for n in LENGTHS if sum(w if w <= n + 6 else _cut(n) + 6 for w in weights) <= room), LENGTHS[-1])
-    lines: dict[str, str] = {}
-    for message in [*asked[:1], *asked[:0:-1]]:
-        text = texts[message.id]
-        line = f"- {message.id}: {text if count(text) <= longest else clip(text, _cut(longest), count, _CUT)}"
-        room -= count(line) + 1
-        if room < 0:
+    texts = {g.id: _words(g.first) for g in asked}
+    weights = {name: count(text) + 6 for name, text in texts.items()}  # 6: its id, its mark, the line end
+    worth = _worths(groups)
+    kept, longest = asked, _fitting(weights.values(), room, UNCUT)
+    for least in () if longest else (1, 2):
+        kept = [g for g in asked if worth[g.id] >= least or g in {asked[0], asked[-1]}]
+        if longest := _fitting([weights[g.id] for g in kept], room, UNCUT):
             break
-        lines[message.id] = line
-    shown = [lines[m.id] for m in asked if m.id in lines]
+    longest = longest or _fitting([weights[g.id] for g in kept], room, 0) or LENGTHS[-1]
+    lines: dict[str, str] = {}
+    behind = sorted(asked[1:-1], key=lambda g: (-worth[g.id], -g.first.seq))
+    for group in [*asked[:1], *asked[1:][-1:], *behind]:
+        text, cut = texts[group.id], count(texts[group.id]) > longest
+        line = f"- {group.first.id}: {clip(text, _cut(longest), count, _CUT) if cut else text}"
+        tokens = count(line) + 1
+        if tokens <= room:
+            room -= tokens
+            lines[group.id] = line
+    shown = [lines[g.id] for g in asked if g.id in lines]
     if len(shown) < len(asked) and shown:
         shown.insert(1, _LEFT_OUT.format(len(asked) - len(shown)))
     return "\n".join([_HEAD, *shown]) if shown else ""
+
+
+def _fitting(weights: Iterable[int], room: int, least: int) -> int:
+    """Up to how many tokens messages may stay whole for all to fit; 0 where that is less than the least."""
+    some = list(weights)
+    return next((n for n in LENGTHS if n >= least and sum(w if w <= n + 6 else _cut(n) + 6 for w in some) <= room), 0)
+
+
+def _worths(groups: Sequence[Group]) -> dict[str, int]:
+    """What came of each message of the person, which says what it was in any language: 3 where it is a rule or a decision, 2
+    where something was done, 1 where something was looked up or it tells something exact, 0 where it was only answered, as
+    remarks and thanks are. A word or two tell nothing, whatever was done then."""
+    worth: dict[str, int] = {}
+    asked: list[str] = []
+    answered = True
+    for group in groups:
+        if group.kind == "user":
+            asked = [*([] if answered else asked), group.id]
+            answered = False
+            exact = {fact.kind for fact in facts_of(group)}
+            worth[group.id] = 3 if exact & {"rule", "decision"} else min(1, len(exact))
+            continue
+        answered = True
+        if group.kind == "round":
+            done = any(use_of(call).kind in {"change", "run"} for call in group.first.calls)
+            for name in asked:
+                worth[name] = max(worth[name], 1 + done)
+    brief = (g for g in groups if g.kind == "user" and len(g.first.text) <= BRIEF and worth[g.id] < 3)
+    return worth | {group.id: 0 for group in brief}
 
 
 def _cut(longest: int) -> int:

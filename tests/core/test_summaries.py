@@ -217,6 +217,53 @@ def test_what_a_person_typed_stays_whole_where_what_was_pasted_is_cut() -> None:
     assert all(f"mend crash {n}" in said for n in range(4)) and said.count("tokens left out") == 4
 
 
+def exchange(seq: int, words: str, *calls: str) -> list[Message]:
+    """What a person said, what was called then, and an answer."""
+    made = tuple(ToolCall(f"c{seq}.{n}", name, '{"path": "a.py", "old_text": "1"}') for n, name in enumerate(calls))
+    results = [Message(seq + 2 + n, "tool", "done", call_id=call.id) for n, call in enumerate(made)]
+    called = [Message(seq + 1, "assistant", calls=made), *results] if made else []
+    return [Message(seq, "user", words), *called, Message(seq + 9, "assistant", "Well.")]
+
+
+@pytest.mark.parametrize("room", [260, 200])
+def test_remarks_go_before_wishes_and_rules(room: int) -> None:
+    wishes = [
+        "bitte die Farben als rgb schreiben, so wie sie im Entwurf stehen",
+        "色はrgbで書いてください",
+        "use rgb values for the borders as well",
+    ]
+    rules = ["invalid themes must NEVER explode"]
+    remarks = [
+        "jesus christ, everything works now",
+        "das ist ja unglaublich schön geworden",
+        "all right then, fine by me",
+    ]
+    groups = group_messages(
+        message
+        for n, (words, calls) in enumerate(
+            [("Make the themes better.", ["edit"]), *[(w, ["edit"]) for w in wishes], *[(r, []) for r in rules],
+             *[(remark, []) for remark in remarks * 6], ("ok", ["edit"]), ("and now?", [])]
+        )
+        for message in exchange(10 * n + 1, words, *calls)
+    )  # fmt: skip
+    said = person_said(groups, room, rough_count)
+    assert rough_count(said) <= room
+    assert all(words in said for words in (*wishes, *rules, "Make the themes better.", "and now?"))
+    assert "- m221: ok" not in person_said(groups, 200, rough_count) and "are left out here" in said
+    assert sum(said.count(remark) for remark in remarks) < len(remarks) * 6
+    assert person_said(groups, 2_000, rough_count).count("- m") == len([g for g in groups if g.kind == "user"])
+
+
+@pytest.mark.parametrize("name", ["summarize", "truncate", "pipeline"])
+def test_an_answered_question_does_not_stand_last_as_if_it_were_open(name: str) -> None:
+    ledger = Ledger(groups=group_messages([*talk(12), Message(90, "user", "ok"), Message(91, "assistant", "Done.")]))
+    options = PlanOptions(keep_recent=0, summary_tokens=300)
+    plan = builtin_strategies(options)[name].plan(see(ledger, options), ledger, BUDGET)
+    assert plan is not None
+    view = see(ledger.apply(apply_plan(ledger, plan, "p", options, summary="the record")), options)
+    assert [item.message.text for item in view.items][-2:] == ["ok", "Done."]
+
+
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=30), st.integers(60, 2_000))
 def test_the_persons_messages_keep_to_their_room(lengths: list[int], room: int) -> None:
     groups = group_messages(Message(n, "user", f"w{n} " * words) for n, words in enumerate(lengths, 1))

@@ -107,8 +107,13 @@ class Basis:
         return self.ledger.current.isdisjoint(entry.covers)
 
     def old(self, end: int | None = None) -> list[Entry]:
-        """What may be touched before the cut, or before another place among the entries; summaries aside."""
-        return [e for e in self.entries[: self.cut if end is None else end] if self.movable(e) and not is_summary(e)]
+        """What may be touched before the cut, or before another place among the entries; summaries aside, and the answer that
+        ends the current turn: without it the question it answers would stand last, as if it were open."""
+        before = self.entries[: self.cut if end is None else end]
+        return [e for e in before if self.movable(e) and not is_summary(e) and not self._answers(e)]
+
+    def _answers(self, entry: Entry) -> bool:
+        return entry is self.entries[-1] and entry.group is not None and entry.group.kind == "reply"
 
     def as_it_was(self, entry: Entry, message: Message) -> bool:
         """True where an entry shows this message with the content it has in the record."""
