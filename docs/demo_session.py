@@ -34,7 +34,7 @@ from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.sandbox import Sandbox
 from tests.agent.desk import Around, Desk, StillClock
 from tests.doubles.scripted import ScriptedModel, calls, says
-from tests.tui.real import Doors
+from tests.tui.fakes import FakeServices
 
 MODEL = "anthropic/claude-sonnet-4-5"
 TURNS = 46
@@ -240,11 +240,12 @@ async def empty_desk() -> Desk:
     return desk
 
 
-class DemoServices(Doors):
+class DemoServices(FakeServices):
     """What the interface is handed beside the session: a few more sessions and models, and a search that finds."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(Path("harbour-logger"), session)
+        self.session = session
 
     async def glance(self, session_id: str) -> Sequence[LastSaid]:
         groups = self.session.state.ledger.groups[-8:]

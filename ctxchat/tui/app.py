@@ -17,6 +17,7 @@ from rich.segment import Segment, Segments
 from rich.text import Text
 from textual._context import active_message_pump
 from textual.await_complete import AwaitComplete
+from textual.binding import Binding
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.events import Event, InputEvent, Key, Paste
@@ -127,6 +128,11 @@ class CtxchatApp(Handlers):
         self.keys = keys
         self._bind()
         self.chat.use_keys(keys)
+
+    def get_key_display(self, binding: Binding) -> str:
+        """Keys with ctrl or alt are written as everywhere else; of the others Textual has signs."""
+        plain = binding.key_display or "+" not in binding.key
+        return super().get_key_display(binding) if plain else commands.shown_key(binding.key)
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._start)

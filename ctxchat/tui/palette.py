@@ -30,20 +30,42 @@ class Palette(CommandPalette):
             super()._action_command_list(action)
 
 
+GROUPS = {
+    "compaction": "context",
+    "views": "looking",
+    "files": "files",
+    "sessions": "sessions",
+    "importing": "sessions",
+    "models": "models",
+    "program": "program",
+}
+"""What belongs together in the palette, in this order: by the module that does it."""
+
+
+def group_of(command: Action) -> str:
+    """The word over what belongs together."""
+    return GROUPS.get(command.does.partition(".")[0], "program")
+
+
 class CommandSource(Provider):
     """The table, for the palette."""
 
     def _entries(self) -> list[tuple[Action, str]]:
         keys: Keys = getattr(self.app, "keys", {})
-        return [(c, " ".join(map(shown_key, keys_of(c, keys)[:1]))) for c in COMMANDS]
+        order = list(dict.fromkeys(GROUPS.values()))
+        grouped = sorted(COMMANDS, key=lambda command: order.index(group_of(command)))
+        return [(c, " ".join(map(shown_key, keys_of(c, keys)[:1]))) for c in grouped]
 
     def _start(self, command: Action) -> Callable[[], object]:
         return partial(self.app.call_later, self.app.run_action, f"command('{command.name}')")
 
     async def discover(self) -> Hits:
-        """All of it, in the table's order."""
+        """All of it, group by group, each in the table's order."""
+        before = ""
         for command, key in self._entries():
-            yield DiscoveryHit(self._line(command, key), self._start(command), text=command.help)
+            group = group_of(command)
+            head, before = ("" if group == before else group), group
+            yield DiscoveryHit(self._line(command, key, head), self._start(command), text=command.help)
 
     async def search(self, query: str) -> Hits:
         """Those whose title or name matches."""
@@ -51,10 +73,14 @@ class CommandSource(Provider):
         for command, key in self._entries():
             score = max(matcher.match(command.help), matcher.match(command.name))
             if score > 0:
-                yield Hit(score, self._line(command, key), self._start(command), text=command.help)
+                yield Hit(score, self._line(command, key, group_of(command)), self._start(command), text=command.help)
 
-    def _line(self, command: Action, key: str) -> Content:
-        """Columns on fixed edges, the sentence last, for it may be long; in a narrow window the sentence and the key."""
-        if self.app.size.width < 60:
-            return Content.assemble(command.help, "  ", (key, "$text-muted"))
-        return Content.assemble((f"{f'/{command.name}':<13}{key:<10}", "$text-muted"), command.help)
+    def _line(self, command: Action, key: str, group: str) -> Content:
+        """Columns on fixed edges, the sentence last, for it may be long; in a narrow window only the key before it."""
+        width = self.app.size.width
+        if width < 60:
+            return Content.assemble((f"{key:<10}", "$text-muted"), command.help)
+        head = f"{group:<10}" if width >= 100 else ""
+        return Content.assemble(
+            (head, "$text-accent"), (f"{f'/{command.name}':<13}{key:<10}", "$text-muted"), command.help
+        )

@@ -18,7 +18,7 @@ from ctxchat.tui.screens.summary import BEAT, SummaryEditor, Writing
 class HandoffScreen(Writing):
     """Comes back with the message, or None. `text` is the draft for this goal."""
 
-    HEADING = "Hand off to a fresh session"
+    HEADING = "Hand off   to a fresh session"
     MENDED = "Mend it; Enter sends it there. This session stays, and recall reaches it."
     EMPTY = "An empty message tells the fresh session nothing. Esc leaves everything as it is."
 

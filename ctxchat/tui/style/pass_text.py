@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from textual.content import Content
 
@@ -120,8 +121,8 @@ def difference(one: Pass, found: Sequence[Pass]) -> Content:
     return Content("\n").join([Content.styled(f"{head}{'' if lines else ': they are equal'}", MUTED), *lines])
 
 
-def record(one: Pass) -> Content:
-    """All that was written down of it."""
+def record(one: Pass, width: int = 0) -> Content:
+    """All that was written down of it; what is longer than so many cells goes on under itself (0: as long as it is)."""
     written = one.record
     before, after = written.before.used, written.after.used
     rows = [
@@ -150,7 +151,12 @@ def record(one: Pass) -> Content:
             ("memory then", ", ".join(written.memory)),
             ("last calls", "\n".join(written.recent_calls)),
         ]
-    lines = [Content.assemble((f"{key:<16}", MUTED), clean(value)) for key, value in rows if value]
+    lines: list[Content] = []
+    for key, value in rows:
+        parts = [
+            part for line in clean(value).splitlines() for part in (wrap(line, width - 16) if width > 36 else [line])
+        ]
+        lines += [Content.assemble((f"{'' if n else key:<16}", MUTED), part) for n, part in enumerate(parts)]
     return Content("\n").join(lines)
 
 

@@ -89,6 +89,10 @@ class PassDetail(Vertical):
     def on_tabbed_content_tab_activated(self) -> None:
         self._draw()
 
+    def on_resize(self) -> None:
+        self._drawn.discard("record")
+        self._draw()
+
     def _draw(self) -> None:
         """Fill the tab that is on screen, once for each compaction. What a long record has to be read for comes later."""
         one, tab = self._one, self.tab
@@ -100,7 +104,7 @@ class PassDetail(Vertical):
         elif tab == "diff":
             self.query_one("#diff-text", Static).update(pass_text.difference(one, self._all))
         elif tab == "record":
-            self.query_one("#record-text", Static).update(pass_text.record(one))
+            self.query_one("#record-text", Static).update(pass_text.record(one, self.size.width - 2))
         else:
             self.run_worker(partial(self._look_up, one, tab), group=tab, exclusive=True, exit_on_error=False)
 
