@@ -79,7 +79,7 @@ class Editor:
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Until what was told makes this true."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while not holds():
                 self.news.clear()
                 await self.news.wait()
@@ -336,7 +336,7 @@ async def test_a_signal_ends_it_in_good_order(harbour: Home, cli: Cli) -> None:
             turn = asyncio.create_task(editor.say(session, "tell me"))
             await editor.until(lambda: editor.text())
             editor.process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(editor.process.wait(), 30) == 143
+            assert await asyncio.wait_for(editor.process.wait(), 120) == 143
             turn.cancel()
             await asyncio.wait({turn})
     export = ("sessions", "export", session, "--view", "record", "--format", "openai")
@@ -353,7 +353,7 @@ async def test_an_editor_that_goes_away_takes_nothing_with_it(harbour: Home, cli
             await editor.until(lambda: editor.text())
             assert editor.process.stdin
             editor.process.stdin.close()
-            assert await asyncio.wait_for(editor.process.wait(), 30) == 0
+            assert await asyncio.wait_for(editor.process.wait(), 120) == 0
             turn.cancel()
             await asyncio.wait({turn})
     kept = await asyncio.to_thread(cli, "sessions", "export", session, "--view", "record", "--format", "markdown")
