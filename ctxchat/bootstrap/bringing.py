@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
+import msgspec
+
 from ctxchat.core.calibration import Mix
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.journal import Record
@@ -48,8 +50,14 @@ def bring(database: Database, form: Format, file: Path, progress: Progress = sil
     try:
         with faults(file):
             stat = file.stat()
+            origin = SessionOrigin("", str(file.absolute()), stat.st_size, stat.st_mtime_ns)
+            empty = True
             for begin, steps in _sessions(form.steps(file, progress)):
-                yield _bring(database, form, file, begin, steps, (stat.st_size, stat.st_mtime_ns))
+                one = _bring(database, form, file, begin, steps, origin, lambda: progress(0))
+                empty = empty and one.outcome == "empty"
+                yield one
+            if empty:
+                origins.seen(database, origin)
     except CtxchatError as problem:
         yield Imported(str(file), form.name, "failed", problem=str(problem))
     except (
@@ -81,14 +89,20 @@ def _sessions(steps: Iterator[Step]) -> Iterator[tuple[Begin, Iterator[Step]]]:
 
 
 def _bring(
-    database: Database, form: Format, file: Path, begin: Begin, steps: Iterator[Step], stat: tuple[int, int]
+    database: Database,
+    form: Format,
+    file: Path,
+    begin: Begin,
+    steps: Iterator[Step],
+    origin: SessionOrigin,
+    going_on: Callable[[], None],
 ) -> Imported:
     ahead: list[Step] = []
     first = next((s for s in _noted(steps, ahead) if isinstance(s, Said)), None)
     if first is None:
         damaged = tuple(f"{s.where}: {s.why}" for s in ahead if isinstance(s, Damaged))
         return Imported(str(file), form.name, "empty", damaged=damaged)
-    origin = SessionOrigin(f"{form.name}:{begin.id}:{_digest(first.message)}", str(file.absolute()), *stat)
+    origin = msgspec.structs.replace(origin, source=f"{form.name}:{begin.id}:{_digest(first.message)}")
     built: list[Building] = []
 
     def records(session: str) -> Iterable[Record]:
@@ -111,7 +125,7 @@ def _bring(
         )
 
     try:
-        session, new = origins.bring(database, origin, records, about)
+        session, new = origins.bring(database, origin, records, about, going_on)
     except origins.NothingNew as same:
         origins.seen(database, origin)
         return _told(file, form, "known", same.session, built[0].totals)

@@ -115,8 +115,6 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: 
     stopped = threading.Event()
 
     def tell(news: ImportNews) -> None:
-        if stopped.is_set():
-            raise asyncio.CancelledError  # out of the thread that imports: the session under way is not stored
         if isinstance(news, Imported):
             told.append(news)
         if events:
@@ -127,12 +125,16 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: 
             status("")
             click.echo(news.id)
 
+    def going_on() -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt  # out of the thread that imports: the session under way is not stored
+
     async def work() -> None:
         async with Program.started(flags()) as program:
             same = bringing.unchanged(program.database)
             left = [(form, file) for form, file in todo if not (only_new and same(file))]
             try:
-                await program.database.run(_bring, program.database, left, tell)
+                await program.database.run(_bring_until_stopped, program.database, left, tell, going_on)
             except asyncio.CancelledError:
                 stopped.set()
                 raise
@@ -154,7 +156,22 @@ def _event(news: ImportNews) -> None:
     sys.stdout.flush()
 
 
-def _bring(database: Database, todo: Sequence[tuple[Format, Path]], tell: Callable[[ImportNews], None]) -> None:
+def _bring_until_stopped(
+    database: Database,
+    todo: Sequence[tuple[Format, Path]],
+    tell: Callable[[ImportNews], None],
+    going_on: Callable[[], None],
+) -> None:
+    with suppress(KeyboardInterrupt):  # nobody waits for this any more
+        _bring(database, todo, tell, going_on)
+
+
+def _bring(
+    database: Database,
+    todo: Sequence[tuple[Format, Path]],
+    tell: Callable[[ImportNews], None],
+    going_on: Callable[[], None],
+) -> None:
     sizes = [file.stat().st_size for _, file in todo]
     whole, before = sum(sizes), 0
     for (form, file), size in zip(todo, sizes, strict=True):
@@ -162,6 +179,7 @@ def _bring(database: Database, todo: Sequence[tuple[Format, Path]], tell: Callab
 
         def progress(more: int, before: int = before) -> None:
             nonlocal read
+            going_on()
             if read // 1_000_000 != (read := read + more) // 1_000_000:
                 tell(ReadSoFar(before + read, whole))
 

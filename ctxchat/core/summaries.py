@@ -6,6 +6,7 @@ A summary is known by its metadata (group kind, digest), never by its text: a us
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -83,16 +84,23 @@ def fold_edit(
 
 
 def summary_group(
-    digest: Digest, covered: Sequence[Group], evidence_tokens: int, count: Count, source: str = "", shown: str = ""
+    digest: Digest,
+    covered: Sequence[Group],
+    evidence_tokens: int,
+    count: Count,
+    source: str = "",
+    shown: str = "",
+    seqs: Iterable[int] | None = None,
 ) -> Group:
     """One clearly delimited user message: preface, summary, the person's messages and the facts, together within
-    `evidence_tokens`, and the ids to recall the rest by. What the files `shown` beside it say is not said again."""
+    `evidence_tokens`, and the ids to recall the rest by. What the files `shown` beside it say is not said again. `seqs` are its
+    messages, where `covered` is not all of it."""
     said = person_said(covered, int(evidence_tokens * SAID), count)
     facts = render(
         digest.evidence, evidence_tokens - count(said), count, "\n".join((digest.summary, said, digest.recap, shown))
     )
     turns = [g.turn for g in covered]
-    places = id_ranges(m.seq for g in covered for m in g.messages if not m.synthetic)
+    places = id_ranges((m.seq for g in covered for m in g.messages if not m.synthetic) if seqs is None else seqs)
     where = f"Covers messages {places} (turns {min(turns)}–{max(turns)})."
     parts = [
         OPENING,
@@ -144,12 +152,14 @@ def too_little(before: int, after: int) -> str:
 
 def id_ranges(places: Iterable[int]) -> str:
     """Ids of messages in runs, `m3–m7, m9`; what is behind the first runs as a number."""
+    found = sorted(set(places))
     runs: list[tuple[int, int]] = []
-    for place in sorted(set(places)):
-        if runs and place == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], place)
-        else:
-            runs.append((place, place))
+    first = 0
+    while first < len(found):  # a run ends where places grow faster than their number
+        start = found[first] - first
+        after = bisect_right(range(len(found)), start, lo=first, key=lambda at: found[at] - at)
+        runs.append((found[first], found[after - 1]))
+        first = after
     words = list(_run_words(runs[:RANGES]))
     more = sum(b - a + 1 for a, b in runs[RANGES:])
     return ", ".join(words) + (f" and {more} more" if more else "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import takewhile
+from itertools import chain, takewhile
 
 import msgspec
 
@@ -59,12 +59,25 @@ class Totals(msgspec.Struct, omit_defaults=True):
 
 
 class _Place(msgspec.Struct, gc=False):
-    """A group by its places in the record: its kind, turn, first and last message, and the group before it."""
+    """A group by its places in the record: its kind, turn and messages, the group before it, and how many there are on the way to
+    it."""
 
     kind: str
     turn: int
     seqs: tuple[int, ...]
     before: str
+    depth: int
+
+
+class _Pass(msgspec.Struct, frozen=True):
+    """A compaction in force: its change, the newest group then, what it took out of view and what came back out of the summary
+    before it, and that summary."""
+
+    change: str
+    tip: str
+    taken: tuple[str, ...]
+    back: tuple[str, ...]
+    summary: Group | None
 
 
 class Building:
@@ -83,13 +96,15 @@ class Building:
         self._seq = 1
         self._turn = 0
         self._places: dict[str, _Place] = {}
+        self._firsts: dict[str, int] = {}  # the place of each group's first message
         self._of: dict[str, str] = {}  # the group of a key
         self._view: dict[str, Group | None] = {}  # what is in view as it was said; None where only its place is held
         self._held = 0
         self._folded: dict[str, None] = {}
         self._summary: Group | None = None
-        self._passes: list[tuple[Change, str, tuple[dict[str, None], Group | None]]] = []
-        self._rewinds: list[Change] = []
+        self._passes: list[_Pass] = []
+        self._hidden: dict[str, str] = {}  # groups of branches that were left, and the rewind that left each
+        self._rewinds: dict[str, tuple[str, ...]] = {}
         self._tip = ""
         self._changes = 0
         self._counted: dict[str, Counted] = {}
@@ -201,7 +216,9 @@ class Building:
         return msgspec.structs.replace(group, id=f"g{fresh[0].seq}", messages=fresh)
 
     def _hold(self, group: Group) -> None:
-        self._places[group.id] = _Place(group.kind, group.turn, tuple(m.seq for m in group.messages), self._tip)
+        depth = self._places[self._tip].depth + 1 if self._tip else 1
+        self._places[group.id] = _Place(group.kind, group.turn, tuple(m.seq for m in group.messages), self._tip, depth)
+        self._firsts[group.id] = group.first.seq
         self._tip = group.id
         self._view[group.id] = group
         self._held += _length(group)
@@ -251,7 +268,7 @@ class Building:
 
     def _around(self, group: Group, usage: Usage) -> int:
         """Tokens of the first request beside what was said: the agent's own instructions and tools. -1 where nobody can tell."""
-        before = list(takewhile(lambda name: name != group.id, self._view))
+        before = list(takewhile(lambda name: name != group.id, self._in_order()))
         if self._weigh is None or self._changes or any(self._places[name].kind == "summary" for name in before):
             return -1
         return max(0, usage.prompt - self._mix(before).raw)
@@ -270,7 +287,7 @@ class Building:
     def _anchor(self, measured: Measured, name: str) -> Anchor | None:
         """The last count without what stood around the conversation then: what stands around it now is counted anew."""
         counted = self._view.get(name)
-        before = list(takewhile(lambda other: other != name, self._view))
+        before = list(takewhile(lambda other: other != name, self._in_order()))
         if self._overhead is None or self._overhead < 0 or not counted or not all(map(self._view.get, before)):
             return None
         mix = self._mix(before)
@@ -288,7 +305,8 @@ class Building:
             start = self._order(self._of[step.kept_from])
             kept.update(name for name in self._view if self._order(name) >= start)
         kept |= self._current()
-        covers = sorted((name for name in (*self._folded, *self._view) if name not in kept), key=self._order)
+        covers = [name for name in (*self._folded, *self._view) if name not in kept]
+        covers.sort(key=self._order)
         if not covers:
             if step.summary:  # its originals are in another file
                 yield from self._said(
@@ -303,19 +321,21 @@ class Building:
             seen = [*map(MaskedRecord(masked).group, seen)]
             digest, room = Digest(recap=recap(seen, RECAP_TOKENS // 2, rough_count)), RECAP_TOKENS
         name = f"{self._session}-c{self.totals.compactions + 1}"
-        group = summary_group(digest, [self._slim(cover) for cover in covers], room, rough_count, name)
-        edits = (Edit("digest", tuple(covers), group, digest),)
-        folded_messages = sum(len(self._places[cover].seqs) for cover in covers if cover in self._view)
         folded = tuple(cover for cover in covers if cover in self._view)
+        seen = [self._slim(cover) for cover in dict.fromkeys((covers[0], *folded, covers[-1]))]
+        places = chain.from_iterable(self._places[cover].seqs for cover in covers)
+        group = summary_group(digest, seen, room, rough_count, name, seqs=places)
+        edits = (Edit("digest", tuple(covers), group, digest),)
+        folded_messages = sum(len(self._places[cover].seqs) for cover in folded)
         change = self._pass(name, step, edits, folded, folded_messages, group)
         yield Changed(change)
-        state = (self._folded, self._summary)
-        for cover in covers:
+        for cover in folded:
             if held := self._view.pop(cover, None):
                 self._held -= _length(held)
+        back = tuple(name for name in kept if name in self._folded)
+        self._passes.append(_Pass(name, self._tip, folded, back, self._summary))
         self._folded = dict.fromkeys(covers)
         self._summary = group
-        self._passes.append((change, self._tip, state))
         self.totals.compactions += 1
 
     def _pass(
@@ -360,7 +380,8 @@ class Building:
     def _cleared(self, step: Cleared) -> Iterator[Record]:
         """Results taken out of view as a pass of its own: the calls stay."""
         edits: list[Edit] = []
-        for name, group in list(self._view.items()):
+        for name in self._in_order():
+            group = self._view[name]
             if group and group.kind == "round" and any(m.call_id in step.calls for m in group.messages[1:]):
                 messages = (
                     msgspec.structs.replace(m, content=step.text) if m.call_id in step.calls and m.role == "tool" else m
@@ -383,56 +404,71 @@ class Building:
             stub,
         )
         yield Changed(change)
-        self._passes.append((change, self._tip, (self._folded, self._summary)))
+        self._passes.append(_Pass(name, self._tip, (), (), self._summary))
         self.totals.compactions += 1
 
     def _back(self, step: Back) -> Iterator[Record]:
         target = self._of.get(step.to, "")
         if step.to and not target:
             return
-        path = set(self._path(target))
-        hidden = {name for rewind in self._rewinds for edit in rewind.edits for name in edit.covers}
+        leaving, entering = self._ways(target)
         yield from self._settle(turn_end=True)
-        if path & hidden:  # to a branch that was left before
-            for rewind in self._rewinds:
-                yield Undone(rewind.id, step.at)
-                for name in rewind.edits[0].covers:
-                    self._view.setdefault(name, None)
-            self._rewinds = []
-            self._view = {name: self._view[name] for name in sorted(self._view, key=self._order)}
-        while self._passes and (tip := self._passes[-1][1]) and tip not in path:
-            change, _, (folded, summary) = self._passes.pop()
-            yield Undone(change.id, step.at)
-            for name in self._folded:
-                if name not in folded:
-                    self._view.setdefault(name, None)
-            self._view = {name: self._view[name] for name in sorted(self._view, key=self._order)}
-            self._folded, self._summary = folded, summary
+        gone = dict.fromkeys(name for name in leaving if name in self._view)
+        for rewind in dict.fromkeys(self._hidden[name] for name in entering if name in self._hidden):
+            yield Undone(rewind, step.at)  # to a branch that was left before
+            for name in self._rewinds.pop(rewind):
+                del self._hidden[name]
+                self._view[name] = None
+                gone[name] = None
+        while self._passes and self._passes[-1].tip in leaving:
+            undone = self._passes.pop()
+            yield Undone(undone.change, step.at)
+            self._summary = undone.summary
+            for name in undone.taken:
+                del self._folded[name]
+                self._view[name] = None
+                if name in leaving:
+                    gone[name] = None
+            self._folded.update(dict.fromkeys(undone.back))
         self._tip = target
-        gone = tuple(name for name in self._view if name not in path)
+        gone = sorted((name for name in gone if name not in entering), key=self._order)
         if not gone:
             return
         self._changes += 1
         self.totals.branches += 1
-        rewind = Change(f"rewind-{self._changes}", "rewind", step.at, (Edit("drop", gone),))
+        rewind = Change(f"rewind-{self._changes}", "rewind", step.at, (Edit("drop", tuple(gone)),))
         yield Changed(rewind)
-        self._rewinds.append(rewind)
+        self._rewinds[rewind.id] = tuple(gone)
+        self._hidden.update(dict.fromkeys(gone, rewind.id))
         for name in gone:
             if held := self._view.pop(name, None):
                 self._held -= _length(held)
 
-    def _path(self, name: str) -> Iterator[str]:
-        while name:
-            yield name
-            name = self._places[name].before
+    def _ways(self, target: str) -> tuple[dict[str, None], dict[str, None]]:
+        """The groups from the newest one back to where the way to another parts from it, and those on that way from there."""
+        leaving, entering = dict[str, None](), dict[str, None]()
+        tip = self._tip
+        while tip != target:
+            if (self._places[tip].depth if tip else 0) >= (self._places[target].depth if target else 0):
+                leaving[tip] = None
+                tip = self._places[tip].before
+            else:
+                entering[target] = None
+                target = self._places[target].before
+        return leaving, entering
 
     def _current(self) -> set[str]:
         """The user messages of the current turn: they stay in view, as in any pass."""
         asked = [name for name in self._view if self._places[name].kind == "user"]
-        return {name for name in asked if self._places[name].turn == self._places[asked[-1]].turn}
+        newest = max(asked, key=self._order, default="")
+        return {name for name in asked if self._places[name].turn == self._places[newest].turn}
 
     def _order(self, name: str) -> int:
-        return self._places[name].seqs[0]
+        return self._firsts[name]
+
+    def _in_order(self) -> list[str]:
+        """What is in view, as it was said: what came back into view came behind the rest."""
+        return sorted(self._view, key=self._order)
 
     def _slim(self, name: str) -> Group:
         held, place = self._view.get(name), self._places[name]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import quote
 
-from ctxchat.core.errors import StorageError, UsageError
+from ctxchat.core.errors import SessionBusy, StorageError, UsageError
 from ctxchat.core.tokens import Count, rough_count
 from ctxchat.storage import files, index, schema
 from ctxchat.storage.faults import NotWritable, faults
@@ -36,6 +36,7 @@ BACKUPS_KEPT = 5
 INDEX_MENDED = "the search index was damaged; it has been made anew from the messages"
 _ROOM = 2_000_000  # bytes, for a few long replies
 _LOG = 4_000_000  # bytes that the write-ahead log may keep once it is written back
+_FORGOTTEN_AT_ONCE = 400  # rows, of a deletion that is finished later
 _PATIENCE = 30.0  # seconds another process may write before we give up
 
 
@@ -111,12 +112,13 @@ class Database:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def write(self, work: Callable[[sqlite3.Connection, bool], T]) -> T:
-        """Work in one transaction; it is told whether there is an index to be kept. Where that proves to be damaged nothing
-        is lost for it: the work is undone, and done again without, and the index made anew after it. Raises StorageError."""
+    def write(self, work: Callable[[sqlite3.Connection, bool], T], *, linked: bool = True) -> T:
+        """Work in one transaction (`linked` as there); it is told whether there is an index to be kept. Where that proves to be
+        damaged nothing is lost for it: the work is undone, and done again without, and the index made anew after it. Raises
+        StorageError."""
 
         def written(fts: bool) -> T:
-            with self.transaction() as connection:
+            with self.transaction(linked=linked) as connection:
                 return work(connection, fts)
 
         with self._mutex:  # nobody writes in between
@@ -260,29 +262,39 @@ class Database:
             return False
         return True
 
-    def finish_deletions(self) -> None:
-        """Remove the folders of deleted sessions that are still there; what cannot be removed is tried again next time."""
+    def doomed(self) -> set[str]:
+        """Sessions of which something may be there though they are deleted, or are not yet brought in to the end."""
         try:
             doomed = set(self.read("SELECT session FROM doomed NOT INDEXED"))
             # A page of another table in its place would name sessions that nobody deleted: both must say so.
             doomed &= set(self.read("SELECT session FROM doomed INDEXED BY sqlite_autoindex_doomed_1"))
-            doomed -= set(self.read("SELECT id FROM sessions"))
+            return {session for (session,) in doomed - set(self.read("SELECT id FROM sessions"))}
         except StorageError:  # on a damaged page
-            return
-        for (session,) in doomed:
-            with contextlib.suppress(StorageError, UsageError):  # UsageError: what stands there is no session's id
-                self._forget_rows(session)
-                files.remove_folder(files.session_folder(self.folder, session))
+            return set()
+
+    def finish_deletions(self) -> None:
+        """Remove what is still there of these, unless another process is bringing it in; what cannot be removed is tried again
+        next time."""
+        for session in self.doomed():
+            # UsageError: what stands there is no session's id
+            with contextlib.suppress(StorageError, SessionBusy, UsageError):
+                folder = files.session_folder(self.folder, session)
+                written = self.read("SELECT 1 FROM journal WHERE session = ? LIMIT 1", (session,))
+                if written or (folder / files.ASIDE).exists():
+                    with files.lock(files.lock_path(self.folder, session)):
+                        if self.read("SELECT 1 FROM sessions WHERE id = ?", (session,)):
+                            continue
+                        self._forget_rows(session)
+                files.remove_folder(folder)
                 with self.transaction() as connection:
                     connection.execute("DELETE FROM doomed WHERE session = ?", (session,))
 
     def _forget_rows(self, session: str) -> None:
-        """What a full disk or a kill left of a deleted session."""
-        if self.read("SELECT 1 FROM journal WHERE session = ? LIMIT 1", (session,)):
-            with self.transaction(linked=False) as connection:
-                for table in schema.OF_A_SESSION:
-                    connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
-                index.stale(connection)
+        """A little at a time, so that others can write between."""
+        for table, key in schema.OF_A_SESSION.items():
+            some = f"SELECT {key} FROM {table} WHERE session = ? LIMIT {_FORGOTTEN_AT_ONCE}"
+            while rows := self.read(some, (session,)):
+                self.write(lambda c, fts, table=table, key=key, rows=rows: _forget(c, table, key, session, rows, fts))
 
     def close(self) -> None:
         """Finish what was asked for, then close. A second time does nothing."""
@@ -349,6 +361,15 @@ class Database:
         for old in sorted(copy.parent.glob("v*.db"), key=lambda p: p.stat().st_mtime)[:-BACKUPS_KEPT]:
             old.unlink()
         return copy
+
+
+def _forget(
+    connection: sqlite3.Connection, table: str, key: str, session: str, rows: Sequence[tuple[Any]], fts: bool
+) -> None:
+    if table == "messages":
+        for (row,) in rows:
+            index.remove_row(connection, row, fts=fts)
+    connection.executemany(f"DELETE FROM {table} WHERE session = ? AND {key} = ?", ((session, row) for (row,) in rows))
 
 
 def _wrong(line: str) -> bool:

@@ -17,6 +17,9 @@ from ctxchat.storage.faults import faults
 CHECKPOINTS = "files"
 """The folder of a session where contents of changed files lie."""
 
+ASIDE = ".bringing"
+"""The file in the folder of a session in which its rows are made ready, while it is being brought in."""
+
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32: nothing in it can be mistaken for something else."""
 
@@ -81,6 +84,11 @@ def write_private(path: Path, data: bytes) -> None:
 def session_folder(data: Path, session: str) -> Path:
     """Where the files of a session lie; not made here. Raises UsageError for a crafted id."""
     return data / "sessions" / check_id(session)
+
+
+def lock_path(data: Path, session: str) -> Path:
+    """The file whose lock makes one process the session's writer. Raises UsageError for a crafted id."""
+    return session_folder(data, session) / ".lock"
 
 
 def remove_folder(path: Path) -> None:

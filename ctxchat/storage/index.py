@@ -268,11 +268,12 @@ def _alone(connection: sqlite3.Connection, id: int) -> list[Row]:
     return []
 
 
-def remove(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
-    """Take a session's messages out, within the caller's transaction and before their rows go."""
+def remove(connection: sqlite3.Connection, session: str, *, fts: bool, place: int = 0) -> None:
+    """Take a session's messages out, those from this place of its groups on, within the caller's transaction and before their
+    rows go."""
     if _changed(connection, fts=fts):
         for statement in _LEAVE:
-            connection.execute(statement.format("session = ?"), (session,))
+            connection.execute(statement.format("session = ? AND place >= ?"), (session, place))
 
 
 def remove_row(connection: sqlite3.Connection, row: object, *, fts: bool) -> None:

@@ -72,7 +72,7 @@ def inspect(database: Database, progress: Progress = lambda done, of: None) -> I
             files=total.files + looked.files,
             bytes=total.bytes + looked.bytes,
         )
-    faults += _strays(database, {row.id for row in rows})
+    faults += _strays(database, {row.id for row in rows} | database.doomed())
     faults += _tried_search(database)
     progress(len(rows), len(rows))
     return msgspec.structs.replace(total, faults=tuple(faults))
@@ -231,7 +231,10 @@ def _strays(database: Database, known: set[str]) -> Iterator[Fault]:
 
 def _tried_search(database: Database) -> Iterator[Fault]:
     """Search for a word of the newest message that has one."""
-    newest = "SELECT session, seq, text FROM messages WHERE role <> 'tool' ORDER BY id DESC LIMIT 50"
+    newest = (
+        "SELECT session, seq, text FROM messages WHERE role <> 'tool' AND session IN (SELECT id FROM sessions)"
+        " ORDER BY id DESC LIMIT 50"
+    )
     try:
         rows = database.read(newest)
         for session, seq, text in rows:

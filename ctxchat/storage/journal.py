@@ -95,7 +95,7 @@ def begin_journal(database: Database, model: str, folder: str) -> Opened:
             database,
             model=model,
             folder=folder,
-            unseen=lambda new: held.update({new: files.lock(sessions.lock_path(database, new))}),
+            unseen=lambda new: held.update({new: files.lock(files.lock_path(database.folder, new))}),
         )
         return _opened(database, session, held[session])
     except BaseException:
@@ -113,7 +113,7 @@ def open_journal(database: Database, session: str) -> Opened:
     storage thread (`database.run`) where an event loop is running.
     """
     sessions.row(database, session)
-    lock = files.lock(sessions.lock_path(database, session))
+    lock = files.lock(files.lock_path(database.folder, session))
     try:
         sessions.row(database, session)
         return _opened(database, session, lock)

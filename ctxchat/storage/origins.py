@@ -5,13 +5,11 @@ What a person did with such a session here is theirs: one that was gone on with 
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from tempfile import mkstemp
 from urllib.parse import quote
 
 import msgspec
@@ -21,12 +19,18 @@ from ctxchat.core.journal import Record
 from ctxchat.storage import entries, files, index, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
-from ctxchat.storage.schema import OF_A_SESSION
 
-ASIDE = ".bringing-"
-"""How the file begins in which a session is made ready."""
+_PIECE = 1_000_000  # bytes that are copied at once
 
-_LEFT = 86_400.0  # seconds since it was last written, of one that a kill must have left
+_WEIGHTS = {
+    "journal": ("id", "length(body)"),
+    "groups": ("place", "100"),
+    "messages": ("id", "4 * tokens + 200"),  # the length of a text is told by reading it
+    "covers": ("rowid", "50"),
+}
+"""How the rows of a table are told apart, and how many bytes each has, about."""
+
+_TOLD = "title, used, estimated, messages, compactions"
 
 
 class SessionOrigin(msgspec.Struct, frozen=True):
@@ -60,9 +64,16 @@ class NothingNew(CtxchatError):
         self.session = session
 
 
+_LOOKED_AT = "brought in: "
+"""How rows of `meta` begin that name a file to which no session points."""
+
+
 def known(database: Database) -> dict[str, tuple[int, int]]:
     """Every file that was brought in, with its size and time then."""
-    return {path: (size, at) for path, size, at in database.read("SELECT path, size, changed FROM origins")}
+    looked_at = f"SELECT substr(key, {len(_LOOKED_AT) + 1}), value FROM meta WHERE key GLOB '{_LOOKED_AT}*'"
+    told = [(path, *map(int, stat.split())) for path, stat in database.read(looked_at)]
+    told += database.read("SELECT path, size, changed FROM origins")
+    return {path: (size, at) for path, size, at in sorted(told, key=lambda one: one[2])}
 
 
 def session_of(database: Database, source: str) -> str:
@@ -76,10 +87,12 @@ def bring(
     origin: SessionOrigin,
     records: Callable[[str], Iterable[Record]],
     about: Callable[[], SessionListing],
+    going_on: Callable[[], None] = lambda: None,
 ) -> tuple[str, bool]:
-    """Write a session, or the newer form of one, in one transaction; its id, and whether it is new here. `records` is told the
-    session's id and asked once; `about` is asked after that. All rows are made ready in a database aside before the transaction
-    begins, which only copies them: others who write wait for nothing else.
+    """Write a session, or the newer form of one; its id, and whether it is new here. `records` is told the session's id and asked
+    once; `about` is asked after that. All rows are made ready in a database aside, then copied: those of a new session in pieces
+    between which others write, and nobody sees it before it is whole; of one that has grown what differs, in one transaction.
+    `going_on` is called between the pieces: what it raises ends it.
 
     Raises NothingNew, SessionBusy where the older form is open elsewhere, and StorageError, having changed nothing.
     """
@@ -87,54 +100,70 @@ def bring(
     with ExitStack() as held:
         if older:
             held.enter_context(sessions.held(database, older))
-        touched = bool(older) and _touched(database, older)
+        renewed = bool(older) and not _touched(database, older)
         at = database.now()
-        row = older if older and not touched else sessions.new_id(at)
-        try:
-            with faults(database.folder):
-                aside = held.enter_context(_file_aside(database.folder))
-                entry = _make_ready(database, aside, row, records(row), at)
-            told = about()
-            before = _extent(database, older)
-            if older and (told.messages < before[0] or (told.messages, entry) == before):
-                raise NothingNew(older)
+        row = older if renewed else sessions.new_id(at)
+        if not renewed:
+            held.enter_context(_unseen(database, row))
+        aside = held.enter_context(_file_aside(files.session_folder(database.folder, row)))
+        with faults(database.folder):
+            entry = _make_ready(database, aside, row, records(row), at)
+        told = about()
+        before = _extent(database, older)
+        if older and (told.messages < before[0] or (told.messages, entry) == before):
+            raise NothingNew(older)
+        database.read("ATTACH ? AS aside", (f"file:{quote(str(aside.resolve()))}?mode=rw",))
+        held.callback(database.read, "DETACH aside")
+        since = _first_that_differs(database, row, entry) if renewed else 0
+        left = [] if renewed else _copied_in_pieces(database, _pieces(database), going_on)
 
-            def work(connection: sqlite3.Connection, fts: bool) -> None:
-                if row == older:
-                    _empty(connection, row, fts=fts)
-                else:
-                    connection.execute("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", (row, at, at))
-                _take_over(connection, row, fts=fts)
-                _describe(connection, row, told, at, beside=older if touched else "")
-                connection.execute("DELETE FROM origins WHERE source = ?", (origin.source,))
-                connection.execute(
-                    "INSERT INTO origins VALUES (?, ?, ?, ?, ?, ?)",
-                    (row, origin.source, origin.path, origin.size, origin.changed, entry),
-                )
+        def work(connection: sqlite3.Connection, fts: bool) -> None:
+            if renewed:
+                _renew(connection, row, since, fts=fts)
+            else:
+                connection.execute("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", (row, at, at))
+                connection.execute("DELETE FROM doomed WHERE session = ?", (row,))
+                for table, where in (("compactions", "1"), *left):
+                    _copy(connection, table, where, fts=fts)
+            connection.execute(
+                f"UPDATE main.sessions SET ({_TOLD}) = (SELECT {_TOLD} FROM aside.sessions) WHERE id = ?", (row,)
+            )
+            _describe(connection, row, told, at, beside="" if renewed else older)
+            connection.execute("DELETE FROM origins WHERE source = ?", (origin.source,))
+            connection.execute(
+                "INSERT INTO origins VALUES (?, ?, ?, ?, ?, ?)",
+                (row, origin.source, origin.path, origin.size, origin.changed, entry),
+            )
 
-            database.read("ATTACH ? AS aside", (f"file:{quote(str(aside.resolve()))}?mode=rw",))
-            held.callback(database.read, "DETACH aside")
-            database.write(work)
-        except BaseException:
-            if row != older:
-                files.remove_folder(files.session_folder(database.folder, row))
-            raise
+        database.write(work)
         return row, not older
 
 
 @contextmanager
-def _file_aside(folder: Path) -> Iterator[Path]:
-    """An empty file of our own, gone at the end; with it go those that a kill has left."""
-    for left in folder.glob(f"{ASIDE}*"):
-        with suppress(OSError):
-            if time.time() - left.stat().st_mtime > _LEFT:
-                left.unlink()
-    handle, name = mkstemp(prefix=ASIDE, dir=folder)
-    os.close(handle)
+def _unseen(database: Database, session: str) -> Iterator[None]:
+    """A session that is in no list until its row is written. What is there of it until then counts as deleted, and goes when
+    this fails; after a kill at the next start."""
     try:
-        yield Path(name)
+        with files.lock(files.lock_path(database.folder, session)):
+            with database.transaction() as connection:
+                connection.execute("INSERT INTO doomed VALUES (?)", (session,))
+            yield
+    except BaseException:
+        database.finish_deletions()
+        raise
+
+
+@contextmanager
+def _file_aside(folder: Path) -> Iterator[Path]:
+    """An empty file of our own in a session's folder, gone at the end."""
+    path = folder / files.ASIDE
+    with faults(path):
+        path.unlink(missing_ok=True)  # a kill left it
+    files.private_file(path)
+    try:
+        yield path
     finally:
-        Path(name).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 def _make_ready(database: Database, aside: Path, session: str, records: Iterable[Record], at: str) -> int:
@@ -152,27 +181,85 @@ def _make_ready(database: Database, aside: Path, session: str, records: Iterable
         return int(connection.execute("SELECT count(*) FROM journal").fetchone()[0])
 
 
-def _take_over(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
-    """Copy the rows that are ready aside; the search index takes their words in later."""
-    last = int(connection.execute("SELECT coalesce(max(id), 0) FROM main.messages").fetchone()[0])
-    connection.execute(
-        "INSERT INTO main.journal (session, seq, at, body) SELECT session, seq, at, body FROM aside.journal ORDER BY id"
+def _pieces(database: Database) -> list[tuple[str, str]]:
+    """The rows that are ready aside, but for the few that point to the session's own: tables, and which rows of each."""
+    return [
+        (table, f"{key} BETWEEN {first} AND {last}")
+        for table, (key, weight) in _WEIGHTS.items()
+        for first, last in database.read(
+            f"SELECT min(at), max(at) FROM (SELECT {key} AS at, sum({weight}) OVER (ORDER BY {key} ROWS UNBOUNDED PRECEDING)"
+            f" / {_PIECE} AS piece FROM aside.{table}) GROUP BY piece"
+        )
+    ]
+
+
+def _copied_in_pieces(
+    database: Database, pieces: Sequence[tuple[str, str]], going_on: Callable[[], None]
+) -> Sequence[tuple[str, str]]:
+    """Copy these unless they are few; which are left."""
+    if len(pieces) <= len(_WEIGHTS):
+        return pieces
+    for table, where in pieces:
+        going_on()
+        began = time.monotonic()
+        database.write(
+            lambda connection, fts, table=table, where=where: _copy(connection, table, where, fts=fts), linked=False
+        )
+        time.sleep(time.monotonic() - began)  # whoever waits to write looks only now and then whether it is their turn
+    return ()
+
+
+def _copy(connection: sqlite3.Connection, table: str, where: str, *, fts: bool) -> None:
+    """Copy rows; the search index takes the words of messages in later."""
+    if table == "journal":
+        connection.execute(
+            "INSERT INTO main.journal (session, seq, at, body)"
+            f" SELECT session, seq, at, body FROM aside.journal WHERE {where} ORDER BY id"
+        )
+    elif table == "messages":
+        last = int(connection.execute("SELECT coalesce(max(id), 0) FROM main.messages").fetchone()[0])
+        copied = connection.execute(
+            "INSERT INTO main.messages (session, seq, place, role, at, tokens, text, tool)"
+            f" SELECT session, seq, place, role, at, tokens, text, tool FROM aside.messages WHERE {where} ORDER BY id"
+        ).rowcount
+        if copied:
+            index.add_later(connection, last + 1, last + copied, fts=fts)
+    else:
+        order = "rowid" if table == "covers" else "place" if table == "groups" else "entry"
+        connection.execute(f"INSERT INTO main.{table} SELECT * FROM aside.{table} WHERE {where} ORDER BY {order}")
+
+
+def _first_that_differs(database: Database, session: str, entry: int) -> int:
+    """The first entry that is not here as it is aside, where there are so many."""
+    found = database.read(
+        "SELECT min(seq) FROM aside.journal new WHERE NOT EXISTS (SELECT 1 FROM main.journal old"
+        " WHERE old.session = ? AND old.seq = new.seq AND old.body = new.body)",
+        (session,),
     )
-    connection.execute("INSERT INTO main.groups SELECT * FROM aside.groups")
-    connection.execute(
-        "INSERT INTO main.messages (id, session, seq, place, role, at, tokens, text, tool)"
-        " SELECT id + ?, session, seq, place, role, at, tokens, text, tool FROM aside.messages ORDER BY id",
-        (last,),
-    )
-    connection.execute("INSERT INTO main.compactions SELECT * FROM aside.compactions")
-    connection.execute("INSERT INTO main.covers SELECT * FROM aside.covers ORDER BY rowid")
-    told = "title, used, estimated, messages, compactions"
-    connection.execute(
-        f"UPDATE main.sessions SET ({told}) = (SELECT {told} FROM aside.sessions) WHERE id = ?", (session,)
-    )
-    newest = int(connection.execute("SELECT coalesce(max(id), 0) FROM main.messages").fetchone()[0])
-    if newest > last:
-        index.add_later(connection, last + 1, newest, fts=fts)
+    return found[0][0] or entry + 1
+
+
+def _renew(connection: sqlite3.Connection, session: str, since: int, *, fts: bool) -> None:
+    """The rows that are ready aside in place of the session's own, from this entry on."""
+    place = "SELECT coalesce(min(place), 1 << 40) FROM {}.groups WHERE session = ? AND entry >= ?"
+    old, new = (connection.execute(place.format(file), (session, since)).fetchone()[0] for file in ("main", "aside"))
+    index.remove(connection, session, fts=fts, place=old)
+    for table, where, first in (
+        ("covers", "rowid >= ?", 0),
+        ("compactions", "entry >= ?", 0),
+        ("messages", "place >= ?", old),
+        ("groups", "place >= ?", old),
+        ("journal", "seq >= ?", since),
+    ):
+        connection.execute(f"DELETE FROM main.{table} WHERE session = ? AND {where}", (session, first))
+    for table, where in (
+        ("journal", f"seq >= {since}"),
+        ("groups", f"place >= {new}"),
+        ("messages", f"place >= {new}"),
+        ("compactions", "1"),
+        ("covers", "1"),
+    ):
+        _copy(connection, table, where, fts=fts)
 
 
 def remember(database: Database, session: str, origin: SessionOrigin) -> None:
@@ -184,13 +271,17 @@ def remember(database: Database, session: str, origin: SessionOrigin) -> None:
         )
 
 
-def seen(database: Database, origin: SessionOrigin) -> None:
-    """Remember what the file of a session that has nothing new is like, so that it is not read again. Raises StorageError."""
+def seen(database: Database, file: SessionOrigin) -> None:
+    """Remember what a file is like in which nothing is new, so that it is not read again. Raises StorageError."""
     with database.transaction() as connection:
-        connection.execute(
-            "UPDATE origins SET path = ?, size = ?, changed = ? WHERE source = ?",
-            (origin.path, origin.size, origin.changed, origin.source),
-        )
+        told = connection.execute(
+            "UPDATE origins SET size = ?, changed = ? WHERE source = ? AND path = ?",
+            (file.size, file.changed, file.source, file.path),
+        ).rowcount
+        if not told:  # it says nothing, or what another file says too
+            connection.execute(
+                "INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"{_LOOKED_AT}{file.path}", f"{file.size} {file.changed}")
+            )
 
 
 def _touched(database: Database, session: str) -> bool:
@@ -211,15 +302,6 @@ def _extent(database: Database, session: str) -> tuple[int, int]:
         (session, *entry[0]),
     )
     return int(messages[0][0]), int(entry[0][0])
-
-
-def _empty(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
-    index.remove(connection, session, fts=fts)
-    for table in OF_A_SESSION:
-        connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
-    connection.execute(
-        "UPDATE sessions SET messages = 0, used = 0, compactions = 0, title = '' WHERE id = ?", (session,)
-    )
 
 
 def _describe(connection: sqlite3.Connection, session: str, about: SessionListing, at: str, *, beside: str) -> None:

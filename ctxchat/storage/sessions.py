@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -146,7 +145,8 @@ def around_damage(database: Database) -> list[SessionRow]:
         written = {session for (session,) in database.read("SELECT DISTINCT session FROM journal")}
     except StorageError:
         written = {session for (session,) in around.rows(database.read, "session", "journal")}
-    nameless = sorted(session for session in written - set(known) if isinstance(session, str) and files.is_id(session))
+    lost = written - set(known) - database.doomed()
+    nameless = sorted(session for session in lost if isinstance(session, str) and files.is_id(session))
     rows = [*known.values(), *(_from_journal(database, session) for session in nameless)]
     return sorted(rows, key=lambda row: (row.updated, row.id), reverse=True)
 
@@ -223,14 +223,9 @@ def held(database: Database, session: str) -> Iterator[None]:
     """Hold a session for a short while. Raises SessionBusy while another window or command has it, StorageError when
     it is gone."""
     row(database, session)
-    with files.lock(lock_path(database, session)):
+    with files.lock(files.lock_path(database.folder, session)):
         row(database, session)  # it may have been deleted while we reached for the lock
         yield
-
-
-def lock_path(database: Database, session: str) -> Path:
-    """The file whose lock makes one process the session's writer."""
-    return files.session_folder(database.folder, session) / ".lock"
 
 
 def rename(database: Database, session: str, title: str) -> None:

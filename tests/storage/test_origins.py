@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,16 +14,22 @@ import pytest
 from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Record, Sealed
 from ctxchat.core.tokens import rough_count
-from ctxchat.storage import archive, origins, sessions
+from ctxchat.storage import archive, inspection, loading, origins, sessions
 from ctxchat.storage.database import FILE, Database
+from ctxchat.storage.files import ASIDE
 from ctxchat.storage.origins import SessionListing, SessionOrigin
 from tests.storage.samples import user
 
 ORIGIN = SessionOrigin("agent:1", "/f", 1, 1)
 
 
-def talk(many: int) -> list[Record]:
-    return [Sealed((user(number, f"word{number} of the talk", number),)) for number in range(1, many + 1)]
+def talk(many: int, of: str = "of the talk") -> list[Record]:
+    return [Sealed((user(number, f"word{number} {of}", number),)) for number in range(1, many + 1)]
+
+
+def long_talk() -> list[Record]:
+    """Of several megabytes."""
+    return talk(LONG, "and so on, " * 200)
 
 
 def bring(database: Database, many: int) -> tuple[str, bool]:
@@ -55,7 +62,7 @@ def test_others_write_while_a_session_is_made_ready(tmp_path: Path) -> None:
         while chat.take_in_more():
             pass
         assert archive.search(chat, "word950") and chat.check() == []
-    assert not list(tmp_path.glob(f"{origins.ASIDE}*"))
+    assert not list(tmp_path.rglob(ASIDE))
 
 
 def test_one_that_fails_leaves_nothing_and_comes_in_whole_later(tmp_path: Path) -> None:
@@ -66,17 +73,118 @@ def test_one_that_fails_leaves_nothing_and_comes_in_whole_later(tmp_path: Path) 
     with Database(tmp_path) as database:
         with pytest.raises(StorageError):
             origins.bring(database, ORIGIN, cut_short, lambda: SessionListing(500))
-        assert not sessions.rows(database) and not list(tmp_path.glob(f"{origins.ASIDE}*"))
+        assert not sessions.rows(database) and not list(tmp_path.rglob(ASIDE))
         session, new = bring(database, 600)
         assert new and sessions.row(database, session).messages == 600
         assert database.check() == []
 
 
-def test_what_a_kill_has_left_goes_with_a_later_import(tmp_path: Path) -> None:
+LONG = 1_500
+"""Messages of a session that is copied in pieces."""
+
+KILLED = f"""
+import sys
+from pathlib import Path
+from ctxchat.storage import origins, spill, files
+from ctxchat.storage.database import Database
+from tests.storage.test_origins import ORIGIN, long_talk
+with Database(Path(sys.argv[1])) as database:
+    def records(session):
+        spill.attach(files.session_folder(database.folder, session), "shot.png", b"pixels")
+        return long_talk()
+    origins.bring(database, ORIGIN, records, lambda: origins.SessionListing({LONG}))
+"""
+
+
+def test_a_long_one_is_copied_in_pieces_and_a_kill_leaves_nothing(tmp_path: Path) -> None:
+    with (
+        Database(tmp_path) as chat,
+        closing(sqlite3.connect(tmp_path / FILE, timeout=30, isolation_level=None)) as other,
+    ):
+        kept = sessions.create(chat, records=talk(3))
+        process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)])
+        while True:  # hold the store between two of its pieces
+            other.execute("BEGIN IMMEDIATE")
+            there = other.execute("SELECT count(*) FROM journal WHERE session <> ?", (kept,)).fetchone()[0]
+            if there:
+                break
+            other.execute("ROLLBACK")
+            assert process.poll() is None
+        assert there < LONG
+        process.kill()
+        process.wait()
+        other.execute("ROLLBACK")
+        assert [row.id for row in sessions.rows(chat)] == [kept]
+        assert inspection.inspect(chat).faults == ()
+        while chat.take_in_more():
+            pass
+        assert {hit.session for hit in archive.search(chat, "word3")} == {kept}
+    with Database(tmp_path) as later:
+        for table in ("journal", "groups", "messages", "covers", "doomed"):
+            sql = f"SELECT count(*) FROM {table}" + (
+                "" if table in {"doomed", "covers"} else f" WHERE session <> '{kept}'"
+            )
+            assert later.read(sql) == [(0,)], table
+        assert not [folder for folder in (tmp_path / "sessions").iterdir() if folder.name != kept]
+        assert later.check() == []
+        session, new = bring(later, LONG)
+        assert new and sessions.row(later, session).messages == LONG
+        assert later.check() == []
+
+
+def test_one_under_way_is_left_alone_by_others_that_start(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
-        left, under_way = tmp_path / f"{origins.ASIDE}old", tmp_path / f"{origins.ASIDE}new"
-        for file in (left, under_way):
-            file.write_bytes(b"rows")
-        os.utime(left, (0, 0))
+
+        def going_on() -> None:
+            with Database(tmp_path) as other:
+                assert sessions.rows(other) == [] and inspection.inspect(other).faults == ()
+
+        session, _ = origins.bring(database, ORIGIN, lambda _: long_talk(), lambda: SessionListing(LONG), going_on)
+        assert sessions.row(database, session).messages == LONG
+        assert len(loading.load(database, session).state.ledger.groups) == LONG
+
+
+def test_stopped_between_two_pieces_it_leaves_nothing(tmp_path: Path) -> None:
+    steps = iter(range(3))
+
+    def going_on() -> None:
+        if next(steps) == 2:
+            raise KeyboardInterrupt
+
+    with Database(tmp_path) as database:
+        with pytest.raises(KeyboardInterrupt):
+            origins.bring(database, ORIGIN, lambda _: long_talk(), lambda: SessionListing(LONG), going_on)
+        assert database.read("SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM doomed)") == [(0,)]
+        assert not any((tmp_path / "sessions").iterdir()) and database.check() == []
+
+
+@pytest.mark.parametrize("change", [0, 1, 40, 59])
+def test_of_one_that_has_grown_only_what_differs_is_written(tmp_path: Path, change: int) -> None:
+    with Database(tmp_path) as database:
+        session, _ = bring(database, 60)
+        while database.take_in_more():
+            pass
+        before = dict(database.read("SELECT seq, id FROM messages"))
+        newer = talk(90)
+        newer[change] = Sealed((user(change + 1, "said otherwise", change + 1),))
+        again, new = origins.bring(database, ORIGIN, lambda _: newer, lambda: SessionListing(90))
+        assert (again, new) == (session, False)
+        after = dict(database.read("SELECT seq, id FROM messages"))
+        assert {seq for seq, row in after.items() if before.get(seq) == row} >= set(range(1, change + 1))
+        assert [g.first.text for g in loading.load(database, session).state.ledger.groups] == [
+            r.groups[0].first.text for r in newer if isinstance(r, Sealed)
+        ]
+        while database.take_in_more():
+            pass
+        assert database.check() == []
+        assert len(archive.search(database, "otherwise")) == 1
+
+
+def test_files_in_which_nothing_is_new_are_known(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
         bring(database, 2)
-        assert not left.exists() and under_way.exists()
+        origins.seen(database, SessionOrigin("agent:1", "/copy", 5, 5))
+        origins.seen(database, SessionOrigin("", "/empty", 0, 7))
+        assert origins.known(database) == {"/f": (1, 1), "/copy": (5, 5), "/empty": (0, 7)}
+        origins.seen(database, SessionOrigin("agent:1", "/f", 2, 9))
+        assert origins.known(database)["/f"] == (2, 9)
