@@ -74,7 +74,7 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
             yield began
             yield from waiting
         if line is None:
-            made = list(rollout.told_alone())
+            made = [*rollout.rest(), *rollout.told_alone()]
         else:
             made = [line] if isinstance(line, Damaged) else list(rollout.steps(line, place))
         if not begun and any(isinstance(step, Said) for step in made):
@@ -114,12 +114,42 @@ class _Rollout:
         self._asked: list[str] = []  # keys of what a person said, those taken back left out
         self._before: dict[str, str] = {}  # the message before each of these
         self._texts: dict[str, str] = {}  # the newest message with these words, by its key
+        self._ids: dict[str, str] = {}
+        self._newest: list[Step] = []  # a reply in words, and what came after it: it may be the summariser's
         self._unconfirmed: list[frozenset[str]] = []  # items of a person, in what words an event may yet tell of each
         self._told: list[tuple[str, str, Object]] = []  # key, time and item of what only an event has told of so far
         self._last = ""
         self._headed = False
 
     def steps(self, line: Object, place: int) -> Iterator[Step]:
+        made = list(self._line(line, place))
+        if self._newest and not any(isinstance(step, Said | Back | Compacted) for step in made):
+            self._newest += made
+            return
+        if any(isinstance(step, Compacted) and self._was_asked_for(step.summary) for step in made):
+            self._newest = []
+        yield from self.rest()
+        if (
+            len(made) == 1
+            and isinstance(made[0], Said)
+            and made[0].message.role == "assistant"
+            and made[0].message.text
+        ):
+            self._newest = made
+        else:
+            yield from made
+
+    def rest(self) -> Iterator[Step]:
+        """What was held back until it is known what it is."""
+        newest, self._newest = self._newest, []
+        yield from newest
+
+    def _was_asked_for(self, summary: str) -> bool:
+        """The newest reply is that of the summariser: its words are the summary."""
+        reply = self._newest[0] if self._newest else None
+        return isinstance(reply, Said) and summary.endswith(reply.message.text)
+
+    def _line(self, line: Object, place: int) -> Iterator[Step]:
         kind, payload = text(line.get("type")) or None, line.get("payload")
         self._at = when(line.get("timestamp")) or self._at
         if "session" in line and "items" in line:
@@ -164,7 +194,13 @@ class _Rollout:
                 yield About(title=text(event.get("thread_name")) or text(event.get("name")), rank=2)
             case "user_message":
                 self._told_of(event, key)
-            case "agent_message" | "agent_reasoning" | "context_compacted" | "agent_reasoning_raw_content":
+            case (
+                "agent_message"
+                | "agent_reasoning"
+                | "context_compacted"
+                | "agent_reasoning_raw_content"
+                | "item_completed"
+            ):
                 pass  # an item says the same
             case kind:
                 yield NoPlace(f"events ({text(kind) or 'nameless'})")
@@ -270,6 +306,7 @@ class _Rollout:
         self._before[key] = self._last
         self._asked.append(key)
         self._texts[words] = key
+        self._ids[text(item.get("id"))] = key
         yield self._other(key, message)
 
     def _compacted(self, payload: Object) -> Iterator[Step]:
@@ -279,12 +316,11 @@ class _Rollout:
         for item in map(obj, items(payload.get("replacement_history"))):
             if item.get("type") != "message" or item.get("role") != "user":
                 continue
-            words = _parts(item.get("content"))
-            if isinstance(words, str):
-                if words.startswith(_SUMMARY):
-                    summary = summary or words
-                elif words in self._texts:
-                    kept.add(self._texts[words])
+            words, id = _joined(_parts(item.get("content"))), text(item.get("id"))
+            if words.startswith(_SUMMARY):
+                summary = summary or words
+            elif key := (self._ids.get(id) if id else "") or self._texts.get(words):
+                kept.add(key)
         self._reply += 1
         yield Compacted(summary, self._at, kept=frozenset(kept), model=f"openai/{self._model}" if self._model else "")
 

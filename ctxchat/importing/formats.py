@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.core.errors import UsageError
-from ctxchat.importing import aider, claude_code, codex, gemini, opencode, pi
+from ctxchat.importing import aider, claude_code, codex, gemini, opencode, pi, qwen
 from ctxchat.importing.lines import Object, Progress, lines, silent
 from ctxchat.importing.steps import Damaged, Step
 
@@ -54,6 +54,8 @@ def _of_lines(
 FORMATS = {
     form.name: form
     for form in (
+        # before the one whose lines its own are like
+        _of_lines(qwen.NAME, qwen.LABEL, qwen.files, qwen.is_ours, qwen.steps),
         _of_lines(
             claude_code.NAME,
             claude_code.LABEL,

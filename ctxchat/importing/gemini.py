@@ -7,6 +7,7 @@ A message is written anew with each thing that is added to it, so a session is h
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ctxchat.core.events import Usage
@@ -70,9 +71,23 @@ def steps(file: Path, progress: Progress) -> Iterator[Step]:
     yield from made
     if summary := text(about.get("summary")):
         yield About(title=summary, rank=1)
-    for folder in items(about.get("directories"))[:1]:
+    for folder in items(about.get("directories"))[:1] or _root(file.parent.parent):
         yield About(folder=text(folder))
-    yield from _told(order, latest)
+    if all(_opening(message) for message in latest.values()):
+        yield from [NoPlace("what the program says at a start")] * len(latest)
+    else:
+        yield from _told(order, latest)
+
+
+def _opening(message: Object) -> bool:
+    return message.get("type") == "user" and plain(message.get("content")).lstrip().startswith(_HARNESS)
+
+
+def _root(place: Path) -> list[str]:
+    """The project's folder, where its place says it."""
+    with suppress(OSError, UnicodeDecodeError):
+        return [(place / ".project_root").read_text().strip()]
+    return []
 
 
 def _heard(message: Object, latest: dict[str, Object], order: list[tuple[str, str]]) -> None:
@@ -91,7 +106,7 @@ def _replaced(
         for place, message in enumerate(map(obj, messages))
         if message
     ]
-    if checkpoint and found and _SNAPSHOT in _plain(found[0].get("content")) and text(found[0].get("id")) not in latest:
+    if checkpoint and found and _SNAPSHOT in plain(found[0].get("content")) and text(found[0].get("id")) not in latest:
         kept = " ".join(text(message.get("id")) for message in found[1:])
         order.append(("compressed", f"{text(found[0].get('id'))} {kept}"))
         latest[text(found[0].get("id"))] = found[0]
@@ -103,6 +118,8 @@ def _replaced(
 def _told(order: list[tuple[str, str]], latest: dict[str, Object]) -> Iterator[Step]:
     before: dict[str, str] = {}
     tip = ""
+    answered: set[str] = set()  # calls whose results were told
+    again: set[str] = set()  # those that were told in a message of their own too
     for what, id in order:
         if what == "back":
             if id in before:
@@ -111,10 +128,21 @@ def _told(order: list[tuple[str, str]], latest: dict[str, Object]) -> Iterator[S
         elif what == "compressed":
             first, *kept = id.split()
             yield Compacted(
-                _plain(latest[first].get("content")), text(latest[first].get("timestamp")), kept=frozenset(kept)
+                plain(latest[first].get("content")), text(latest[first].get("timestamp")), kept=frozenset(kept)
             )
         else:
-            for step in _message(latest[id], id):
+            # newer versions tell a result with its call, again as a message, and again where a session is gone on with
+            made = list(_message(latest[id], id))
+            results = {s.message.call_id for s in made if isinstance(s, Said) and s.message.role == "tool"}
+            if latest[id].get("type") != "user":
+                answered |= results
+            elif results:
+                if results <= again:
+                    continue
+                again |= results
+            for step in made:
+                if latest[id].get("type") == "user" and isinstance(step, Said) and step.message.call_id in answered:
+                    continue
                 if isinstance(step, Said) and step.key == id:
                     before[id], tip = tip, id
                 yield step
@@ -124,8 +152,8 @@ def _message(message: Object, id: str) -> Iterator[Step]:
     at, content = text(message.get("timestamp")), message.get("content")
     match message.get("type"):
         case "user":
-            if _plain(content).lstrip().startswith(_SNAPSHOT):
-                yield Compacted(_plain(content), at)
+            if plain(content).lstrip().startswith(_SNAPSHOT):
+                yield Compacted(plain(content), at)
             else:
                 yield from _person(content, id, at)
         case "gemini" | "model":
@@ -142,12 +170,12 @@ def _person(content: object, id: str, at: str) -> Iterator[Step]:
             name, failed = text(answer.get("name")), "error" in obj(answer.get("response"))
             yield Said(
                 f"{id}.{place}",
-                Message(0, "tool", _output(answer), call_id=call, name=name, at=at, failed=failed),
+                Message(0, "tool", output_of(answer), call_id=call, name=name, at=at, failed=failed),
             )
     spoken = [piece for piece in pieces if "functionResponse" not in piece]
     if not pieces or spoken:
-        note = _plain(content).lstrip().startswith(_HARNESS)
-        yield Said(id, Message(0, "user", _parts(spoken or content), at=at), "note" if note else "")
+        note = len(spoken) < len(pieces) or plain(content).lstrip().startswith(_HARNESS)
+        yield Said(id, Message(0, "user", parts_of(spoken or content), at=at), "note" if note else "")
 
 
 def _reply(message: Object, id: str, at: str) -> Iterator[Step]:
@@ -155,6 +183,10 @@ def _reply(message: Object, id: str, at: str) -> Iterator[Step]:
         ": ".join(filter(None, (text(thought.get("subject")), text(thought.get("description")))))
         for thought in map(obj, items(message.get("thoughts")))
     ]
+    pieces = [obj(piece) for piece in items(message.get("content"))]
+    spoken = [piece for piece in pieces if "functionCall" not in piece and not piece.get("thought")]
+    if not thoughts:
+        thoughts = [text(piece.get("text")) for piece in pieces if piece.get("thought")]
     told = [obj(call) for call in items(message.get("toolCalls"))]
     calls = [
         ToolCall(text(call.get("id")), text(call.get("name")) or "unknown", as_json(call.get("args") or {}))
@@ -166,7 +198,7 @@ def _reply(message: Object, id: str, at: str) -> Iterator[Step]:
         Message(
             0,
             "assistant",
-            _parts(message.get("content")),
+            parts_of(spoken if pieces else message.get("content")),
             tuple(calls),
             reasoning=Reasoning(thought) if thought else None,
             at=at,
@@ -183,7 +215,7 @@ def _reply(message: Object, id: str, at: str) -> Iterator[Step]:
             continue
         pieces = [obj(piece) for piece in (items(result) or [result])]
         answers = [obj(piece.get("functionResponse")) for piece in pieces if "functionResponse" in piece]
-        content = "\n".join(map(_output, answers)) if answers else _parts(result) or text(call.get("resultDisplay"))
+        content = "\n".join(map(output_of, answers)) if answers else parts_of(result) or text(call.get("resultDisplay"))
         name, told_at, call_id = text(call.get("name")), text(call.get("timestamp")) or at, text(call.get("id"))
         yield Said(
             f"{id}.{call_id}",
@@ -207,17 +239,17 @@ def _saved(contents: list[object], file: Path) -> Iterator[Step]:
         thoughts = "\n\n".join(text(piece.get("text")) for piece in pieces if piece.get("thought"))
         words = [piece for piece in pieces if "functionCall" not in piece and not piece.get("thought")]
         reasoning = Reasoning(thoughts) if thoughts else None
-        yield Said(str(place), Message(0, "assistant", _parts(words), tuple(made), reasoning=reasoning))
+        yield Said(str(place), Message(0, "assistant", parts_of(words), tuple(made), reasoning=reasoning))
 
 
-def _output(answer: Object) -> str:
+def output_of(answer: Object) -> str:
     response = answer.get("response")
     inner = obj(response)
     found = inner.get("output", inner.get("error", inner.get("content", response)))
     return as_json(found if found is not None else "")
 
 
-def _parts(content: object) -> str | tuple[Part, ...]:
+def parts_of(content: object) -> str | tuple[Part, ...]:
     if isinstance(content, str):
         return content
     return simple([_part(piece) for piece in (items(content) or ([content] if content else []))])
@@ -233,7 +265,7 @@ def _part(piece: object) -> Part:
     return Opaque(next(iter(fields), "part"), as_json(fields))
 
 
-def _plain(content: object) -> str:
+def plain(content: object) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(

@@ -304,6 +304,7 @@ class Building:
         if step.kept_from in self._of:
             start = self._order(self._of[step.kept_from])
             kept.update(name for name in self._view if self._order(name) >= start)
+        kept = {name for name in kept if self._places[name].kind != "summary"}  # a newer one stands for it
         kept |= self._current()
         covers = [name for name in (*self._folded, *self._view) if name not in kept]
         covers.sort(key=self._order)

@@ -28,6 +28,37 @@ def test_a_rollout_is_kept_with_its_compaction_and_what_was_rolled_back(
     assert sessions.row(database, told.id).model == "openai/gpt-5-codex"
 
 
+def test_what_the_summariser_said_is_the_summary_alone(database: Database, brought: Bring, tmp_path: Path) -> None:
+    lines = wild.codex()
+    place = next(n for n, line in enumerate(lines) if line["type"] == "compacted")
+    count = next(line for line in lines if line["payload"].get("type") == "token_count")
+    reply = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "We listed files."}]}
+    between = [{**lines[place], "type": "response_item", "payload": reply}, count]
+    told, plain = (
+        brought(put(tmp_path / name / "rollout-1.jsonl", made))[0]
+        for name, made in (("with", [*lines[:place], *between, *lines[place:]]), ("without", wild.codex("0199-beef")))
+    )
+    texts = [[m.text for m in state(database, one.id).ledger.messages()] for one in (told, plain)]
+    assert texts[0] == texts[1] and "one file" in texts[0]
+
+
+def test_what_a_compaction_keeps_is_known_by_its_id(database: Database, brought: Bring, tmp_path: Path) -> None:
+    def asked(id: str, words: str) -> wild.Line:
+        content = [{"type": "input_text", "text": words}]
+        return {"type": "message", "role": "user", "id": id, "content": content}
+
+    replies = [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": w}]} for w in "ab"]
+    items = [asked("m1", "go on"), replies[0], asked("m2", "go on"), replies[1], asked("m3", "and now"), replies[0]]
+    kept = {"message": "so far", "replacement_history": [asked("m1", "go on"), asked("m3", "and")]}
+    envelopes = [{"type": "response_item", "payload": item} for item in items]
+    head = {"type": "session_meta", "payload": {"id": "0199-c0de"}}
+    lines = [head, *envelopes, {"type": "compacted", "payload": kept}]
+    (told,) = brought(put(tmp_path / "rollout-1.jsonl", lines))
+    ledger = state(database, told.id).ledger
+    (change,) = ledger.compactions
+    assert [m.id for g in ledger.groups if g.id not in change.edits[0].covers for m in g.messages] == ["m1", "m5"]
+
+
 def test_a_compaction_only_the_server_can_read_says_what_was_asked(
     database: Database, brought: Bring, tmp_path: Path
 ) -> None:

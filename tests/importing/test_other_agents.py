@@ -1,4 +1,4 @@
-"""pi, gemini-cli, opencode and aider: what is kept of each, and that nothing comes twice."""
+"""pi, gemini-cli, Qwen Code, opencode and aider: what is kept of each, and that nothing comes twice."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ctxchat.bootstrap.bringing import unchanged
 from ctxchat.core.facts import facts_of
 from ctxchat.core.messages import Image
 from ctxchat.storage import sessions
@@ -112,6 +113,53 @@ def test_gemini_in_lines(database: Database, brought: Bring, tmp_path: Path) -> 
     assert kept.title == "Files"
     assert "the wrong question" not in shown(kept)
     assert shown(kept)[-1] == "the right question" and "<state_snapshot>" in shown(kept)[0]
+
+
+def test_a_resumed_session_of_gemini_tells_everything_once(database: Database, brought: Bring, tmp_path: Path) -> None:
+    place = tmp_path / "tmp" / "tides"
+    (told,) = brought(put(place / "chats" / "session-2026-9e31.jsonl", wild.gemini_resumed()))
+    kept = state(database, told.id)
+    said = kept.ledger.messages()
+    assert [m.role for m in said] == ["user", "user", "assistant", "tool", "user", "assistant"]
+    assert [g.kind for g in kept.ledger.groups] == ["note", "user", "round", "note", "reply"]
+    assert [p for m in said for p in (m.content if isinstance(m.content, tuple) else ()) if isinstance(p, Image)]
+    assert said[2].text == "" and said[2].reasoning and said[2].calls[0].name == "read_file"
+
+
+def test_a_start_of_gemini_in_which_nothing_was_said(database: Database, brought: Bring, tmp_path: Path) -> None:
+    place = tmp_path / "tmp" / "tides"
+    file = put(place / "chats" / "session-2026-9e31.jsonl", wild.gemini_resumed()[:2])
+    assert [one.outcome for one in brought(file)] == ["empty"]
+    assert unchanged(database)(file)
+    put(file, wild.gemini_resumed())
+    (place / ".project_root").write_text("/w/tides")
+    (told,) = brought(file)
+    assert told.outcome == "new" and sessions.row(database, told.id).folder == "/w/tides"
+
+
+def test_qwen(database: Database, brought: Bring, tmp_path: Path) -> None:
+    file = put(tmp_path / "77aa.jsonl", wild.qwen())
+    (told,) = brought(file)
+    assert (told.agent, told.messages, told.compactions, told.branches) == ("qwen-code", 10, 1, 1)
+    assert told.no_place == {"system lines (ui_telemetry)": 1}
+    kept = state(database, told.id)
+    assert shown(kept)[1:] == ["and b", "b is two", "the right question", "the right answer"]
+    assert "a was read" in shown(kept)[0] and kept.ledger.messages()[1].reasoning
+    row = sessions.row(database, told.id)
+    assert (row.folder, row.model) == ("/w/tides", "qwen3-coder")
+    assert [one.outcome for one in brought(file)] == ["known"]
+
+
+def test_a_summary_that_folds_nothing_goes_with_the_next(database: Database, brought: Bring, tmp_path: Path) -> None:
+    lines = wild.pi()
+    first = next(n for n, line in enumerate(lines) if line["type"] == "message")
+    id = lines[first]["id"]
+    for name in ("s1", "s2"):
+        summary = {"type": "compaction", "id": name, "parentId": id, "summary": name, "firstKeptEntryId": id}
+        lines.insert(first + 1, summary | {"timestamp": "2026-03-01T12:00:00.000Z"})
+    told, before = brought(put(tmp_path / "2026_019c-p1.jsonl", lines)), wild.pi()
+    (plain,) = brought(put(tmp_path / "2026_019c-p2.jsonl", [before[0] | {"id": "019c-p2"}, *before[1:]]))
+    assert told[0].compactions == plain.compactions + 1
 
 
 def test_a_chat_of_gemini_that_was_saved_by_hand(database: Database, brought: Bring, tmp_path: Path) -> None:

@@ -335,3 +335,66 @@ def first_opencode(file: Any) -> None:
             )
         database.execute("INSERT INTO messages VALUES ('m8', 's1', 'user', '[{', NULL, 1748430100)")
         database.commit()
+
+
+def gemini_resumed() -> list[Line]:
+    """As newer versions write: a result told with its call and as a message, both told again when the session is resumed."""
+    at = "2026-11-20T13:00:00.000Z"
+    response = {"functionResponse": {"id": "g1", "name": "read_file", "response": {"output": "x = 1"}}}
+    picture = {"inlineData": {"mimeType": "image/png", "data": PNG}}
+    call = {"id": "g1", "name": "read_file", "args": {"path": "a.py"}, "result": [response], "status": "success"}
+    opening = {"id": "0", "timestamp": at, "type": "user", "content": [{"text": "<session_context>\nhere"}]}
+    asked = {"id": "1", "timestamp": at, "type": "user", "content": [{"text": "read it"}]}
+    thought = {"thoughts": [{"subject": "Look", "description": "first"}], "model": "gemini-3-pro"}
+    reply = {"id": "2", "timestamp": at, "type": "gemini", "content": "", "toolCalls": [call], **thought}
+    result = {"id": "3", "timestamp": at, "type": "user", "content": [response, picture]}
+    done = {"id": "4", "timestamp": at, "type": "gemini", "content": "it is one", "model": "gemini-3-pro"}
+    in_parts = [{"text": "**Look** first", "thought": True}, {"functionCall": {"id": "g1", "name": "read_file"}}]
+    copied = {"id": "2_response", "timestamp": at, "type": "user", "content": [response, picture]}
+    again = [opening, asked, reply | {"content": in_parts}, copied, result, done]
+    head = {"sessionId": "9e31", "projectHash": "ab" * 32, "startTime": at, "lastUpdated": at, "kind": "main"}
+    return [head, {"$set": {"messages": [opening]}}, asked, reply, result, done, {"$set": {"messages": again}}]
+
+
+def qwen() -> list[Line]:
+    """A call, a compaction that keeps the last turn, and a turn that was said anew."""
+    number = count(1)
+    before = ""
+
+    def line(kind: str, parts: list[Line] | None = None, parent: str | None = None, **more: Any) -> Line:
+        nonlocal before
+        uuid, above = f"u{next(number)}", before if parent is None else parent
+        before = uuid
+        role = {"role": "model" if kind == "assistant" else "user", "parts": parts}
+        about = {"sessionId": "77aa", "timestamp": "2026-11-20T14:00:00.000Z", "cwd": "/w/tides", "version": "0.15.10"}
+        message = {"message": role} if parts is not None else {}
+        return {"uuid": uuid, "parentUuid": above or None, "type": kind, **about, **message, **more}
+
+    usage = {"promptTokenCount": 900, "candidatesTokenCount": 20, "cachedContentTokenCount": 10}
+    call = {"functionCall": {"id": "q1", "name": "read_file", "args": {"path": "a.py"}}}
+    answer = {"functionResponse": {"id": "q1", "name": "read_file", "response": {"output": "x = 1"}}}
+    kept = [{"role": "user", "parts": [{"text": "and b"}]}, {"role": "model", "parts": [{"text": "b is two"}]}]
+    history = [
+        {"role": "user", "parts": [{"text": "<state_snapshot>a was read</state_snapshot>"}]},
+        {"role": "model", "parts": [{"text": "Got it."}]},
+        *kept,
+    ]
+    packed = {"info": {"originalTokenCount": 900, "newTokenCount": 90}, "compressedHistory": history}
+    lines = [
+        line("user", [{"text": "read a"}]),
+        line("system", subtype="ui_telemetry", systemPayload={"uiEvent": {}}),
+        line("assistant", [{"text": "look", "thought": True}, {"text": "Let me see."}, call], usageMetadata=usage),
+        line("tool_result", [answer]),
+        line("assistant", [{"text": "a is one"}], model="qwen3-coder", usageMetadata=usage),
+        line("user", [{"text": "and b"}]),
+        line("assistant", [{"text": "b is two"}]),
+        line("system", subtype="chat_compression", systemPayload=packed),
+    ]
+    fork = lines[-1]["uuid"]
+    return [
+        *lines,
+        line("user", [{"text": "the wrong question"}]),
+        line("assistant", [{"text": "the wrong answer"}]),
+        line("user", [{"text": "the right question"}], parent=fork),
+        line("assistant", [{"text": "the right answer"}]),
+    ]
