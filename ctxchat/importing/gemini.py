@@ -106,11 +106,17 @@ def _replaced(
         for place, message in enumerate(map(obj, messages))
         if message
     ]
-    if checkpoint and found and _SNAPSHOT in plain(found[0].get("content")) and text(found[0].get("id")) not in latest:
-        kept = " ".join(text(message.get("id")) for message in found[1:])
-        order.append(("compressed", f"{text(found[0].get('id'))} {kept}"))
-        latest[text(found[0].get("id"))] = found[0]
-        found = found[1:]
+    summary = next((m for m in found if _SNAPSHOT in plain(m.get("content")) and m["id"] not in latest), None)
+    if checkpoint and summary:
+        # what it keeps is told again, by newer versions under other ids
+        ids = {(text(m.get("type")), plain(m.get("content"))): id for id, m in latest.items()}
+        found = [
+            m if m["id"] in latest else m | {"id": ids.get((text(m.get("type")), plain(m.get("content"))), m["id"])}
+            for m in found
+            if m is not summary
+        ]
+        order.append(("compressed", " ".join(text(m.get("id")) for m in (summary, *found))))
+        latest[text(summary.get("id"))] = summary
     for message in found:
         _heard(message, latest, order)
 

@@ -104,7 +104,9 @@ class ClaudeCodeLines:
         covered = set(edit.covers)
         kept = [self._uuid(m.id) for g in groups if g.id not in covered for m in g.messages if not m.synthetic]
         if kept:
-            about["preservedMessages"] = {"uuids": kept}
+            # without the line that they stand behind Claude Code passes over them
+            behind = self._uuid(f"{change.id}-summary")
+            about["preservedMessages"] = {"anchorUuid": behind, "uuids": kept, "allUuids": kept}
         logical, self._tip, self._at = self._tip, None, change.at or self._at
         boundary = self._line("system", change.id, None, subtype="compact_boundary", content="Conversation compacted")
         yield boundary | {"logicalParentUuid": logical, "compactMetadata": about}

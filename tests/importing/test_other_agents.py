@@ -126,6 +126,17 @@ def test_a_resumed_session_of_gemini_tells_everything_once(database: Database, b
     assert said[2].text == "" and said[2].reasoning and said[2].calls[0].name == "read_file"
 
 
+def test_what_gemini_keeps_of_a_compressed_history_has_new_ids(
+    database: Database, brought: Bring, tmp_path: Path
+) -> None:
+    lines = wild.gemini_resumed()
+    summary = lines[2] | {"id": "s", "content": [{"text": "<state_snapshot>read</state_snapshot>"}]}
+    kept = [lines[2] | {"id": "k1"}, lines[5] | {"id": "k2", "content": [{"text": "it is one"}]}]
+    (told,) = brought(put(tmp_path / "session-2026-9e31.jsonl", [*lines[:6], {"$set": {"messages": [summary, *kept]}}]))
+    assert (told.messages, told.compactions) == (6, 1)
+    assert shown(state(database, told.id))[1:] == ["read it", "it is one"]
+
+
 def test_a_start_of_gemini_in_which_nothing_was_said(database: Database, brought: Bring, tmp_path: Path) -> None:
     place = tmp_path / "tmp" / "tides"
     file = put(place / "chats" / "session-2026-9e31.jsonl", wild.gemini_resumed()[:2])
