@@ -187,6 +187,10 @@ async def _store(program: Program) -> list[Check]:
         checks.append(
             Check("store", False, f"{database.only_read} It can be read: {looked}.", "Nothing can be kept until then.")
         )
+    if cramped := database.cramped():
+        checks.append(
+            Check("store", False, cramped, "Free some space, or let go of a session: `ctxchat sessions delete`.")
+        )
     known = [fault.what for fault in found.faults if fault.known]
     open_ = [fault for fault in found.faults if not fault.known]
     search = "full-text search" if database.fts else "search without an index"
@@ -204,7 +208,7 @@ async def _store(program: Program) -> list[Check]:
         if (more := len(open_) - SHOWN) > 0 and not flags().json:
             checks.append(Check("store", False, f"and {count(more, 'fault')} more", "`--json` lists all."))
         checks.append(Check("store", False, f"looked at {looked}"))
-    elif not checks:
+    elif not database.only_read:
         checks.append(Check("store", True, f"{database.path}, {looked}, {search}", " ".join(known)))
     return checks
 

@@ -232,13 +232,14 @@ class Database:
             self._connection.backup(target)
         return copy
 
-    def check(self) -> list[str]:
-        """What SQLite finds wrong with the file, and that the disk is all but full, in words; empty when all is well. A damaged
-        index is made anew, and told."""
-        found: list[str] = []
+    def cramped(self) -> str:
+        """That the disk is all but full, in words; empty where it is not."""
         free = shutil.disk_usage(self.folder).free
-        if free < _ROOM:
-            found.append(f"the disk has only {free // 1000:,} kB left")
+        return f"the disk has only {free // 1000:,} kB left" if free < _ROOM else ""
+
+    def check(self) -> list[str]:
+        """What SQLite finds wrong with the file, in words; empty when all is well. A damaged index is made anew, and told."""
+        found: list[str] = []
         try:
             rows = self.read("PRAGMA main.integrity_check(20)")
             found += [line for (text,) in rows for line in str(text).splitlines() if _wrong(line)]
