@@ -19,7 +19,7 @@ from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.screens.search import SearchScreen
 from ctxchat.tui.screens.xray import XrayScreen
 from ctxchat.tui.widgets.first_choice import FirstChoice
-from ctxchat.tui.widgets.search_results import Found
+from ctxchat.tui.widgets.search_results import SearchResults
 from tests.cli.conftest import Home
 from tests.cli.conftest import home as home
 from tests.tui.chatting import until
@@ -71,7 +71,7 @@ async def test_from_a_hit_in_the_same_session_to_its_message(home: Home) -> None
         await pilot.press("ctrl+f")
         await until(pilot, lambda: isinstance(app.screen, SearchScreen))
         await pilot.press(*"quartz curlew")
-        await until(pilot, lambda: app.screen.query_one(Found).chosen)
+        await until(pilot, lambda: app.screen.query_one(SearchResults).chosen)
         await pilot.press("down", "enter")
         await until(pilot, lambda: app.screen is app.chat and seen(app, "quartz curlew"))
 
@@ -81,7 +81,7 @@ async def test_from_a_hit_in_another_session_to_its_message_there(home: Home) ->
         await pilot.press("ctrl+f")
         await until(pilot, lambda: isinstance(app.screen, SearchScreen))
         await pilot.press(*"quartz curlew")
-        found = lambda: app.screen.query_one(Found)  # noqa: E731
+        found = lambda: app.screen.query_one(SearchResults)  # noqa: E731
         await until(pilot, lambda: found().chosen)
         await pilot.press("down")
         for _ in range(4):

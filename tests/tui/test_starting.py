@@ -24,7 +24,7 @@ from ctxchat.tui.screens.sessions import SessionsScreen
 from ctxchat.tui.screens.settings import SettingsScreen
 from ctxchat.tui.transcript.block import NoticeBlock
 from ctxchat.tui.unsent.input_history import InputHistory
-from ctxchat.tui.widgets.answer import Answer
+from ctxchat.tui.widgets.answer import AnswerButton
 from ctxchat.tui.widgets.first_choice import FirstChoice, foremost, place_lines
 from ctxchat.tui.widgets.notice import NoticeText
 from tests.tui.chatting import idle, said, until, words
@@ -157,7 +157,7 @@ async def test_the_places_stand_in_columns(tmp_path: Path) -> None:
     small = msgspec.structs.replace(LLAMA, name="openai/qwen3-coder-30b-instruct.gguf", provider="LM Studio", window=0)
     async with started(tmp_path, offering(tmp_path, LLAMA, small, CLAUDE)) as (app, pilot):
         await until(pilot, lambda: app.query(FirstChoice))
-        lines = [str(a.render()) for a in app.query(Answer)][:3]
+        lines = [str(a.render()) for a in app.query(AnswerButton)][:3]
         assert {line.index(name) for line, name in zip(lines, ("[b]qwen", "qwen3-c", "claude-x"), strict=True)} == {16}
         assert lines[0].index("k loaded") == lines[2].index("k window") and lines[0].index("running") == lines[1].index(
             "running"
@@ -165,7 +165,7 @@ async def test_the_places_stand_in_columns(tmp_path: Path) -> None:
         assert lines[0].index("running") == lines[2].index("key in")
         assert {
             str(a.render()).index(word)
-            for a, word in zip(app.query(Answer), ("llama", "LM", "Anth", "the", "all", "not"), strict=True)
+            for a, word in zip(app.query(AnswerButton), ("llama", "LM", "Anth", "the", "all", "not"), strict=True)
         } == {5}
 
 

@@ -27,7 +27,7 @@ from ctxchat.tui.widgets.choice import Choice
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.filters import Filters
 from ctxchat.tui.widgets.panel_keys import PanelKeys
-from ctxchat.tui.widgets.search_results import Found
+from ctxchat.tui.widgets.search_results import SearchResults
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
@@ -71,7 +71,7 @@ class SearchScreen(Panel[tuple[str, str]]):
         )
         yield Filters(self._session.id, [tool.name for tool in self._session.view.tools])
         yield Static(id="partly", markup=False)
-        yield Found(self._session.id)
+        yield SearchResults(self._session.id)
         yield PanelKeys()
 
     def on_mount(self) -> None:
@@ -82,12 +82,12 @@ class SearchScreen(Panel[tuple[str, str]]):
 
     @property
     def home(self) -> Widget | None:
-        return self.query_one(Found).list if self.chosen else None
+        return self.query_one(SearchResults).list if self.chosen else None
 
     @property
     def chosen(self) -> Hit | None:
         """The hit under the cursor."""
-        return self.query_one(Found).chosen
+        return self.query_one(SearchResults).chosen
 
     @property
     def scope(self) -> Scope:
@@ -128,7 +128,7 @@ class SearchScreen(Panel[tuple[str, str]]):
         """These hits; or what is `wrong` with a filter, which may still be being typed. `partly`: how far the index is."""
         fewer = " Fewer filters may help: s, w, o, t." if self.scope != Scope() else ""
         nothing = wrong or (f"Nothing found for {one_line(words, 60)}.{fewer}" if words else START)
-        self.query_one(Found).show(hits, words, nothing)
+        self.query_one(SearchResults).show(hits, words, nothing)
         self.query_one("#partly", Static).update(partly)
         self.set_class(bool(partly), "-partly")
         tail = f"the {len(hits)} best" if len(hits) == HITS else count(len(hits), "hit") if hits else ""

@@ -16,7 +16,7 @@ from textual.dom import DOMNode
 from textual.widget import Widget
 
 
-class Found(NamedTuple):
+class RulesFound(NamedTuple):
     """What holds for a node, and which of its states the rules ask for."""
 
     rules: RulesMap
@@ -31,7 +31,7 @@ class RuleMemory:
         selectors = (s for rule in rules for chain in rule.selector_set for s in chain.selectors)
         self.ids = {s.name for s in selectors if s.type is SelectorType.ID}
         self.places: dict[tuple[object, ...], int] = {}
-        self.found: dict[int, Found] = {}
+        self.found: dict[int, RulesFound] = {}
 
 
 class RememberingStylesheet(Stylesheet):
@@ -59,7 +59,7 @@ class RememberingStylesheet(Stylesheet):
         super().apply(node, animate=animate, cache=shared)
         for rules in shared.values():
             asks = (node._has_hover_style, node._has_focus_within, node._has_order_style, node._has_odd_or_even)
-            memory.found[place] = Found(rules, asks)
+            memory.found[place] = RulesFound(rules, asks)
 
     def update_nodes(self, nodes: Iterable[DOMNode], animate: bool = False) -> None:
         self._above = {}

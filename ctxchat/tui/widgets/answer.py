@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 
-class Answer(Static, can_focus=True):
+class AnswerButton(Static, can_focus=True):
     """`more` marks one that small windows leave out; its key works there too."""
 
     BINDINGS = [("enter,space", "press", "Choose")]

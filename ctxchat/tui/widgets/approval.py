@@ -21,7 +21,7 @@ from textual.widgets import Static
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
 from ctxchat.tui.reading.text import LONGEST, MOST, clean, one_line, visible
-from ctxchat.tui.widgets.answer import Answer as Choose
+from ctxchat.tui.widgets.answer import AnswerButton
 from ctxchat.tui.widgets.asked import Keys, Offer, Offered
 from ctxchat.tui.widgets.field import Editor
 
@@ -130,12 +130,12 @@ class ApprovalPanel(Offered):
             with Widget(classes="breadth"):
                 yield Static(self._breadth(), markup=False, classes="which")
                 if len(self._rules) > 1:
-                    yield Choose("less", "←", "less")
-                    yield Choose("more", "→", "more")
-                yield Choose("edit", "e", "edit")
+                    yield AnswerButton("less", "←", "less")
+                    yield AnswerButton("more", "→", "more")
+                yield AnswerButton("edit", "e", "edit")
             yield VerticalScroll(Static(Content(visible(self.rule)), markup=False), classes="rule", can_focus=False)
         ticks = [
-            Choose(f"tick {place}", str(place), _ticked(words, False), classes="tick")
+            AnswerButton(f"tick {place}", str(place), _ticked(words, False), classes="tick")
             for place, (words, _) in enumerate(self._extras, 1)
         ]
         if ticks:
@@ -240,7 +240,7 @@ class ApprovalPanel(Offered):
         if place <= len(self._extras):
             self._ticked ^= {place}
             words = _ticked(self._extras[place - 1][0], place in self._ticked)
-            next(each for each in self.query(Choose) if each.what == f"tick {place}").reword(words)
+            next(each for each in self.query(AnswerButton) if each.what == f"tick {place}").reword(words)
             if self._rules:
                 self._show_rule()
 

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from ctxchat.tui.widgets.answer import Answer
+from ctxchat.tui.widgets.answer import AnswerButton
 from ctxchat.tui.widgets.field import Field
 
 Offer = tuple[str, str, str, bool]
@@ -120,7 +120,7 @@ class Offered(Asked, can_focus=True):
         yield from self.body()
         with Widget(classes="answers"):
             for what, key, words, more in self.offers:
-                yield Answer(what, key, words, more=more)
+                yield AnswerButton(what, key, words, more=more)
             yield Static(Content("tab first"), markup=False, classes="hint")
             yield Static(Content("in a moment"), markup=False, classes="hint held")
 
@@ -138,7 +138,7 @@ class Offered(Asked, can_focus=True):
         elif any(what == offer[0] for offer in self.offers):
             self.answer(what)
 
-    def on_answer_pressed(self, event: Answer.Pressed) -> None:
+    def on_answer_button_pressed(self, event: AnswerButton.Pressed) -> None:
         event.stop()
         self.action_answer(event.what)
 

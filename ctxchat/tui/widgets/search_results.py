@@ -22,7 +22,7 @@ class Hits(AnySizeList):
     BINDINGS = [Binding("enter", "select", "go there", key_display="enter")]
 
 
-class Found(Vertical):
+class SearchResults(Vertical):
     """`session` is the one on screen. Says `OptionList.OptionHighlighted` and `OptionSelected`."""
 
     def __init__(self, session: str) -> None:
