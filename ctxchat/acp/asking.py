@@ -20,7 +20,7 @@ LONGEST_RULE = 300
 DENIED = Answer("deny")
 
 
-class Choice(msgspec.Struct, frozen=True):
+class PermissionChoice(msgspec.Struct, frozen=True):
     """An option with what it answers."""
 
     id: str
@@ -29,17 +29,17 @@ class Choice(msgspec.Struct, frozen=True):
     answer: Answer
 
 
-def choices(request: ApprovalRequested) -> tuple[Choice, ...]:
+def choices(request: ApprovalRequested) -> tuple[PermissionChoice, ...]:
     """What can be said to a call that waits, the narrowest yes first."""
     return (
-        Choice("once", "Allow once", "allow_once", Answer("once")),
+        PermissionChoice("once", "Allow once", "allow_once", Answer("once")),
         *_beyond(request.allowance),
         *_standing(request.rules),
-        Choice("deny", "Reject", "reject_once", DENIED),
+        PermissionChoice("deny", "Reject", "reject_once", DENIED),
     )
 
 
-def _beyond(allowance: Allowance) -> Iterator[Choice]:
+def _beyond(allowance: Allowance) -> Iterator[PermissionChoice]:
     """Yes, with what a command may do outside of its sandbox."""
     if allowance.network:
         yield _once("network", "with the network", Allowance(network=True))
@@ -49,21 +49,21 @@ def _beyond(allowance: Allowance) -> Iterator[Choice]:
         yield _once("outside", "outside of the sandbox", Allowance(outside=True))
 
 
-def _once(id: str, what: str, allowance: Allowance) -> Choice:
-    return Choice(id, f"Allow once, {what}", "allow_once", Answer("once", allowance=allowance))
+def _once(id: str, what: str, allowance: Allowance) -> PermissionChoice:
+    return PermissionChoice(id, f"Allow once, {what}", "allow_once", Answer("once", allowance=allowance))
 
 
-def _standing(rules: Sequence[str]) -> Iterator[Choice]:
+def _standing(rules: Sequence[str]) -> Iterator[PermissionChoice]:
     """Yes from now on: by the rule for this very call, and by the widest where it is another."""
     shown = [rule for rule in rules if len(rule) <= LONGEST_RULE]
     for place, rule in enumerate(dict.fromkeys([*shown[:1], *shown[-1:]])):
         words = visible(rule).replace("\n", "  +  ")
         session, always = Answer("session", rule=rule), Answer("always", rule=rule)
-        yield Choice(f"session-{place}", f"Allow in this session: {words}", "allow_always", session)
-        yield Choice(f"always-{place}", f"Always allow in this folder: {words}", "allow_always", always)
+        yield PermissionChoice(f"session-{place}", f"Allow in this session: {words}", "allow_always", session)
+        yield PermissionChoice(f"always-{place}", f"Always allow in this folder: {words}", "allow_always", always)
 
 
-def options(offered: Sequence[Choice]) -> list[PermissionOption]:
+def options(offered: Sequence[PermissionChoice]) -> list[PermissionOption]:
     """The choices as an editor is shown them."""
     return [PermissionOption(option_id=each.id, name=each.name, kind=each.kind) for each in offered]
 
@@ -77,6 +77,6 @@ def chosen(response: RequestPermissionResponse) -> str:
             return ""
 
 
-def answer_to(offered: Sequence[Choice], taken: str) -> Answer:
+def answer_to(offered: Sequence[PermissionChoice], taken: str) -> Answer:
     """What was said; no where it is nothing that was offered."""
     return next((each.answer for each in offered if each.id == taken), DENIED)

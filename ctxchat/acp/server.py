@@ -46,7 +46,7 @@ from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.sanitize import clean
 
 if TYPE_CHECKING:
-    from ctxchat.acp.conversation import Conversation
+    from ctxchat.acp.editor_session import EditorSession
     from ctxchat.acp.prompts import Block
     from ctxchat.acp.settings import ConfigOption, EditorServer
     from ctxchat.agent.session import Session
@@ -125,7 +125,7 @@ class EditorAgent:
         self._programs = Programs(flags)
         self._editor: Client | None = None
         self._forms = False
-        self._open: dict[str, Conversation] = {}
+        self._open: dict[str, EditorSession] = {}
         self._models: dict[Path, tuple[str, ...]] = {}  # by folder
         self._beside: set[asyncio.Task[None]] = set()
 
@@ -273,12 +273,12 @@ class EditorAgent:
 
     # ── within ──
 
-    def _conversation(self, session_id: str) -> Conversation:
+    def _conversation(self, session_id: str) -> EditorSession:
         if session_id not in self._open:
             raise UsageError(f"No session {clean(session_id)!r} is open.", "Begin one, or load it.")
         return self._open[session_id]
 
-    async def _stored(self, cwd: str, session_id: str, given: list[EditorServer] | None) -> Conversation:
+    async def _stored(self, cwd: str, session_id: str, given: list[EditorServer] | None) -> EditorSession:
         program = await self._programs.of(cwd, given or ())
         if session_id not in {row.id for row in await program.sessions()}:
             raise UsageError(f"There is no session {clean(session_id)!r}.")
@@ -286,18 +286,18 @@ class EditorAgent:
             await opened.close()
         return await self._take_in(program, await program.open(session_id))
 
-    async def _take_in(self, program: Program, session: Session) -> Conversation:
+    async def _take_in(self, program: Program, session: Session) -> EditorSession:
         """Open from now on. What is to be told of it follows the answer to the request."""
-        from ctxchat.acp.conversation import Conversation
+        from ctxchat.acp.editor_session import EditorSession
 
         assert self._editor
         renew = partial(self._programs.renew, program)
-        conversation = self._open[session.id] = Conversation(program, session, self._editor, renew, self._forms)
+        conversation = self._open[session.id] = EditorSession(program, session, self._editor, renew, self._forms)
         self._start(self._introduce(conversation))
         return conversation
 
-    async def _introduce(self, conversation: Conversation) -> None:
-        from ctxchat.acp.conversation import COMMANDS
+    async def _introduce(self, conversation: EditorSession) -> None:
+        from ctxchat.acp.editor_session import COMMANDS
         from ctxchat.acp.updates import commands, config
 
         await conversation.tell(commands(COMMANDS))

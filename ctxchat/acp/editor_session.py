@@ -40,7 +40,7 @@ STOP_REASONS: dict[str, StopReason] = {
 }
 
 
-class Conversation:
+class EditorSession:
     """`renew` takes over edited settings, `forms` says that the editor can ask in words."""
 
     def __init__(
