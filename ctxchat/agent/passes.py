@@ -17,7 +17,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit
 from ctxchat.agent.prepared import Prepared
 from ctxchat.agent.shield import to_the_end
-from ctxchat.agent.trial import Trial, gains, look_ahead, tried
+from ctxchat.agent.trial import Trial, gains, look_ahead, missed, tried
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage
 from ctxchat.core.figures import Figures
@@ -56,6 +56,10 @@ class PassRequest(msgspec.Struct, frozen=True):
 
 class Refused(CtxchatError):
     """The pass would not help; the text says why in a sentence."""
+
+
+PARTIAL = frozenset({"reactive_micro", "reactive_full", "context_overflow"})
+"""Passes that go no further than the next request needs."""
 
 
 class PassUnderWay:
@@ -201,7 +205,8 @@ class PassUnderWay:
     def _made(self, trial: Trial) -> CompactionRecord:
         """The record of a pass that is put in force."""
         talk, order = self._conversation, self._order
-        after = side(talk.expected(trial.view, trial.passes), trial.view)
+        expected = talk.expected(trial.view, trial.passes)
+        after = side(expected, trial.view)
         freed = gains(order.plan, self._scale, self._before.used - after.used)
         booked = (order.prepared.cost_usd if order.prepared else 0.0) + (
             order.drafted.cost_usd if order.drafted else 0.0
@@ -211,6 +216,7 @@ class PassUnderWay:
         return msgspec.structs.replace(
             self._record("compacted", _detail(trial)),
             after=after,
+            missed=missed(order.plan, trial.view, expected, self._scale) if order.reason not in PARTIAL else "",
             steps=tuple(StepGain(s.name, gain, s.groups) for s, gain in zip(order.plan.steps, freed, strict=False)),
             folded=tuple(g.id for g in trial.folded),
             folded_messages=trial.messages,

@@ -15,7 +15,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.estimate import estimated, unneeded
 from ctxchat.agent.passes import writing
 from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
-from ctxchat.agent.trial import gains, look_ahead
+from ctxchat.agent.trial import gains, look_ahead, missed
 from ctxchat.core.budget import Budget
 from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import Memory
@@ -23,10 +23,11 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import FilesNow, Summariser
 from ctxchat.core.strategies.base import Plan, Strategy
-from ctxchat.core.strategies.builtin import builtin_strategies
+from ctxchat.core.strategies.builtin import LABELS, builtin_strategies
 from ctxchat.core.strategies.folding import NEAR
+from ctxchat.core.strategies.oversize import KEPT, clip_kept
 from ctxchat.core.strategies.pipeline import Pipeline
-from ctxchat.core.strategies.planning import PlanOptions
+from ctxchat.core.strategies.planning import Basis, PlanOptions
 from ctxchat.core.triggers import overhead
 from ctxchat.core.view import View
 from ctxchat.core.words import short
@@ -156,13 +157,20 @@ class Planner:
             keep = max(floor, keep // 2)
             plan = self._plan(name, self.options(keep), look)
             best = plan if plan is not None and (best is None or plan.after < best.after) else best
-        return best
+        return self._to_target(best, look)
+
+    def _to_target(self, plan: Plan | None, look: Look) -> Plan | None:
+        """The plan, with what it keeps made shorter where it misses the target otherwise."""
+        if look.reaches(plan):
+            return plan
+        return clip_kept(Basis(look.view, look.ledger, self.options()), plan, look.budget)
 
     def _plan(self, name: str, options: PlanOptions, look: Look) -> Plan | None:
         registry = self._registry(options)
         if name not in registry:
             raise UsageError(f"There is no strategy {name!r}.", f"There are: {', '.join(sorted(registry))}.")
-        return registry[name].plan(look.view, look.ledger, look.budget)
+        plan = registry[name].plan(look.view, look.ledger, look.budget)
+        return msgspec.structs.replace(plan, target=look.budget.target) if plan else None
 
     def _look(self, target: float | None = None) -> Look:
         talk = self._conversation
@@ -230,7 +238,10 @@ class Planner:
         strategy = self._registry(self._options_for(plan.keep_recent)).get(plan.strategy)
         if unticked and isinstance(strategy, Pipeline):
             budget = msgspec.structs.replace(look.budget, target=plan.after)
-            plan = strategy.without(*unticked).plan(look.view, look.ledger, budget) or plan
+            kept = [s for s in plan.steps if s.name == KEPT]
+            again = strategy.without(*unticked).plan(look.view, look.ledger, budget) or plan
+            steps = (*kept, *(s for s in again.steps if s.name != KEPT))
+            plan = msgspec.structs.replace(again, steps=steps, target=plan.target)
         return msgspec.structs.replace(plan, steps=tuple(s for s in plan.steps if s.name in names))
 
     async def preview(
@@ -246,6 +257,10 @@ class Planner:
             plan = await asyncio.to_thread(self._usual, name, look, 1)
         else:
             plan = await asyncio.to_thread(self._plan, name, self._options_for(keep_recent), look)
+            plan = await asyncio.to_thread(self._to_target, plan, look)
+        if plan is not None:
+            aim = look.budget if target is not None else self.raw_budget()
+            plan = msgspec.structs.replace(plan, target=aim.target)
         if plan is None:
             return Preview(look.figures, look.figures, reason=nothing_to_free(look.figures), instructions=instructions)
         return await self._previewed(plan, look, instructions)
@@ -277,6 +292,7 @@ class Planner:
         seconds, cost = self._price(plan, look)
         registry = self._registry(self.options()).items()
         labels = {name: getattr(strategy, "label", name) for name, strategy in registry}  # a plug-in may have none
+        labels[KEPT] = LABELS[KEPT]
         return Preview(
             before=look.figures,
             after=after,
@@ -292,6 +308,7 @@ class Planner:
             cache_lost=cache_lost(plan, look.view, look.figures),
             instructions=instructions,
             changes=tuple(c.id for c in look.ledger.changes),
+            missed=missed(plan, trial.view, after, look.scale),
             files=trial.files,
             facts_text=trial.evidence,
             after_messages=len(trial.view.items),

@@ -31,7 +31,8 @@ class Preview(msgspec.Struct, frozen=True):
     `other_provider` True when that is not the provider in use. `cache_lost` are the cached tokens that a rewrite of the prefix
     loses. `facts_text` is what the model would read of the facts. `after_messages` is what the view would hold,
     `folded_messages` what would be touched for the first time. `files` would be shown as they are on disk now. `changes` are the
-    changes that were in force: the plan holds while they are.
+    changes that were in force: the plan holds while they are. `missed` says in a sentence by how much the target is missed and
+    what stands in the way; empty where it is met.
     """
 
     before: Figures
@@ -53,6 +54,7 @@ class Preview(msgspec.Struct, frozen=True):
     after_messages: int = 0
     folded_messages: int = 0
     files: tuple[str, ...] = ()
+    missed: str = ""
 
     @property
     def freed(self) -> int:

@@ -12,12 +12,16 @@ import msgspec
 
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.facts import Memory, collect, line_of, render, survival
+from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.record import Evidence, Fact, FactCount
 from ctxchat.core.strategies.base import Plan
+from ctxchat.core.strategies.folding import NEAR
 from ctxchat.core.strategies.planning import PlanOptions
+from ctxchat.core.triggers import overhead
 from ctxchat.core.view import View, problems
+from ctxchat.core.words import short
 
 EVIDENCE_TOKENS = 20_000
 """The most a record holds of facts as text."""
@@ -109,6 +113,27 @@ def gains(plan: Plan, scale: float, freed: int) -> list[int]:
     unsure = next((i for i, s in enumerate(plan.steps) if s.needs_summary), len(found) - 1)
     rest = freed - sum(found) + found[unsure]
     return [max(0, rest) if i == unsure else gain for i, gain in enumerate(found)]
+
+
+def missed(plan: Plan, view: View, after: Figures, scale: float) -> str:
+    """By how much a plan misses its target, and what stands in the way, biggest first; empty where it is met. `view` is the one
+    after it, `scale` gauge tokens for a raw one."""
+    target, used = round(plan.target * scale), after.used - after.tokens("draft")
+    if not plan.target or used - target <= after.limit * NEAR:
+        return ""
+    kept = {"user", "assistant", "tool_results", "pinned"}
+    largest = max((item for item in view.items if item.section in kept), key=lambda item: item.tokens, default=None)
+    alone = f" ({largest.message.id} alone {short(round(largest.tokens * scale))})" if largest else ""
+    parts = sorted(
+        [
+            (sum(map(after.tokens, kept)), f"in the messages that stay{alone}"),
+            (after.tokens("summary"), "in the summary with the facts"),
+            (overhead(after), "around the conversation"),
+        ],
+        reverse=True,
+    )
+    held = ", ".join(f"{short(tokens)} {where}" for tokens, where in parts if tokens)
+    return f"That is {short(used - target)} above the target of {short(target)}: {held}."
 
 
 def _kept(

@@ -14,6 +14,7 @@ from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, 
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Notice
 from ctxchat.core.record import CompactionRecord, SideFigures, StepGain
+from ctxchat.core.sanitize import clean
 from ctxchat.core.words import count, short
 from ctxchat.tui.reading.figures_text import gain
 
@@ -60,6 +61,8 @@ def command(
         click.echo(
             f"{outcome}: {short(result.before.used)} → {about}{short(result.after.used)} tokens. {result.detail}"
         )
+        if result.missed:
+            click.echo(f"  {clean(result.missed)}")
         for step in result.steps:
             click.echo(f"  {step.name}  {gain(step.tokens_freed)}  ({count(step.groups, 'group')})")
     click.get_current_context().exit(0 if result.outcome in {"compacted", "noop"} else 1)
@@ -91,6 +94,7 @@ async def _compact(
         folded=tuple(plan.covers) if plan else (),
         facts=preview.facts,
         detail="Dry run: nothing was changed." if plan else preview.reason,
+        missed=preview.missed,
     )
     if plan is None or dry_run:
         return planned

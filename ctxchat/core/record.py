@@ -118,7 +118,8 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
 
     `steps` are what was done in order, `before` and `after` what was measured then. `folded` are the ids of the groups that are
     out of the view by it, `folded_messages` how many messages that is; `back` is what left it once and came back since. `detail`
-    is one sentence for people. `author` is `you` where a person wrote or mended the summary; `model` drafted it then. `evidence`
+    is one sentence for people, and `missed` another where the target was missed. `author` is `you` where a person wrote or mended
+    the summary; `model` drafted it then. `evidence`
     is the ledger of facts as text, `lost` are the facts that the view no longer held after the pass, a line each. `tools`,
     `memory` and `recent_calls` are the snapshots a resumed session can be checked against.
     """
@@ -145,6 +146,7 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
     evidence: str = ""
     lost: tuple[str, ...] = ()
     detail: str = ""
+    missed: str = ""
     tools: tuple[str, ...] = ()
     memory: tuple[str, ...] = ()
     recent_calls: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from ctxchat.core.budget import Window
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import Usage
 from ctxchat.core.grouping import group_messages
@@ -14,6 +15,8 @@ from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Image, Message, Text, ToolCall
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
+from ctxchat.core.record import CompactionRecord
+from ctxchat.core.strategies.oversize import KEPT
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, says
 
@@ -88,3 +91,32 @@ async def test_who_wrote_a_mended_summary_is_recorded_with_what_its_draft_cost()
         assert (record.author, record.model, record.cost_usd, record.summary) == (author, Dear.model, 0.25, mended)
         assert desk.state.cost_usd == pytest.approx(0.25)
         await desk.session.close()
+
+
+async def test_a_target_that_what_stays_does_not_allow_is_told_with_what_stands_in_the_way():
+    call = ToolCall("c", "shell", '{"command": "find ."}')
+    listing = "\n".join(f"./src/part{n}/file{n}.py" for n in range(2_000))
+    messages = [
+        *(Message(n, "assistant" if n % 2 else "user", f"words {n} " * 200) for n in range(2, 30)),
+        Message(30, "user", "look at this: " + "trace " * 6_000),
+        Message(31, "assistant", calls=(call,)),
+        Message(32, "tool", listing, call_id="c", name="shell"),
+        Message(33, "assistant", "Seen."),
+        Message(34, "user", "and now?"),
+        Message(35, "assistant", "Done."),
+    ]
+    records = [Sealed((group,)) for group in group_messages(messages)]
+    desk = Desk(ScriptedModel([says("ok")], window=Window(64_000, "loaded")), records=records)
+    await desk.session.measure()
+    free = desk.session.compaction
+    easy = await free.preview(keep_recent=12, strategy="truncate", target=0.8)
+    assert easy.missed == "" and KEPT not in [step.name for step in easy.steps]
+    preview = await free.preview(keep_recent=12, strategy="truncate", target=0.05)
+    assert KEPT in [step.name for step in preview.steps], "a long result gives way"
+    assert "above the target of" in preview.missed and "m30 alone" in preview.missed
+    events = [stamped.event async for stamped in free.free_up(preview)]
+    (record,) = (event for event in events if isinstance(event, CompactionRecord))
+    assert record.outcome == "compacted" and record.missed == preview.missed
+    assert any("trace " * 5_000 in item.message.text for item in desk.session.view.items), (
+        "what the person pasted stays"
+    )

@@ -586,6 +586,37 @@ def test_a_request_that_was_taken_back_is_no_rule(words: str, *, stands: bool) -
     assert by_kind(collect([never, said(words, turn=2)]), "rule"), "what is forbidden stays so"
 
 
+def test_files_of_one_name_are_told_apart_where_their_symbols_stand() -> None:
+    names = {
+        "src/a/util.py": "make_pool",
+        "src/b/util.py": "drop_pool",
+        "util.py": "top_pool",
+        "src/gauge.py": "draw_bar",
+    }
+    text = render(collect(done(*(edited(path, "x", f"{name}()") for path, name in names.items()))), 1_000, rough_count)
+    told = text.partition("Symbols worked with, by file: ")[2].partition("\n")[0]
+    assert set(told.split("; ")) == {
+        "a/util.py: make_pool",
+        "b/util.py: drop_pool",
+        "util.py: top_pool",
+        "gauge.py: draw_bar",
+    }
+
+
+def test_commits_are_deeds_of_their_own_slips_of_a_call_no_errors_and_what_was_not_found_no_name() -> None:
+    commits = runs(("git commit -m 'a pool'", "done"), ("git commit -m 'a gauge'", "done"), ("make", "fine"))
+    assert list(by_kind(collect(commits), "command")) == ["git commit -m 'a pool'", "git commit -m 'a gauge'", "make"]
+    slip = runs(("npx tsc --nope", "error TS5023: Unknown compiler option '--nope'.\nerror: unknown option '--nope'"))
+    assert "error: unknown option '--nope'" not in by_kind(collect(slip), "error")
+    for result, found in (
+        ("No matches found.", []),
+        ("0 matches", []),
+        ("", []),
+        ("src/a.py:3: make_pool(1)", ["make_pool"]),
+    ):
+        assert list(by_kind(collect([ran("grep", '{"pattern": "make_pool"}', result)]), "symbol")) == found
+
+
 def runs(*commands: tuple[str, str]) -> list[Group]:
     """A group for each command and its output, in their order."""
     return [

@@ -11,10 +11,11 @@ from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Budget
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Change, Ledger
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import builtin_strategies
-from ctxchat.core.strategies.planning import PlanOptions
+from ctxchat.core.strategies.oversize import KEPT, clip_kept
+from ctxchat.core.strategies.planning import Basis, PlanOptions
 from ctxchat.core.summaries import earlier
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import View, problems
@@ -148,3 +149,36 @@ def _moved(history: list[Message], start: int) -> list[Message]:
 
 def _in_turn(group: Group, turn: int) -> Group:
     return msgspec.structs.replace(group, turn=group.turn + turn)
+
+
+def test_a_huge_result_among_what_is_kept_gives_way_where_the_target_is_missed() -> None:
+    call = ToolCall("c", "shell", '{"command": "find ."}')
+    listing = "\n".join(f"./src/part{n}/file{n}.py" for n in range(4_000))
+    said = Message(1, "user", "pasted " * 3_000)
+    history = [
+        *(Message(n, "assistant" if n % 2 else "user", f"words {n} " * 40) for n in range(2, 30)),
+        Message(30, "user", "look at this: " + "trace " * 2_000),
+        Message(31, "assistant", calls=(call,)),
+        Message(32, "tool", listing, call_id="c", name="shell"),
+        Message(33, "assistant", "Seen."),
+        Message(34, "user", "and now?"),
+        Message(35, "assistant", "Done."),
+    ]
+    options = PlanOptions(keep_recent=12)
+    ledger = Ledger(groups=group_messages([said, *history]))
+    view = see(ledger, options)
+    budget = budget_of(200_000, 150_000, 9_000)
+    plan = builtin_strategies(options)["summarize"].plan(view, ledger, budget)
+    assert plan is not None and plan.after > 30_000
+    mended = clip_kept(Basis(view, ledger, options), plan, budget)
+    assert mended is not None
+    assert [step.name for step in mended.steps] == [KEPT, "summarize"], "the summary last"
+    assert mended.after < 14_000 and mended.steps[0].spills[0].text == listing
+    after = see(ledger.apply(apply_plan(ledger, mended, "p", options, summary="short")), options)
+    texts = [item.message.text for item in after.items]
+    assert history[28].text in texts, "what the person pasted stays"
+    assert any("tool-results/m32.txt" in text and len(text) < 20_000 for text in texts)
+    near = clip_kept(Basis(view, ledger, options), plan, budget_of(200_000, 150_000, plan.after - 1_000))
+    assert near is not None and near.steps[0].tokens_freed < mended.steps[0].tokens_freed, "only down to the target"
+    open_round = Ledger(groups=group_messages([said, *history[:-3]]))
+    assert clip_kept(Basis(see(open_round, options), open_round, options), None, budget) is None, "not seen yet"

@@ -128,6 +128,8 @@ def _thing(fact: Fact) -> tuple[FactKind, str]:
     options, that is the last that did not fail, and the last that did."""
     if fact.kind == "command":
         line = command_line(fact.key)
+        if line.program == "git commit" and not _failed(fact):
+            return "command", fact.key  # each is a deed of its own
         return "command", f"{'failed' if _failed(fact) else 'ran'} {_name(line.folder)}: {line.program or fact.key}"
     return ("path" if fact.kind in FILES else fact.kind), fact.key
 

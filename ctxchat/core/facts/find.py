@@ -171,6 +171,14 @@ _ERROR = re.compile(
     r"|command not found|No such file|Permission denied|Segmentation fault"
 )
 _LISTED = re.compile(r"\s*\d+\s?[:|│→\t]|\s*\d+\s{2,}|\s*(?:raise|except|throw|catch|import|from|#|//|/?\*)\b|\s*#")
+_SLIP = re.compile(
+    r"(?:unknown|unrecogni[sz]ed|invalid|illegal|unexpected|no such) (?:command[ -]line )?(?:option|argument|flag|switch)",
+    re.IGNORECASE,
+)
+"""A command was called in a wrong way, which is no error of the work."""
+_NOTHING_FOUND = re.compile(
+    r"\s*(?:\[?\(?no (?:\w+ )?(?:match|file|result|hit|output)|(?:found )?0 )|\s*\Z", re.IGNORECASE
+)
 _FOLDER = re.compile(r"(?:[a-z0-9_.-]*[a-z][a-z0-9_.-]*/)+[a-z0-9_.-]*")
 """A relative folder; with capitals or no letters it is more often one thing or another than a place."""
 _NO_FILE = re.compile(r"(?:\d[\d./]*\Z|(?:node|next|vue|nuxt|react|express|three|chart|d3|p5)\.js\Z)", re.IGNORECASE)
@@ -338,7 +346,7 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
         case _:
             pass
     where = use.target if use.kind in {"change", "read"} else patch[0] if len(patch) == 1 else ""
-    for symbol in _symbols(_wanted(call, use)):
+    for symbol in _symbols(_wanted(call, use, result)):
         yield Fact("symbol", symbol, where, *at)
     if use.kind == "read":  # what stands there is not what somebody worked with, but its names may be asked for
         for symbol in _names_read(result.text[:_WRITTEN]):
@@ -388,7 +396,7 @@ def _in_one_line(command: str) -> str:
 
 
 def _tells(line: str) -> bool:
-    return bool(_ERROR.search(line)) and not _LISTED.match(line) and not BARE.fullmatch(line)
+    return bool(_ERROR.search(line)) and not _LISTED.match(line) and not BARE.fullmatch(line) and not _SLIP.search(line)
 
 
 def _outcome(result: Message, *, masked: bool) -> str:
@@ -403,10 +411,10 @@ def _outcome(result: Message, *, masked: bool) -> str:
     return ", ".join([*words, *tally[-4:]])
 
 
-def _wanted(call: ToolCall, use: Use) -> str:
+def _wanted(call: ToolCall, use: Use, result: Message) -> str:
     """What a call puts into a file or looks for: the texts of its arguments, its command or path aside."""
     if use.kind == "search":
-        return use.target[:_WRITTEN]
+        return "" if _NOTHING_FOUND.match(result.text) else use.target[:_WRITTEN]
     if patch := patch_in(call):
         return "\n".join(line[1:] for line in patch.splitlines() if line.startswith("+"))[:_WRITTEN]
     return "\n".join(new for _, new in exchanges(call))[:_WRITTEN] if use.kind == "change" else ""

@@ -268,7 +268,21 @@ def _by_file(facts: Iterable[Fact]) -> Iterator[str]:
     files: defaultdict[str, list[str]] = defaultdict(list)
     for fact in facts:
         files[fact.value].append(fact.key)
-    yield from (f"{file.rpartition('/')[2] or 'elsewhere'}: {', '.join(names)}" for file, names in files.items())
+    called = _told_apart(files)
+    yield from (f"{called[file] or 'elsewhere'}: {', '.join(names)}" for file, names in files.items())
+
+
+def _told_apart(paths: Iterable[str]) -> dict[str, str]:
+    """Each path by its last parts, as few as tell it from the others."""
+    ends: defaultdict[str, set[str]] = defaultdict(set)
+    parts = {path: path.split("/") for path in paths}
+    for path, words in parts.items():
+        for many in range(1, len(words) + 1):
+            ends["/".join(words[-many:])].add(path)
+    return {
+        path: next((end for n in range(1, len(words)) if len(ends[end := "/".join(words[-n:])]) == 1), path)
+        for path, words in parts.items()
+    }
 
 
 def _places_in(fact: Fact) -> Iterator[str]:

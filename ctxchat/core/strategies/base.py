@@ -46,13 +46,15 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a strategy would do. `before` and `after` in the view's raw tokens; `keep_recent` is what was used, in messages."""
+    """What a strategy would do. `before`, `after` and the `target` that was asked for (0 where nobody did) in the view's raw
+    tokens; `keep_recent` is what was used, in messages."""
 
     strategy: str
     steps: tuple[Step, ...]
     before: int
     after: int
     keep_recent: int = 0
+    target: int = 0
 
     @property
     def covers(self) -> tuple[str, ...]:

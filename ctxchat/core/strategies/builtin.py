@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ctxchat.core.strategies.base import Strategy
 from ctxchat.core.strategies.drop_superseded import DropSuperseded
 from ctxchat.core.strategies.drop_tool_calls import DropToolCalls
-from ctxchat.core.strategies.oversize import Oversize
+from ctxchat.core.strategies.oversize import KEPT, KEPT_LABEL, Oversize
 from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.strategies.reactive import ReactiveFull, ReactiveMicro
@@ -32,7 +32,7 @@ _SINGLE = (
     ReactiveFull,
 )
 
-LABELS: Mapping[str, str] = {strategy.name: strategy.label for strategy in _SINGLE}
+LABELS: Mapping[str, str] = {strategy.name: strategy.label for strategy in _SINGLE} | {KEPT: KEPT_LABEL}
 """What each does, for people; a step of a plan has the name of its strategy."""
 
 LOSSLESS = ("drop_superseded", "strip_reasoning", "shrink_tool_results", "oversize")

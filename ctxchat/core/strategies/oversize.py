@@ -17,6 +17,17 @@ from ctxchat.core.strategies.results import spill_of
 from ctxchat.core.tokens import MESSAGE_OVERHEAD, Meter
 from ctxchat.core.view import View
 
+KEPT = "shrink_kept"
+"""The step that shortens what is kept, where the target is missed otherwise."""
+
+KEPT_LABEL = "long results among the newest messages to head and tail, text kept on disk"
+
+CAPS = (8, 16, 32, 64)
+"""Parts of the limit that a result among what is kept may take, tried in turn until the target is met."""
+
+LEAST_KEPT = 500
+"""Tokens below which no such result is cut."""
+
 LEAST = 64
 """A clip below this many tokens would be all mark."""
 
@@ -39,6 +50,35 @@ class Oversize:
 def clip_step(name: str, basis: Basis, entries: Iterable[Entry], cap: int, needed: int) -> Step | None:
     """A step that clips messages over `cap` tokens among these entries until `needed` tokens are free."""
     return shrink_step(name, basis, _clipped(basis, entries, cap), needed)
+
+
+def clip_kept(basis: Basis, planned: Plan | None, budget: Budget) -> Plan | None:
+    """The plan with a step more where it misses the target because of what it keeps: results of tools and notes among that
+    become head and tail, by ever smaller caps, only down to the target. What the person said stays, and so does the round under
+    way, which the model has not seen yet."""
+    after, covered = (planned.after, set(planned.covers)) if planned else (basis.view.raw, set[str]())
+    entries = [
+        entry
+        for place, entry in enumerate(basis.entries, 1)
+        if entry.group is not None
+        and covered.isdisjoint(entry.covers)
+        and entry.group.kind in {"round", "stray", "note"}
+        and not (place == len(basis.entries) and entry.group.kind == "round")
+    ]
+    step: Step | None = None
+    for cap in (cap for part in CAPS if (cap := budget.limit // part) >= LEAST_KEPT):
+        step = clip_step(KEPT, basis, entries, cap, after - budget.target) or step
+        if step and after - step.tokens_freed <= budget.target:
+            break
+    if step is None:
+        return planned
+    plan = planned or Plan("oversize", (), before=basis.view.raw, after=after, keep_recent=basis.options.keep_recent)
+    steps = [s for s in plan.steps if not s.needs_summary]
+    return msgspec.structs.replace(
+        plan,
+        steps=(*steps, step, *(s for s in plan.steps if s.needs_summary)),
+        after=after - step.tokens_freed,
+    )
 
 
 def _clipped(basis: Basis, entries: Iterable[Entry], cap: int) -> Iterator[Shortened]:

@@ -176,7 +176,7 @@ class PreviewScreen(Panel[PreviewResult]):
         figures = self._seen.after if self.ticked else preview.before
         self.query_one(Steps).show(preview.steps)
         self.query_one(Steps).display = some
-        self._say("calm", "" if some else clean(preview.reason or "Nothing to free."))
+        self._say("calm", clean(self._seen.missed if some else preview.reason or "Nothing to free."))
         self.set_class(not some, "-empty")
         self._show_step()
         self._say("stays", self._stays() if some else "")

@@ -133,7 +133,7 @@ def record(one: Pass, width: int = 0) -> Content:
         ("how", written.strategy),
         ("before → after", f"{short(before)} → {short(after)}   {gain(before - after)}" if one.change else ""),
         ("took", f"{elapsed(written.seconds)}   {money(written.cost_usd)}   {written.model or 'no model'}"),
-        ("said", written.detail),
+        ("said", " ".join(filter(None, (written.detail, written.missed)))),
     ]
     if one.change:
         rows += [

@@ -63,6 +63,8 @@ class CompactionMark(Block):
                 of = f" of {count(record.facts.found, 'fact')}" if wide else f" of {record.facts.found}"
                 back = f", {len(record.lost)} put back" if self._facts_back else ""
                 words.append(f"kept {record.facts.kept}{of}{back}")
+            if record.missed and wide:
+                words.append("above the target")
         return words
 
     def _verbs(self) -> list[tuple[str, str]]:
