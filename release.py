@@ -59,7 +59,12 @@ def missing() -> Iterator[str]:
     if told("git", "status", "--porcelain").strip():
         yield "There are changes that are not committed."
     if "urls" not in project:
-        yield "pyproject.toml has no [project.urls]: an index could link to no source and show no picture of the README."
+        yield (
+            "pyproject.toml has no [project.urls]. The owner fills in Homepage, Source, Issues and Changelog, and the whole "
+            "addresses of the pictures in README.md: without them an index links to no source and shows no picture."
+        )
+    if not any("email" in author for author in project["authors"]):
+        yield "pyproject.toml names no author with an address. The owner fills in name and email."
     if not OLDER.exists():
         yield f"{OLDER.relative_to(ROOT)} is missing: run this with --keep-database."
     for module in ("ctxchat.config.reference", "ctxchat.cli.reference"):
