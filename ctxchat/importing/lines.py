@@ -49,7 +49,18 @@ def whole(file: Path, progress: Progress = silent) -> Object | list[Any] | Damag
     data = file.read_bytes()
     progress(len(data))
     value = _value(data.strip(b"\0 \t\r\n\xef\xbb\xbf"))
-    return value if isinstance(value, dict | list) else Damaged(file.name, "not a JSON document")
+    return value if isinstance(value, dict | list) else Damaged(f"{file.name}:{_line(data)}", "not a JSON document")
+
+
+def _line(data: bytes) -> int:
+    """In which line a document stops being JSON."""
+    try:
+        json.loads(data.decode("utf-8", "replace"))
+    except json.JSONDecodeError as problem:
+        return problem.lineno
+    except (ValueError, RecursionError):
+        pass
+    return 1
 
 
 def read(text: bytes, where: str) -> Object | Damaged:
