@@ -720,6 +720,12 @@ def test_names_of_a_file_that_was_read_are_symbols_however_its_lines_are_numbere
     assert set(by_kind(collect([read]), "symbol")) == {"GaugeBar", "make_pool", "tail"}
 
 
+def test_a_long_name_is_taken_whole_and_what_everybody_names_is_none() -> None:
+    name = "test_execute_palette_command_fix_conflicts_remote_uses_a_toast_of_its_own"
+    read = ran("read_file", '{"path": "a.py"}', f"def {name}():\n    ...\nTypeScript, TypeScript and GitHub, GitHub\n")
+    assert set(by_kind(collect([read]), "symbol")) == {name}
+
+
 def test_a_choice_that_was_overturned_stands_no_more() -> None:
     first = said("We decided to use SQLite for the archive. Always sort with Ruff.")
     later = said("We decided: Postgres instead of SQLite.", turn=2)

@@ -120,6 +120,7 @@ _OF_THE_LANGUAGE = frozenset(
         "TypeError ValueError KeyError IndexError RuntimeError AttributeError FileNotFoundError NotImplementedError OSError "
         "StopIteration ImportError ModuleNotFoundError ReferenceError SyntaxError "
         "__init__ __name__ __main__ __file__ __future__ __repr__ __str__ __eq__ __len__ __enter__ __exit__ __all__ "
+        "beforeEach afterEach beforeAll afterAll TypeScript JavaScript GitHub GitLab macOS PostgreSQL MySQL SQLite OpenAI "
         "TODO FIXME NOTE XXX HTTP HTTPS HTML README CHANGELOG LICENSE UTF8 YYYYMMDD",
     )
 )
@@ -132,10 +133,10 @@ _BEGINNING = r"^(?:\s*\d+[\t:|│→])?[ \t]*"
 _DEFINED = re.compile(
     _BEGINNING + r"(?:(?:export|default|declare|abstract|async|pub|unsafe) )*"
     r"(?:(?P<whole>(?:def|class|function\*?|fn|func|interface|struct|enum|trait)\s+)|(?:type|const|let|var|#define)\s+)"
-    r"(?P<name>[A-Za-z_$][\w$]{2,60})"
+    r"(?P<name>[A-Za-z_$][\w$]{2,100})(?![\w$])"
     r"|"
     + _BEGINNING
-    + r"(?:(?:private|public|protected|static|async|override) )+(?P<method>[A-Za-z_$][\w$]{2,60})(?=[(<])",
+    + r"(?:(?:private|public|protected|static|async|override) )+(?P<method>[A-Za-z_$][\w$]{2,100})(?=[(<])",
     re.MULTILINE,
 )
 """A definition at the beginning of a line, and whether it is one of a function or a class; others may be any local variable."""
