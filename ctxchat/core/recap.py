@@ -18,7 +18,7 @@ ACTIVITY = 24
 LENGTHS = tuple(int(2_000 * 0.9**step) for step in range(40))
 """Tokens up to which a message of the person stays whole, tried in turn until all of them fit."""
 
-UNCUT = 60
+UNCUT = 200
 """Tokens up to which no message is cut while one stands there of which nothing came."""
 
 BRIEF = 8
@@ -41,12 +41,10 @@ def person_said(groups: Sequence[Group], max_tokens: int, count: Count) -> str:
     texts = {g.id: _words(g.first) for g in asked}
     weights = {name: count(text) + 6 for name, text in texts.items()}  # 6: its id, its mark, the line end
     worth = _worths(groups)
-    kept, longest = asked, _fitting(weights.values(), room, UNCUT)
-    for least in () if longest else (1, 2):
-        kept = [g for g in asked if worth[g.id] >= least or g in {asked[0], asked[-1]}]
-        if longest := _fitting([weights[g.id] for g in kept], room, UNCUT):
-            break
-    longest = longest or _fitting([weights[g.id] for g in kept], room, 0) or LENGTHS[-1]
+    longest = _fitting(weights.values(), room, UNCUT)
+    if not longest:
+        kept = [g for g in asked if worth[g.id] or g in {asked[0], asked[-1]}]
+        longest = _fitting([weights[g.id] for g in kept], room, 0) or LENGTHS[-1]
     lines: dict[str, str] = {}
     behind = sorted(asked[1:-1], key=lambda g: (-worth[g.id], -g.first.seq))
     for group in [*asked[:1], *asked[1:][-1:], *behind]:
@@ -73,6 +71,7 @@ def _worths(groups: Sequence[Group]) -> dict[str, int]:
     where something was done, 1 where something was looked up or it tells something exact, 0 where it was only answered, as
     remarks and thanks are. A word or two tell nothing, whatever was done then."""
     worth: dict[str, int] = {}
+    only_answered: dict[str, int] = {}
     asked: list[str] = []
     answered = True
     for group in groups:
@@ -80,15 +79,18 @@ def _worths(groups: Sequence[Group]) -> dict[str, int]:
             asked = [*([] if answered else asked), group.id]
             answered = False
             exact = {fact.kind for fact in facts_of(group)}
-            worth[group.id] = 3 if exact & {"rule", "decision"} else min(1, len(exact))
+            worth[group.id] = 3 if exact & {"rule", "decision"} else 1
+            only_answered[group.id] = min(worth[group.id], len(exact))
             continue
         answered = True
         if group.kind == "round":
             done = any(use_of(call).kind in {"change", "run"} for call in group.first.calls)
             for name in asked:
                 worth[name] = max(worth[name], 1 + done)
+                only_answered.pop(name, None)
     brief = (g for g in groups if g.kind == "user" and len(g.first.text) <= BRIEF and worth[g.id] < 3)
-    return worth | {group.id: 0 for group in brief}
+    answers = {name: told for name, told in only_answered.items() if name not in asked or answered}
+    return worth | answers | {group.id: 0 for group in brief}
 
 
 def _cut(longest: int) -> int:

@@ -193,10 +193,12 @@ def _by_command(command: str, folder: str, seq: int) -> Iterator[Gone]:
         if program == "rm":
             yield from (Gone("file", path, seq) for path in paths if not re.search(r"[*?\[$]", path))
         elif program == "mv" and len(paths) > 1:
-            into, several = paths[-1], len(paths) > 2 or rest[-1].endswith("/")
+            into = _below(folder, "") if rest[-1] == "." else paths[-1]
             for path in paths[:-1]:
-                now = f"{into.rstrip('/')}/{_last(path)}" if several else into
-                yield Gone("file", path, seq, now=now)
+                inside = (
+                    len(paths) > 2 or rest[-1].endswith(("/", ".")) or ("." in _last(path) and "." not in _last(into))
+                )
+                yield Gone("file", path, seq, now=_below(into.rstrip("/"), _last(path)) if inside else into)
         elif program in {"sed", "perl"} and re.search(r"\s-\w*i", part):
             where = rest[-1] if len(rest) == 2 and not re.search(r"[*?$]", rest[-1]) else ""
             yield from (Gone("name", match[2], seq, where) for match in _SUBSTITUTED.finditer(part))
