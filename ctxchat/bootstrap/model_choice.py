@@ -68,8 +68,7 @@ class Lanes(msgspec.Struct, frozen=True):
 
     def to(self, settings: ModelSettings, transport: Transport) -> Lane:
         """The one to a model: straight where its server needs no more, unless a person wants litellm."""
-        from ctxchat.models.openai_servers import server_of
-        from ctxchat.models.straight import Straight
+        from ctxchat.models.straight import Straight, server_of
 
         server = server_of(settings) if transport == "auto" else None
         return Straight(settings, server, self.connections) if server else self.worker

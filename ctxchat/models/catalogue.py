@@ -49,6 +49,7 @@ class CatalogueModel(msgspec.Struct, frozen=True):
     input_cost_per_token: float | str | None = None
     output_cost_per_token: float | str | None = None
     cache_read_input_token_cost: float | str | None = None
+    cache_creation_input_token_cost: float | str | None = None
     input_cost_per_token_above_200k_tokens: float | None = None
     output_cost_per_token_above_200k_tokens: float | None = None
     cache_read_input_token_cost_above_200k_tokens: float | None = None
@@ -57,6 +58,10 @@ class CatalogueModel(msgspec.Struct, frozen=True):
     cache_read_input_token_cost_above_272k_tokens: float | None = None
     off_peak_pricing: OffPeak | None = None
     supports_vision: bool | None = None
+    supports_sampling_params: bool | None = None
+    supports_adaptive_thinking: bool | None = None
+    supports_legacy_thinking: bool | None = None
+    thinking_always_on: bool | None = None
 
     @property
     def window(self) -> int:
@@ -129,9 +134,9 @@ def prices(name: str) -> Prices:
     return Prices(*(round(cost * 1e6, 6) if isinstance(cost, int | float) else None for cost in million))
 
 
-def cost(name: str, prompt: int, cached: int, completion: int, at: datetime) -> float:
-    """US dollars for a call: `prompt` tokens, of them `cached` ones, and `completion`. 0 for a model without prices; long prompts
-    cost more with some, and some hours less."""
+def cost(name: str, prompt: int, cached: int, completion: int, at: datetime, written: int = 0) -> float:
+    """US dollars for a call: `prompt` tokens, of them `cached` ones and those `written` to a cache, and `completion`. 0 for a
+    model without prices; long prompts cost more with some, and some hours less."""
     entry = find(name)
     if entry is None:
         return 0.0
@@ -145,7 +150,10 @@ def cost(name: str, prompt: int, cached: int, completion: int, at: datetime) -> 
         each = _instead(each, [getattr(cheap, field) for field in fields])
     new, again, out = (price if isinstance(price, int | float) else None for price in each)
     again = new if again is None else again
-    return (prompt - cached) * (new or 0.0) + cached * (again or 0.0) + completion * (out or 0.0)
+    keep = entry.cache_creation_input_token_cost
+    kept = min(written, prompt - cached) if isinstance(keep, int | float) else 0
+    dearer = kept * (float(keep or 0.0) - (new or 0.0))
+    return (prompt - cached) * (new or 0.0) + dearer + cached * (again or 0.0) + completion * (out or 0.0)
 
 
 def _instead(usual: list[T], other: list[T]) -> list[T]:

@@ -71,6 +71,8 @@ _NO_KEY = re.compile(
 _NO_ADDRESS = re.compile(r"must provide one of the `base_url`", re.I)
 _NO_PACKAGE = re.compile(r"no module named|cloud sdk not found|must be installed", re.I)
 _FILTER = re.compile(r"content.?(filter|policy|management)|safety system|flagged", re.I)
+_TOO_LONG = re.compile(r"prompt is too long: \d+ tokens? > \d+ max")
+"""Anthropic's words, which mean nothing else; litellm makes a class of them."""
 _ENDED = re.compile(r"raised a streaming error - finish_reason: error")
 """litellm's words where a provider gives its own trouble as the reason for the end."""
 
@@ -92,6 +94,7 @@ _BY_STATUS = {
     413: "bad_request",
     422: "bad_request",
     429: "rate_limit",
+    504: "timeout",
 }
 
 _HINTS = {
@@ -162,7 +165,8 @@ def nothing_came(id: int, finish: str) -> Failure:
 
 def _kind(chain: list[BaseException], status: int, code: str, body: str, began: bool) -> str:
     names = {base.__name__ for error in chain for base in type(error).__mro__}
-    classed = "ContextWindowExceededError" in names and is_context_overflow(chain[0])
+    classed = "ContextWindowExceededError" in names or _TOO_LONG.search(body)
+    classed = classed and is_context_overflow(chain[0])
     if classed or overflow_code(code, body):  # where the output's limit is named, the core reads the words
         return "bad_request" if _OUTPUT.search(body) else "overflow"
     if "ContentPolicyViolationError" in names or (status in {0, 400, 403} and _FILTER.search(code)):

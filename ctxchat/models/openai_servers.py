@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -28,6 +28,14 @@ _OWN = _COMMON | {
 _LEFT_ALONE = frozenset({"extra_body", "extra_headers"})
 
 
+class WireRequest(msgspec.Struct, frozen=True):
+    """A request as it goes out."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes
+
+
 class Server(msgspec.Struct, frozen=True):
     """A provider's servers. `base`: their address, empty where a person's settings, or `providers`, say it. `extra`: which
     parameters go out as they are. `usage_asked`: it takes OpenAI's `stream_options`, which others refuse. `texts`: contents as
@@ -39,6 +47,31 @@ class Server(msgspec.Struct, frozen=True):
     texts: bool = False
     bare_schemas: bool = False
     body: dict[str, object] = {}
+
+    def request(self, model: str, arguments: Mapping[str, Any]) -> WireRequest:
+        """The request of arguments in litellm's form, `model` as the server knows it. A few milliseconds a megabyte."""
+        ours = {"model", "messages", "tools", "api_base", "api_key", "max_tokens", *_LEFT_ALONE}
+        body: dict[str, object] = {"model": model, "messages": [_sent(m, self) for m in arguments["messages"]]}
+        body |= {name: value for name, value in arguments.items() if name not in ours}
+        if tools := arguments.get("tools"):
+            body["tools"] = _bare(tools) if self.bare_schemas else tools
+        if output := arguments.get("max_tokens"):
+            reasons = str(arguments["model"]).startswith(("openai/", "gpt-")) and _REASONING.search(model)
+            body["max_completion_tokens" if reasons else "max_tokens"] = output
+        body["stream"] = True
+        if self.usage_asked:
+            body["stream_options"] = {"include_usage": True}
+        body |= self.body | dict(arguments.get("extra_body") or {})
+        headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
+        if key := arguments.get("api_key"):
+            headers["authorization"] = f"Bearer {key}"
+        headers |= {str(name): str(value) for name, value in (arguments.get("extra_headers") or {}).items()}
+        url = self.base if self.base.endswith("/chat/completions") else f"{self.base}/chat/completions"
+        return WireRequest(url, headers, encode(body))
+
+    def reading(self) -> Callable[[Wire], Wire]:
+        """What makes a piece of OpenAI's form of each that comes: nothing is to be made."""
+        return lambda piece: piece
 
 
 SERVERS: dict[str, Server] = {
@@ -84,7 +117,7 @@ _READ_BY_LITELLM = {
     ),
     "mistral": ("MISTRAL_API_BASE", "MISTRAL_AZURE_API_BASE"),
 }
-_TLS_BY_LITELLM = ("SSL_VERIFY", "SSL_CERTIFICATE")
+TLS_BY_LITELLM = ("SSL_VERIFY", "SSL_CERTIFICATE")
 
 
 def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> Server | None:
@@ -96,7 +129,7 @@ def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.envir
     if server is None or not base or not settings.extra.keys() <= server.extra:
         return None
     elsewhere = () if settings.base else _READ_BY_LITELLM.get(prefix, (f"{prefix.upper()}_API_BASE",))
-    if any(environment.get(name) for name in (*elsewhere, *_TLS_BY_LITELLM)) or _in_another_form(settings):
+    if any(environment.get(name) for name in (*elsewhere, *TLS_BY_LITELLM)) or _in_another_form(settings):
         return None
     if prefix == "mistral" and not base.endswith("/v1"):
         base += "/v1"
@@ -123,36 +156,6 @@ def _in_another_form(settings: ModelSettings) -> bool:
     version = _VERSION.match(model)
     newest = version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 4)
     return (newest and not settings.base) or "search" in model or not settings.extra.keys() <= _LEFT_ALONE
-
-
-class WireRequest(msgspec.Struct, frozen=True):
-    """A request as it goes out."""
-
-    url: str
-    headers: dict[str, str]
-    body: bytes
-
-
-def request(server: Server, model: str, arguments: Mapping[str, Any]) -> WireRequest:
-    """The request of arguments in litellm's form, `model` as the server knows it. A few milliseconds a megabyte."""
-    ours = {"model", "messages", "tools", "api_base", "api_key", "max_tokens", *_LEFT_ALONE}
-    body: dict[str, object] = {"model": model, "messages": [_sent(m, server) for m in arguments["messages"]]}
-    body |= {name: value for name, value in arguments.items() if name not in ours}
-    if tools := arguments.get("tools"):
-        body["tools"] = _bare(tools) if server.bare_schemas else tools
-    if output := arguments.get("max_tokens"):
-        reasons = str(arguments["model"]).startswith(("openai/", "gpt-")) and _REASONING.search(model)
-        body["max_completion_tokens" if reasons else "max_tokens"] = output
-    body["stream"] = True
-    if server.usage_asked:
-        body["stream_options"] = {"include_usage": True}
-    body |= server.body | dict(arguments.get("extra_body") or {})
-    headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
-    if key := arguments.get("api_key"):
-        headers["authorization"] = f"Bearer {key}"
-    headers |= {str(name): str(value) for name, value in (arguments.get("extra_headers") or {}).items()}
-    url = server.base if server.base.endswith("/chat/completions") else f"{server.base}/chat/completions"
-    return WireRequest(url, headers, encode(body))
 
 
 def _sent(message: Wire, server: Server) -> Wire:

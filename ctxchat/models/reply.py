@@ -25,6 +25,7 @@ _FINISH: dict[str, Finish] = {
     "max_tokens": "length",
     "model_length": "length",
     "model_context_window_exceeded": "length",
+    "compaction": "length",
     "content_filter": "content_filter",
     "refusal": "content_filter",
     "safety": "content_filter",

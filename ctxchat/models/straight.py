@@ -1,4 +1,4 @@
-"""The straight lane: a reply from a server of OpenAI's chat form over HTTP, bytes in, pieces out, in this process.
+"""The straight lane: a reply from a server of OpenAI's or Anthropic's form over HTTP, bytes in, pieces out, in this process.
 
 Never imports litellm and never retries. What is odd about the lines of a stream `streams` puts right for both lanes, and
 `failures` says what went wrong.
@@ -7,7 +7,8 @@ Never imports litellm and never retries. What is odd about the lines of a stream
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
+import os
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,9 @@ from ctxchat.core.addresses import is_here
 from ctxchat.core.events import Usage
 from ctxchat.core.ports import ModelPiece
 from ctxchat.core.usage import dollars, tokens
-from ctxchat.models import catalogue, failures
-from ctxchat.models.openai_servers import Server, request
+from ctxchat.models import anthropic, catalogue, failures, openai_servers
+from ctxchat.models.anthropic import AnthropicServer
+from ctxchat.models.openai_servers import Server
 from ctxchat.models.reply import REASONS, ReplyBuilder, joined, usage_from
 from ctxchat.models.settings import ModelSettings
 from ctxchat.models.streams import mended, read_line, told_error
@@ -39,6 +41,9 @@ KEPT = 60.0
 
 CLOSING = 0.1
 """Seconds a stream has to close by itself behind its end mark, so that its connection can be kept."""
+
+_ENDS = ((b"data:", b"[DONE]"), (b"event:", b"message_stop"))
+"""How the line reads that ends a stream, and its field."""
 
 _XAI_TICKS = 1e10
 """xAI tells costs in these parts of a dollar (docs.x.ai/developers/cost-tracking)."""
@@ -76,6 +81,7 @@ class Delta(msgspec.Struct):
     content: str = ""
     reasoning_content: str = ""
     reasoning_details: list[dict[str, Any]] = []
+    thinking_blocks: list[dict[str, Any]] = []
     tool_calls: list[Fragment] = []
 
 
@@ -91,6 +97,16 @@ class Chunk(msgspec.Struct):
 
     choices: list[StreamChoice]
     usage: dict[str, Any]
+
+
+Reading = Callable[[dict[str, Any]], dict[str, Any]]
+"""What a form makes of a piece of its stream: one of OpenAI's."""
+
+
+def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> Server | AnthropicServer | None:
+    """The server to speak to without litellm, with its address; None where something is set, or the model is one, that litellm
+    has rules for."""
+    return anthropic.server_of(settings, environment) or openai_servers.server_of(settings, environment)
 
 
 class Connections:
@@ -117,7 +133,7 @@ class Connections:
 class Straight:
     """The lane to one model, `settings.model` at `server`."""
 
-    def __init__(self, settings: ModelSettings, server: Server, connections: Connections) -> None:
+    def __init__(self, settings: ModelSettings, server: Server | AnthropicServer, connections: Connections) -> None:
         self._settings = settings
         self._server = server
         self._connections = connections
@@ -152,7 +168,7 @@ class Straight:
 
     async def _readings(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[list[Chunk], None]:
         """The pieces of the stream, those of one reading from the network together."""
-        asked = await asyncio.to_thread(request, self._server, self._settings.model, arguments)
+        asked = await asyncio.to_thread(self._server.request, self._settings.model, arguments)
         client = await self._connections.client(asked.url)
 
         import httpx
@@ -164,7 +180,7 @@ class Straight:
             ) as response:
                 if response.status_code != 200:
                     raise await _refusal(response)
-                async with aclosing(_chunks(response)) as readings:
+                async with aclosing(_chunks(response, self._server.reading())) as readings:
                     async for chunks in readings:
                         yield chunks
         except httpx.TimeoutException as late:
@@ -203,7 +219,7 @@ async def _refusal(response: httpx.Response) -> ServerRefused:
         return ServerRefused(words, response.status_code, text.strip(), response)
 
 
-async def _chunks(response: httpx.Response) -> AsyncGenerator[list[Chunk], None]:
+async def _chunks(response: httpx.Response, reading: Reading) -> AsyncGenerator[list[Chunk], None]:
     """The pieces of a stream, those of one reading together. Raises Refused for an error among them, ValueError for what cannot
     be read, when what came before it has been taken."""
     held, whole = b"", "json" in response.headers.get("content-type", "") and "content-length" in response.headers
@@ -216,7 +232,7 @@ async def _chunks(response: httpx.Response) -> AsyncGenerator[list[Chunk], None]
             continue
         *lines, held = held.split(b"\n")
         end = next((place for place, line in enumerate(lines) if _ends(line)), len(lines))
-        chunks, trouble = _read(lines[:end])
+        chunks, trouble = _read(lines[:end], reading)
         yield chunks
         if trouble:
             raise trouble
@@ -226,18 +242,18 @@ async def _chunks(response: httpx.Response) -> AsyncGenerator[list[Chunk], None]
                     async for _ in readings:
                         pass
             return
-    chunks, trouble = _read([held])
+    chunks, trouble = _read([held], reading)
     yield chunks
     if trouble:
         raise trouble
 
 
-def _read(lines: Iterable[bytes]) -> tuple[list[Chunk], ServerRefused | ValueError | None]:
+def _read(lines: Iterable[bytes], reading: Reading) -> tuple[list[Chunk], ServerRefused | ValueError | None]:
     """What the lines hold up to the first one that is an error, and that."""
     chunks: list[Chunk] = []
     try:
         for line in lines:
-            if chunk := _chunk(line):
+            if chunk := _chunk(line, reading):
                 chunks.append(chunk)
     except (ServerRefused, ValueError) as trouble:
         return chunks, trouble
@@ -245,16 +261,17 @@ def _read(lines: Iterable[bytes]) -> tuple[list[Chunk], ServerRefused | ValueErr
 
 
 def _ends(line: bytes) -> bool:
-    return line.strip().removeprefix(b"data:").strip() == b"[DONE]"
+    return any(line.strip().removeprefix(field).strip() == end for field, end in _ENDS)
 
 
-def _chunk(line: bytes) -> Chunk | None:
+def _chunk(line: bytes, reading: Reading) -> Chunk | None:
     read = read_line(line.decode("utf-8", "replace"))
     if read is None:
         return None
     read = mended(read)
     if error := told_error(read):
         raise ServerRefused(*error)
+    read = reading(read)
     usage = read.get("usage")
     choices = read.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
@@ -266,12 +283,12 @@ def _choice(choice: Mapping[str, Any]) -> StreamChoice:
     given = choice.get("delta")
     delta: Mapping[str, Any] = given if isinstance(given, dict) else {}
     text, thought = _said(delta.get("content"))
-    details = delta.get("reasoning_details")
     return StreamChoice(
         Delta(
             text,
             thought or _text(delta.get("reasoning_content")) or _text(delta.get("reasoning")),
-            [detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else [],
+            _objects(delta.get("reasoning_details")),
+            _objects(delta.get("thinking_blocks")),
             [_fragment(call) for call in delta.get("tool_calls") or () if isinstance(call, dict)],
         ),
         REASONS.get(str(finish), str(finish)) if finish else "",
@@ -293,6 +310,10 @@ def _said(content: object) -> tuple[str, str]:
     return "".join(_text(part.get("text")) for part in parts if part.get("type") == "text"), "".join(thoughts)
 
 
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
+
+
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
@@ -304,7 +325,7 @@ def _usage(name: str, told: Mapping[str, Any]) -> Usage | None:
         return None
     ticks = tokens(told.get("cost_in_usd_ticks"))
     said = ticks / _XAI_TICKS if ticks else dollars(told.get("cost"))
-    cost = (
-        catalogue.cost(name, usage.prompt, usage.cached, usage.completion, datetime.now(UTC)) if said is None else said
-    )
-    return msgspec.structs.replace(usage, cost_usd=dollars(cost) or 0.0)
+    if said is None:
+        written = tokens(told.get("cache_creation_input_tokens"))
+        said = catalogue.cost(name, usage.prompt, usage.cached, usage.completion, datetime.now(UTC), written)
+    return msgspec.structs.replace(usage, cost_usd=dollars(said) or 0.0)

@@ -103,7 +103,11 @@ def anthropic(reply: Reply, body: Body) -> Iterator[bytes]:
     """Server-sent events of /v1/messages. `cached` tokens are told apart from the input, as Anthropic does."""
     said = reply.usage if isinstance(reply.usage, dict) else {}
     counted = tokens_of([body.get("system"), body.get("messages"), body.get("tools")])
-    prompt, completion = said.get("prompt_tokens", counted), said.get("completion_tokens", tokens_of(reply.text))
+    thought = tokens_of(reply.reasoning) if reply.reasoning else 0
+    prompt, completion = (
+        said.get("prompt_tokens", counted),
+        said.get("completion_tokens", tokens_of(reply.text) + thought),
+    )
     usage: Body = {"input_tokens": prompt, "cache_read_input_tokens": reply.cached, "cache_creation_input_tokens": 0}
     message = {"id": "msg_double", "type": "message", "role": "assistant", "model": body.get("model"), "content": []}
     yield _named("message_start", {"message": {**message, "usage": {**usage, "output_tokens": 1}}})
@@ -114,7 +118,7 @@ def anthropic(reply: Reply, body: Body) -> Iterator[bytes]:
         yield _named("content_block_stop", {"index": index})
     if reply.fault != "cut":
         reasons = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
-        output = {"output_tokens": completion}
+        output = {"output_tokens": completion, "output_tokens_details": {"thinking_tokens": thought}}
         reason = reasons.get(reply.finish_reason, reply.finish_reason)
         yield _named("message_delta", {"delta": {"stop_reason": reason, "stop_sequence": None}, "usage": output})
         yield _named("message_stop", {})

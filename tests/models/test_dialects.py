@@ -57,12 +57,17 @@ groups = st.one_of(
 
 
 @st.composite
-def histories(draw) -> list[dict[str, Any]]:
-    """Valid views: a system prompt perhaps, then groups in any order."""
+def conversations(draw) -> list[Message]:
+    """What a view may hold: a system prompt perhaps, then groups in any order."""
     messages = [Message(0, "system", "Be brief.")] if draw(st.booleans()) else []
     for group in draw(st.lists(groups, min_size=1, max_size=8)):
         messages += group
-    return wire(view_of(*messages).items)
+    return messages
+
+
+def histories() -> st.SearchStrategy[list[dict[str, Any]]]:
+    """The same on the wire."""
+    return conversations().map(lambda messages: wire(view_of(*messages).items))
 
 
 def empty(content: object) -> bool:

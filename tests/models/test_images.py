@@ -22,6 +22,8 @@ from tests.doubles.http_model import ModelDouble
 from tests.doubles.images import png
 from tests.doubles.replies import says
 from tests.doubles.requests import listen, view_of
+from tests.models.served import Way
+from tests.models.served import model_at as family_at
 from tests.models.test_litellm_client import model_at
 
 SHOT = png(64, 48)
@@ -39,9 +41,9 @@ async def test_openai_gets_a_data_url(worker: ModelProcess) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_anthropic_gets_a_source(worker: ModelProcess) -> None:
+async def test_anthropic_gets_a_source(way: Way) -> None:
     async with ModelDouble([says("a pier")]) as double:
-        await listen(model_at(double, worker, "anthropic/claude-sonnet-4-5"), REQUEST)
+        await listen(family_at(double, way, "anthropic"), REQUEST)
     image = next(part for part in double.requests[0].body["messages"][-1]["content"] if part["type"] == "image")
     assert image["source"]["media_type"] == "image/png" and base64.b64decode(image["source"]["data"]) == SHOT
 

@@ -16,6 +16,8 @@ from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import call, calls, says
 from tests.doubles.requests import after_a_call, asks, listen, view_of
+from tests.models.served import Way
+from tests.models.served import model_at as family_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -150,7 +152,7 @@ async def test_an_unknown_provider_is_refused_with_its_nearest(worker: ModelProc
 # ── Anthropic's own interface ───────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_anthropic_signed_thoughts_come_whole_and_go_back(worker: ModelProcess) -> None:
+async def test_anthropic_signed_thoughts_come_whole_and_go_back(way: Way) -> None:
     script = [
         calls(
             call("read_file", "toolu_1", path="a.txt"),
@@ -163,7 +165,7 @@ async def test_anthropic_signed_thoughts_come_whole_and_go_back(worker: ModelPro
     ]
     extra = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
     async with ModelDouble(script) as double:
-        model = model_at(double, worker, "anthropic/claude-sonnet-4-5", extra=extra)
+        model = family_at(double, way, "anthropic", **extra)
         assert model.keeps_reasoning
         first = await listen(model, asks("What is in a.txt?"))
         assert first.end is not None
@@ -179,9 +181,9 @@ async def test_anthropic_signed_thoughts_come_whole_and_go_back(worker: ModelPro
     assert body["max_tokens"] > 1024
 
 
-async def test_anthropic_cache_marks_stand_before_what_changes(worker: ModelProcess) -> None:
+async def test_anthropic_cache_marks_stand_before_what_changes(way: Way) -> None:
     async with ModelDouble([says("ok")]) as double:
-        await listen(model_at(double, worker, "anthropic/claude-sonnet-4-5"), after_a_call(injected="It is Monday."))
+        await listen(family_at(double, way, "anthropic"), after_a_call(injected="It is Monday."))
     body = double.requests[0].body
     assert body["system"][-1]["cache_control"] == {"type": "ephemeral"}
     last = body["messages"][-1]["content"]
@@ -199,10 +201,10 @@ async def test_openrouters_claude_gets_its_cache_marks_in_parts(worker: ModelPro
     assert marked == ["system", "tool"]
 
 
-async def test_anthropic_does_not_think_in_a_round_without_signed_thoughts(worker: ModelProcess) -> None:
+async def test_anthropic_does_not_think_in_a_round_without_signed_thoughts(way: Way) -> None:
     extra = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
     async with ModelDouble([says("ok")]) as double:
-        await listen(model_at(double, worker, "anthropic/claude-sonnet-4-5", extra=extra), after_a_call())
+        await listen(family_at(double, way, "anthropic", **extra), after_a_call())
     assert "thinking" not in double.requests[0].body
 
 

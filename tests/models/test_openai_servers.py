@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 import pytest
 
 from ctxchat.models import catalogue
-from ctxchat.models.openai_servers import server_of
 from ctxchat.models.settings import ModelSettings
+from ctxchat.models.straight import server_of
 
 OWN = "http://127.0.0.1:1/v1"
+CLAUDES = "https://api.anthropic.com"
+THINKS = {"type": "enabled", "budget_tokens": 2048}
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,10 @@ OWN = "http://127.0.0.1:1/v1"
         (ModelSettings("groq/openai/gpt-oss-120b", extra={"temperature": 0}), "https://api.groq.com/openai/v1"),
         (ModelSettings("mistral/mistral-large-latest", api_base="http://127.0.0.1:1"), OWN),
         (ModelSettings("fireworks_ai/accounts/fireworks/models/kimi"), "https://api.fireworks.ai/inference/v1"),
+        (ModelSettings("anthropic/claude-sonnet-4-5"), CLAUDES),
+        (ModelSettings("claude-opus-5-5", extra={"thinking": {"type": "adaptive"}, "temperature": 0.5}), CLAUDES),
+        (ModelSettings("anthropic/claude-opus-4-6", extra={"thinking": THINKS}), CLAUDES),
+        (ModelSettings("anthropic/kimi-k2", api_base=OWN, extra={"thinking": THINKS}), OWN),
     ],
 )
 def test_who_is_spoken_to_directly(settings: ModelSettings, there: str) -> None:
@@ -35,7 +41,12 @@ def test_who_is_spoken_to_directly(settings: ModelSettings, there: str) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        *map(ModelSettings, ["anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-pro", "ollama_chat/llama3"]),
+        *map(ModelSettings, ["bedrock/anthropic.claude-sonnet-4-5", "gemini/gemini-2.5-pro", "ollama_chat/llama3"]),
+        ModelSettings("anthropic/claude-sonnet-5-5", extra={"thinking": THINKS}),
+        ModelSettings("anthropic/claude-sonnet-5-5", extra={"thinking": {"type": "disabled"}}),
+        ModelSettings("anthropic/claude-sonnet-4-5", extra={"thinking": {"type": "adaptive"}}),
+        ModelSettings("anthropic/claude-sonnet-4-5", extra={"reasoning_effort": "low"}),
+        ModelSettings("anthropic/claude-unheard-of", extra={"temperature": 0}),
         *map(ModelSettings, ["openai/gpt-5.5", "openai/gpt-5.3-codex", "openai/o3", "openai/responses/gpt-4o"]),
         ModelSettings("openai/gpt-5-mini", extra={"temperature": 0.5}),
         ModelSettings("openai/mine", api_base=OWN, extra={"reasoning_effort": "low"}),
@@ -54,6 +65,20 @@ def test_what_litellm_reads_in_the_environment_still_counts(variable: str) -> No
     assert server_of(ModelSettings("openai/gpt-4o"), {variable: "x"}) is None
 
 
+def test_anthropics_address_is_read_as_litellm_reads_it() -> None:
+    claude, set_here = ModelSettings("anthropic/claude-sonnet-4-5"), ModelSettings("anthropic/x", api_base=OWN)
+    both = {"ANTHROPIC_API_BASE": "http://a/", "ANTHROPIC_BASE_URL": "http://b"}
+    for settings, environment, there in (
+        (claude, both, "http://a"),
+        (claude, {"ANTHROPIC_BASE_URL": "http://b"}, "http://b"),
+        (set_here, both, OWN),
+    ):
+        server = server_of(settings, environment)
+        assert server is not None and server.base == there
+    assert server_of(claude, {"SSL_VERIFY": "x"}) is None
+    assert server_of(claude, {"LITELLM_ANTHROPIC_DISABLE_URL_SUFFIX": "1"}) is None
+
+
 def test_what_a_call_costs() -> None:
     peak, weekend = datetime(2026, 11, 20, 8, tzinfo=UTC), datetime(2026, 11, 21, 8, tzinfo=UTC)
     evening = datetime(2026, 11, 20, 23, 59, tzinfo=UTC)
@@ -67,3 +92,5 @@ def test_what_a_call_costs() -> None:
     assert cost("openai/nobody-knows", 1000, 0, 100, peak) == 0.0
     [long] = [n for n, e in catalogue.entries().items() if e.input_cost_per_token_above_200k_tokens][:1]
     assert cost(long, 300_000, 0, 0, peak) > 1.4 * 1.5 * cost(long, 200_000, 0, 0, peak)
+    claude = cost("anthropic/claude-sonnet-4-5", 1000, 300, 100, peak, 500)
+    assert claude == pytest.approx(200 * 3e-6 + 300 * 3e-7 + 500 * 3.75e-6 + 100 * 1.5e-5)

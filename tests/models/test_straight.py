@@ -59,23 +59,47 @@ async def test_a_burst_is_few_pieces(connections: Connections) -> None:
     assert heard.pieces < 300
 
 
-async def test_neither_litellm_nor_a_process_is_needed() -> None:
+async def test_a_stream_is_over_with_its_end_mark(connections: Connections) -> None:
+    end = {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn"},
+        "usage": {"input_tokens": 9, "output_tokens": 1},
+    }
+    said = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "well"}}
+    streams = {
+        "openai": [f"data: {json.dumps(CHUNK)}", "data: [DONE]"],
+        "anthropic": [f"data: {json.dumps(said)}", f"data: {json.dumps(end)}", "event: message_stop"],
+    }
+    for family, lines in streams.items():
+
+        async def answer(request: web.Request, lines: list[str] = lines) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await response.write("".join(f"{line}\n\n" for line in lines).encode())
+            await asyncio.sleep(3600)
+            return response
+
+        async with Site(answer) as double:
+            assert (await listen(model_at(double, connections, family), asks("hi"))).text == "well"
+
+
+@pytest.mark.parametrize("name", ["openai/x", "anthropic/x"])
+async def test_neither_litellm_nor_a_process_is_needed(name: str) -> None:
     code = (
         "import asyncio, sys\n"
-        "from ctxchat.models.openai_servers import server_of\n"
         "from ctxchat.models.settings import ModelSettings\n"
-        "from ctxchat.models.straight import Connections, Straight\n"
-        "s = ModelSettings('openai/x', api_base=sys.argv[1])\n"
+        "from ctxchat.models.straight import Connections, Straight, server_of\n"
+        "s = ModelSettings(sys.argv[1], api_base=sys.argv[2])\n"
         "async def main():\n"
         "    lane = Straight(s, server_of(s), Connections())\n"
-        "    call = {'model': s.name, 'messages': [{'role': 'user', 'content': 'hi'}]}\n"
+        "    call = {'model': s.name, 'messages': [{'role': 'user', 'content': 'hi'}], 'max_tokens': 9}\n"
         "    async for piece in lane.stream(call, 30): print(type(piece).__name__)\n"
         "asyncio.run(main())\n"
         "assert not {'litellm', 'openai', 'aiohttp', 'pydantic'} & {*sys.modules}\n"
     )
     async with ModelDouble([says("hello")]) as double:
         child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", code, double.base_url), stdout=asyncio.subprocess.PIPE
+            *(sys.executable, "-c", code, name, double.base_url), stdout=asyncio.subprocess.PIPE
         )
         said, _ = await child.communicate()
     assert child.returncode == 0 and said.split()[-1] == b"ReplyEnd"
@@ -93,7 +117,7 @@ class Site(ModelDouble):
 
     async def start(self, port: int = 0) -> None:
         app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._answer_with)
+        app.router.add_post("/{path:.*}", self._answer_with)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", port).start()

@@ -40,7 +40,8 @@ class ModelTable(Table, frozen=True):
     transport: Annotated[
         Transport,
         opt(
-            "`auto` speaks to servers of OpenAI's form directly and to all others through litellm; `litellm` always through it."
+            "`auto` speaks to servers of OpenAI's and Anthropic's forms directly and to all others through litellm; `litellm` "
+            "always through it."
         ),
     ] = "auto"
 

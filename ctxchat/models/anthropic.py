@@ -1,0 +1,306 @@
+"""Anthropic's messages form: who takes it without litellm, a request as bytes, and the events of a reply as pieces of OpenAI's
+form.
+
+Knows nothing of connections. The conversation comes in litellm's form, with the dialect's rules applied.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from ctxchat.core.openai import Wire
+from ctxchat.core.usage import tokens
+from ctxchat.models import catalogue
+from ctxchat.models.openai_servers import TLS_BY_LITELLM, WireRequest
+from ctxchat.models.protocol import encode
+from ctxchat.models.settings import ModelSettings
+
+_SAMPLING = frozenset({"temperature", "top_p", "top_k"})
+_EXTRA = _SAMPLING | {"thinking", "stop_sequences"}
+"""Parameters that go out as they are; all others are litellm's to translate."""
+
+_HEADERS = {
+    "content-type": "application/json",
+    "accept": "text/event-stream, application/json",
+    "anthropic-version": "2023-06-01",
+}
+_BETA = "anthropic-beta"
+_LOGIN = "sk-ant-oat"
+"""What a key begins with that stands for a person's login: it goes out as such, under a beta."""
+
+_SCHEMA = ("type", "properties", "additionalProperties", "required", "$defs", "strict")
+"""What stands at the top of a tool's schema; other words are refused there."""
+
+_DEFINED = ("#/definitions/", "#/components/schemas/")
+"""Where older schemas refer to."""
+
+_NO_TOOL = {
+    "type": "function",
+    "function": {"name": "dummy_tool", "description": "This is a dummy tool call", "parameters": {}},
+}
+"""Stands for the tools of a conversation that has calls and none on offer any more: without any it is refused."""
+
+Event = dict[str, Any]
+
+
+class AnthropicServer(msgspec.Struct, frozen=True):
+    """Anthropic's own, or another that takes its form. `samples` False: the model takes no parameters of sampling."""
+
+    base: str
+    samples: bool = True
+
+    def request(self, model: str, arguments: Mapping[str, Any]) -> WireRequest:
+        """The request of arguments in litellm's form. Some ten milliseconds a megabyte."""
+        messages: Sequence[Wire] = arguments["messages"]
+        body: dict[str, object] = {
+            "model": model,
+            "messages": _alternating(messages),
+            "max_tokens": arguments["max_tokens"],
+            "stream": True,
+        }
+        refused = frozenset[str]() if self.samples else _SAMPLING
+        body |= {k: v for k, v in arguments.items() if k in _EXTRA - refused or (k, v) == ("temperature", 1)}
+        if system := [block for message in messages if message["role"] == "system" for block in _blocks(message)]:
+            body["system"] = system
+        tools = arguments.get("tools") or ([_NO_TOOL] if any(m.get("tool_calls") for m in messages) else [])
+        if tools:
+            body["tools"] = [_tool(tool["function"]) for tool in tools]
+        body |= arguments.get("extra_body") or {}
+        headers = _HEADERS | _authorised(str(arguments.get("api_key") or ""))
+        given = {str(name).lower(): str(value) for name, value in (arguments.get("extra_headers") or {}).items()}
+        if betas := [each[_BETA] for each in (headers, given) if _BETA in each]:
+            given[_BETA] = ",".join(betas)
+        root = self.base.removesuffix("/messages").removesuffix("/v1")
+        return WireRequest(f"{root}/v1/messages", headers | given, encode(body))
+
+    def reading(self) -> Callable[[Event], Event]:
+        """What makes a piece of OpenAI's form of each event of one reply."""
+        return _Reading().piece
+
+
+def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> AnthropicServer | None:
+    """The server to speak to without litellm; None for another provider's model, and where something is set that litellm has
+    rules for."""
+    if settings.provider.prefix != "anthropic" or _translated(settings):
+        return None
+    if any(environment.get(name) for name in (*TLS_BY_LITELLM, "LITELLM_ANTHROPIC_DISABLE_URL_SUFFIX")):
+        return None
+    elsewhere = environment.get("ANTHROPIC_API_BASE") or environment.get("ANTHROPIC_BASE_URL")
+    base = settings.base or (elsewhere or "https://api.anthropic.com").rstrip("/")
+    entry = catalogue.find(settings.name)
+    return AnthropicServer(base, samples=entry is None or entry.supports_sampling_params is not False)
+
+
+def _translated(settings: ModelSettings) -> bool:
+    """litellm makes something else of a parameter, or supposes something of a Claude that is in no list."""
+    thinking = settings.extra.get("thinking")
+    entry = catalogue.find(settings.name)
+    if not settings.extra.keys() <= {*_EXTRA, "extra_headers", "extra_body"}:
+        return True
+    if entry is None:
+        return "claude" in settings.model and not settings.extra.keys().isdisjoint(_SAMPLING | {"thinking"})
+    if thinking is None:
+        return False
+    kind = thinking.get("type") if isinstance(thinking, dict) and thinking.keys() <= {"type", "budget_tokens"} else None
+    adaptive = entry.supports_adaptive_thinking is True
+    as_it_is = {
+        "adaptive": adaptive,
+        "enabled": not adaptive or entry.supports_legacy_thinking is True,
+        "disabled": entry.thinking_always_on is not True,
+    }
+    return not as_it_is.get(str(kind), False)
+
+
+def _authorised(key: str) -> dict[str, str]:
+    if not key.startswith(_LOGIN):
+        return {"x-api-key": key} if key else {}
+    return {
+        "authorization": f"Bearer {key}",
+        _BETA: "oauth-2025-04-20",
+        "anthropic-dangerous-direct-browser-access": "true",
+    }
+
+
+# ── the conversation ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _alternating(messages: Sequence[Wire]) -> list[Wire]:
+    """User and assistant in turn: neighbours of one side as one message, results being the user's."""
+    spoken = (message for message in messages if message["role"] != "system")
+    turns: list[Wire] = []
+    for role, group in groupby(spoken, lambda m: "assistant" if m["role"] == "assistant" else "user"):
+        turns.append({"role": role, "content": [block for message in group for block in _blocks(message)]})
+    if turns and turns[-1]["role"] == "assistant":  # white space at the end of a beginning is refused
+        turns[-1]["content"] = [
+            {**block, "text": block["text"].rstrip()} if block["type"] == "text" else block
+            for block in turns[-1]["content"]
+        ]
+    return turns
+
+
+def _blocks(message: Wire) -> list[Wire]:
+    """A message's thoughts, contents and calls, in this order."""
+    content = message.get("content") or []
+    if message["role"] == "tool":
+        result = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
+        result["content"] = content if isinstance(content, str) else [_part(part) for part in content]
+        return [_marked(result, message)]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    calls = message.get("tool_calls") or ()
+    return [*_signed(message.get("thinking_blocks") or ()), *map(_part, parts), *map(_call, calls)]
+
+
+def _signed(thoughts: Iterable[Wire]) -> Iterator[Wire]:
+    return (block for block in thoughts if block.get("type") != "thinking" or block.get("signature"))
+
+
+def _call(call: Wire) -> Wire:
+    function = call["function"]
+    arguments = msgspec.json.decode(function["arguments"])
+    return {"type": "tool_use", "id": call["id"], "name": function["name"], "input": arguments}
+
+
+def _part(part: Wire) -> Wire:
+    """A text or an image; what this form has no place for is named."""
+    kind = part.get("type")
+    if kind == "text":
+        return _marked({"type": "text", "text": str(part["text"])}, part)
+    address = part.get("image_url") if kind == "image_url" else _inside(part, "file").get("file_data")
+    source = _source(address.get("url") if isinstance(address, dict) else address)
+    if source is None:
+        return _marked({"type": "text", "text": f"[{kind}: not shown]"}, part)
+    shown = "image" if kind == "image_url" and source.get("media_type") != "application/pdf" else "document"
+    return _marked({"type": shown, "source": source}, part)
+
+
+def _source(address: object) -> Wire | None:
+    """Data, or an address that the server fetches from. litellm fetches from others itself, into this machine."""
+    if not isinstance(address, str):
+        return None
+    if address.startswith("https://"):
+        return {"type": "url", "url": address}
+    kind, mark, data = address.removeprefix("data:").partition(";base64,")
+    return {"type": "base64", "media_type": kind, "data": data} if mark and kind != address else None
+
+
+def _marked(block: Wire, given: Wire) -> Wire:
+    """With the cache mark of what it is made from."""
+    return {**block, "cache_control": given["cache_control"]} if given.get("cache_control") else block
+
+
+def _tool(function: Wire) -> Wire:
+    tool: Wire = {"name": function["name"], "input_schema": _schema(function.get("parameters") or {}), "type": "custom"}
+    return tool if function.get("description") is None else {**tool, "description": function["description"]}
+
+
+def _schema(schema: Wire) -> Wire:
+    """A schema as it is taken: of an object, with its definitions where they are looked for."""
+    older = _inside(_inside(schema, "components"), "schemas") | _inside(schema, "definitions")
+    if older:
+        schema = _referring({**schema, "$defs": _inside(schema, "$defs") | older})
+    whole = {"properties": {}, **schema, "type": "object"}
+    return {name: whole[name] for name in _SCHEMA if name in whole}
+
+
+def _referring(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_referring(inner) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    moved = {name: _referring(inner) for name, inner in schema.items()}
+    place = moved.get("$ref")
+    if isinstance(place, str) and place.startswith(_DEFINED):
+        moved["$ref"] = f"#/$defs/{place.rpartition('/')[2]}"
+    return moved
+
+
+# ── the reply ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Reading:
+    """The events of one reply, as they come."""
+
+    def __init__(self) -> None:
+        self._counts: Event = {}
+        self._calls: list[object] = []  # the places of their blocks
+        self._whole = ""  # the arguments the last call began with, until others come
+
+    def piece(self, event: Event) -> Event:
+        """A piece of OpenAI's form; an empty one for what says nothing to us."""
+        place = event.get("index")
+        match event.get("type"):
+            case "message_start":
+                self._count(_inside(_inside(event, "message"), "usage"))
+            case "content_block_start":
+                return _adding(self._begun(place, _inside(event, "content_block")))
+            case "content_block_delta":
+                return _adding(self._grown(place, _inside(event, "delta")))
+            case "content_block_stop" if self._calls and self._calls[-1] == place:
+                return _adding(self._arguments(place, self._whole))
+            case "message_delta":
+                self._count(_inside(event, "usage"))
+                finish = _inside(event, "delta").get("stop_reason") or "end_turn"
+                return {"choices": [{"finish_reason": finish}], "usage": _usage(self._counts)}
+            case _:
+                pass
+        return {}
+
+    def _count(self, usage: Event) -> None:
+        """Counts are told twice; the second time some servers leave out, or give as 0, what they said before."""
+        self._counts |= {name: count for name, count in usage.items() if count}
+
+    def _begun(self, place: object, block: Event) -> Event:
+        """A call may come whole, which litellm overlooks. What a server's own tools do is not ours to answer."""
+        match block.get("type"):
+            case "tool_use":
+                self._calls.append(place)
+                self._whole = encode(_inside(block, "input")).decode()
+                function = {"name": block.get("name"), "arguments": ""}
+                return {"tool_calls": [{"index": len(self._calls) - 1, "id": block.get("id"), "function": function}]}
+            case "redacted_thinking":
+                return {"thinking_blocks": [{"type": "redacted_thinking", "data": block.get("data")}]}
+            case "text" | "thinking":
+                return self._grown(place, block)
+            case _:
+                return {}
+
+    def _grown(self, place: object, delta: Event) -> Event:
+        if arguments := delta.get("partial_json"):
+            return self._arguments(place, arguments)
+        if delta.get("thinking") or delta.get("signature"):
+            thought = {"thinking": delta.get("thinking") or "", "signature": delta.get("signature") or ""}
+            return {"reasoning_content": thought["thinking"], "thinking_blocks": [{"type": "thinking", **thought}]}
+        return {"content": delta.get("text")}
+
+    def _arguments(self, place: object, arguments: object) -> Event:
+        if not arguments or place not in self._calls:
+            return {}
+        self._whole = ""
+        return {"tool_calls": [{"index": self._calls.index(place), "function": {"arguments": arguments}}]}
+
+
+def _adding(delta: Event) -> Event:
+    return {"choices": [{"delta": delta}]}
+
+
+def _inside(event: Event, name: str) -> Event:
+    inner = event.get(name)
+    return inner if isinstance(inner, dict) else {}
+
+
+def _usage(counts: Event) -> Event:
+    """Anthropic leaves what was read from its cache, and written to it, out of the input."""
+    read, written = tokens(counts.get("cache_read_input_tokens")), tokens(counts.get("cache_creation_input_tokens"))
+    thought = tokens(_inside(counts, "output_tokens_details").get("thinking_tokens"))
+    return {
+        "prompt_tokens": tokens(counts.get("input_tokens")) + read + written,
+        "completion_tokens": tokens(counts.get("output_tokens")),
+        "completion_tokens_details": {"reasoning_tokens": thought},
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+    }
