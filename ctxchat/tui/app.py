@@ -169,7 +169,7 @@ class CtxchatApp(Handlers):
     async def _leave(self, code: int) -> None:
         lost = ""
         try:
-            lost = await self.work.close()
+            lost = await self.work.close(self.workers)
             await self.services.close()
         finally:
             words = Text(f"This was not sent and could not be kept:\n\n{clean(lost)}\n") if lost else None

@@ -28,6 +28,8 @@ from ctxchat.tui.unsent.outgoing import prepared
 from ctxchat.tui.widgets.suggestion import Reply
 
 if TYPE_CHECKING:
+    from textual.worker_manager import WorkerManager
+
     from ctxchat.agent.session import Session
     from ctxchat.agent.turn import Meanwhile
     from ctxchat.core.messages import Part
@@ -126,13 +128,13 @@ class Work:
         session = self.session
         return bool(session and not session.read_only and await self._drafts.keep(session.id, self.unsent))
 
-    async def close(self) -> str:
-        """Stop all that runs beside the screens, keep what is unsent, and give the session free: nobody asks it or the store for
-        anything after that. The words that could be kept nowhere, empty for none. Raises nothing: whoever leaves, leaves."""
+    async def close(self, workers: WorkerManager) -> str:
+        """Stop all of `workers`, which is what runs beside the screens, keep what is unsent, and give the session free: nobody
+        asks it or the store for anything after that. The words that could be kept nowhere, empty for none. Raises nothing:
+        whoever leaves, leaves."""
         unsent = self.unsent.text
         kept = await self.keep_draft()
         self._queue.clear()
-        workers = self._chat.workers
         workers.cancel_all()
         ends = (worker.wait() for worker in workers if worker.is_running)
         with suppress(TimeoutError):  # each was cancelled, or failed, or is who leaves: either way it is over

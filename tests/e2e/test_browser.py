@@ -62,7 +62,7 @@ def test_a_question_is_asked_and_a_paste_presses_no_key(harbour: Home) -> None:
             page.send(b"D", b"\r")
             page.until("src/gauge.py:2")
             page.send(b"M", json.dumps({"type": "quit"}).encode())
-            assert process.wait(20) == 0
+            assert process.wait(20) == 0, process.stderr.read()
         finally:
             given_up.cancel()
             process.kill()

@@ -19,7 +19,9 @@ ANSWERS = repeat(says("so it is"))
 
 async def shown(app, pilot, command: str = "/handoff mend the gauge") -> SummaryEditor:
     await pilot.press(*command, "enter")
-    await until(pilot, lambda: isinstance(app.screen, HandoffScreen) and app.screen.query_one(SummaryEditor).text)
+    await until(
+        pilot, lambda: isinstance(app.screen, HandoffScreen) and [e for e in app.screen.query(SummaryEditor) if e.text]
+    )
     return app.screen.query_one(SummaryEditor)
 
 

@@ -81,9 +81,9 @@ async def test_a_rule_takes_no_paste_that_no_editor_holds(tmp_path: Path) -> Non
         before = editor.text
         for paste in (LONG, "x\n" * (MOST // 2 + 1), "x" * WIDEST):  # the last is too much with what is there
             app._notifications.clear()
-            editor.post_message(Paste(paste))
+            app.post_message(Paste(paste))
             await until(pilot, lambda: any("The paste was left out." in told.message for told in app._notifications))
             assert editor.text == before
-        editor.post_message(Paste(" x"))
+        app.post_message(Paste(" x"))
         await until(pilot, lambda: editor.text == before + " x")
         await pilot.press("escape", "n")
