@@ -252,6 +252,8 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
     at: At = (message.seq, "user" if message.role == "user" else "assistant", group.turn)
     whole = _scanned(_words(message))
     text = _TRACE.sub("", whole)
+    if message.role == "user":
+        text = "\n\n".join(block for block in _EMPTY_LINE.split(text) if not _OUTPUT.search(block))
     for match in _SENTENCE.finditer(text):
         sentence = plain(match.group()).lstrip("-*# ")
         if len(sentence) < 8:
@@ -260,8 +262,6 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
             yield Fact("rule", _clip(sentence), "", *at)
         elif _DECISION.search(sentence) and not _STEP.search(sentence):
             yield Fact("decision", _clip(sentence), "", *at)
-    if message.role == "user":
-        text = "\n\n".join(block for block in _EMPTY_LINE.split(text) if not _OUTPUT.search(block))
     text = _pastes_left_out(text, message)
     for match in _some(_URL, text, 20):
         yield Fact("url", match.group().rstrip(".,;:"), "", *at)
