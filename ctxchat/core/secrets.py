@@ -124,8 +124,15 @@ _MORE = re.compile(r"""[^\s"'`,;&\\]*+""")
 
 _FOLDER = re.compile(r"(?i)[nrt]?(?:old)?pwd$")
 _NUMBER = re.compile(r"-?\d[\d.eE+-]*")
-_PLAIN_VALUE = re.compile(r"(?i)null|none|true|false|undefined|\$\{?\w+\}?|\$\(.*|[a-z_][a-z_.]*[(\[][\w.]*")
+_PLAIN_VALUE = re.compile(
+    r"(?i)null|none|true|false|undefined|\$\{?\w+\}?|\$\(.*|[a-z_][a-z_.]*[(\[](?:\+\+|--)?[\w.]*(?:[+-]\d)?"
+)
 """No secret: a constant, a reference to a variable, a piece of a program."""
+
+_REFERENCE = re.compile(r"(?:[a-zA-Z_$][\w$]*(?:[?!]?\.|->|::))+(?P<last>[a-zA-Z_$][\w$]*)!?")
+_NAME_BEFORE = re.compile(r"([\w-]+) {0,4}(?::=|[:=]) {0,4}\Z")
+_OPERATOR = re.compile(r"(?:await|new|yield|typeof|not|lambda|async|function|if)\s+[a-zA-Z_$(]")
+"""A program takes it from somewhere: `options.apiKey`, `await keyOf(model)`."""
 
 _PLACEHOLDER = re.compile(
     r"(?i)<.*>|\$\{.*\}|\{\{.*|.*(?:\.\.\.|…|xxxx|\*\*\*).*|.*\byour[_-].*|.*_here\b.*|.*example$|change[_-]?me|string|password|secret|token"
@@ -214,6 +221,8 @@ def _by_library(text: str) -> Iterator[Secret]:
                 '"' in value or "\\" in value or _CLOSING.match(read, max(0, finding.start - 1))
             ):
                 continue  # of a name that stands last in a text of JSON it takes what follows for the value
+            if finding.type == "contextual_secret" and _in_program(text, finding.start, value):
+                continue
             yield Secret(finding.start, finding.end, _kind(finding.type))
 
 
@@ -243,6 +252,8 @@ def _by_name(text: str) -> Iterator[Secret]:
         value = text[start:end]
         if in_address:
             value = value.partition("#")[0]
+        if not quoted and _taken(name, value, text, start):
+            continue
         if len(value) < 4 or not _secret(name, sign["sign"], value, quoted=quoted, in_address=in_address):
             continue
         if len(value) >= 500 and not quoted and (more := _MORE.match(text, start + len(value))):
@@ -276,6 +287,20 @@ def _value(text: str, at: int) -> tuple[int, int, bool]:
     bare = _BARE.match(text, start)
     end = bare.end() if bare else start
     return start, start + len(text[start:end].rstrip(")}]>")), opened is not None
+
+
+def _in_program(text: str, start: int, value: str) -> bool:
+    """A value without quotes that a program takes from somewhere."""
+    name = _NAME_BEFORE.search(text, max(0, start - 80), start)
+    return bool(name and (_PLAIN_VALUE.fullmatch(value.rstrip(")]}>;")) or _taken(name[1], value, text, start)))
+
+
+def _taken(name: str, value: str, text: str, start: int) -> bool:
+    """What stands at `start` is a program's way to the value: a field of a like name, or a word that wants more behind it. In an
+    environment it is the value."""
+    reference = _REFERENCE.fullmatch(value)
+    field = reference and (_STRONG.search(reference["last"]) or _WEAK.search(reference["last"]))
+    return bool(not name.isupper() and (field or _OPERATOR.match(text, start)))
 
 
 def _secret(name: str, sign: str, value: str, *, quoted: bool, in_address: bool) -> bool:
