@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from ctxchat.core.facts.find import CUT, facts_of, plain, recalled
-from ctxchat.core.facts.gone import FILES, gone_of, newest, still_true
+from ctxchat.core.facts.gone import FILES, FORBIDS, gone_of, newest, still_true
 from ctxchat.core.facts.order import KINDS, SPEAKERS, ranked
 from ctxchat.core.facts.page import line_of, stands, unfolded
 from ctxchat.core.messages import Group, Message
@@ -32,7 +32,6 @@ _INSTEAD = re.compile(
     re.IGNORECASE,
 )
 """What is not to be any more: "Postgres instead of SQLite"."""
-_FORBIDS = re.compile(r"\b(?:never|do not|don't|dont|avoid|not)\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _CHANGING: frozenset[FactKind] = frozenset({"rule", "decision", "command", "error", "number"})
 """What a later message can make untrue."""
@@ -163,7 +162,7 @@ def _overturned(facts: Iterable[Fact]) -> dict[str, int]:
     """What a decision or a rule takes another thing in the place of, with the place of the newest that says so."""
     newest: dict[str, int] = {}
     for fact in facts:
-        if fact.kind in {"rule", "decision"} and not _FORBIDS.search(fact.key):
+        if fact.kind in {"rule", "decision"} and not FORBIDS.search(fact.key):
             for match in _INSTEAD.finditer(fact.key):
                 newest[match[1].lower()] = max(fact.seq, newest.get(match[1].lower(), 0))
     return newest

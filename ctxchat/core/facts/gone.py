@@ -35,7 +35,7 @@ _TAKEN_BACK = re.compile(
     r"|不要了|算了|不用了|もういい|やめて|取り消",
     re.IGNORECASE,
 )
-_FORBIDS = re.compile(r"\b(?:never|do not|don't|dont|avoid|not|nie|nicht|jamais|nunca|não|mai)\b", re.IGNORECASE)
+FORBIDS = re.compile(r"\b(?:never|do not|don't|dont|avoid|not|nie|nicht|jamais|nunca|não|mai)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_][\w-]{3,}|[\u3040-\u30ff\u4e00-\u9fff]{2}")
 _EMPTY = frozenset(
     re.findall(r"\w+", "rule that this about thing idea request with more please them what have need want anymore")
@@ -125,7 +125,7 @@ def _after(fact: Fact, gone: Gone) -> Fact | None:
             return fact if elsewhere or (fact.seq >= gone.seq and fact.value) else None
         case "name" if fact.kind == "number" and fact.key.rpartition(" ")[2] == gone.key and fact.seq < gone.seq:
             return None
-        case "said" if fact.kind in _SAID and fact.seq < gone.seq and not _FORBIDS.search(fact.key):
+        case "said" if fact.kind in _SAID and fact.seq < gone.seq and not FORBIDS.search(fact.key):
             about = _content(gone.key)
             return None if about and about <= _content(fact.key) else fact
         case _:
