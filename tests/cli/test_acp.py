@@ -328,34 +328,34 @@ async def test_the_plan_a_question_a_pass_and_a_failure_are_told(harbour: Home) 
             assert "Pier 7 it is." in editor.text()
 
 
-async def test_a_signal_ends_it_in_good_order(harbour: Home, cli: Cli) -> None:
+@asynccontextmanager
+async def answering(harbour: Home) -> AsyncGenerator[tuple[Editor, str], None]:
+    """An editor in the middle of an answer that stalls, and its session."""
     script = [says("It is a long story, told slowly.", fault="stall", fault_after=4)]
     with serving(script) as double:
         async with editing(harbour, *model_options(double)) as editor:
             session = await begun(editor, harbour.work)
             turn = asyncio.create_task(editor.say(session, "tell me"))
             await editor.until(lambda: editor.text())
-            editor.process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(editor.process.wait(), 120) == 143
+            yield editor, session
             turn.cancel()
             await asyncio.wait({turn})
+
+
+async def test_a_signal_ends_it_in_good_order(harbour: Home, cli: Cli) -> None:
+    async with answering(harbour) as (editor, session):
+        editor.process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(editor.process.wait(), 120) == 143
     export = ("sessions", "export", session, "--view", "record", "--format", "openai")
     stored = (await asyncio.to_thread(cli, *export)).json
     assert [m["role"] for m in stored] == ["user", "assistant"] and stored[1]["content"]
 
 
 async def test_an_editor_that_goes_away_takes_nothing_with_it(harbour: Home, cli: Cli) -> None:
-    script = [says("It is a long story, told slowly.", fault="stall", fault_after=4)]
-    with serving(script) as double:
-        async with editing(harbour, *model_options(double)) as editor:
-            session = await begun(editor, harbour.work)
-            turn = asyncio.create_task(editor.say(session, "tell me"))
-            await editor.until(lambda: editor.text())
-            assert editor.process.stdin
-            editor.process.stdin.close()
-            assert await asyncio.wait_for(editor.process.wait(), 120) == 0
-            turn.cancel()
-            await asyncio.wait({turn})
+    async with answering(harbour) as (editor, session):
+        assert editor.process.stdin
+        editor.process.stdin.close()
+        assert await asyncio.wait_for(editor.process.wait(), 120) == 0
     kept = await asyncio.to_thread(cli, "sessions", "export", session, "--view", "record", "--format", "markdown")
     assert "It is" in kept.out
 
@@ -363,8 +363,8 @@ async def test_an_editor_that_goes_away_takes_nothing_with_it(harbour: Home, cli
 @given(lists(sampled_from(["a", "b", "", "+++ x", "-- y", "@@ -1 +1 @@"])), lists(sampled_from(["a", "c", "", "-- z"])))
 def test_the_hunks_of_a_diff_are_pieces_of_both_texts(old: list[str], new: list[str]) -> None:
     before, after = "\n".join(old), "\n".join(new)
-    for edit in edits_in(difference(before, after, "notes/a.md").text, Path("/work")):
-        assert edit.type == "diff" and edit.path == "/work/notes/a.md"
+    for edit in edits_in(difference(before, after, "notes/a.md").text, Path("/harbour")):
+        assert edit.type == "diff" and edit.path == "/harbour/notes/a.md"
         assert edit.new_text in after and (edit.old_text or "") in before
         assert edit.new_text != edit.old_text
 
@@ -372,7 +372,10 @@ def test_the_hunks_of_a_diff_are_pieces_of_both_texts(old: list[str], new: list[
 def test_a_diff_that_was_cut_or_is_none_is_no_edit() -> None:
     long = difference("", "line\n" * 500, "a").text
     assert (
-        edits_in(long, Path("/work")) == edits_in("+- a memory\n", Path("/work")) == edits_in("", Path("/work")) == []
+        edits_in(long, Path("/harbour"))
+        == edits_in("+- a memory\n", Path("/harbour"))
+        == edits_in("", Path("/harbour"))
+        == []
     )
 
 
