@@ -81,9 +81,9 @@ async def importing(path: Path | None) -> AsyncGenerator[ImportNews, None]:
                 yield _news.decode(line)
                 known = True
         if await process.wait() and not known:
-            words = (await said).decode("utf-8", "replace").strip()
+            words = (await said).decode("utf-8", "replace").strip().removeprefix("ctxchat: ")
             raise CtxchatError(
-                words or f"The import ended with exit code {process.returncode}.", "What it has brought in stays."
+                words or f"The import ended with exit code {process.returncode}.", "Nothing was brought in."
             )
     finally:
         if process.returncode is None:

@@ -125,16 +125,12 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: 
             status("")
             click.echo(news.id)
 
-    def going_on() -> None:
-        if stopped.is_set():
-            raise KeyboardInterrupt  # out of the thread that imports: the session under way is not stored
-
     async def work() -> None:
         async with Program.started(flags()) as program:
             same = bringing.unchanged(program.database)
             left = [(form, file) for form, file in todo if not (only_new and same(file))]
             try:
-                await program.database.run(_bring_until_stopped, program.database, left, tell, going_on)
+                await program.database.run(_bring, program.database, left, tell, lambda: not stopped.is_set())
             except asyncio.CancelledError:
                 stopped.set()
                 raise
@@ -156,22 +152,13 @@ def _event(news: ImportNews) -> None:
     sys.stdout.flush()
 
 
-def _bring_until_stopped(
-    database: Database,
-    todo: Sequence[tuple[Format, Path]],
-    tell: Callable[[ImportNews], None],
-    going_on: Callable[[], None],
-) -> None:
-    with suppress(KeyboardInterrupt):  # nobody waits for this any more
-        _bring(database, todo, tell, going_on)
-
-
 def _bring(
     database: Database,
     todo: Sequence[tuple[Format, Path]],
     tell: Callable[[ImportNews], None],
-    going_on: Callable[[], None],
+    going_on: Callable[[], bool],
 ) -> None:
+    """One file after the other, as long as it is `going_on`."""
     sizes = [file.stat().st_size for _, file in todo]
     whole, before = sum(sizes), 0
     for (form, file), size in zip(todo, sizes, strict=True):
@@ -179,12 +166,16 @@ def _bring(
 
         def progress(more: int, before: int = before) -> None:
             nonlocal read
-            going_on()
+            if not going_on():
+                raise KeyboardInterrupt  # out of the file under way, whose session is not stored
             if read // 1_000_000 != (read := read + more) // 1_000_000:
                 tell(ReadSoFar(before + read, whole))
 
-        for one in bringing.bring(database, form, file, progress):
-            tell(one)
+        try:
+            for one in bringing.bring(database, form, file, progress):
+                tell(one)
+        except KeyboardInterrupt:
+            return  # nobody waits for this any more
         before += size
         tell(ReadSoFar(before, whole))
 
