@@ -67,6 +67,12 @@ def test_a_session_of_ours_with_a_compaction_and_what_was_kept(
     assert [tuple(map(str, each)) for each in said(theirs)] == fitting
     assert shown(theirs)[1:] == shown(ours)[1:] and "summary k1" in shown(theirs)[0]
     assert (theirs.title, told.compactions) == ("tides", 1)
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    (boundary,) = [line for line in written if line.get("subtype") == "compact_boundary"]
+    (summary,) = [line for line in written if line.get("isCompactSummary")]
+    kept = boundary["compactMetadata"]["preservedMessages"]
+    assert kept["anchorUuid"] == summary["uuid"], "Claude Code passes over what is kept where it has no anchor"
+    assert kept["uuids"] and set(kept["uuids"]) <= {line["uuid"] for line in written if "uuid" in line}
     assert lines.left_out == {"thoughts (they must be signed there)": 1}
 
 
