@@ -33,7 +33,7 @@ from ctxchat.core.events import (
 from ctxchat.core.files import files_words
 from ctxchat.core.messages import Part, Text
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.sanitize import clean
+from ctxchat.core.sanitize import clean, harmless_json
 from ctxchat.core.secrets import marks_in
 from ctxchat.core.words import count, short
 from ctxchat.tools.mentions import look_all, part_of
@@ -100,7 +100,7 @@ class _JsonLines:
 
     def take(self, stamped: Stamped) -> None:
         event = without_secrets(stamped.event, self._mask)
-        self._out.write(msgspec.structs.replace(stamped, event=event).json().decode() + "\n")
+        self._out.write(harmless_json(msgspec.structs.replace(stamped, event=event).json().decode()) + "\n")
         self._out.flush()
 
 

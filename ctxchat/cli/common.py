@@ -18,7 +18,7 @@ import msgspec
 
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.core.errors import CtxchatError, UsageError
-from ctxchat.core.sanitize import clean
+from ctxchat.core.sanitize import clean, harmless_json
 from ctxchat.core.search import incomplete
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def typed_in(most: int = -1) -> str:
 
 def emit(value: object) -> None:
     """One JSON document on standard output."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    sys.stdout.write(harmless_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()) + "\n")
 
 
 def narrate(text: str) -> None:

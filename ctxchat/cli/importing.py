@@ -19,6 +19,7 @@ from ctxchat.bootstrap import bringing
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, index_completed, narrate, run_async, status, table
 from ctxchat.core.errors import UsageError
+from ctxchat.core.sanitize import harmless_json
 from ctxchat.importing import formats
 from ctxchat.importing.formats import FORMATS, Format
 from ctxchat.importing.outcome import Imported, ImportNews, ReadSoFar, not_kept, size_words, summary
@@ -148,7 +149,7 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: 
 
 
 def _event(news: ImportNews) -> None:
-    sys.stdout.write(msgspec.json.encode(news).decode() + "\n")
+    sys.stdout.write(harmless_json(msgspec.json.encode(news).decode()) + "\n")
     sys.stdout.flush()
 
 

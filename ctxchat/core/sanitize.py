@@ -45,6 +45,11 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(_escape, text)
 
 
+def harmless_json(text: str) -> str:
+    """JSON with what no terminal should be sent as escapes; it reads back as the same value."""
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return {9: "\\t", 13: "\\r"}.get(code) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")

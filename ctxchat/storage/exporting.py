@@ -20,6 +20,7 @@ from ctxchat.core.errors import StorageError
 from ctxchat.core.images import addressed, data_url, stored_in
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.sanitize import harmless_json
 from ctxchat.core.secrets import masked
 from ctxchat.core.view import Item
 from ctxchat.storage import archive, files, markdown
@@ -154,13 +155,8 @@ def _lines(values: Iterable[dict[str, Any]]) -> str:
 
 
 def dump(value: object, indent: int | None = None) -> str:
-    """JSON that can be written as UTF-8 whatever is in it."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, indent=indent)
-    return text
+    """JSON that can be written as UTF-8, to a file or a terminal, whatever is in it."""
+    return harmless_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def masked_json(value: object) -> object:
