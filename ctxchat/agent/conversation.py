@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ctxchat.agent.assumptions import Assumptions, NothingKnown
 from ctxchat.agent.guard import Guard
 from ctxchat.agent.journal_writer import JournalWriter
-from ctxchat.agent.learned import Learned
+from ctxchat.agent.learned import Assumptions, Learned, NothingKnown
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Budget, Window, make_budget

@@ -1,12 +1,31 @@
-"""Work that says what happens as it goes, seen from outside as a stream of events. Knows nothing of the work."""
+"""Work that says what happens as it goes, seen from outside as a stream of events; and work that no cancel cuts off in the middle.
+Knows nothing of what the work is."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
-from ctxchat.agent.shield import to_the_end
 from ctxchat.core.events import Event
+
+T = TypeVar("T")
+
+
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work, or what it raises. A cancel, however often it comes, waits until the work is done."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as cancel:
+            cancelled = cancel
+    if cancelled is None or task.cancelled():
+        return task.result()
+    task.exception()  # looked at, so that nobody is told that it was not
+    raise cancelled
+
 
 Emit = Callable[[Event], Awaitable[None]]
 """Tell this. Nothing runs ahead: the work goes on when the event was taken and the next is asked for."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ctxchat.agent.shield import to_the_end
+from ctxchat.agent.emitting import to_the_end
 from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Partial, PassEnded, Record, SessionState, fold
 from ctxchat.core.ledger import Ledger

@@ -14,9 +14,8 @@ from typing import cast
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.emitting import Emit
+from ctxchat.agent.emitting import Emit, to_the_end
 from ctxchat.agent.prepared import Prepared
-from ctxchat.agent.shield import to_the_end
 from ctxchat.agent.trial import Trial, gains, look_ahead, missed, tried
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage

@@ -12,10 +12,9 @@ from contextlib import aclosing
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.estimate import estimated, unneeded
 from ctxchat.agent.passes import writing
 from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
-from ctxchat.agent.trial import gains, look_ahead, missed
+from ctxchat.agent.trial import estimated, gains, look_ahead, missed, unneeded
 from ctxchat.core.budget import Budget
 from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import Memory

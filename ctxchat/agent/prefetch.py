@@ -11,11 +11,10 @@ from contextlib import aclosing
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.estimate import estimated
 from ctxchat.agent.passes import PassRequest, SummaryDraft, writing
 from ctxchat.agent.planner import Planner
 from ctxchat.agent.prepared import Prepared, PreparedSlot, bearing
-from ctxchat.agent.trial import look_ahead
+from ctxchat.agent.trial import estimated, look_ahead
 from ctxchat.core.ports import Summariser
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.folding import NEAR

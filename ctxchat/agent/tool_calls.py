@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit
 from ctxchat.agent.files import Files
-from ctxchat.agent.repeats import Repeats
 from ctxchat.agent.toolbox import Outcome, Toolbox, finished
 from ctxchat.agent.unsealed import Unsealed
 from ctxchat.core.clip import clip
-from ctxchat.core.errors import StorageError
-from ctxchat.core.events import Delegated, Event, FilesChanged, Notice
+from ctxchat.core.errors import CtxchatError, StorageError
+from ctxchat.core.events import Delegated, Event, FilesChanged, Notice, ToolStatus
 from ctxchat.core.grouping import seal_round
 from ctxchat.core.journal import Sealed, Spent
-from ctxchat.core.messages import Message
+from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.tooluse import same_arguments
 from ctxchat.core.triggers import overhead
 
 LEAST_RESULT = 200
@@ -23,6 +24,45 @@ LEAST_RESULT = 200
 
 BATCH = 0.6
 """Share of the room around which the results of one batch stay together, however empty the window: the next has room, too."""
+
+
+TOLD, STOPPED = 3, 5
+"""How often the same call may fail the same way before the model is told, and before the turn is stopped."""
+
+TELLING = (
+    "[This same call has now failed in the same way {times} times. Do something else, or say what stands in the way.]"
+)
+
+
+class Stuck(CtxchatError):
+    """The turn was stopped because it went in circles."""
+
+
+class Repeats:
+    """Counts for one turn. A call that works begins them anew: what failed before it may now go well."""
+
+    def __init__(self) -> None:
+        self._failed: Counter[tuple[str, str, str]] = Counter()
+        self._stuck = ""
+
+    def remark(self, call: ToolCall, status: ToolStatus, output: str) -> str:
+        """What the model is told beside the result of a call, empty for nothing. Said once for each kind of failure."""
+        if status == "ok":
+            self._failed.clear()
+            return ""
+        kind = (call.name, same_arguments(call.arguments), output)
+        self._failed[kind] += 1
+        if self._failed[kind] >= STOPPED:
+            self._stuck = call.name
+        return TELLING.format(times=TOLD) if self._failed[kind] == TOLD else ""
+
+    def check(self) -> None:
+        """Between two rounds. Raises Stuck where a call has failed too often."""
+        if self._stuck:
+            raise Stuck(
+                f"Stopped: {self._stuck} was called {STOPPED} times with the same arguments and failed the same way.",
+                "Say what to do differently, or /continue.",
+            )
 
 
 class ToolCalls:

@@ -1,4 +1,4 @@
-"""Runs the calls of one round: each checked and approved in turn, reading ones side by side; `batch` says when each may go on.
+"""Runs the calls of one round: each checked and approved in turn, reading ones side by side; `Batch` says when each may go on.
 
 Knows no tool by name.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
+from enum import IntEnum
 from typing import cast
 
 import msgspec
 
-from ctxchat.agent.batch import Batch, Stage
 from ctxchat.agent.emitting import Emit
 from ctxchat.agent.gate import Gate
 from ctxchat.core.call_arguments import LONGEST_NAME, fields_of, plain_name
@@ -54,6 +54,60 @@ PATIENCE = 1.0
 
 SHOWN = 20_000
 """Characters kept of what a call has shown, for when it is stopped before its end."""
+
+
+class Stage(IntEnum):
+    """A call has been `NEW`, has `ASKED` a person, is `CLEARED` of every question, is `RUNNING`, is `OVER`."""
+
+    NEW = 0
+    ASKED = 1
+    CLEARED = 2
+    RUNNING = 3
+    OVER = 4
+
+
+class Batch:
+    """The calls of one round by their place; `reads` says which of them change nothing."""
+
+    def __init__(self, reads: Sequence[bool]) -> None:
+        self._reads = tuple(reads)
+        self._stages = [Stage.NEW] * len(self._reads)
+        self._moved = asyncio.Event()
+
+    def move(self, place: int, stage: Stage) -> None:
+        """That call is so far now."""
+        self._stages[place] = stage
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    async def look(self, place: int) -> None:
+        """Until what comes before it can no longer change what the call would do."""
+        await self._until(lambda: self._settled_before(place))
+
+    async def ask(self, place: int) -> None:
+        """Until it is this call's turn to ask a person."""
+        await self._until(lambda: all(stage >= Stage.CLEARED for stage in self._stages[:place]))
+
+    async def run(self, place: int) -> None:
+        """Until the call may run, and it runs."""
+        await self._until(lambda: self._may_run(place))
+        self.move(place, Stage.RUNNING)
+
+    def _settled_before(self, place: int) -> bool:
+        """Every change before it is made; for a call that only reads, one that waits for a person is none yet."""
+        fine = {Stage.OVER, Stage.ASKED} if self._reads[place] else {Stage.OVER}
+        before = zip(self._stages[:place], self._reads, strict=False)
+        return all(reads or stage in fine for stage, reads in before)
+
+    def _may_run(self, place: int) -> bool:
+        running = [reads for stage, reads in zip(self._stages, self._reads, strict=True) if stage is Stage.RUNNING]
+        if self._reads[place]:
+            return all(running) and self._settled_before(place)
+        return not running and all(stage is Stage.OVER for stage in self._stages[:place])
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            await self._moved.wait()
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -14,14 +14,12 @@ from contextlib import suppress
 from ctxchat.agent.attachments import weights
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.emitting import Emit, Work
+from ctxchat.agent.emitting import Emit, Work, to_the_end
 from ctxchat.agent.fallback import Fallback
 from ctxchat.agent.files import Files
-from ctxchat.agent.repeats import Stuck
 from ctxchat.agent.replies import Replies
 from ctxchat.agent.setup import Setup
-from ctxchat.agent.shield import to_the_end
-from ctxchat.agent.tool_calls import ToolCalls
+from ctxchat.agent.tool_calls import Stuck, ToolCalls
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.agent.unsealed import CANCELLED, ENOUGH, FAILED, Unsealed
 from ctxchat.core.attachments import Attached, attached

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ctxchat.agent.assumptions import Known
+from ctxchat.agent.learned import Known
 from ctxchat.core.errors import StorageError
 from ctxchat.storage.database import Database
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ctxchat.agent.assumptions import corrected
+from ctxchat.agent.learned import corrected
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap import importing
 from ctxchat.bootstrap.assumptions import StoredAssumptions

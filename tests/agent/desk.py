@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable, Container, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
-from ctxchat.agent.assumptions import Assumptions
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
+from ctxchat.agent.learned import Assumptions
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import Arrange, ContextSources, FallbackOf, SessionConfig
 from ctxchat.agent.toolbox import Toolbox

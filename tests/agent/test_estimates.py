@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from ctxchat.agent.estimate import expected_summary
+from ctxchat.agent.trial import expected_summary
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Usage
 from ctxchat.core.options import Options

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.agent.continuation import LEAST, Continuation
+from ctxchat.agent.replies import LEAST, Continuation
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import Event, Failed, TextDelta, TurnFinished, TurnStarted
 from ctxchat.core.options import Options

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
-from ctxchat.agent.assumptions import Known
+from ctxchat.agent.learned import Known
 from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.agent.assumptions import Known
+from ctxchat.agent.learned import Known
 from ctxchat.agent.permissions import judge
 from ctxchat.bootstrap.arranging import Arranging
 from ctxchat.bootstrap.assumptions import StoredAssumptions
