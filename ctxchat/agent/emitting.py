@@ -1,5 +1,5 @@
-"""Work that says what happens as it goes, seen from outside as a stream of events; and work that no cancel cuts off in the middle.
-Knows nothing of what the work is."""
+"""Work that says what happens as it goes, seen from outside as a stream of events, and work that no cancel cuts off in the
+middle. Knows nothing of what the work is."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ from ctxchat.core.errors import CtxchatError, SessionBusy, StorageError, UsageEr
 from ctxchat.core.journal import AgentChosen, ModelChosen, Partial, Record, SessionState
 from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import JournalPort, ModelPort, ToolPort
-from ctxchat.models.keys import where
 from ctxchat.models.offline import OFFLINE_NAME
+from ctxchat.models.settings import where
 from ctxchat.storage import files, loading, sessions
 from ctxchat.storage.journal import begin_journal, open_journal
 from ctxchat.tools.catalogue import standard_tools

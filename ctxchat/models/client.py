@@ -23,10 +23,9 @@ from ctxchat.core.openai import Wire, wire, wire_tools
 from ctxchat.core.ports import ModelPiece, ModelRequest
 from ctxchat.core.view import Item
 from ctxchat.models import catalogue, continuing, dialects, images, samples, windows
-from ctxchat.models.keys import Lookup, key_for, lookup
+from ctxchat.models.failures import remedy
 from ctxchat.models.probes import listens
-from ctxchat.models.remedies import remedy
-from ctxchat.models.settings import ModelSettings
+from ctxchat.models.settings import Lookup, ModelSettings, key_for, lookup
 from ctxchat.models.tokenizers import counter
 
 ANTHROPIC_OUTPUT = 8192

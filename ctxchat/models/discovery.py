@@ -12,10 +12,9 @@ import msgspec
 
 from ctxchat.core.budget import WindowSource
 from ctxchat.models import catalogue, windows
-from ctxchat.models.keys import where
 from ctxchat.models.probes import ask, listens
 from ctxchat.models.providers import PROVIDERS, Provider
-from ctxchat.models.settings import ModelSettings
+from ctxchat.models.settings import ModelSettings, where
 
 
 class FoundModel(msgspec.Struct, frozen=True, omit_defaults=True):

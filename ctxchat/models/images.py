@@ -12,9 +12,8 @@ from typing import Any
 from ctxchat.core.tokens import image_tokens
 from ctxchat.models import catalogue
 from ctxchat.models.dialects import ANTHROPIC, GEMINI, OPENAI, Dialect
-from ctxchat.models.keys import lookup
 from ctxchat.models.probes import ask
-from ctxchat.models.settings import ModelSettings
+from ctxchat.models.settings import ModelSettings, lookup
 
 
 async def taken_there(settings: ModelSettings) -> bool | None:

@@ -6,19 +6,38 @@ Knows the lines of a stream and where litellm takes them apart, not what a reply
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import json
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from ctxchat.models import cohere
-from ctxchat.models.gemini import GeminiStream as GeminiListener
-from ctxchat.models.gemini import is_gemini
-from ctxchat.models.patience import pieces, within
 from ctxchat.models.protocol import sound
+
+T = TypeVar("T")
+
+
+async def within(seconds: float, awaited: Awaitable[T]) -> T:
+    """What is waited for. Raises TimeoutError, which says how long nothing came."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await awaited
+    except TimeoutError as late:
+        raise TimeoutError(f"Nothing came for {seconds:g} seconds.") from late
+
+
+async def pieces(stream: Any, seconds: float) -> AsyncIterator[Any]:
+    """Those of a stream. Raises TimeoutError when none comes in time."""
+    while True:
+        try:
+            piece = await within(seconds, anext(stream))
+        except StopAsyncIteration:
+            return
+        yield piece
 
 
 class Listener(Protocol):
@@ -48,6 +67,43 @@ class PlainListener:
     def chunks(self) -> AsyncIterator[Any]:
         """litellm's chunks. Raises TimeoutError."""
         return pieces(self.stream, self._seconds) if self._seconds else aiter(self.stream)
+
+
+def is_gemini(model: str) -> bool:
+    """litellm reads this model's streams as `GeminiListener` says."""
+    return model.startswith(("gemini/", "vertex_ai/gemini"))
+
+
+class GeminiListener:
+    """What litellm does not tell of Gemini's streams: whether a reply came to its end, and that nothing comes any more. It reads
+    them without the timeout it was given, and makes a reason up where a stream just stops."""
+
+    def __init__(self, stream: Any, seconds: float) -> None:
+        self.stream = stream
+        self._seconds = seconds
+        self.ended = False
+
+    async def chunks(self) -> AsyncIterator[Any]:
+        """litellm's chunks. Raises TimeoutError when none comes in time."""
+        await within(self._seconds, self.stream.fetch_stream())
+        self._watch(self.stream.completion_stream)
+        async for chunk in pieces(self.stream, self._seconds):
+            yield chunk
+
+    def _watch(self, raw: Any) -> None:
+        """Look at what is read on its way into litellm's own form; where that cannot be done, every end is believed."""
+        parse = getattr(raw, "chunk_parser", None)
+        self.ended = parse is None
+        if parse is None:
+            return
+
+        def seen(chunk: dict[str, Any]) -> Any:
+            candidates = chunk.get("candidates") or ()
+            blocked = (chunk.get("promptFeedback") or {}).get("blockReason")
+            self.ended = self.ended or bool(blocked) or any(c.get("finishReason") for c in candidates)
+            return parse(chunk)
+
+        raw.chunk_parser = seen
 
 
 async def listen(stream: Awaitable[Any], model: str, seconds: float) -> Listener:

@@ -13,9 +13,8 @@ from typing import Any
 
 from ctxchat.core.budget import Window
 from ctxchat.models import catalogue
-from ctxchat.models.keys import lookup
 from ctxchat.models.probes import ask
-from ctxchat.models.settings import ModelSettings
+from ctxchat.models.settings import ModelSettings, lookup
 
 ASSUMED = 32_768
 """Tokens assumed where nobody says."""

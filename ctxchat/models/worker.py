@@ -21,9 +21,8 @@ from ctxchat.core.ports import ReplyEnd
 from ctxchat.core.secrets import masked
 from ctxchat.core.usage import dollars, tokens
 from ctxchat.models import failures, protocol
-from ctxchat.models.gemini import is_gemini
 from ctxchat.models.reply import REASONS, ReplyBuilder, usage_from
-from ctxchat.models.streams import listen
+from ctxchat.models.streams import is_gemini, listen
 
 _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # or the import asks the network

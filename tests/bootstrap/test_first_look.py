@@ -83,7 +83,7 @@ def test_keys_in_the_keyring_are_found_where_a_person_waits_for_it(tmp_path: Pat
     tmp_path.joinpath("keyring.py").write_text(ring)
     code = (
         "from ctxchat.models.discovery import with_keys\n"
-        "from ctxchat.models.keys import key_for\n"
+        "from ctxchat.models.settings import key_for\n"
         "from ctxchat.models.settings import ModelSettings\n"
         "assert with_keys({}) == []\n"
         "assert {m.note for m in with_keys({}, keyring=True)} == {'key in the keyring'}\n"

@@ -9,9 +9,8 @@ import pytest
 
 from ctxchat.core.errors import ModelError, UsageError
 from ctxchat.models import catalogue
-from ctxchat.models.keys import key_for
 from ctxchat.models.providers import PROVIDERS, provider_of
-from ctxchat.models.settings import ModelSettings
+from ctxchat.models.settings import ModelSettings, key_for
 
 
 @pytest.mark.parametrize(

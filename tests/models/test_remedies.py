@@ -6,9 +6,8 @@ import pytest
 
 from ctxchat.core.errors import ModelError
 from ctxchat.models.client import ModelClient
-from ctxchat.models.failures import failure
+from ctxchat.models.failures import failure, remedy
 from ctxchat.models.process import ModelProcess
-from ctxchat.models.remedies import remedy
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import Reply, refuses

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.ports import ReasoningPiece, TextPiece
 from ctxchat.core.usage import dollars
-from ctxchat.models.reply import ReplyBuilder, usage_from
-from ctxchat.models.thinking import ThinkSplitter
+from ctxchat.models.reply import ReplyBuilder, ThinkSplitter, usage_from
 
 
 def split(text: str, cuts: list[int]) -> tuple[str, str]:
