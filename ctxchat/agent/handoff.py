@@ -17,8 +17,7 @@ from ctxchat.core.handoff import handoff
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import Summariser, SummaryTask
-from ctxchat.core.summaries import merged_digest
-from ctxchat.core.summary_task import earlier, written_of
+from ctxchat.core.summaries import written
 
 MOST = 6_000
 """Tokens of a draft, where a quarter of the limit is not less."""
@@ -56,13 +55,14 @@ class Handoff:
         talk, summariser = self._conversation, self._summariser()
         if summariser is None or not summariser.model:
             raise CtxchatError("No model is there to write it.", "/model chooses one.")
-        read = written_of(talk.ledger)
+        read, *instead = written(talk.ledger)
         task = SummaryTask(
-            tuple(g for g in talk.ledger.standing if g.id not in read and g.kind != "system"),
-            merged_digest(earlier(talk.ledger)).summary,
+            tuple(g for g in talk.ledger.standing if g.id not in read.covers and g.kind != "system"),
+            read.text,
             "",
             f"Another agent goes on from your record alone, in a fresh session. {goal}".strip(),
             min(talk.options.summary_max_tokens, talk.budget.limit // 8),
+            tuple(instead),
         )
         async with aclosing(SummaryDraft(talk, summariser.model).read(summariser.summarise(task))) as pieces:
             async for piece in pieces:

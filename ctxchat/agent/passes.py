@@ -23,7 +23,7 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Changed, PassEnded, PassStarted, Spent
 from ctxchat.core.ledger import Change
 from ctxchat.core.ports import Summariser
-from ctxchat.core.record import CompactionRecord, FactCount, Outcome, Reason, SideFigures, StepGain
+from ctxchat.core.record import YOU, CompactionRecord, FactCount, Outcome, Reason, SideFigures, StepGain
 from ctxchat.core.sections import OUTSIDE
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
@@ -224,7 +224,7 @@ class PassUnderWay:
             cost_usd=self._cost + booked,
             booked_usd=booked,
             summary=trial.summary,
-            author="you" if mended else "",
+            author=YOU if mended else "",
             evidence=trial.evidence,
             lost=trial.lost,
             tools=tuple(t.name for t in talk.view.tools),
@@ -246,7 +246,7 @@ async def writing(
     task = await asyncio.to_thread(summary_task, talk.ledger, step, options, instructions)
     if prepared is not None:
         left = tuple(g for g in task.groups if g.id not in prepared.covers)
-        task = msgspec.structs.replace(task, groups=left, previous=prepared.text)
+        task = msgspec.structs.replace(task, groups=left, previous=prepared.text, instead=())
     written = summariser.summarise(task)
     async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as pieces:
         async for piece in pieces:

@@ -14,19 +14,22 @@ import msgspec
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.passes import writing
 from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
+from ctxchat.agent.summariser import PARTS
 from ctxchat.agent.trial import estimated, gains, look_ahead, missed, unneeded
 from ctxchat.core.budget import Budget
 from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import Memory
 from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.ports import FilesNow, Summariser
+from ctxchat.core.ports import FilesNow, Summariser, SummaryTask
 from ctxchat.core.strategies.base import Plan, Strategy
 from ctxchat.core.strategies.builtin import LABELS, builtin_strategies
 from ctxchat.core.strategies.folding import NEAR
 from ctxchat.core.strategies.oversize import KEPT, clip_kept
 from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import Basis, PlanOptions
+from ctxchat.core.summaries import written
+from ctxchat.core.summary_task import input_tokens, shortened
 from ctxchat.core.triggers import overhead
 from ctxchat.core.view import View
 from ctxchat.core.words import short
@@ -327,10 +330,13 @@ class Planner:
             return 0.1, 0.0
         records = [c.record for c in look.ledger.compactions if c.record and c.record.attempts]
         seconds = records[-1].seconds if records else SUMMARY_SECONDS
-        folded = {name for s in steps for name in s.fold}
-        read = sum(item.tokens for item in look.view.items if item.group in folded)
-        written = sum(s.summary_tokens for s in steps)
-        return seconds, self._prices(self.writer, read + written, written) if self._prices else 0.0
+        known, *instead = written(look.ledger)
+        groups = (look.ledger.group(name) for s in steps for name in s.fold if name not in known.covers)
+        task = SummaryTask(tuple(groups), known.text, instead=tuple(instead))
+        task = shortened(task, PARTS * look.budget.limit)  # as if the window of the one who writes were this one's
+        read = input_tokens(task.groups) + self._conversation.meter.text(task.previous)
+        most = sum(s.summary_tokens for s in steps)
+        return seconds, self._prices(self.writer, read + most, most) if self._prices else 0.0
 
 
 def _shown(plan: Plan, look: Look, after: int, labels: Mapping[str, str]) -> tuple[PreviewStep, ...]:

@@ -19,7 +19,7 @@ from ctxchat.core.events import Notice, Retry, Usage
 from ctxchat.core.messages import Message
 from ctxchat.core.overflow import is_context_overflow, stated_window
 from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryTask, TextPiece
-from ctxchat.core.summary_task import chunks, request_text
+from ctxchat.core.summary_task import chunks, request_text, shortened
 from ctxchat.core.view import Item, View
 
 MARGIN = 0.75
@@ -27,6 +27,9 @@ MARGIN = 0.75
 
 WORDS = 0.5
 """Words that a token of a record holds: names, paths and values take two tokens each."""
+
+PARTS = 3
+"""Parts up to which the messages behind another agent's summary are read anew; beyond, that summary stands for the earliest."""
 
 LEAST = 500
 """Tokens of a chunk below which it is not worth asking."""
@@ -55,15 +58,17 @@ class ModelSummariser:
             output = task.max_tokens * 2 + window // 16  # some think before they write
             beside = head(task.beside, window // 8, self._model.count)
             order = _Order(_system(task.max_tokens), task.instructions, beside, output)
-            fixed = self._model.count(order.system + order.instructions + order.beside + task.previous) + output
+            known = max((task.previous, *(one.text for one in task.instead)), key=len)
+            fixed = self._model.count(order.system + order.instructions + order.beside + known) + output
             room = max(LEAST, int((window - fixed - task.max_tokens) * MARGIN))
-            pieces = await asyncio.to_thread(chunks, task.groups, room, self._model.count)
+            read = await asyncio.to_thread(shortened, task, room * PARTS)
+            pieces = await asyncio.to_thread(chunks, read.groups, room, self._model.count)
             if len(pieces) > 1:
                 yield Notice(
                     "info", f"What goes is longer than the summary model's window: read in {len(pieces)} parts."
                 )
             try:
-                async with aclosing(self._merged(order, pieces, task.previous)) as news:
+                async with aclosing(self._merged(order, pieces, read.previous)) as news:
                     async for each in news:
                         told = True
                         yield each

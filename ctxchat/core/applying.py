@@ -7,22 +7,16 @@ from collections.abc import Sequence
 import msgspec
 
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.facts import collect
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.record import CompactionRecord, Digest
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.summaries import earlier, fold_edit, merged_digest
+from ctxchat.core.summaries import evidence_after, fold_edit
 
 
 def digest_for(ledger: Ledger, step: Step, summary: str, options: PlanOptions, recap: str = "") -> Digest:
     """What a fold step's summary is made of: the text, and the evidence of the groups and of the summary it merges."""
-    known = merged_digest(earlier(ledger))
-    folded_before = {name for e in earlier(ledger) for name in e.covers}
-    fresh = [ledger.group(name) for name in step.fold if name not in folded_before]
-    staying = ledger.staying(step.fold)
-    evidence = collect(fresh, known.evidence, options.memory, staying=staying)
-    return Digest(summary=summary, recap=recap, evidence=evidence)
+    return Digest(summary=summary, recap=recap, evidence=evidence_after(ledger, step.fold, options.memory))
 
 
 def apply_step(

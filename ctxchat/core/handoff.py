@@ -5,12 +5,12 @@ that a model wrote of it. Pure.
 from __future__ import annotations
 
 from ctxchat.core.clip import clip
-from ctxchat.core.facts import collect, render
+from ctxchat.core.facts import render
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.open_end import open_end
 from ctxchat.core.recap import person_said, recap
-from ctxchat.core.summaries import earlier, merged_digest
+from ctxchat.core.summaries import earlier, evidence_after, merged_digest
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import failed, is_to_do
 
@@ -35,7 +35,6 @@ def handoff(
     if not asked:
         return ""
     known = merged_digest(earlier(ledger))
-    before = {name for e in earlier(ledger) for name in e.covers}
     record = written.strip() or known.summary.strip()
     parts = [
         f"Go on with this work: {goal.strip() or clip(asked[-1], 200, count, ' […] ')}",
@@ -45,7 +44,7 @@ def handoff(
     ]
     left = max(400, max_tokens - sum(map(count, parts)))
     said = person_said(groups, left // 2, count)
-    evidence = collect((g for g in groups if g.id not in before), known.evidence)
+    evidence = evidence_after(ledger, [g.id for g in groups])
     state = "" if written.strip() else _state(ledger, groups, count)
     left -= count(said) + count(state)
     facts = render(evidence, max(200, left), count, "\n".join((record, said, state)))

@@ -319,12 +319,20 @@ class Clock(Protocol):
         ...
 
 
+class Written(msgspec.Struct, frozen=True):
+    """What stands written of a part of a conversation, and the ids of the groups it stands for."""
+
+    text: str = ""
+    covers: frozenset[str] = frozenset()
+
+
 class SummaryTask(msgspec.Struct, frozen=True):
     """What is to be summarised, and how.
 
-    `groups` are as the record has them; `previous` is the summary that a model wrote of what came before, to be merged;
-    `beside` tells what stays in view, as text, the dearest first; `instructions` are a person's. The summary may take
-    `max_tokens`, 0 for as many as it likes.
+    `groups` are as the record has them; `previous` is the summary that a model wrote of what came before, to be merged.
+    `instead` are what code or another agent wrote of ever more of these groups, `previous` merged in: who cannot read them all
+    begins from one of those (`summary_task.shortened`). `beside` tells what stays in view, as text, the dearest first;
+    `instructions` are a person's. The summary may take `max_tokens`, 0 for as many as it likes.
     """
 
     groups: tuple[Group, ...]
@@ -332,6 +340,7 @@ class SummaryTask(msgspec.Struct, frozen=True):
     beside: str = ""
     instructions: str = ""
     max_tokens: int = 0
+    instead: tuple[Written, ...] = ()
 
 
 class Summariser(Protocol):

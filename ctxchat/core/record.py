@@ -105,6 +105,9 @@ class PutBack(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: int = 0
 
 
+YOU = "you"
+"""The author of a summary that the person wrote or mended."""
+
 TOLD = (
     *("outcome", "id", "reason", "strategy", "steps", "before", "after", "folded_messages", "folded_groups"),
     *("facts", "seconds", "cost_usd", "detail"),
@@ -119,7 +122,7 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
     `steps` are what was done in order, `before` and `after` what was measured then. `folded` are the ids of the groups that are
     out of the view by it, `folded_messages` how many messages that is; `back` is what left it once and came back since. `detail`
     is one sentence for people, and `missed` another where the target was missed. `author` is `you` where a person wrote or mended
-    the summary; `model` drafted it then. `evidence`
+    the summary; `model` drafted it then; and the agent whose pass it was in an imported session. `evidence`
     is the ledger of facts as text, `lost` are the facts that the view no longer held after the pass, a line each. `tools`,
     `memory` and `recent_calls` are the snapshots a resumed session can be checked against.
     """
@@ -156,6 +159,12 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
     def stands(self) -> int:
         """Tokens in use after the pass, had it been made as it stands now: without what came back since."""
         return self.after.used + self.back.tokens
+
+    @property
+    def from_originals(self) -> bool:
+        """Its summary was written by a model that had read what it stands for, or is a person's word on it: neither code's nor
+        another agent's."""
+        return self.author == YOU or bool(self.model and not self.author)
 
     @property
     def folded_groups(self) -> int:

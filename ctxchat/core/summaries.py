@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from ctxchat.core.clip import head
-from ctxchat.core.facts import merged, render
-from ctxchat.core.ledger import Edit, Entry, Ledger
+from ctxchat.core.facts import Memory, collect, merged, render
+from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.ports import Written
 from ctxchat.core.recap import person_said
-from ctxchat.core.record import Digest
+from ctxchat.core.record import Digest, Evidence
 from ctxchat.core.tokens import Count
 from ctxchat.core.words import percent, short
 from ctxchat.core.working_set import CurrentFile, not_in_view, working_set
@@ -59,6 +60,48 @@ def merged_digest(entries: Sequence[Entry]) -> Digest:
         recap="\n\n".join(d.recap for d in digests if d.recap),
         evidence=merged(d.evidence for d in digests),
     )
+
+
+def written(ledger: Ledger) -> tuple[Written, ...]:
+    """What stands written of what the summaries in force stand for: first what a model wrote that had read it, or a person, which
+    may be nothing; behind it, of ever more of it, what code or another agent made of it."""
+    found = [_written_of(ledger, entry) for entry in earlier(ledger)]
+    return tuple(
+        _as_one([some[min(n, len(some) - 1)] for some in found]) for n in range(max(map(len, found), default=1))
+    )
+
+
+def _written_of(ledger: Ledger, entry: Entry) -> list[Written]:
+    """The texts of one summary and of those it took the place of, back to one that was written of the originals. A recap carries
+    an earlier text on and covers more than that: who wrote it is told by the first pass that has it."""
+    first: dict[str, tuple[Change, Edit]] = {}
+    for change in ledger.in_force:
+        for edit in change.edits:
+            if edit.digest and edit.digest.summary:
+                first.setdefault(edit.digest.summary, (change, edit))
+    own, others = frozenset(entry.covers), list[Written]()
+    for text, (change, edit) in reversed(first.items()):
+        if own.isdisjoint(edit.covers):
+            continue
+        one = Written(text, frozenset(edit.covers))
+        if change.record is None or change.record.from_originals:
+            return [one, *reversed(others)]
+        others.append(one)
+    return [Written(), *reversed(others)]
+
+
+def _as_one(several: Sequence[Written]) -> Written:
+    text = "\n\n".join(one.text for one in several if one.text)
+    return Written(text, frozenset(name for one in several for name in one.covers))
+
+
+def evidence_after(ledger: Ledger, fold: Sequence[str], memory: Memory | None = None) -> Evidence:
+    """The facts once these groups are folded: those of the summaries in force, and of the groups that none of them tells of. A
+    summary of another agent brings no facts, so that what it stands for is looked through like the rest."""
+    known = [e for e in earlier(ledger) if e.digest and e.digest.evidence != Evidence()]
+    before = {name for e in known for name in e.covers}
+    fresh = [ledger.group(name) for name in fold if name not in before]
+    return collect(fresh, merged_digest(known).evidence, memory, staying=ledger.staying(fold))
 
 
 def fold_edit(

@@ -6,21 +6,21 @@ Everything is data with ids; nothing here calls a model or knows its window.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
 
 import msgspec
 
 from ctxchat.core.attachments import spoken
 from ctxchat.core.clip import clip, head
-from ctxchat.core.facts import collect, render
+from ctxchat.core.facts import render
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, Text, ToolCall
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.recap import person_said
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import PlanOptions, is_summary
-from ctxchat.core.summaries import SAID, earlier, id_ranges, merged_digest
+from ctxchat.core.summaries import SAID, evidence_after, id_ranges, written
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import exchanges, failed, first_line, gist, is_to_do, patch_in, use_of
 from ctxchat.core.working_set import not_in_view
@@ -47,29 +47,40 @@ _MARK = re.compile(r"<(?=/?(?:message|record_so_far|stays)\b)")
 
 
 def summary_task(ledger: Ledger, step: Step, options: PlanOptions, instructions: str = "") -> SummaryTask:
-    """The task for a fold step. Groups that a model's summary in force stands for are not read again; those that only a recap
-    or a shortened form stands for are, as they were."""
-    read = written_of(ledger)
-    groups = tuple(options.memory.shown(ledger.group(name)) for name in step.fold if name not in read)
+    """The task for a fold step. Groups that a summary stands for which a model wrote of them are not read again; those that only
+    code's or another agent's stands for are, as they were, and so is what was shortened."""
+    read, *instead = written(ledger)
     return SummaryTask(
-        groups,
-        merged_digest(earlier(ledger)).summary,
+        tuple(options.memory.shown(ledger.group(name)) for name in step.fold if name not in read.covers),
+        read.text,
         _beside(ledger, step, options),
         instructions,
         step.summary_tokens,
+        tuple(instead),
     )
 
 
-def written_of(ledger: Ledger) -> frozenset[str]:
-    """Ids of the groups that the summaries in force were written from. A recap carries an earlier summary on and covers more
-    than that: what it stands for itself, no summariser has read."""
-    read: set[str] = set()
-    for entry in earlier(ledger):
-        text = entry.digest.summary if entry.digest else ""
-        edits = (e for change in ledger.in_force for e in change.edits if e.digest is not None)
-        first = next((e for e in edits if text and e.digest is not None and e.digest.summary == text), None)
-        read.update(first.covers if first else ())
-    return frozenset(read)
+def shortened(task: SummaryTask, most: int) -> SummaryTask:
+    """The task with about `most` tokens to read, as far as what others wrote can stand for the earliest groups."""
+    left = input_tokens(task.groups)
+    for one in task.instead if left > most else ():
+        groups = tuple(g for g in task.groups if g.id not in one.covers)
+        task = msgspec.structs.replace(task, groups=groups, previous=one.text)
+        if input_tokens(groups) <= most:
+            break
+    return msgspec.structs.replace(task, instead=())
+
+
+def input_tokens(groups: Iterable[Group]) -> int:
+    """About how many tokens `render_input` makes of these groups; quick."""
+    longest = {"tool": RESULTS["read"], "assistant": ANSWER}
+    return sum(
+        30
+        + min(len(m.text) // 4, longest.get(m.role, len(m.text)))
+        + sum(min(len(c.arguments) // 4, EDIT) for c in m.calls)
+        for g in groups
+        for m in g.messages
+    )
 
 
 def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
@@ -94,11 +105,7 @@ def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
         parts.append(
             "The messages of the person that you are given stand word for word beside your record, with their ids."
         )
-    before = {name for e in earlier(ledger) for name in e.covers}
-    fresh = [g for g in groups if g.id not in before]
-    evidence = collect(
-        fresh, merged_digest(earlier(ledger)).evidence, options.memory, staying=ledger.staying(step.fold)
-    )
+    evidence = evidence_after(ledger, step.fold, options.memory)
     if facts := render(evidence, step.evidence_tokens - count(words), count, words):
         parts.append(f"Facts that code keeps beside your record:\n{facts}")
     return _harmless("\n\n".join(parts))
@@ -179,16 +186,20 @@ def render_input(group: Group, count: Count, to_do: ToolCall | None = None) -> s
     calls = {c.id: c for c in answered}
     first = msgspec.structs.replace(group.first, calls=answered)
     told = [first, *(m for m in group.messages[1:] if not m.synthetic)]
-    parts = [_marked(m, _body(m, calls.get(m.call_id), count, to_do)) for m in told]
+    if group.kind in {"note", "summary"}:  # as a message it is the person's, who never said it
+        body = clip(first.text, ANSWER, count) if group.kind == "note" else first.text
+        parts = [_marked(first, group.kind, body)]
+    else:
+        parts = [_marked(m, m.role, _body(m, calls.get(m.call_id), count, to_do)) for m in told]
     if cut_off := [f"{c.name} {first_line(use_of(c).target, 60)}".rstrip() for c, r in pairs if r.synthetic]:
         more = f" and {len(cut_off) - CUT_OFF} more" if len(cut_off) > CUT_OFF else ""
         parts.append(_harmless(f"[cut off before an answer: {', '.join(cut_off[:CUT_OFF])}{more}]"))
     return "\n".join(parts)
 
 
-def _marked(message: Message, body: str) -> str:
+def _marked(message: Message, role: str, body: str) -> str:
     name = f' name="{message.name}"' if message.name else ""
-    return f'<message id="{message.id}" role="{message.role}"{name}>\n{_harmless(body)}\n</message>'
+    return f'<message id="{message.id}" role="{role}"{name}>\n{_harmless(body)}\n</message>'
 
 
 def _harmless(text: str) -> str:

@@ -366,6 +366,7 @@ class Building:
             at=step.at,
             steps=gain,
             model=step.model or self.totals.model,
+            author=self._agent,
             before=sides[0],
             after=sides[1],
             folded=folded,

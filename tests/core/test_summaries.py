@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,14 +12,16 @@ from hypothesis import strategies as st
 from ctxchat.core.applying import apply_plan, apply_step
 from ctxchat.core.clip import clip, head, safe_cut
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.grouping import group_messages
+from ctxchat.core.facts import collect
+from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall
 from ctxchat.core.recap import person_said, recap
+from ctxchat.core.record import YOU, CompactionRecord, Digest
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier, merged_digest, too_little, within
-from ctxchat.core.summary_task import chunks, render_input, summary_task
+from ctxchat.core.summary_task import chunks, input_tokens, render_input, shortened, summary_task
 from ctxchat.core.tokens import rough_count
 from tests.core.histories import budget_of, histories, see
 
@@ -70,6 +73,69 @@ def test_a_recap_carries_the_summary_it_replaces() -> None:
     assert "question 0" in entry.group.first.text
     assert "covers messages m1–" in entry.group.first.text.lower()
     assert "m1" in entry.group.first.text
+
+
+def by(author: str = "", model: str = "") -> CompactionRecord:
+    return CompactionRecord("p", "auto", "summarize", "compacted", author=author, model=model)
+
+
+def with_author(ledger: Ledger, record: CompactionRecord) -> Ledger:
+    """The ledger with the last pass made by somebody, as its record tells."""
+    last = msgspec.structs.replace(ledger.changes[-1], record=record)
+    if record.author not in {"", YOU}:  # an imported pass has no facts
+        edits = (msgspec.structs.replace(e, digest=Digest(e.digest.summary)) if e.digest else e for e in last.edits)
+        last = msgspec.structs.replace(last, edits=tuple(edits))
+    return Ledger(ledger.groups, (*ledger.changes[:-1], last))
+
+
+WRITERS = {
+    "another agent": by("Another", "m"),
+    "code": by(),
+    "a model": by(model="m"),
+    "the person": by(YOU),
+    "the person, from a draft": by(YOU, "m"),
+}
+
+
+@given(st.lists(st.sampled_from(sorted(WRITERS)), min_size=1, max_size=4), st.integers(0, 9_000))
+def test_a_summariser_reads_the_originals_of_all_that_nobody_wrote_of_who_had_read_them(
+    writers: list[str], most: int
+) -> None:
+    ledger, read, text, others = Ledger(), frozenset[str](), "", list[str]()
+    for number, writer in enumerate(writers):
+        ledger = ledger.append(*group_messages(talk(8, start=8 * number)))
+        ledger = with_author(folded(ledger, "summarize", number, f"BY {writer} {number}"), WRITERS[writer])
+        if writer in {"another agent", "code"}:
+            others.append(f"BY {writer} {number}")
+        else:
+            text, read, others = f"BY {writer} {number}", frozenset(ledger.changes[-1].edits[-1].covers), []
+    ledger = ledger.append(*group_messages(talk(8, start=8 * len(writers))))
+    plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
+    assert plan is not None
+    fold = plan.steps[-1].fold
+    task = summary_task(ledger, plan.steps[-1], OPTIONS)
+    assert task.previous == text
+    assert [g.id for g in task.groups] == [name for name in fold if name not in read]
+    assert [one.text for one in task.instead] == others
+    less = shortened(task, most)
+    stands = next((one.covers for one in task.instead if one.text == less.previous), read)
+    assert stands | {g.id for g in less.groups} == set(fold), "what is not read stands written"
+    fits = input_tokens(less.groups) <= most
+    assert fits or len(others) == 0 or less.previous == others[-1], "only as much is left out as must be"
+    facts = apply_plan(ledger, plan, "p", OPTIONS, summary="NOW").edits[-1].digest
+    whole = collect(map(ledger.group, fold), staying=ledger.staying(fold))
+    assert facts and {f.key for f in facts.evidence.facts} == {f.key for f in whole.facts}, (
+        "another's pass has no facts"
+    )
+
+
+def test_a_note_and_another_agents_summary_are_not_told_as_the_persons_words() -> None:
+    note, summary = (
+        single("note", Message(1, "user", "a hook ran"), 1),
+        single("summary", Message(2, "user", "so far"), 1),
+    )
+    for group in (note, summary):
+        assert f'role="{group.kind}"' in render_input(group, rough_count)
 
 
 def test_a_fold_needs_words() -> None:

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 
 from ctxchat.core.budget import Budget
 from ctxchat.core.clip import head
-from ctxchat.core.facts import collect
 from ctxchat.core.ledger import Entry
 from ctxchat.core.recap import ACTIVITY, recap
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import Basis, is_summary
-from ctxchat.core.summaries import fold_edit, merged_digest, overhead_tokens
+from ctxchat.core.summaries import evidence_after, fold_edit, merged_digest, overhead_tokens
 
 NEAR = 0.05
 """Share of the limit by which a pass may miss its target, to end where a turn does."""
@@ -123,11 +122,10 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
         options.summary_tokens, budget.limit // 8
     )  # what was summarised once is not worn away pass by pass
     known = merged_digest(basis.summaries)
-    fresh = [ledger.group(covered) for e in entries for covered in e.covers]
     digest = Digest(
         summary=head(known.summary, summary_cap, count),
         recap=recap([options.memory.shown(ledger.group(g)) for g in fold[-ACTIVITY:]], recap_cap, count),
-        evidence=collect(fresh, known.evidence, options.memory, staying=ledger.staying(fold)),
+        evidence=evidence_after(ledger, fold, options.memory),
     )
     edit = fold_edit(ledger, fold, digest, evidence_cap, count, files=options.files, files_tokens=options.files_tokens)
     assert edit.replacement is not None

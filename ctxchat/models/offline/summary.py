@@ -14,6 +14,7 @@ from typing import get_args
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.ports import SummaryTask
+from ctxchat.core.summary_task import shortened
 from ctxchat.core.tokens import Count, Meter, rough_count
 from ctxchat.models.offline.notes import Note, Part, Tag, covered, notes_of
 from ctxchat.models.offline.words import terms, topic
@@ -216,7 +217,9 @@ class OfflineSummariser:
         return ""
 
     async def summarise(self, task: SummaryTask) -> AsyncIterator[str | Usage]:
-        """The summary, section by section; no usage, for nobody was asked."""
+        """The summary, section by section; no usage, for nobody was asked. What somebody wrote before is not made worse: it is
+        carried on."""
+        task = shortened(task, 0)
         text = await asyncio.to_thread(self.summary, task.groups, task.instructions, task.previous, task.max_tokens)
         blocks = text.split("\n\n")
         for block in blocks[:-1]:
