@@ -9,9 +9,6 @@ import msgspec
 from ctxchat.config import files
 from ctxchat.core.errors import UsageError
 
-LAST_HERE = "-"
-"""In place of a session's id: the one used last in this folder."""
-
 
 class Flags(msgspec.Struct, frozen=True):
     """The common options as given; empty or 0 where they were not."""

@@ -1,14 +1,19 @@
 """The command line: `ctxchat` opens the chat, its subcommands do one thing each and end.
 
 Only words in and words out; what is done is composed in `ctxchat.bootstrap`. Nothing heavy is imported before it is needed:
-without arguments there is nothing to parse, and the chat's first frame is painted before anything else.
+the chat's first frame is painted before anything else, click included.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+
+from ctxchat.cli.options import of_chat
+
+TYPE_CHECKING = False  # without the import
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 COMPLETING = "_CTXCHAT_COMPLETE"
 """Set by a shell that asks what could stand next; the arguments so far are in its own variables."""
@@ -17,13 +22,14 @@ COMPLETING = "_CTXCHAT_COMPLETE"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code: 0 done, 1 failed, 2 wrong usage or configuration, 130 interrupted."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if given or COMPLETING in os.environ:
+    flags = None if COMPLETING in os.environ else of_chat(given)
+    if flags is None:
         from ctxchat.cli.commands import run
 
         return run(given)
     from ctxchat.cli.chat import open_chat
 
-    return open_chat()
+    return open_chat(flags)
 
 
 def entry() -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from ctxchat.cli.ending import ended
 from ctxchat.tui.first_frame import FirstFrame, in_browser
 
+TYPE_CHECKING = False  # without the import
 if TYPE_CHECKING:
-    from ctxchat.bootstrap.flags import Flags
+    from collections.abc import Mapping
+    from typing import Any
 
 NO_TERMINAL = (
     'ctxchat: this is not a terminal the chat can be drawn in ({why}). Use `ctxchat run "…"` for an answer on '
@@ -21,20 +22,20 @@ NO_TERMINAL = (
 )
 
 
-def open_chat(flags: Flags | None = None, *, tour: bool = False) -> int:
-    """Open the interface until it is left, with the tour's guide or without; the exit code."""
+def open_chat(flags: Mapping[str, Any], *, tour: bool = False) -> int:
+    """Open the interface until it is left, with the tour's guide or without; the exit code. `flags` are the fields of `Flags`."""
     if not in_browser() and (why := _no_terminal()):
         print(NO_TERMINAL.format(why=why), file=sys.stderr)
         return 2
     return ended(lambda: _painted(flags, tour))
 
 
-def _painted(flags: Flags | None, tour: bool) -> int:
+def _painted(given: Mapping[str, Any], tour: bool) -> int:
     with FirstFrame() as first:
         from ctxchat.bootstrap.flags import Flags
         from ctxchat.bootstrap.lazy_program import LazyProgram
 
-        flags = flags or Flags()
+        flags = Flags(**given)
         program = LazyProgram(flags)
         from ctxchat.cli.interface import run  # the big import; the program tries its sandbox meanwhile
 

@@ -10,9 +10,10 @@ import msgspec
 from click.shell_completion import CompletionItem
 
 from ctxchat import __version__
-from ctxchat.bootstrap.flags import LAST_HERE
+from ctxchat.bootstrap import LAST_HERE
 from ctxchat.cli.common import common_options, flags
 from ctxchat.cli.ending import ended
+from ctxchat.cli.options import CONTINUE
 from ctxchat.core.errors import UsageError
 
 COMMANDS = {
@@ -57,7 +58,7 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ctxchat")
-@click.option("--continue", "go_on", is_flag=True, help="Go on with the session used last in this folder.")
+@click.option("--continue", "go_on", is_flag=True, help=CONTINUE)
 @common_options
 def ctxchat(go_on: bool) -> None:
     """A chat agent in the terminal whose context window is something you can see, steer and undo.
@@ -70,7 +71,7 @@ def ctxchat(go_on: bool) -> None:
     if ctx.invoked_subcommand is None:
         from ctxchat.cli.chat import open_chat
 
-        ctx.exit(open_chat(flags()))
+        ctx.exit(open_chat(msgspec.structs.asdict(flags())))
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from ctxchat.bootstrap.flags import Flags
+from ctxchat.cli.options import SWITCHES, TEXTS
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.sanitize import clean, harmless_json
 from ctxchat.core.search import incomplete
@@ -35,18 +36,11 @@ def _option(name: str, **about: Any) -> Callable[[Any], Any]:
     return click.option(f"--{name}", _GIVEN + name.replace("-", "_"), **about)
 
 
+_TYPES = {"window": click.IntRange(min=0), "config": click.Path()}
+
 _OPTIONS = (
-    _option("model", metavar="NAME", help="Model, by litellm's name (`offline/assistant` needs no network)."),
-    _option("api-base", metavar="URL", help="Address of the model's server."),
-    _option("api-key-env", metavar="VAR", help="Environment variable that holds the key."),
-    _option("window", type=click.IntRange(min=0), metavar="N", help="The window in tokens; 0 detects it."),
-    _option("config", type=click.Path(), metavar="FILE", help="Settings file instead of your own."),
-    _option(
-        "session",
-        metavar="ID",
-        help="A stored session; a unique beginning of its id is enough, - is the last of this folder.",
-    ),
-    _option("json", is_flag=True, help="JSON on standard output, everything else on standard error."),
+    *(_option(name, type=_TYPES.get(name), metavar=value, help=told) for name, (value, told) in TEXTS.items()),
+    *(_option(name, is_flag=True, help=told) for name, told in SWITCHES.items()),
 )
 
 

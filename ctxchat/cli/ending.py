@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
 
-from ctxchat.config import paths
 from ctxchat.core.errors import CtxchatError, UsageError
-from ctxchat.core.sanitize import clean
+
+TYPE_CHECKING = False  # without the import: this is loaded before the first frame
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 LOG = "errors.log"
 """In the data folder: what an error nobody expected looked like."""
@@ -42,8 +42,10 @@ def _sentence(fault: Exception) -> str:
 
 
 def _kept(fault: Exception) -> str:
-    import traceback  # these two are not needed on the way to the first frame
+    import time
+    import traceback
 
+    from ctxchat.config import paths
     from ctxchat.core.secrets import masked
 
     log = paths.data_dir() / LOG
@@ -63,6 +65,7 @@ def _append(log: Path, text: str) -> None:
 
 
 def _say(text: str) -> None:
+    from ctxchat.core.sanitize import clean
     from ctxchat.core.secrets import masked
 
     print(clean(f"ctxchat: {masked(text)}"), file=sys.stderr)

@@ -48,8 +48,7 @@ def run(program: LazyProgram, session: str, first: FirstFrame, *, tour: bool = F
         from ctxchat.tui.guide import Guide
 
         app.chat.guide = Guide()
-    first.hand_over()
-    asyncio.run(_until_left(app, program.settings.interface.mouse))
+    asyncio.run(_until_left(app, first, program.settings.interface.mouse))
     for number in _asking():
         signal.signal(number, signal.SIG_IGN)  # it is being done
     return app.return_code or 0
@@ -63,14 +62,15 @@ def _driver(first: FirstFrame) -> Any:
         return None
     from ctxchat.tui.terminal import Terminal
 
-    return partial(Terminal, early=first.early, settings=first.settings)
+    return partial(Terminal, first=first)
 
 
-async def _until_left(app: CtxchatApp, mouse: bool) -> None:
+async def _until_left(app: CtxchatApp, first: FirstFrame, mouse: bool) -> None:
     """Being asked to end is leaving too: the turn stops, the session and what was not sent are kept."""
     loop = asyncio.get_running_loop()
     for number, code in _asking().items():
         signal.signal(number, partial(_asked, app, loop, code))
+    first.hand_over()
     await app.run_async(mouse=mouse)
     await app.leave(app.return_code or 0)  # where it ended without that
 

@@ -8,7 +8,7 @@ import sys
 import click
 import msgspec
 
-from ctxchat.bootstrap.flags import LAST_HERE
+from ctxchat.bootstrap import LAST_HERE
 from ctxchat.cli.common import common_options, flags, narrate, run_async, tell, typed_in, written
 from ctxchat.core.errors import UsageError
 

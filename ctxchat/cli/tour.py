@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from ctxchat.bootstrap.flags import Flags
 from ctxchat.cli.chat import open_chat
 from ctxchat.cli.common import common_options
 
@@ -81,5 +80,5 @@ def command() -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
         os.environ.update(CTXCHAT_CONFIG_DIR=str(home), CTXCHAT_DATA_DIR=str(home / "data"))
-        given = Flags(model="offline/assistant", window=WINDOW, cwd=str(harbour))
-        click.get_current_context().exit(open_chat(given, tour=True))
+        ended = open_chat({"model": "offline/assistant", "window": WINDOW, "cwd": str(harbour)}, tour=True)
+        click.get_current_context().exit(ended)

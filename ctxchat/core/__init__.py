@@ -17,9 +17,7 @@ A `Ledger` holds everything that ever happened and the changes in force; a `View
 `Strategy` turns a view into a `Plan`; `apply_plan` makes of a plan the `Change` a ledger takes, and `Ledger.undo` takes back.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # without the import: a part of this is loaded before anything heavy
 if TYPE_CHECKING:
     from ctxchat.core.applying import apply_plan, apply_step, digest_for
     from ctxchat.core.budget import Budget, Window, make_budget
@@ -157,6 +155,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     for module, names in _HOMES.items():
         if name in names.split():
+            from importlib import import_module
+
             return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -33,6 +33,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import Handler, handler
 from ctxchat.tui.edits import EVERY, Edits
+from ctxchat.tui.first_frame import UNSENT
 from ctxchat.tui.handlers import Handlers
 from ctxchat.tui.host import Host
 from ctxchat.tui.in_force import InForce, soft_mark
@@ -172,7 +173,7 @@ class CtxchatApp(Handlers):
             lost = await self.work.close(self.workers)
             await self.services.close()
         finally:
-            words = Text(f"This was not sent and could not be kept:\n\n{clean(lost)}\n") if lost else None
+            words = Text(UNSENT.format(clean(lost))) if lost else None
             self.exit(code, return_code=code, message=words)
 
     def give_back_terminal(self) -> None:

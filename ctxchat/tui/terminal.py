@@ -12,13 +12,15 @@ import signal
 import socket
 import sys
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import IO, Any
 
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
 
+from ctxchat.tui.first_frame import FirstFrame
 from ctxchat.tui.terminal_input import InputParser, forgiving
 
 LEFT = (
@@ -32,11 +34,12 @@ TAKEN = "\x1b[?1049h\x1b[?25l\x1b[?1004h\x1b[=25;1u\x1b[?2004h\x1b[?7l"
 
 
 class Terminal(LinuxDriver):
-    """Textual's driver of a terminal. `early` is as in `terminal_input.entered`, `settings` are those to give back."""
+    """Textual's driver of a terminal. `first` has the keys until this takes them over, and the settings to give back."""
 
-    def __init__(self, app: App[Any], *, early: int = 0, settings: list[Any] | None = None, **more: Any) -> None:
+    def __init__(self, app: App[Any], *, first: FirstFrame | None = None, **more: Any) -> None:
         super().__init__(app, **more)
-        self._early, self._settings = early, settings
+        self._first = first
+        self._settings = first.settings if first else None
         self._file = _Output(sys.__stderr__, self._gone)  # type: ignore[assignment]
 
     def start_application_mode(self) -> None:
@@ -129,11 +132,12 @@ class Terminal(LinuxDriver):
 
         Waits without a limit but for the rest of a key that has begun: Textual's wakes up ten times a second.
         """
-        parser, decode = InputParser(self._debug, self._early), forgiving("utf-8")().decode
-        self._early = 0
+        parser, decode = InputParser(self._debug), forgiving("utf-8")().decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(self._stopped, selectors.EVENT_READ)
+            if self._first and (typed := self._first.taken_over()):
+                self._take(parser.feed(decode(typed)))
             while True:
                 ready = {key.fileobj for key, _ in selector.select(0.1 if parser.within else None)}
                 if self._stopped in ready:
@@ -142,10 +146,12 @@ class Terminal(LinuxDriver):
                     data = os.read(self.fileno, 4096)
                     if not data:
                         raise EOFError
-                    for event in parser.feed(decode(data)):
-                        self.process_message(event)
-                for event in parser.tick():
-                    self.process_message(event)
+                    self._take(parser.feed(decode(data)))
+                self._take(parser.tick())
+
+    def _take(self, found: Iterable[Message]) -> None:
+        for event in found:
+            self.process_message(event)
 
     def _gone(self) -> None:
         """It was closed, whether or not the system says so too."""

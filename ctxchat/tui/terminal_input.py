@@ -80,18 +80,16 @@ class PasteFilter:
 
 
 class InputParser(XTermParser):
-    """Textual's parser, fed with what it understands. `early` is as in `entered`, `now` a clock in seconds."""
+    """Textual's parser, fed with what it understands. `now` is a clock in seconds."""
 
-    def __init__(self, debug: bool = False, early: int = 0, now: Any = time.monotonic) -> None:
+    def __init__(self, debug: bool = False, now: Any = time.monotonic) -> None:
         super().__init__(debug)
-        self._pastes, self._early, self._now, self._last = PasteFilter(), early, now, now()
+        self._pastes, self._now, self._last = PasteFilter(), now, now()
 
     def feed(self, data: str) -> Iterable[Any]:
         if not data:
             return self._guarded(super().feed(data))  # the end
         self._last = self._now()
-        if self._early:
-            data, self._early = entered(data, self._early)
         if not self._pastes.inside:
             plain, start, rest = data.partition(START)
             data = _ANSWER.sub("", plain) + start + rest
@@ -166,13 +164,6 @@ def _can_be(event: Any) -> bool:
     if isinstance(event, events.Resize):
         return min(event.size) > 0 and max(event.size) < FARTHEST
     return not isinstance(event, events.MouseEvent) or max(event.screen_x, event.screen_y) < FARTHEST
-
-
-def entered(data: str, early: int) -> tuple[str, int]:
-    """What was typed, with Enter for each new line among its first `early` bytes, and how many such bytes are still to come."""
-    taken = data.encode("utf-8", "surrogateescape")[:early].decode("utf-8", "ignore")
-    rest = max(0, early - len(data.encode("utf-8", "surrogateescape")))
-    return taken.replace("\n", "\r") + data[len(taken) :], rest
 
 
 def forgiving(encoding: str) -> partial[codecs.IncrementalDecoder]:

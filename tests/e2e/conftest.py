@@ -13,8 +13,8 @@ from tests.e2e.terminal import Terminal
 
 Open = Callable[..., Terminal]
 
-READY = "Ask, or type"
-"""What stands in the composer when the interface is up."""
+READY = "enter send"
+"""What stands below the composer when the interface is up, and not in the first frame."""
 
 
 @pytest.fixture

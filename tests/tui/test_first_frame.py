@@ -10,6 +10,7 @@ import pexpect
 import pyte
 import pytest
 
+from ctxchat.tui.early_keys import EarlyKeys
 from ctxchat.tui.first_frame import frame
 
 START = """
@@ -17,12 +18,16 @@ import sys
 from ctxchat.tui.first_frame import FirstFrame
 with FirstFrame() as first:
     if "break" in sys.argv:
+        while "ght" not in first._typed.text:
+            pass
         raise SystemExit("broken on the way")
     from pathlib import Path
     from ctxchat.config.schema import Settings
     from ctxchat.tui.app import CtxchatApp
+    from ctxchat.tui.terminal import Terminal
+    from functools import partial
     from tests.tui.fakes import FakeServices, FakeSession
-    app = CtxchatApp(FakeServices(Path(sys.argv[1]), FakeSession()), Settings(), {})
+    app = CtxchatApp(FakeServices(Path(sys.argv[1]), FakeSession()), Settings(), {}, driver=partial(Terminal, first=first))
     first.hand_over()
     app.run()
 print("left", [m for m in ("litellm", "sqlite3", "tiktoken") if m in sys.modules])
@@ -56,8 +61,11 @@ def test_keys_typed_before_anything_is_imported_are_all_there(tmp_path: Path) ->
 def test_a_failed_start_gives_the_terminal_back(tmp_path: Path) -> None:
     child = start(str(tmp_path), "break")
     before = termios.tcgetattr(child.child_fd)
+    child.expect("ctxchat")
+    child.send("half a thought")
     child.expect("broken on the way")
-    assert "\x1b[?1049l" in child.before
+    left = child.before.rpartition("\x1b[?1049l")[2]
+    assert "half a thought" in left
     child.expect(pexpect.EOF)
     assert termios.tcgetattr(child.child_fd)[3] == before[3] | termios.ECHO | termios.ICANON
 
@@ -65,12 +73,16 @@ def test_a_failed_start_gives_the_terminal_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("width", "height"), [(120, 36), (80, 24), (40, 18), (20, 5), (3, 2), (1, 1)])
 def test_the_frame_fits_and_has_its_parts(width: int, height: int) -> None:
     screen = pyte.Screen(width, height)
-    pyte.Stream(screen).feed(frame(width, height))
+    typed = EarlyKeys()
+    typed.feed("sent\rand 漢字 typed".encode() * 9)
+    pyte.Stream(screen).feed(frame(width, height, typed))
     rows = screen.display
     assert len(rows) == height
     assert ("ctxchat" in rows[0]) == (width >= 8)
     assert any("·" in row for row in rows) == (width >= 3 and height >= 2)
     assert any("╭" in row for row in rows) == (height >= 18)
+    assert any("typed" in row for row in rows) == (width >= 20)
+    assert any("next  and" in row for row in rows) == (width >= 20 and height >= 5)
 
 
 def test_nothing_heavy_is_imported_for_it() -> None:

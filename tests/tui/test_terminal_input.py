@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from textual import events
 from textual.drivers import web_driver
 
-from ctxchat.tui.terminal_input import END, PATIENCE, START, InputParser, PasteFilter, entered, forgiving, guard_browser
+from ctxchat.tui.terminal_input import END, PATIENCE, START, InputParser, PasteFilter, forgiving, guard_browser
 from tests.examples import examples
 
 PRESSES = [
@@ -165,22 +165,6 @@ def test_cut_anywhere_it_is_the_same(inner: str, cuts: list[int]):
     assert "".join(out) == PasteFilter().feed(data)
     inside = "".join(out).split(START, 1)[1].rsplit(END, 1)[0]
     assert "\x1b" not in inside.replace(END, "") and "\x07" not in inside
-
-
-@given(st.text(st.sampled_from("aä\n\r😀x"), max_size=20), st.integers(0, 60), st.lists(st.integers(0, 20), max_size=3))
-def test_enter_typed_before_the_frame_stays_enter_and_later_lines_stay_lines(
-    text: str, early: int, cuts: list[int]
-) -> None:
-    whole, left = entered(text, early)
-    places = sorted({min(c, len(text)) for c in cuts})
-    pieces, rest = "", early
-    for start, end in zip([0, *places], [*places, len(text)], strict=True):
-        piece, rest = entered(text[start:end], rest)
-        pieces += piece
-    assert pieces == whole and rest == left == max(0, early - len(text.encode()))
-    assert whole.replace("\r", "\n") == text.replace("\r", "\n")
-    first = len(text.encode()[:early].decode("utf-8", "ignore"))
-    assert "\n" not in whole[:first] and whole[first:] == text[first:]
 
 
 def test_only_for_the_rest_of_a_key_or_a_paste_is_there_a_limit_to_wait() -> None:

@@ -15,15 +15,13 @@ from textual.widgets import TextArea
 
 from ctxchat.tools.mentions import MentionedFile, look, pasted_data, pasted_images, pasted_path
 from ctxchat.tui.commands import Keys
+from ctxchat.tui.first_frame import invitation
 from ctxchat.tui.reading.text import harmless
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.completion import Completion, CompletionList, Wanted, command_choices, file_choices, wanted
 
 HUGE = 8_192
 """Characters from which a paste becomes an attachment instead of text in the editor."""
-
-INVITATIONS = ("Ask, or type / for commands and @ for files", "Ask, or type / or @ for more", "Ask, or type /", "Ask")
-"""What an empty editor says, the longest first."""
 
 
 class Prompt(TextArea):
@@ -72,7 +70,6 @@ class Prompt(TextArea):
             soft_wrap=True,
             compact=True,
             highlight_cursor_line=False,
-            placeholder=INVITATIONS[0],
         )
         self.cursor_blink = False  # calmer, and an idle screen costs nothing
         self.use_keys(keys)
@@ -95,8 +92,7 @@ class Prompt(TextArea):
 
     def on_resize(self) -> None:
         """The invitation that fits on one line, as an empty editor has."""
-        width = self.content_size.width
-        self.placeholder = next((words for words in INVITATIONS if len(words) < width), INVITATIONS[-1])
+        self.placeholder = invitation(self.content_size.width)
 
     def render_line(self, y: int) -> Strip:
         """As Textual's, which cannot break the placeholder where there is no column for it."""
