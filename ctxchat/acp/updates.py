@@ -43,10 +43,9 @@ from acp.schema import (
 )
 
 from ctxchat.acp.settings import ConfigOption
-from ctxchat.core.attachments import attached, spoken
 from ctxchat.core.events import ApprovalRequested, CompactionStarted, Delegated, FilesChanged, ToolFinished, ToolStarted
 from ctxchat.core.figures import Figures
-from ctxchat.core.messages import Group, Message, Text, ToolCall
+from ctxchat.core.messages import Group, Message, Text, ToolCall, attached, spoken
 from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.sanitize import clean, visible
 from ctxchat.core.tooluse import UseKind, use_of

@@ -1,4 +1,4 @@
-"""What a person changes by hand in one session: undo, redo, pin, drop, shrink, put back. `manual_changes` and `undo` say what
+"""What a person changes by hand in one session: undo, redo, pin, drop, shrink, put back. `core.changes` says what
 each change is.
 
 Each is one journal transaction and comes back with the gauge. Knows nothing of turns or of passes.
@@ -14,12 +14,24 @@ import msgspec
 from ctxchat.agent.consent import Consent
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.session_lock import SessionLock
+from ctxchat.core.changes import (
+    Undoing,
+    dropped,
+    found,
+    in_part,
+    look,
+    lost_facts,
+    pinned,
+    quoted,
+    redone,
+    reinserted,
+    restored,
+    shrunk,
+)
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Changed, Record, Sealed, Undone
 from ctxchat.core.ledger import Change, Ledger
-from ctxchat.core.manual_changes import dropped, lost_facts, pinned, quoted, reinserted, restored, shrunk
 from ctxchat.core.messages import Group
-from ctxchat.core.undo import Undoing, found, in_part, look, redone
 from ctxchat.core.view import View
 
 

@@ -17,9 +17,8 @@ from ctxchat.core.automatic import AGAIN
 from ctxchat.core.budget import make_budget
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice
-from ctxchat.core.figures import Figures
+from ctxchat.core.figures import FIXED, Figures, fixed, overhead, starts_at
 from ctxchat.core.record import CompactionRecord, Reason
-from ctxchat.core.triggers import FIXED, fixed, overhead, starts_at
 from ctxchat.core.words import percent, short
 
 When = Literal["now", "after"]

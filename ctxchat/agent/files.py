@@ -13,13 +13,13 @@ import msgspec
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core import files
+from ctxchat.core.changes import rewound
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import FilesChanged
 from ctxchat.core.figures import Figures
 from ctxchat.core.files import Checkpoint, FileChange, Keep, Restoring
 from ctxchat.core.grouping import single
 from ctxchat.core.journal import Changed, Record, Sealed, Undone
-from ctxchat.core.manual_changes import rewound
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import WorkspaceFiles
 

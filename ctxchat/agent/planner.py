@@ -19,7 +19,7 @@ from ctxchat.agent.trial import estimated, gains, look_ahead, missed, unneeded
 from ctxchat.core.budget import Budget
 from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import Memory
-from ctxchat.core.figures import Figures
+from ctxchat.core.figures import Figures, overhead
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import FilesNow, Summariser, SummaryTask
 from ctxchat.core.strategies.base import Plan, Strategy
@@ -30,7 +30,6 @@ from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import Basis, PlanOptions
 from ctxchat.core.summaries import written
 from ctxchat.core.summary_task import input_tokens, shortened
-from ctxchat.core.triggers import overhead
 from ctxchat.core.view import View
 from ctxchat.core.words import short
 from ctxchat.core.working_set import CurrentFile, touched

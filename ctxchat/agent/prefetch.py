@@ -15,11 +15,11 @@ from ctxchat.agent.passes import PassRequest, SummaryDraft, writing
 from ctxchat.agent.planner import Planner
 from ctxchat.agent.prepared import Prepared, PreparedSlot, bearing
 from ctxchat.agent.trial import estimated, look_ahead
+from ctxchat.core.figures import due
 from ctxchat.core.ports import Summariser
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.folding import NEAR
 from ctxchat.core.summaries import within
-from ctxchat.core.triggers import due
 
 WORTH = 0.1
 """Inside a turn what is prepared is added to once this share of the limit has come to it; after a turn always."""

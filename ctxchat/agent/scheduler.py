@@ -9,11 +9,10 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.passes import PassRequest
 from ctxchat.agent.planner import Planner
 from ctxchat.core.events import CompactionSuggested, Notice
-from ctxchat.core.figures import Figures
+from ctxchat.core.figures import Due, Figures, due, overhead
 from ctxchat.core.record import Reason
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.summaries import too_little
-from ctxchat.core.triggers import Due, due, overhead
 
 
 class Scheduler:

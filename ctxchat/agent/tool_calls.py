@@ -13,11 +13,11 @@ from ctxchat.agent.unsealed import Unsealed
 from ctxchat.core.clip import clip
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Delegated, Event, FilesChanged, Notice, ToolStatus
+from ctxchat.core.figures import overhead
 from ctxchat.core.grouping import seal_round
 from ctxchat.core.journal import Sealed, Spent
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.tooluse import same_arguments
-from ctxchat.core.triggers import overhead
 
 LEAST_RESULT = 200
 """Tokens that any result may have, however small the window."""

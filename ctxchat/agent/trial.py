@@ -13,7 +13,7 @@ import msgspec
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.clip import head
 from ctxchat.core.facts import Memory, collect, line_of, render, survival
-from ctxchat.core.figures import Figures
+from ctxchat.core.figures import Figures, overhead
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.record import Evidence, Fact, FactCount
@@ -21,7 +21,6 @@ from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.folding import NEAR
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Count
-from ctxchat.core.triggers import overhead
 from ctxchat.core.view import View, problems
 from ctxchat.core.words import short
 

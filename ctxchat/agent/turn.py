@@ -22,13 +22,12 @@ from ctxchat.agent.setup import Setup
 from ctxchat.agent.tool_calls import Stuck, ToolCalls
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.agent.unsealed import CANCELLED, ENOUGH, FAILED, Unsealed
-from ctxchat.core.attachments import Attached, attached
 from ctxchat.core.errors import CtxchatError, ModelError, StorageError
 from ctxchat.core.events import Failed, Notice, Steered, TurnFinished, TurnStarted, TurnStatus
 from ctxchat.core.grouping import single
 from ctxchat.core.journal import Named, Record, Sealed
-from ctxchat.core.messages import Message, Part, Text
-from ctxchat.core.open_end import NOTHING_OPEN, open_end
+from ctxchat.core.ledger import NOTHING_OPEN, open_end
+from ctxchat.core.messages import Attached, Message, Part, Text, attached
 from ctxchat.core.secrets import masked
 
 Meanwhile = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]

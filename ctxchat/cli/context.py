@@ -7,8 +7,7 @@ import msgspec
 
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, run_async, table, tell, typed_in, written
-from ctxchat.core.figures import Figures
-from ctxchat.core.triggers import fixed, overhead
+from ctxchat.core.figures import Figures, fixed, overhead
 from ctxchat.core.words import short
 from ctxchat.tui.reading.figures_text import PARTS, gauge_words, known, share, starts_words, window_words
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ctxchat.core.figures import Figures
-from ctxchat.core.triggers import starts_at
+from ctxchat.core.figures import Figures, starts_at
 from ctxchat.core.view import BUDGET
 from ctxchat.core.words import percent, short
 

@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from ctxchat.core.attachments import Attached
 from ctxchat.core.figures import Figures
 from ctxchat.core.files import FileChange
+from ctxchat.core.messages import Attached
 from ctxchat.core.permissions import Access, Allowance, Verdict
 from ctxchat.core.record import CompactionRecord, Reason
 

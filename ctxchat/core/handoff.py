@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from ctxchat.core.clip import clip
 from ctxchat.core.facts import render
-from ctxchat.core.ledger import Ledger
+from ctxchat.core.ledger import Ledger, open_end
 from ctxchat.core.messages import Group
-from ctxchat.core.open_end import open_end
 from ctxchat.core.recap import person_said, recap
 from ctxchat.core.summaries import earlier, evidence_after, merged_digest
 from ctxchat.core.tokens import Count

@@ -315,3 +315,13 @@ def _restored(group: Group) -> bool:
 
 def _repeated(ids: tuple[str, ...]) -> set[str]:
     return {i for i, times in Counter(ids).items() if times > 1}
+
+
+NOTHING_OPEN = "There is nothing to continue: the last reply is whole."
+
+
+def open_end(ledger: Ledger) -> Group | None:
+    """What such a turn left last: a half reply, a round nobody answered, a message without a reply. None where the last reply is
+    whole, or nothing was ever said."""
+    last = next((group for group in reversed(ledger.standing) if group.kind in {"user", "reply", "round"}), None)
+    return None if last is None or (last.kind == "reply" and not last.first.interrupted) else last

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ctxchat.core.attachments import attached, spoken
 from ctxchat.core.clip import clip
 from ctxchat.core.facts import facts_of
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.messages import Group, Message, attached, spoken
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import first_line, gist, use_of
 

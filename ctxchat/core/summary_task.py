@@ -11,11 +11,10 @@ from difflib import unified_diff
 
 import msgspec
 
-from ctxchat.core.attachments import spoken
 from ctxchat.core.clip import clip, head
 from ctxchat.core.facts import render
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Group, Message, Text, ToolCall
+from ctxchat.core.messages import Group, Message, Text, ToolCall, spoken
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.recap import person_said
 from ctxchat.core.strategies.base import Step

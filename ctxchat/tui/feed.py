@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ctxchat.core.open_end import open_end
+from ctxchat.core.ledger import open_end
 from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.live_turn import Growing, LiveTurn
 from ctxchat.tui.reading.history import items, last_answer

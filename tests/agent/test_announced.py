@@ -12,11 +12,10 @@ from ctxchat.agent.guard import BREAKER, REFILLS, Guard
 from ctxchat.core.automatic import standing_words
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionStarted, CompactionSuggested, Event, Failed, Notice
-from ctxchat.core.figures import Figures
+from ctxchat.core.figures import Figures, starts_at
 from ctxchat.core.hooks import CompactContext, Hook, When
 from ctxchat.core.options import Options
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.triggers import starts_at
 from ctxchat.core.view import Insert
 from ctxchat.tui.reading.alarms import alarms, legend
 from ctxchat.tui.reading.bar import layout_bar

@@ -11,11 +11,10 @@ from ctxchat.agent.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Mix
 from ctxchat.core.events import Failed, Notice, TextDelta, TurnFinished, Usage
-from ctxchat.core.figures import Figures
+from ctxchat.core.figures import Figures, fixed
 from ctxchat.core.options import Options
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
-from ctxchat.core.triggers import fixed
 from ctxchat.core.view import Insert
 from tests.agent.desk import Around, Desk, Echo, StillClock
 from tests.agent.test_compaction import LONG, Writer

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxchat.core.changes import rewound
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Change, Edit, Ledger
-from ctxchat.core.manual_changes import rewound
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile

@@ -15,9 +15,9 @@ import msgspec
 from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
 from ctxchat.agent.trial import gains
 from ctxchat.core.applying import apply_plan
-from ctxchat.core.attachments import attached
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.calibration import Calibration
+from ctxchat.core.changes import Undoing, found, in_part, look, redone, reinserted
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Event, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
 from ctxchat.core.figures import Counting, Figures, Past, Pending, TokenPrice, measure
@@ -25,8 +25,7 @@ from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.images import size_in
 from ctxchat.core.journal import Changed, SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
-from ctxchat.core.manual_changes import reinserted
-from ctxchat.core.messages import Group, Image, Message, Part, Text
+from ctxchat.core.messages import Group, Image, Message, Part, Text, attached
 from ctxchat.core.permissions import Answer, Mode
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
 from ctxchat.core.search import Hit, Scope
@@ -34,7 +33,6 @@ from ctxchat.core.secrets import Masking
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter, rough_count
-from ctxchat.core.undo import Undoing, found, in_part, look, redone
 from ctxchat.core.view import Frame, View, compile
 
 if TYPE_CHECKING:  # a start is measured with these: what they stand for is heavy

@@ -11,9 +11,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Markdown, Static, TabbedContent, TextArea
 
+from ctxchat.core.changes import look
 from ctxchat.core.journal import Changed, SessionState, fold
 from ctxchat.core.messages import Message
-from ctxchat.core.undo import look
 from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
 from ctxchat.tui.reading.passes import archived, compared, passes, previous, put_away

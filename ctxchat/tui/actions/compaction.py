@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ctxchat.agent.preview import Preview
+from ctxchat.core.changes import put_back
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.manual_changes import put_back
 from ctxchat.core.words import count
 from ctxchat.tui.host import Host
 

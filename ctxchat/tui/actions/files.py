@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ctxchat.core.attachments import spoken
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.messages import Group, Text
+from ctxchat.core.messages import Group, Text, spoken
 from ctxchat.tui.actions.compaction import free_up_to
 from ctxchat.tui.host import Host
 from ctxchat.tui.unsent.draft import Draft, Paste

@@ -5,7 +5,7 @@ from __future__ import annotations
 from asyncio import to_thread
 
 from ctxchat.core.errors import CtxchatError, UsageError
-from ctxchat.core.open_end import NOTHING_OPEN, open_end
+from ctxchat.core.ledger import NOTHING_OPEN, open_end
 from ctxchat.tui.host import Host
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.widgets.first_choice import OFFLINE

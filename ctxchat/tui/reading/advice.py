@@ -11,10 +11,9 @@ from itertools import pairwise
 import msgspec
 
 from ctxchat.config.schema import ContextSettings
-from ctxchat.core.figures import Figures
+from ctxchat.core.figures import OVERHEAD, Figures, overhead
 from ctxchat.core.journal import SessionState
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.triggers import OVERHEAD, overhead
 from ctxchat.tui.reading.effects import with_marks
 from ctxchat.tui.reading.figures_text import PARTS, count, percent
 from ctxchat.tui.reading.text import short

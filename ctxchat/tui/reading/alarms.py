@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxchat.core.automatic import AGAIN, standing_words
-from ctxchat.core.figures import Figures
+from ctxchat.core.figures import FIXED, OVERHEAD, Figures, fixed, overhead
 from ctxchat.core.sections import SECTIONS, SectionName
-from ctxchat.core.triggers import FIXED, OVERHEAD, fixed, overhead
 from ctxchat.core.view import View
 from ctxchat.core.words import server_cut
 from ctxchat.tui.reading.figures_text import budget_words, known, money, starts_words

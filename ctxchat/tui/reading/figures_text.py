@@ -8,9 +8,8 @@ import msgspec
 
 from ctxchat.core.automatic import standing_words
 from ctxchat.core.budget import WindowSource
-from ctxchat.core.figures import Figures
+from ctxchat.core.figures import Figures, fixed, overhead, starts_at
 from ctxchat.core.sections import SECTIONS, SectionName
-from ctxchat.core.triggers import fixed, overhead, starts_at
 from ctxchat.core.words import brief as brief  # handed on: figures and their nouns go together
 from ctxchat.core.words import count as count
 from ctxchat.core.words import percent as percent

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ctxchat.core.changes import put_back
 from ctxchat.core.files import Checkpoint, files_words
 from ctxchat.core.ledger import Change, Ledger
-from ctxchat.core.manual_changes import put_back
 from ctxchat.core.messages import Group
 from ctxchat.core.record import CompactionRecord
 

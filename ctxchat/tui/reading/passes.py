@@ -7,9 +7,9 @@ from difflib import unified_diff
 
 import msgspec
 
+from ctxchat.core.changes import put_back
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Ledger
-from ctxchat.core.manual_changes import put_back
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import CompactionRecord, Evidence, Reason
 from ctxchat.tui.reading.figures_text import count

@@ -16,9 +16,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.core import files
-from ctxchat.core.attachments import spoken
 from ctxchat.core.files import Checkpoint, FileChange, Keep, Restoring, files_words, pairs
-from ctxchat.core.messages import Group
+from ctxchat.core.messages import Group, spoken
 from ctxchat.tui.reading.text import clean, clock, one_line
 from ctxchat.tui.screens.panel import Heading, Over, Panel
 from ctxchat.tui.style import STYLE

@@ -15,11 +15,11 @@ from textual.screen import Screen
 from textual.widgets import Label, Static
 
 from ctxchat.agent.files import Files
+from ctxchat.core.changes import Undoing
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.figures import Figures
 from ctxchat.core.files import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
 from ctxchat.core.ledger import ChangeKind
-from ctxchat.core.undo import Undoing
 from ctxchat.tui.reading.figures_text import count, day_and_clock, percent, tilde
 from ctxchat.tui.reading.passes import REASONS
 from ctxchat.tui.reading.text import one_line, short

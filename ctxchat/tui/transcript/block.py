@@ -9,8 +9,7 @@ from time import monotonic
 from textual.content import Content
 from textual.message import Message
 
-from ctxchat.core.attachments import Attached
-from ctxchat.core.messages import Group
+from ctxchat.core.messages import Attached, Group
 from ctxchat.tui.reading.text import clean, clock, cut, one_line, short
 from ctxchat.tui.transcript.lines import LEAST, DrawnLine, excerpt, hung, spread, wrapped
 from ctxchat.tui.widgets.notice import SIGNS, Level

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ctxchat.core.attachments import attached, spoken
 from ctxchat.core.events import ToolFinished
-from ctxchat.core.messages import Group, Message, ToolCall
+from ctxchat.core.messages import Group, Message, ToolCall, attached, spoken
 from ctxchat.tui.reading.history import Shown
 from ctxchat.tui.reading.tool_words import decoded, ending
 from ctxchat.tui.transcript.block import Block, NoticeBlock, QuoteBlock, UserBlock

@@ -16,8 +16,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ctxchat.core.attachments import attached
-from ctxchat.core.messages import Image, Part, Text
+from ctxchat.core.messages import Image, Part, Text, attached
 from ctxchat.tools.mentions import LONGEST_TEXT, MentionedFile, file_name, look_all
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.transcript.block import ATTACHED_SIGN, attached_size
