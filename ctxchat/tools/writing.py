@@ -136,13 +136,15 @@ class EditFile(_WritingTool[EditArguments]):
 
 def _writable(place: Place) -> bool:
     """Whether the file is there. Raises ToolError where it cannot be written."""
-    if place.path.is_dir():
-        raise ToolError(f"{place.shown} is a folder.")
-    if not place.path.exists():
+    try:
+        mode = place.path.stat().st_mode  # `exists` would call a name that is too long a file that is not there
+    except (FileNotFoundError, NotADirectoryError):
         above = next(folder for folder in place.path.parents if folder.exists())
         if not above.is_dir():
-            raise ToolError(f"{above} is a file, not a folder.")
+            raise ToolError(f"{above} is a file, not a folder.") from None
         return False
+    if stat.S_ISDIR(mode):
+        raise ToolError(f"{place.shown} is a folder.")
     if not os.access(place.path, os.W_OK):
         raise ToolError(f"{place.shown} is write-protected.")
     return True
