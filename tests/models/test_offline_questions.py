@@ -210,3 +210,19 @@ async def test_it_says_what_it_is(root: Path) -> None:
     assert "F2" in await talk.ask("what fills the window?") and "/context" in await talk.ask("what fills the window?")
     assert "read src/app.py" in await talk.ask("help")
     assert not talk.calls
+
+
+async def test_a_row_of_a_table_is_quoted_below_its_head(tmp_path: Path) -> None:
+    rows = "".join(f"| berth {n} | the keeper of shed {n} |\n" for n in range(1, 6))
+    (tmp_path / "berths.md").write_text(f"# Berths\n\n| berth | keeper |\n| --- | --- |\n{rows}")
+    answer = await Talk(tmp_path).ask("Who is the keeper of berth 3?")
+    assert "> | berth | keeper |\n> | --- | --- |\n> | berth 3 | the keeper of shed 3 |\n\n" in answer + "\n\n"
+
+
+async def test_a_plain_word_that_is_defined_is_found_by_its_definition(tmp_path: Path) -> None:
+    (tmp_path / "call.py").write_text("".join(f"kept = gauge.compile({n})  # compile defined\n" for n in range(9)))
+    (tmp_path / "view.py").write_text(
+        "class Other:\n    def compile(self):\n        pass\n\n\ndef compile(ledger):\n    pass\n"
+    )
+    answer = await Talk(tmp_path).ask("Where is compile defined?")
+    assert answer.startswith("The best match is `view.py:6`")

@@ -50,6 +50,8 @@ _LINKS = re.compile(r"!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?|<[^>]*>|https?://\S+
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _OWNED = re.compile(r"\bcopyright\b|SPDX-License|\blicensed under\b|\ball rights reserved\b", re.I)
 _UNDERLINE = re.compile(r"[=\-~^*#]{3,}\s*")
+_ROW = re.compile(r"\s*\|.*\|\s*")
+_RULE = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b\[[0-9;?]*[A-Za-z]")
 _MARKS = re.compile(r"[\\`*<\[]|(?<!\w)_|_(?!\w)|~~")
 _COMMENT = re.compile(r"\s*(?:#|//|--|/\*|\*|@|;)\s*\w")
@@ -319,9 +321,13 @@ def _more(words: Sequence[str], most: int) -> str:
 
 
 def _paragraph(passage: Passage) -> list[FileLine]:
-    """The best line and its neighbours up to an empty line, a heading or another item of a list, three at most on either side."""
+    """The best line and its neighbours up to an empty line, a heading or another item of a list, three at most on either side.
+    A row of a table stands alone, below the table's head."""
     known = {line.number: line for line in passage.around}
     at = passage.line.number
+    if _ROW.match(passage.line.text):
+        rule = next((n for n in range(at, at - REACH, -1) if n in known and _RULE.fullmatch(known[n].text)), at)
+        return [known[n] for n in (rule - 1, rule, at) if n in known] if rule < at else [passage.line]
     if passage.line.text.startswith("#"):  # a heading alone says little: what follows belongs to it
         below = [known[n] for n in range(at + 1, at + 9) if n in known and known[n].text.strip()]
         ends = next((i for i, line in enumerate(below) if line.text.startswith("#")), len(below))

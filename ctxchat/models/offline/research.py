@@ -209,7 +209,11 @@ class Question(msgspec.Struct, frozen=True):
         """The best places of a pool that were not quoted already."""
         wishes = [kind.wish for kind in self.kinds]
         if defined := _definitions(self.topic):
-            wishes.append(Wish(defined, 3.0, r"\.(?!md|rst|txt)\w+$"))
+            program = r"\.(?!md|rst|txt)\w+$"
+            wishes += [
+                Wish(defined, 3.0, program),
+                Wish(rf"^(?:\w+ )*(?-i:{defined})", 1.3, program),
+            ]  # at the margin, written so
         ranking = Ranking(self.topic, pool, weights=self.lesser, wishes=wishes)
         return ranking, [p for p in ranking.best(12) if (p.line.path, p.line.number) not in self.quoted][:8]
 

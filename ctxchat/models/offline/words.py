@@ -61,7 +61,8 @@ _QUOTED = re.compile(
 )
 _NAME = re.compile(
     r"(?<![\w./-])(?:[\w-]+(?:[./\\][\w.-]+)+|--?[a-z][\w-]+|\w*[a-z][A-Z]\w*|\w+_\w+"
-    r"|(?<=\bthe )\w+(?= (?:class|function|method|struct|decorator)\b))"
+    r"|(?<=\bthe )\w+(?= (?:class|function|method|struct|decorator)\b)"
+    r"|(?<=\b[Ww]here is )(?!(?:it|this|that)\b)\w+(?= (?:defined|declared|implemented)\b))"
 )
 _PROPER = re.compile(r"(?<![.!?¿¡:] )(?<!^)\b([^\W\d_a-z]\w+(?: (?:[^\W\d_a-z]\w*|\d+))+)")
 _CLITIC = re.compile(r"\b(?:[ldjcnsmt]|qu|dell|nell|sull|all|un)['’]|['’](?:s|re|ve|ll|d|m|t)\b", re.I)
