@@ -210,6 +210,7 @@ class PassUnderWay:
         booked = (order.prepared.cost_usd if order.prepared else 0.0) + (
             order.drafted.cost_usd if order.drafted else 0.0
         )
+        allowed = sum(s.summary_tokens for s in order.plan.steps) if self._model else 0
         mended = order.summary is not None and (order.drafted is None or order.summary != order.drafted.text)
         calls = [f"{c.name} {c.arguments}" for g in talk.ledger.groups[-40:] for c in g.first.calls]
         return msgspec.structs.replace(
@@ -223,6 +224,7 @@ class PassUnderWay:
             facts=trial.facts,
             cost_usd=self._cost + booked,
             booked_usd=booked,
+            filled=round(talk.meter.text(trial.summary) / allowed, 3) if allowed and not mended else 0.0,
             summary=trial.summary,
             author=YOU if mended else "",
             evidence=trial.evidence,

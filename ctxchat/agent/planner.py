@@ -27,7 +27,7 @@ from ctxchat.core.strategies.builtin import LABELS, builtin_strategies
 from ctxchat.core.strategies.folding import NEAR
 from ctxchat.core.strategies.oversize import KEPT, clip_kept
 from ctxchat.core.strategies.pipeline import Pipeline
-from ctxchat.core.strategies.planning import Basis, PlanOptions
+from ctxchat.core.strategies.planning import Basis, PlanOptions, after_step
 from ctxchat.core.summaries import written
 from ctxchat.core.summary_task import input_tokens, shortened
 from ctxchat.core.view import View
@@ -65,7 +65,7 @@ class Look(msgspec.Struct, frozen=True):
     def reaches(self, plan: Plan | None) -> bool:
         """A plan that comes down to the target or near it, as far as can be told."""
         near = self.budget.target + int(self.budget.limit * NEAR)
-        return plan is not None and plan.after - unneeded(plan, self.ledger, self.view) <= near
+        return plan is not None and plan.after - unneeded(plan, self.ledger) <= near
 
 
 class Planner:
@@ -158,19 +158,23 @@ class Planner:
             keep = max(floor, keep // 2)
             plan = self._plan(name, self.options(keep), look)
             best = plan if plan is not None and (best is None or plan.after < best.after) else best
-        return self._to_target(best, look)
+        return self._to_target(name, best, look)
 
-    def _to_target(self, plan: Plan | None, look: Look) -> Plan | None:
+    def _to_target(self, name: str, plan: Plan | None, look: Look) -> Plan | None:
         """The plan, with what it keeps made shorter where it misses the target otherwise."""
         if look.reaches(plan):
             return plan
-        return clip_kept(Basis(look.view, look.ledger, self.options()), plan, look.budget)
+        options = self._options_for(plan.keep_recent if plan else None)
+        return clip_kept(Basis(look.view, look.ledger, options), self._strategy(name, options), plan, look.budget)
 
-    def _plan(self, name: str, options: PlanOptions, look: Look) -> Plan | None:
+    def _strategy(self, name: str, options: PlanOptions) -> Strategy:
         registry = self._registry(options)
         if name not in registry:
             raise UsageError(f"There is no strategy {name!r}.", f"There are: {', '.join(sorted(registry))}.")
-        plan = registry[name].plan(look.view, look.ledger, look.budget)
+        return registry[name]
+
+    def _plan(self, name: str, options: PlanOptions, look: Look) -> Plan | None:
+        plan = self._strategy(name, options).plan(look.view, look.ledger, look.budget)
         return msgspec.structs.replace(plan, target=look.budget.target) if plan else None
 
     def _look(self, target: float | None = None) -> Look:
@@ -239,8 +243,11 @@ class Planner:
         strategy = self._registry(self._options_for(plan.keep_recent)).get(plan.strategy)
         if unticked and isinstance(strategy, Pipeline):
             budget = msgspec.structs.replace(look.budget, target=plan.after)
-            kept = [s for s in plan.steps if s.name == KEPT]
-            again = strategy.without(*unticked).plan(look.view, look.ledger, budget) or plan
+            kept = [s for s in plan.steps if s.name == KEPT and s.name in names]
+            view, ledger = look.view, look.ledger
+            for step in kept:
+                view, ledger = after_step(view, ledger, step, self._conversation.meter)
+            again = strategy.without(*unticked).plan(view, ledger, budget) or plan
             steps = (*kept, *(s for s in again.steps if s.name != KEPT))
             plan = msgspec.structs.replace(again, steps=steps, target=plan.target)
         return msgspec.structs.replace(plan, steps=tuple(s for s in plan.steps if s.name in names))
@@ -258,7 +265,7 @@ class Planner:
             plan = await asyncio.to_thread(self._usual, name, look, 1)
         else:
             plan = await asyncio.to_thread(self._plan, name, self._options_for(keep_recent), look)
-            plan = await asyncio.to_thread(self._to_target, plan, look)
+            plan = await asyncio.to_thread(self._to_target, name, plan, look)
         if plan is not None:
             aim = look.budget if target is not None else self.raw_budget()
             plan = msgspec.structs.replace(plan, target=aim.target)
@@ -288,7 +295,7 @@ class Planner:
 
     def _drawn(self, plan: Plan, look: Look, instructions: str, text: str) -> Preview:
         talk = self._conversation
-        trial = estimated(look.ledger, look.view, plan, self.options(), talk.compile, text)
+        trial = estimated(look.ledger, plan, self.options(), talk.compile, text)
         after = talk.expected(trial.view, trial.passes)
         seconds, cost = self._price(plan, look)
         registry = self._registry(self.options()).items()
@@ -319,7 +326,7 @@ class Planner:
     def after_used(self, plan: Plan) -> int:
         """Where the gauge would stand after a plan, its summary as long as is to be expected. Quick; `preview` knows better."""
         talk, figures = self._conversation, self._conversation.figures
-        freed = round((plan.before - plan.after + unneeded(plan, talk.ledger, talk.view)) * talk.scale)
+        freed = round((plan.before - plan.after + unneeded(plan, talk.ledger)) * talk.scale)
         return max(0, figures.used - figures.tokens("draft") - freed)
 
     def _price(self, plan: Plan, look: Look) -> tuple[float, float]:

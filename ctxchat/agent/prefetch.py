@@ -101,7 +101,7 @@ class Prefetch:
     async def _after(self, plan: Plan, summary: str) -> int:
         """Raw tokens of the view that a plan leaves with this summary; as many as there are where it cannot be done."""
         talk, options = self._conversation, self._planner.options()
-        trial = await asyncio.to_thread(estimated, talk.ledger, talk.view, plan, options, talk.compile, summary)
+        trial = await asyncio.to_thread(estimated, talk.ledger, plan, options, talk.compile, summary)
         return trial.view.raw if trial else talk.view.raw
 
     def _goal(self, order: PassRequest) -> int:

@@ -154,38 +154,33 @@ def _fresh(ledger: Ledger, groups: list[Group]) -> tuple[Group, ...]:
     return tuple(g for g in groups if g.id not in before)
 
 
-SHARE = 0.3
-"""Tokens of a summary for each token it stands for, where little is folded."""
+FILLED = 0.7
+"""What a model's summary takes of what it may, before a pass of the session has shown it: it is asked to use its room."""
 
-USUAL = 1_200
-"""Tokens that summaries seldom exceed, however much is folded and allowed."""
+NEWEST = 3
+"""Passes by which it is told how much of what they may take the next summaries will."""
 
 
-def expected_summary(source: int, most: int) -> int:
-    """Tokens a summary of `source` tokens will probably take where it may take `most`."""
-    return max(1, min(int(source * SHARE), USUAL, most))
+def expected_summary(step: Step, ledger: Ledger) -> int:
+    """Tokens that a summary for this step will probably take, by the last ones of the session."""
+    shares = [c.record.filled for c in ledger.compactions if c.record and c.record.filled][-NEWEST:]
+    share = sum(shares) / len(shares) if shares else FILLED
+    return max(1, int(step.summary_tokens * share))
 
 
 def estimated(
-    ledger: Ledger, view: View, plan: Plan, options: PlanOptions, compiled: Callable[[Ledger], View], text: str = ""
+    ledger: Ledger, plan: Plan, options: PlanOptions, compiled: Callable[[Ledger], View], text: str = ""
 ) -> Trial:
     """The trial of a plan with this summary, or one of the size to be expected where nobody has written it yet. Raises
     LedgerError for a plan that the ledger does not take."""
     folding = next((step for step in plan.steps if step.needs_summary), None)
-    text = text or _stand_in(_expected(folding, ledger, view) if folding else 0, options.meter.text)
+    text = text or _stand_in(expected_summary(folding, ledger) if folding else 0, options.meter.text)
     return tried(ledger, plan, "estimate", options, compiled, summary=text, at="")
 
 
-def unneeded(plan: Plan, ledger: Ledger, view: View) -> int:
+def unneeded(plan: Plan, ledger: Ledger) -> int:
     """Tokens that a plan sets aside for summaries and that they will probably not take."""
-    return sum(s.summary_tokens - _expected(s, ledger, view) for s in plan.steps if s.needs_summary)
-
-
-def _expected(step: Step, ledger: Ledger, view: View) -> int:
-    folded = set(step.fold)
-    shown = {e.group.id for e in ledger.live() if e.group and not folded.isdisjoint(e.covers)}
-    source = sum(item.tokens for item in view.items if item.group in shown)
-    return expected_summary(source, step.summary_tokens)
+    return sum(s.summary_tokens - expected_summary(s, ledger) for s in plan.steps if s.needs_summary)
 
 
 def _stand_in(tokens: int, count: Count) -> str:

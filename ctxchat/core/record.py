@@ -110,7 +110,7 @@ YOU = "you"
 
 TOLD = (
     *("outcome", "id", "reason", "strategy", "steps", "before", "after", "folded_messages", "folded_groups"),
-    *("facts", "seconds", "cost_usd", "detail"),
+    *("facts", "seconds", "cost_usd", "detail", "missed"),
 )
 """What programs are told of a compaction: no texts, and no ids of messages."""
 
@@ -121,10 +121,11 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
 
     `steps` are what was done in order, `before` and `after` what was measured then. `folded` are the ids of the groups that are
     out of the view by it, `folded_messages` how many messages that is; `back` is what left it once and came back since. `detail`
-    is one sentence for people, and `missed` another where the target was missed. `author` is `you` where a person wrote or mended
-    the summary; `model` drafted it then; and the agent whose pass it was in an imported session. `evidence`
-    is the ledger of facts as text, `lost` are the facts that the view no longer held after the pass, a line each. `tools`,
-    `memory` and `recent_calls` are the snapshots a resumed session can be checked against.
+    is one sentence for people, and `missed` another where the target was missed. `filled` is the share of what it might take that
+    a model's summary took. `author` is `you` where a person wrote or mended the summary (`model` drafted it then), and the agent
+    whose pass it was in an imported session. `evidence` is the ledger of facts as text, `lost` are the facts that the view no
+    longer held after the pass, a line each. `tools`, `memory` and `recent_calls` are the snapshots a resumed session can be
+    checked against.
     """
 
     id: str
@@ -144,6 +145,7 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
     cost_usd: float = 0.0
     booked_usd: float = 0.0
     attempts: int = 0
+    filled: float = 0.0
     summary: str = ""
     author: str = ""
     evidence: str = ""

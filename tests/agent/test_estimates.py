@@ -6,12 +6,14 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from ctxchat.agent.trial import expected_summary
+from ctxchat.agent.trial import FILLED
 from ctxchat.core.budget import Window
+from ctxchat.core.clip import head
 from ctxchat.core.events import Usage
 from ctxchat.core.options import Options
 from ctxchat.core.ports import Summariser, SummaryTask
 from ctxchat.core.record import CompactionRecord
+from ctxchat.core.tokens import rough_count
 from ctxchat.models.offline import OfflineSummariser
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
@@ -34,7 +36,7 @@ async def worked(turns: int, writer: Summariser | None = None, **options: object
     model = ScriptedModel(
         (
             reply
-            for n in range(turns)
+            for n in range(2 * turns)
             for reply in (calls(("read_file", {"path": f"src/part_{n}.py", "text": LONG})), says(f"Done {n}. {LONG}"))
         ),
         window=Window(64_000, "configured"),
@@ -125,8 +127,29 @@ async def test_a_preview_of_what_changed_meanwhile_is_not_run() -> None:
     assert preview.changes == () != tuple(c.id for c in desk.state.ledger.changes)
 
 
-@pytest.mark.parametrize(
-    ("source", "most", "expected"), [(0, 2000, 1), (1000, 2000, 300), (90_000, 2000, 1200), (90_000, 500, 500)]
-)
-def test_a_summary_is_expected_by_what_it_stands_for(source: int, most: int, expected: int) -> None:
-    assert expected_summary(source, most) == expected
+class Filling(Writer):
+    """A model that writes a share of what it may."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    async def summarise(self, task: SummaryTask) -> AsyncGenerator[str | Usage, None]:
+        yield head("word " * task.max_tokens * 2, int(task.max_tokens * self.share), rough_count)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.7, 1.0])
+async def test_how_long_a_model_writes_is_learned_from_the_passes_before(share: float) -> None:
+    desk = await worked(14, Filling(share), strategy="summarize", keep_recent=4)
+    first = await desk.session.compaction.preview()
+    assert first.after.estimated, "nobody knows yet how much it will write"
+    [result] = of(await desk.free_up(), CompactionRecord)
+    assert result.filled == pytest.approx(share, abs=0.15)
+    most = sum(step.summary_tokens for step in first.plan.steps) if first.plan else 0
+    assert abs(first.after.used - result.after.used) <= (abs(share - FILLED) + 0.15) * most
+    for number in range(14, 24):
+        await desk.say(f"question {number}: why is part {number} slow?")
+    preview = await desk.session.compaction.preview()
+    [result] = of(await desk.free_up(), CompactionRecord)
+    assert result.outcome == "compacted"
+    assert abs(preview.after.used - result.after.used) <= 0.02 * preview.before.used

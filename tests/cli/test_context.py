@@ -20,6 +20,7 @@ SECTIONS = [
 COMPACT_FIELDS: dict[str, type | tuple[type, ...]] = {
     "outcome": str, "id": str, "reason": str, "strategy": str, "steps": list, "before": dict, "after": dict,
     "folded_messages": int, "folded_groups": int, "facts": dict, "seconds": float, "cost_usd": (int, float), "detail": str,
+    "missed": str,
 }  # fmt: skip
 CONTEXT_FIELDS: dict[str, type | tuple[type, ...]] = {
     "session": str, "model": str, "window": int, "window_source": str, "reserved_output": int, "limit": int, "used": int,
@@ -112,7 +113,7 @@ def test_a_dry_run_says_what_will_come_of_it(cli: Cli, session: str, strategy: s
         planned["before"]["used"] - planned["after"]["used"], abs=len(planned["steps"])
     )
     assert (planned["folded_messages"], planned["folded_groups"]) == (done["folded_messages"], done["folded_groups"])
-    assert planned["facts"] == done["facts"]
+    assert planned["facts"] == done["facts"] and planned["missed"] == done["missed"]
 
 
 def stored(home: Home) -> list[Any]:
@@ -137,6 +138,11 @@ def test_compacting_frees_and_tells(cli: Cli, session: str) -> None:
     adds_up(after)
     assert after["used"] == result["after"]["used"]
     assert after["compactions"] == 1
+
+
+def test_a_missed_target_is_told_to_programs_too(cli: Cli, session: str) -> None:
+    result = cli("compact", session, "--json", "--target", "0.001").json
+    assert "above the target of" in result["missed"]
 
 
 def test_nothing_to_free_is_said_calmly(cli: Cli, home: Home) -> None:

@@ -14,6 +14,7 @@ from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import builtin_strategies
+from ctxchat.core.strategies.folding import LEAST
 from ctxchat.core.strategies.oversize import KEPT, clip_kept
 from ctxchat.core.strategies.planning import Basis, PlanOptions
 from ctxchat.core.summaries import earlier
@@ -168,9 +169,10 @@ def test_a_huge_result_among_what_is_kept_gives_way_where_the_target_is_missed()
     ledger = Ledger(groups=group_messages([said, *history]))
     view = see(ledger, options)
     budget = budget_of(200_000, 150_000, 9_000)
-    plan = builtin_strategies(options)["summarize"].plan(view, ledger, budget)
+    summarize = builtin_strategies(options)["summarize"]
+    plan = summarize.plan(view, ledger, budget)
     assert plan is not None and plan.after > 30_000
-    mended = clip_kept(Basis(view, ledger, options), plan, budget)
+    mended = clip_kept(Basis(view, ledger, options), summarize, plan, budget)
     assert mended is not None
     assert [step.name for step in mended.steps] == [KEPT, "summarize"], "the summary last"
     assert mended.after < 14_000 and mended.steps[0].spills[0].text == listing
@@ -178,7 +180,34 @@ def test_a_huge_result_among_what_is_kept_gives_way_where_the_target_is_missed()
     texts = [item.message.text for item in after.items]
     assert history[28].text in texts, "what the person pasted stays"
     assert any("tool-results/m32.txt" in text and len(text) < 20_000 for text in texts)
-    near = clip_kept(Basis(view, ledger, options), plan, budget_of(200_000, 150_000, plan.after - 1_000))
+    near = clip_kept(Basis(view, ledger, options), summarize, plan, budget_of(200_000, 150_000, plan.after - 1_000))
     assert near is not None and near.steps[0].tokens_freed < mended.steps[0].tokens_freed, "only down to the target"
     open_round = Ledger(groups=group_messages([said, *history[:-3]]))
-    assert clip_kept(Basis(see(open_round, options), open_round, options), None, budget) is None, "not seen yet"
+    assert clip_kept(Basis(see(open_round, options), open_round, options), summarize, None, budget) is None, (
+        "not seen yet"
+    )
+
+
+@given(st.integers(600, 4_000), st.integers(0, 60), st.sampled_from([0.1, 0.2, 0.3, 0.5]))
+def test_caps_are_weighed_by_what_stays_once_it_was_shortened(lines: int, said: int, share: float) -> None:
+    call = ToolCall("c", "shell", '{"command": "find ."}')
+    listing = "\n".join(f"./src/part{n}/file{n}.py" for n in range(lines))
+    history = [
+        *(Message(n, "assistant" if n % 2 else "user", f"words {n} " * 500) for n in range(1, 30)),
+        Message(30, "user", "look: " + "trace " * said),
+        Message(31, "assistant", calls=(call,)),
+        Message(32, "tool", listing, call_id="c", name="shell"),
+        Message(33, "assistant", "Seen."),
+    ]
+    options = PlanOptions(keep_recent=4)
+    ledger = Ledger(groups=group_messages(history))
+    view = see(ledger, options)
+    budget = budget_of(32_000, 24_000, int(32_000 * share))
+    summarize = builtin_strategies(options)["summarize"]
+    plan = summarize.plan(view, ledger, budget)
+    mended = clip_kept(Basis(view, ledger, options), summarize, plan, budget)
+    assert plan is not None and mended is not None
+    fold = mended.steps[-1]
+    stays = mended.after - fold.summary_tokens - fold.evidence_tokens
+    least = 2 * LEAST
+    assert mended.after <= max(budget.target, stays + least) + 200, "the caps fit what the target leaves"

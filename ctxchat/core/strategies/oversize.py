@@ -11,8 +11,16 @@ from ctxchat.core.clip import clip
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import Message, Text
 from ctxchat.core.strategies.arguments import short_calls
-from ctxchat.core.strategies.base import Plan, Spill, Step
-from ctxchat.core.strategies.planning import Basis, PlanOptions, Shortened, is_summary, one_step, shrink_step
+from ctxchat.core.strategies.base import Plan, Spill, Step, Strategy
+from ctxchat.core.strategies.planning import (
+    Basis,
+    PlanOptions,
+    Shortened,
+    after_step,
+    is_summary,
+    one_step,
+    shrink_step,
+)
 from ctxchat.core.strategies.results import spill_of
 from ctxchat.core.tokens import MESSAGE_OVERHEAD, Meter
 from ctxchat.core.view import View
@@ -52,10 +60,11 @@ def clip_step(name: str, basis: Basis, entries: Iterable[Entry], cap: int, neede
     return shrink_step(name, basis, _clipped(basis, entries, cap), needed)
 
 
-def clip_kept(basis: Basis, planned: Plan | None, budget: Budget) -> Plan | None:
-    """The plan with a step more where it misses the target because of what it keeps: results of tools and notes among that
-    become head and tail, by ever smaller caps, only down to the target. What the person said stays, and so does the round under
-    way, which the model has not seen yet."""
+def clip_kept(basis: Basis, strategy: Strategy, planned: Plan | None, budget: Budget) -> Plan | None:
+    """What the strategy `planned` with a step before it where it misses the target because of what it keeps: results of tools and
+    notes among that become head and tail, by ever smaller caps, only down to the target. The rest is planned anew on what that
+    leaves: how much a summary may take is weighed by it. What the person said stays, and so does the round under way, which the
+    model has not seen yet."""
     after, covered = (planned.after, set(planned.covers)) if planned else (basis.view.raw, set[str]())
     entries = [
         entry
@@ -72,13 +81,12 @@ def clip_kept(basis: Basis, planned: Plan | None, budget: Budget) -> Plan | None
             break
     if step is None:
         return planned
-    plan = planned or Plan("oversize", (), before=basis.view.raw, after=after, keep_recent=basis.options.keep_recent)
-    steps = [s for s in plan.steps if not s.needs_summary]
-    return msgspec.structs.replace(
-        plan,
-        steps=(*steps, step, *(s for s in plan.steps if s.needs_summary)),
-        after=after - step.tokens_freed,
-    )
+    view, ledger = after_step(basis.view, basis.ledger, step, basis.options.meter)
+    rest = strategy.plan(view, ledger, budget)
+    if rest is None:
+        rest = Plan(planned.strategy if planned else "oversize", (), 0, view.raw, basis.options.keep_recent)
+    plan = msgspec.structs.replace(rest, steps=(step, *rest.steps), before=basis.view.raw, target=budget.target)
+    return plan if planned is None or plan.after < planned.after else planned
 
 
 def _clipped(basis: Basis, entries: Iterable[Entry], cap: int) -> Iterator[Shortened]:
