@@ -104,7 +104,7 @@ def test_versions_dates_and_prose_are_no_paths() -> None:
 @given(histories, st.integers(0, 400))
 def test_what_is_rendered_fits_and_nothing_is_said_twice(history: list[Message], cap: int) -> None:
     evidence = collect(group_messages(history))
-    assert len({(f.kind, f.key) for f in evidence.facts}) == len(evidence.facts)
+    assert len({(f.kind, f.key, f.value) for f in evidence.facts}) == len(evidence.facts)
     assert rough_count(render(evidence, cap, rough_count)) <= cap
     assert set(fitting(evidence, cap, rough_count).facts) <= set(evidence.facts)
 
