@@ -15,6 +15,7 @@ from typing import Literal, cast
 import msgspec
 
 from ctxchat.core.call_arguments import fields_of
+from ctxchat.core.expressions import expression
 from ctxchat.core.messages import Message, ToolCall
 
 UseKind = Literal["read", "change", "run", "search", "fetch", "other"]
@@ -27,7 +28,7 @@ _COMMANDS = ("command", "cmd", "script", "command_line")
 _ADDRESSES = ("url", "uri", "address")
 _CONTENTS = ("content", "file_text", "contents", "text")
 _PATCHES = ("patch", "diff", "input")
-_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)\n(?:\*\*\* Move to: (.+))?", re.MULTILINE)
+_PATCHED = expression(r"^\*\*\* (Add|Update|Delete) File: (.+)\n(?:\*\*\* Move to: (.+))?", re.MULTILINE)
 _QUERIES = ("pattern", "query", "regex", "q", "glob")
 _CHANGES = frozenset(
     {
@@ -50,36 +51,36 @@ _RUNS = frozenset(
     {"shell", "bash", "sh", "run", "exec", "execute", "command", "terminal", "powershell", "cmd", "process"}
 )
 _SEARCHES = frozenset({"grep", "search", "find", "glob", "list", "ls", "rg", "tree"})
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_EXIT = re.compile(
+_WORD = expression(r"[A-Z]?[a-z]+|[A-Z]+")
+_EXIT = expression(
     r"\bexit(?:ed)?(?:[ _]?(?:with|code|status))*\W{0,3}(-?\d{1,4})\b|\breturn[ _]?code\W{1,3}(-?\d{1,4})\b", re.I
 )
-_FAILED = re.compile(r"\s*(?:\[(?:error|cancelled|denied|no result|timed? ?out)|error\b|failed\b|traceback\b)", re.I)
+_FAILED = expression(r"\s*(?:\[(?:error|cancelled|denied|no result|timed? ?out)|error\b|failed\b|traceback\b)", re.I)
 
-_REFUSED = re.compile(
+_REFUSED = expression(
     r"The user did not allow|The session is (?:read-only|in plan mode):|The rule `[^`]*` forbids|Nobody can be asked here"
     r"|The user doesn't want to (?:proceed|take this action)|Permission to use \w+ has been (?:denied|auto-denied)"
 )
 
 
-_ERROR_LINE = re.compile(
+_ERROR_LINE = expression(
     r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed|fail(?:ed|ure))\b"
     r"|not found\b|No such file|[Dd]enied|Segmentation fault|\A\s*assert\b"
 )
-BARE = re.compile(
+BARE = expression(
     r"\W*(?:error|failed)\W*|npm err\w*!? (?:command|location|path|code|errno|lifecycle|workspace)\b.*", re.IGNORECASE
 )
 """A line that only says that there was an error, or where its log is."""
-_DEFINES = re.compile(
+_DEFINES = expression(
     r"^\s*(?:\d+[\s:|│→])?\s*(?:export |public |async |pub )*"
     r"(?:def|class|function|fn|func|struct|interface|type|const)\s+([A-Za-z]\w{2,})"
 )
-_NOTE = re.compile(r"\[(?:exit code|lines? |only |full text|no output|ended by|stopped after|…).*\]\s*")
+_NOTE = expression(r"\[(?:exit code|lines? |only |full text|no output|ended by|stopped after|…).*\]\s*")
 """A line that a tool adds about its own output."""
-_NUMBERED = re.compile(r"^\s*(\d+)[\t→]")
+_NUMBERED = expression(r"^\s*(\d+)[\t→]")
 
 
-_LIST = re.compile(r"(?:^|[^a-zA-Z])[tT]o_?[dD]o|update_plan")
+_LIST = expression(r"(?:^|[^a-zA-Z])[tT]o_?[dD]o|update_plan")
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -225,16 +226,16 @@ def _first(fields: dict[str, object], names: tuple[str, ...]) -> str:
 
 # ── command lines ──
 
-_STRINGS = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\([^()]*\)")
-_BETWEEN = re.compile(r"&&|\|\||;|\n")
-_CHANGE_FOLDER = re.compile(r"\s*cd\s+(\"[^\"\n]+\"|'[^'\n]+'|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
-_SHOWN_BY = re.compile(
+_STRINGS = expression(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\([^()]*\)")
+_BETWEEN = expression(r"&&|\|\||;|\n")
+_CHANGE_FOLDER = expression(r"\s*cd\s+(\"[^\"\n]+\"|'[^'\n]+'|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_SHOWN_BY = expression(
     r"(?:\s*2>&1)?(?:\s*\|\s*(?:head|tail|less|cat|grep|rg|wc|sort|uniq|tee)\b(?:'[^']*'|\"[^\"]*\"|[^|&;'\"])*)+\Z|\s*2>&1\s*\Z"
 )
 """What only looks at the output of a command line."""
-_MASKED = re.compile(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|:|echo\b[^;&|]*)\s*\Z|;\s*(?:echo|true|ls|pwd)\b[^;&|]*\Z")
-_BARE_WORD = re.compile(r"[a-z][\w:-]*")
-_ASSIGNED = re.compile(r"\w+=")
+_MASKED = expression(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|:|echo\b[^;&|]*)\s*\Z|;\s*(?:echo|true|ls|pwd)\b[^;&|]*\Z")
+_BARE_WORD = expression(r"[a-z][\w:-]*")
+_ASSIGNED = expression(r"\w+=")
 _ASIDE = frozenset({"cd", "echo", "sleep", "true", "export", "set", "source", "done", "pwd", "ls", "wait"})
 _IN_FRONT = frozenset({"sudo", "time", "nice", "env", "exec", "command", "nohup", "then", "do", "else", "!", "{", "("})
 _FILE_TOOLS = frozenset(

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctxchat.core.errors import REFUSED, ModelError
+from ctxchat.core.expressions import expression
 from ctxchat.core.overflow import is_context_overflow, overflow_code
 from ctxchat.core.secrets import masked
 from ctxchat.models import said
@@ -21,11 +22,11 @@ from ctxchat.models.protocol import Failure
 from ctxchat.models.reply import ReplyBuilder
 from ctxchat.models.settings import ModelSettings
 
-_AGAIN = re.compile(
+_AGAIN = expression(
     r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?\s*(?:ms|h|m|s)[a-z]*\s*)+)|\"retryDelay\": ?\"(\d+(?:\.\d+)?s)\"",
     re.I,
 )
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|h|m|s)", re.I)
+_SPAN = expression(r"(\d+(?:\.\d+)?)\s*(ms|h|m|s)", re.I)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -55,29 +56,29 @@ def _from_headers(headers: Mapping[Any, Any]) -> float | None:
     return None
 
 
-_QUOTA = re.compile(
+_QUOTA = expression(
     r"insufficient.{0,3}(quota|balance|funds|credit)|credit balance|billing|payment|out of credits", re.I
 )
-_OUTPUT = re.compile(r"max_(?:completion_|new_|output_)?tokens|in the completion", re.I)
-_KEY = re.compile(
+_OUTPUT = expression(r"max_(?:completion_|new_|output_)?tokens|in the completion", re.I)
+_KEY = expression(
     r"api.?key (?:not|is) (?:valid|found|expired|invalid)|api_key_invalid"
     r"|(?:incorrect|invalid|expired) (?:api|proxy)\b.{0,20}(?:key|token)|no_db_connection",
     re.I,
 )
 """Refused keys that come with a 400: Gemini's, xAI's, and litellm's proxy where it has no database to look the key up in."""
-_NO_KEY = re.compile(
+_NO_KEY = expression(
     r"missing credentials|api_?key\b.{0,20}must be set|credentials were not found|unable to locate credentials", re.I
 )
 """What clients say that find no key, before anything is sent."""
-_NO_ADDRESS = re.compile(r"must provide one of the `base_url`", re.I)
-_NO_PACKAGE = re.compile(r"no module named|cloud sdk not found|must be installed", re.I)
-_FILTER = re.compile(r"content.?(filter|policy|management)|safety system|flagged", re.I)
-_TOO_LONG = re.compile(r"prompt is too long: \d+ tokens? > \d+ max")
+_NO_ADDRESS = expression(r"must provide one of the `base_url`", re.I)
+_NO_PACKAGE = expression(r"no module named|cloud sdk not found|must be installed", re.I)
+_FILTER = expression(r"content.?(filter|policy|management)|safety system|flagged", re.I)
+_TOO_LONG = expression(r"prompt is too long: \d+ tokens? > \d+ max")
 """Anthropic's words, which mean nothing else; litellm makes a class of them."""
-_ENDED = re.compile(r"raised a streaming error - finish_reason: error")
+_ENDED = expression(r"raised a streaming error - finish_reason: error")
 """litellm's words where a provider gives its own trouble as the reason for the end."""
 
-_NO_EVENTS = re.compile(r"body decoded to no events|closed the responses stream before any terminal event")
+_NO_EVENTS = expression(r"body decoded to no events|closed the responses stream before any terminal event")
 """litellm's words for streams of Bedrock's and of OpenAI's newer form that just end."""
 
 _MISWRITTEN = {"tool_use_failed", "output_parse_failed"}
@@ -229,8 +230,8 @@ _ACCOUNT = {
 _PACKAGES = {
     "vertex_ai": " (google-auth, and google-cloud-aiplatform for Claude; gemini/… and anthropic/… need neither)"
 }
-_MISSING = re.compile(r"credentials|must provide one of the `base_url`", re.I)
-_PACKAGE = re.compile(r"no module named|cloud sdk not found|must be installed", re.I)
+_MISSING = expression(r"credentials|must provide one of the `base_url`", re.I)
+_PACKAGE = expression(r"no module named|cloud sdk not found|must be installed", re.I)
 _OPENAI_STYLE = {"openai", "hosted_vllm", "lm_studio", "llamafile", "litellm_proxy"}
 
 

@@ -11,24 +11,26 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)\w*(?: Invalid Authentication)?(?::| -)\s*)+")
-_LOST = re.compile(
+from ctxchat.core.expressions import expression
+
+_PREFIX = expression(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)\w*(?: Invalid Authentication)?(?::| -)\s*)+")
+_LOST = expression(
     r"payload is not completed|TransferEncoding|reset by peer|peer closed|disconnected|incomplete.*read"
     r"|^(?:Read|RemoteProtocol)Error",
     re.I,
 )
 
-_ODD_LINE = re.compile(r"Got unexpected response from Ollama: (\{.*\})", re.S)
+_ODD_LINE = expression(r"Got unexpected response from Ollama: (\{.*\})", re.S)
 """litellm makes a status 400 of any line of Ollama's stream that is no piece of a reply; errors come as such lines."""
 
-_GARBLED = re.compile(
+_GARBLED = expression(
     r"a piece that cannot be read|Error parsing chunk|Unterminated string|Expecting (?:value|property|',')|Checksum mismatch",
     re.I,
 )
-_NAMED = re.compile(r"^(\w+Exception) (\{.*\})$", re.S)
+_NAMED = expression(r"^(\w+Exception) (\{.*\})$", re.S)
 """Bedrock's errors inside a stream, as litellm puts them."""
 
-_HOST = re.compile(r"Cannot connect to host (\S+)(?: ssl:.*)? \[([^\]]*)\]")
+_HOST = expression(r"Cannot connect to host (\S+)(?: ssl:.*)? \[([^\]]*)\]")
 
 
 _MESSAGES = ("error", "message", "detail", "msg", "title")

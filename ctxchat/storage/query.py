@@ -11,11 +11,12 @@ from itertools import pairwise, takewhile
 
 import msgspec
 
+from ctxchat.core.expressions import expression
 from ctxchat.storage.words import UNSPACED, apart, empty, forms, language_of, stem
 
-_TERM = re.compile(r'"([^"]+)"|([^\s"]+)')
-_WORD = re.compile(f"{UNSPACED}+|(?:(?!{UNSPACED})[^\\W_])+(?:_+(?:(?!{UNSPACED})[^\\W_])+)*")
-_RUN = re.compile(f"{UNSPACED}+")
+_TERM = expression(r'"([^"]+)"|([^\s"]+)')
+_WORD = expression(f"{UNSPACED}+|(?:(?!{UNSPACED})[^\\W_])+(?:_+(?:(?!{UNSPACED})[^\\W_])+)*")
+_RUN = expression(f"{UNSPACED}+")
 _MANY = 5  # words: who gives more asks, and need not have said each of them
 
 

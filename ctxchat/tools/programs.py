@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ctxchat.core.expressions import expression
 from ctxchat.core.patterns import Word, written
 
 Expand = Callable[[Word], "list[str] | None"]
@@ -55,7 +56,7 @@ _GIT_LISTS = {
 }
 """Those that only read with these arguments."""
 
-_GIT_OPTIONS = re.compile(
+_GIT_OPTIONS = expression(
     r"-[0-9]+|-[abcdeilnopqrstuvwzEFLMSGCU]+[\d,]*|-[LSGnU].*|--(oneline|stat|shortstat|numstat|name-only|name-status|graph|all|"
     r"decorate|since=.*|until=.*|after=.*|before=.*|author=.*|grep=.*|format=.*|pretty(=.*)?|cached|staged|no-color|color=never|follow|"
     r"abbrev-commit|abbrev-ref|abbrev=\d+|reverse|patch|no-patch|first-parent|merges|no-merges|max-count=\d+|word-diff|unified=\d+|"
@@ -104,11 +105,11 @@ _RUNNERS = (("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("hatch", "run"), 
 _SCRIPTS = (("npm", "run"), ("pnpm", "run"), ("yarn", "run"), ("bun", "run"), ("deno", "task"))
 """They run one of the project's scripts by name."""
 
-_INTERPRETERS = re.compile(
+_INTERPRETERS = expression(
     r"(ba|z|da|k|c|tc|fi|a|mk|oil|yash|)sh|python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node|perl[\d.]*|ruby[\d.]*|php[\d.]*|"
     r"lua[\w.]*|Rscript|R|osascript|pwsh|powershell|tclsh|expect|julia|irb|ghci|jshell|busybox|toybox"
 )
-_SHELLS = re.compile(r"(ba|z|da|k|c|tc|fi|a|mk|)sh")
+_SHELLS = expression(r"(ba|z|da|k|c|tc|fi|a|mk|)sh")
 
 _FED = frozenset({
     "psql", "mysql", "mariadb", "sqlite3", "duckdb", "mongo", "mongosh", "redis-cli", "ssh", "parallel", "at", "batch",
@@ -127,8 +128,8 @@ WRAPPERS = frozenset({
 })  # fmt: skip
 """They run the program that follows, or one of the words that follow."""
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[.*\])?\+?=(.*)", re.DOTALL)
-_HARMLESS_VARIABLES = re.compile(
+_ASSIGNMENT = expression(r"([A-Za-z_]\w*)(\[.*\])?\+?=(.*)", re.DOTALL)
+_HARMLESS_VARIABLES = expression(
     r"CI|NO_COLOR|FORCE_COLOR|CLICOLOR|LANG|LC_[A-Z]+|TZ|COLUMNS|LINES|RUST_BACKTRACE|RUST_LOG|PYTHONUNBUFFERED|PYTHONHASHSEED|"
     r"PYTHONDONTWRITEBYTECODE|DEBUG|VERBOSE|LOG_LEVEL"
 )

@@ -6,16 +6,17 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from ctxchat.core.expressions import expression
 from ctxchat.core.permissions import Allowance
 from ctxchat.tools.sandbox import Sandbox
 
-_OFFLINE = re.compile(
+_OFFLINE = expression(
     r"(?i)could ?n[o'’]?t resolve|could not resolve|name resolution|name or service not known|nodename nor servname"
     r"|no address associated|network is (?:unreachable|down)|getaddrinfo|ENOTFOUND|EAI_AGAIN|ENETUNREACH|dns error"
     r"|unknown host|failed to lookup address"
 )
-_READ_ONLY = re.compile(r"(?i)read-only file ?system|EROFS|os error 30|Errno 30")
-_NAMED = re.compile(r"(?i)[\s'\"`‘]([^\s'\"`‘’]+)['\"`’]?: read-only|read-only file ?system[^:]*: ['\"]?([^\s'\"]+)")
+_READ_ONLY = expression(r"(?i)read-only file ?system|EROFS|os error 30|Errno 30")
+_NAMED = expression(r"(?i)[\s'\"`‘]([^\s'\"`‘’]+)['\"`’]?: read-only|read-only file ?system[^:]*: ['\"]?([^\s'\"]+)")
 """Before the words, as the shell and its tools say it, or behind them, as Python does."""
 
 _FOLDERS = {
@@ -25,7 +26,7 @@ _FOLDERS = {
 }  # fmt: skip
 """Programs with the folder below home in which they keep what they downloaded."""
 
-_GIT_WRITES = re.compile(
+_GIT_WRITES = expression(
     r"\bgit\s+(?:-\S+\s+)*(?:add|am|bisect|branch|checkout|cherry-pick|clean|commit|fetch|gc|maintenance|merge|mv|notes|pull"
     r"|push|rebase|remote|reset|restore|revert|rm|stash|submodule|switch|tag|update-ref|worktree)\b"
 )

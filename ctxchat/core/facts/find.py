@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from ctxchat.core.expressions import expression
 from ctxchat.core.messages import Group, Message, Text, ToolCall
 from ctxchat.core.record import Fact, Speaker
 from ctxchat.core.sanitize import clean
@@ -58,11 +59,11 @@ _ENDINGS = frozenset(
         "ps1 bat diff patch db zip gz tar mk gradle",
     )
 )
-_PATH = re.compile(
+_PATH = expression(
     r"(?<![\w/.:@~+\\-])(?:~|\.{1,2}|[\w@.+-]+)?(?:/[\w@.+-]+)+/?"
     r"|(?<![\w/.\\-])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}(?![\w/.(])"
 )
-_SUBJECT = re.compile(
+_SUBJECT = expression(
     r"(?!(?:the|this|that|these|those|its?|it's|are|was|were|has|had|have|and|but|for|from|with|into|now|only|just|all|about|also|to|"
     r"why|you|your|do|dude|instead|it's|our|one|not|than|then|too|down|reduced|saved|removed|added|changed|set|use|using|small|like|over|under|more|less|"
     r"first|last|next|each|every|another|around|lines?|files?|because|will|would|can|could|should|still|there|here|when|what|which|who|how|so|if|as|at|by|in|is|of|on|or|an)\b)"
@@ -70,11 +71,11 @@ _SUBJECT = re.compile(
     re.IGNORECASE,
 )
 """A word that tells what a number is about."""
-_ABOVE = re.compile(
+_ABOVE = expression(
     r"^[ \t#*-]*[`*]*([A-Za-z][\w./-]{1,40})[`*]*:[`*]*[ \t]*\n(?:[ \t]+[^\n]*\n|[-*][^\n]*\n)*\Z", re.MULTILINE
 )
 """A line of one name, with the lines that stand under it."""
-_URL = re.compile(r"\b(?:https?|wss?|ftp|ssh|git|postgres(?:ql)?|mysql|redis|amqp|file)://[^\s<>\"'`)\]}]+")
+_URL = expression(r"\b(?:https?|wss?|ftp|ssh|git|postgres(?:ql)?|mysql|redis|amqp|file)://[^\s<>\"'`)\]}]+")
 _UNIT = (
     r"%|‰|°C|°F|€|(?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|h|hours?|days?|weeks?|months?|years?"
     r"|[kKMGT]i?B(?:/s)?|[kMG]bit/s|[kMG]bps|bytes?|B|px|[kMG]?Hz|tokens?|rows?|records?|tests?|passed|failed|skipped"
@@ -83,32 +84,32 @@ _UNIT = (
     r"|vCPUs?|CPUs?|GPUs?|epochs?|steps?|samples?|messages?|partitions?|shards?)(?![\w/])"
 )
 _AMOUNT = r"[+-]?\d(?:[\d_,.]*\d)?"
-_NUMBER = re.compile(
+_NUMBER = expression(
     rf"(?<![\w.,])(?:[<>≤≥~≈]=?\s?)?(?:\d+(?:\.\d+)?\s?[-–]\s?)?(?:[$€£]\s?{_AMOUNT}[kKM]?\b|{_AMOUNT}\s?(?:{_UNIT}))"
 )
 _VALUE = rf"(?:#[0-9A-Fa-f]{{6}}(?:[0-9A-Fa-f]{{2}})?|{_AMOUNT}(?:\s?(?:{_UNIT}))?)"
-_NAMED = re.compile(
+_NAMED = expression(
     rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})`?[ \t]*[:=][ \t]*`?(?:{_VALUE}`?[ \t]*(?:→|->)[ \t]*`?)?({_VALUE})(?![\w:/.-]\d|\w)"
 )
 """`timeout = 30`, `gray`: `#808080`, and the new value of "gray: 242 → #6c6c6c"."""
-_SET = re.compile(
+_SET = expression(
     r"\b(?:set|change|raise|lower|increase|decrease|reduce|bump|update)d? (?:the |our )?`?([A-Za-z_][\w.-]{1,40})`? "
     rf"(?:from \S+(?: \S+)? )?to `?({_VALUE})(?![\w:/.-]\d|\w)",
     re.IGNORECASE,
 )
 """`set timeout to 30 s`."""
-_TALLY = re.compile(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b")
-_SYMBOL = re.compile(
+_TALLY = expression(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b")
+_SYMBOL = expression(
     r"(?<![\w$#])(?:[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
     r"|_?[A-Za-z]\w*_\w+|[A-Z]{2}[A-Z0-9]{2,})(?![\w$])"
 )
 """`applyTheme`, `ThemeBg`, `keep_recent`, `ANSI`: what programs name, and words do not look like."""
-_ESCAPE = re.compile(r"\\[nrt](?=[A-Z\d\s])")
+_ESCAPE = expression(r"\\[nrt](?=[A-Z\d\s])")
 """A line end or a tab as a program writes it, which is no part of the word behind it."""
-_SHOUT = re.compile(r"[A-Z]+")
-_NO_NAME = re.compile(r"(?:[A-Za-z_]*\d){5}|[a-z]+[A-Z]\Z")
+_SHOUT = expression(r"[A-Z]+")
+_NO_NAME = expression(r"(?:[A-Za-z_]*\d){5}|[a-z]+[A-Z]\Z")
 """An id that a machine made, a date, a slip of the shift key: nobody works with it by name."""
-_IN_CODE = re.compile(r"\s*=|[(\[]|\.\w+\(")
+_IN_CODE = expression(r"\s*=|[(\[]|\.\w+\(")
 _OF_THE_LANGUAGE = frozenset(
     re.findall(
         r"\w+",
@@ -125,12 +126,12 @@ _OF_THE_LANGUAGE = frozenset(
     )
 )
 """What every program of a language names."""
-_LOOKS = re.compile(
+_LOOKS = expression(
     r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk|git (?:status|log|diff|show))\b"
 )
 """A command that only looks around: nothing was done, and its troubles are no errors of the work."""
 _BEGINNING = r"^(?:\s*\d+[\t:|│→])?[ \t]*"
-_DEFINED = re.compile(
+_DEFINED = expression(
     _BEGINNING + r"(?:(?:export|default|declare|abstract|async|pub|unsafe) )*"
     r"(?:(?P<whole>(?:def|class|function\*?|fn|func|interface|struct|enum|trait)\s+)|(?:type|const|let|var|#define)\s+)"
     r"(?P<name>[A-Za-z_$][\w$]{2,100})(?![\w$])"
@@ -140,11 +141,11 @@ _DEFINED = re.compile(
     re.MULTILINE,
 )
 """A definition at the beginning of a line, and whether it is one of a function or a class; others may be any local variable."""
-_SHOWN = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[ \t]*$|\Z)|^ {0,3}>[^\n]*", re.MULTILINE | re.DOTALL)
+_SHOWN = expression(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[ \t]*$|\Z)|^ {0,3}>[^\n]*", re.MULTILINE | re.DOTALL)
 _PASTED = 15
 """So many lines without an empty one between are a log or a listing, not somebody's words; a rule in them is one all the same."""
 
-_TRACE = re.compile(
+_TRACE = expression(
     r"^[ \t]*(?:Traceback \(most recent|File \"[^\"\n]+\", line \d|at [\w.$<>\[\] ]+ ?\(?[^\s()]+:\d+|Caused by:|goroutine \d"
     r"|(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Warning|Panic)\b(?:\[\w+\])?:|(?:[Ee]rror|warning|fatal|panic)(?:\[\w+\])?:"
     r"|\S+:\d+(?::\d+)?:? +(?:error|warning|note)\b|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[(?:ERROR|WARN|INFO|DEBUG)\]|npm ERR!)[^\n]*"
@@ -152,42 +153,42 @@ _TRACE = re.compile(
     re.MULTILINE,
 )
 """Lines of a pasted error, a stack trace or a log: nobody's words. Their paths are looked at all the same."""
-_OUTPUT = re.compile(
+_OUTPUT = expression(
     r"^(?:\S*[➜❯] |[$%#>] \w|\S+@\S+[:~]\S*[$#%] |> \S+@\d|\s*\{?\"\w+\":)|\{\"\w+\":|^\s+at \S+ \(|\bcode: '\w+'",
     re.MULTILINE,
 )
 """What a line in a pasted terminal, log or JSON begins with."""
-_EMPTY_LINE = re.compile(r"\n[ \t]*\n")
-_BREAK = re.compile(r"[\n,;|]|[.!?:] ")
-_WHOLE_HEAD = re.compile(r"(?:\n[^\n]{0,200}|\S{0,200})\Z")
-_WHOLE_TAIL = re.compile(r"\A(?:[^\n]{0,200}\n|\S{0,200})")
-_LAST_WORD = re.compile(r"\S{0,120}\Z")
-_WORDS = re.compile(r"[\w/@.'’-]*\w")
-_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
-_GOES_ON = re.compile(r"(?:\b(?:do|then|else)|[({|&;\\])\Z")
+_EMPTY_LINE = expression(r"\n[ \t]*\n")
+_BREAK = expression(r"[\n,;|]|[.!?:] ")
+_WHOLE_HEAD = expression(r"(?:\n[^\n]{0,200}|\S{0,200})\Z")
+_WHOLE_TAIL = expression(r"\A(?:[^\n]{0,200}\n|\S{0,200})")
+_LAST_WORD = expression(r"\S{0,120}\Z")
+_WORDS = expression(r"[\w/@.'’-]*\w")
+_COMMENT = expression(r"^\s*#.*$", re.MULTILINE)
+_GOES_ON = expression(r"(?:\b(?:do|then|else)|[({|&;\\])\Z")
 """The end of a line of a command that the next one belongs to."""
 _TROUBLE = ("error", "exception", "panic", "fatal", "fail", "not found", "no such", "denied", "fault")
-_ERROR = re.compile(
+_ERROR = expression(
     r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed)\b"
     r"|command not found|No such file|Permission denied|Segmentation fault"
 )
-_LISTED = re.compile(r"\s*\d+\s?[:|│→\t]|\s*\d+\s{2,}|\s*(?:raise|except|throw|catch|import|from|#|//|/?\*)\b|\s*#")
-_SLIP = re.compile(
+_LISTED = expression(r"\s*\d+\s?[:|│→\t]|\s*\d+\s{2,}|\s*(?:raise|except|throw|catch|import|from|#|//|/?\*)\b|\s*#")
+_SLIP = expression(
     r"(?:unknown|unrecogni[sz]ed|invalid|illegal|unexpected|no such) (?:command[ -]line )?(?:option|argument|flag|switch)",
     re.IGNORECASE,
 )
 """A command was called in a wrong way, which is no error of the work."""
-_NOTHING_FOUND = re.compile(
+_NOTHING_FOUND = expression(
     r"\s*(?:\[?\(?no (?:\w+ )?(?:match|file|result|hit|output)|(?:found )?0 )|\s*\Z", re.IGNORECASE
 )
-_FOLDER = re.compile(r"(?:[a-z0-9_.-]*[a-z][a-z0-9_.-]*/)+[a-z0-9_.-]*")
+_FOLDER = expression(r"(?:[a-z0-9_.-]*[a-z][a-z0-9_.-]*/)+[a-z0-9_.-]*")
 """A relative folder; with capitals or no letters it is more often one thing or another than a place."""
-_NO_FILE = re.compile(r"(?:\d[\d./]*\Z|(?:node|next|vue|nuxt|react|express|three|chart|d3|p5)\.js\Z)", re.IGNORECASE)
-_QUOTED_PATH = re.compile(r"""(?P<mark>['"`])(?P<path>~?/[^'"`\n]{1,300}\.\w{1,5})(?P=mark)""")
-_WORD = re.compile(r"[^\W\d_]{2}")
-_RATE = re.compile(r"\d[\d.,]*[A-Za-z]*/\w+$")
-_SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
-_RULE = re.compile(
+_NO_FILE = expression(r"(?:\d[\d./]*\Z|(?:node|next|vue|nuxt|react|express|three|chart|d3|p5)\.js\Z)", re.IGNORECASE)
+_QUOTED_PATH = expression(r"""(?P<mark>['"`])(?P<path>~?/[^'"`\n]{1,300}\.\w{1,5})(?P=mark)""")
+_WORD = expression(r"[^\W\d_]{2}")
+_RATE = expression(r"\d[\d.,]*[A-Za-z]*/\w+$")
+_SENTENCE = expression(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
+_RULE = expression(
     r"(?:\A|[,;:(–—-] ?|\b(?:please|and|but|also|so|ok|okay|then) )(?:do not|don't|dont|avoid|prefer|use only|only use)\b"
     r"|\b(?:always|never(?! ?mind)|must(?:n't)?|from now on|make sure|only ever|please keep"
     r"|under no circumstances|sempre|nunca|jamais|siempre|no (?:uses|toques|borres)"
@@ -196,7 +197,7 @@ _RULE = re.compile(
     r"|必ず|絶対|しないで|ください|必须|不要|始终",
     re.IGNORECASE,
 )
-_DECISION = re.compile(
+_DECISION = expression(
     r"\b(?:decided|decision|we(?:'ll| will) (?:use|go|keep|take)|I(?:'ll| will) (?:use the|go with|take the)"
     r"|let's (?:use|go|keep|take)|going with|go with"
     r"|settled(?! down)|chose|chosen|agreed|opted for"
@@ -204,17 +205,17 @@ _DECISION = re.compile(
     r"|決定|に決め|决定",
     re.IGNORECASE,
 )
-_STEP = re.compile(
+_STEP = expression(
     r"\b(?:let's|I'?(?:ll| will)|going) .*\bto (?:see|find|locate|check|look|search|open|read|list|inspect|understand)\b",
     re.IGNORECASE,
 )
 """The next step, which decides nothing."""
-_IDENTIFIER = re.compile(
+_IDENTIFIER = expression(
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
     r"|\b[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{2,5}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b"
 )
-_HEADING = re.compile(r"^m(\d{1,12}) \((call of )?", re.MULTILINE)
-_CALLED = re.compile(r"`(?:[\w$]+\.)*([A-Za-z_$][\w$]{2,60})\(\)`|`(--?[a-z][\w-]+)`")
+_HEADING = expression(r"^m(\d{1,12}) \((call of )?", re.MULTILINE)
+_CALLED = expression(r"`(?:[\w$]+\.)*([A-Za-z_$][\w$]{2,60})\(\)`|`(--?[a-z][\w-]+)`")
 """A function or an option, in code marks."""
 
 
@@ -308,7 +309,7 @@ def _numbers(text: str, at: At) -> Iterator[Fact]:
     for match in sorted([*_some(_NAMED, text, 30), *_some(_SET, text, 30)], key=re.Match[str].start):
         named.update(range(*match.span()))
         if match[1].rsplit(".", 1)[-1] not in _ENDINGS:  # there it is a place in a file, not an amount
-            whose = _whose(text, match) if match.re is _NAMED else ""
+            whose = _whose(text, match) if match.re.pattern == _NAMED.pattern else ""
             yield Fact("number", whose + match[1], plain(match[2]), *at)
     for match in _some(_NUMBER, text, 30):
         if match.start() not in named and any(map(_SUBJECT.fullmatch, (told := _in_context(text, match)).split())):

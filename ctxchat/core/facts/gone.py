@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ctxchat.core.call_arguments import fields_of
+from ctxchat.core.expressions import expression
 from ctxchat.core.facts.find import defined, plain
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.record import Fact, FactKind, Gone
@@ -25,18 +26,18 @@ MOST = 300
 """Things gone that are carried on, the newest."""
 
 _SAID: frozenset[FactKind] = frozenset({"rule", "decision"})
-_NAME = re.compile(r"[A-Za-z_$][\w$]{2,60}")
-_SUBSTITUTED = re.compile(r"\bs([/|#,])(?:\\b|\\<)?([A-Za-z_]\w{2,60})(?:\\b|\\>)?\1[^\n]*?\1\w*g")
-_PARTS = re.compile(r"&&|\|\||;|\n")
-_TAKEN_BACK = re.compile(
+_NAME = expression(r"[A-Za-z_$][\w$]{2,60}")
+_SUBSTITUTED = expression(r"\bs([/|#,])(?:\\b|\\<)?([A-Za-z_]\w{2,60})(?:\\b|\\>)?\1[^\n]*?\1\w*g")
+_PARTS = expression(r"&&|\|\||;|\n")
+_TAKEN_BACK = expression(
     r"\b(?:never ?mind|forget (?:about )?|scrap|drop the|no longer|not any ?more|don't need|cancel|take back"
     r"|vergiss|nicht mehr|lass das mit|brauche? (?:ich |wir )?(?:doch )?(?:nicht|kein\w*)"
     r"|olvida\w*|ya no|esquece|não precisa mais|laisse tomber|oublie|plus besoin|dimentica|non serve più)\b"
     r"|不要了|算了|不用了|もういい|やめて|取り消",
     re.IGNORECASE,
 )
-FORBIDS = re.compile(r"\b(?:never|do not|don't|dont|avoid|not|nie|nicht|jamais|nunca|não|mai)\b", re.IGNORECASE)
-_WORD = re.compile(r"[^\W\d_][\w-]{3,}|[\u3040-\u30ff\u4e00-\u9fff]{2}")
+FORBIDS = expression(r"\b(?:never|do not|don't|dont|avoid|not|nie|nicht|jamais|nunca|não|mai)\b", re.IGNORECASE)
+_WORD = expression(r"[^\W\d_][\w-]{3,}|[\u3040-\u30ff\u4e00-\u9fff]{2}")
 _EMPTY = frozenset(
     re.findall(r"\w+", "rule that this about thing idea request with more please them what have need want anymore")
 )

@@ -5,13 +5,13 @@ Goes by who brought a fact up, in how many turns, how lately, and what has come 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 from math import log2
 from typing import get_args
 
+from ctxchat.core.expressions import expression
 from ctxchat.core.record import Fact, FactKind, Speaker
 from ctxchat.core.tooluse import command_line
 
@@ -28,8 +28,8 @@ _MOST_LATER = 2.0
 """The most that a fact loses by later ones of its family."""
 
 _PLACES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
-_ALONE = re.compile(r"[+-]?[$€£]?[\d.,_]+\s?[^\s\d]*")
-_COUNTED = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{4,}\b|\d[\d.,:]*")
+_ALONE = expression(r"[+-]?[$€£]?[\d.,_]+\s?[^\s\d]*")
+_COUNTED = expression(r"\b(?=[0-9a-f]*\d)[0-9a-f]{4,}\b|\d[\d.,:]*")
 
 
 def ranked(facts: Iterable[Fact]) -> dict[FactKind, list[Fact]]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from ctxchat.core.expressions import expression
 from ctxchat.core.facts.find import plain
 from ctxchat.core.facts.order import KINDS, ranked
 from ctxchat.core.record import Evidence, Fact, FactKind
@@ -53,15 +54,15 @@ _FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
 _WITHIN: frozenset[FactKind] = frozenset({"read", "path", "identifier", "symbol"})
 _QUOTED: frozenset[FactKind] = frozenset({"rule", "decision", "error", "number", "url"})
 _SENTENCES: frozenset[FactKind] = frozenset({"rule", "decision", "error"})
-_PLACE = re.compile(r"[\w./~@+:-]+")
-_FOLDED = re.compile(r"(?<=/)\{([^{}\n]+)\}")
-_FOLDER = re.compile(r"[^\s{};,]+/\Z")
+_PLACE = expression(r"[\w./~@+:-]+")
+_FOLDED = expression(r"(?<=/)\{([^{}\n]+)\}")
+_FOLDER = expression(r"[^\s{};,]+/\Z")
 _LONGEST_FOLDER = (
     1_000  # looked back for from the brace: forward from anywhere, a long text without one would take for ever
 )
-_FOLDER_FIRST = re.compile(r"cd (\S+) && ")
-_LETTER = re.compile(r"\w", re.ASCII)
-_ODD = re.compile(r"[{},;\s]")
+_FOLDER_FIRST = expression(r"cd (\S+) && ")
+_LETTER = expression(r"\w", re.ASCII)
+_ODD = expression(r"[{},;\s]")
 _MORE = '{} more facts are left out here: recall("words of it") finds them.'
 
 

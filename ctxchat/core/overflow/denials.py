@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 
+from ctxchat.core.expressions import expression
 from ctxchat.core.overflow.wordings import Wordings, too_long
 
 CODE = Wordings(
@@ -301,7 +302,7 @@ _METER = Wordings(
         "token quota is not enough, token remain quota: $0.01, need quota: $0.05",
     ),
 )
-_LONG_CONTENT = re.compile(
+_LONG_CONTENT = expression(
     r"invalid \\{0,8}['\"](?:messages|input|prompt)(?:\[\d{1,5}\])?(?:\.(?:content|output|text)[^'\"\n]{0,40})?\\{0,8}['\"]"
     r": string too long",
     re.I,
@@ -326,7 +327,7 @@ _MEDIA = Wordings(
         "Request payload size exceeds the limit: 20971520 bytes for inline images",
     ),
 )
-_TOKENS = re.compile(r"\btokens?\b|context(?!window\w)|prompt (?:is|too)|上下文", re.I)
+_TOKENS = expression(r"\btokens?\b|context(?!window\w)|prompt (?:is|too)|上下文", re.I)
 
 _MAX_TOKENS = r"max(?:imum)?[_ ]?(?:\w{1,12}[_ ])?tokens"
 _OUTPUT = Wordings(
@@ -376,7 +377,7 @@ _BESIDE_INPUT = Wordings(
         "prompt_tokens(40000) + max_tokens(1000) exceeds context size 32768",
     ),
 )
-_MEASURED = re.compile(
+_MEASURED = expression(
     r"context|max_model_len|max_seq_len|max(?:imum)? (?:model|sequence|total|input|prompt)|total|sum|must be <=|exceed"
     r"|too (?:long|many)|more than|reached|> ?\d",
     re.I,

@@ -13,16 +13,17 @@ from contextlib import suppress
 from typing import TypeVar, cast
 
 from ctxchat.core.errors import ModelError
+from ctxchat.core.expressions import expression
 
 _HEAD, _TAIL = 8_000, 2_000
 """Characters read of a long text: what a server has to say stands at its beginning, or at the end of a traceback."""
 _PARSED = 200_000
 """Texts longer than this are not parsed as JSON, only read."""
 
-_ESCAPED = re.compile(r"\\{1,8}u([0-9a-fA-F]{4})")
-_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
-_PAGE = re.compile(r"<!doctype html|<html|<body", re.I)
-_TAG = re.compile(r"<[!/a-z][^<>]{0,300}>", re.I)
+_ESCAPED = expression(r"\\{1,8}u([0-9a-fA-F]{4})")
+_COLOUR = expression(r"\x1b\[[0-9;]{0,20}m")
+_PAGE = expression(r"<!doctype html|<html|<body", re.I)
+_TAG = expression(r"<[!/a-z][^<>]{0,300}>", re.I)
 _decoder = json.JSONDecoder()
 _T = TypeVar("_T")
 
@@ -62,22 +63,22 @@ _ATTRIBUTES = (
 )
 """What libraries call what a server said; a model's own words (`generated_content`) and what was sent are none of these."""
 _INNER = ("__cause__", "__context__", "exceptions", "args")
-_SAID = re.compile(
+_SAID = expression(
     r"(?:error code|status(?:[ _]?code)?|http(?:/[\d.]+)?(?: error)?|status was"
     r"|api error)[\"'\\]{0,4}[\s:=(\-]{0,4}([45]\d\d)\b"
     r"|\A\W{0,3}(?:error\W{1,12})?([45]\d\d)\b(?!,\d|\.\d|\s*\w{0,9}\s*tokens)",
     re.I,
 )
-_NAMED = re.compile(
+_NAMED = expression(
     r"\b(?:error_?code|code|type|status|err_?code|__type)\\{0,8}[\"']?\s{0,2}[:=]\s{0,2}\\{0,8}[\"']?([\w.\-#]{3,80})",
     re.I,
 )
-_KEYS = re.compile(
+_KEYS = expression(
     r"\\{0,8}[\"'](?:message|msg|text|content|detail|type|code|param|status|error|request_id)"
     r"\\{0,8}[\"']\s{0,2}:",
     re.I,
 )
-_REQUEST_ID = re.compile(
+_REQUEST_ID = expression(
     r"\(?\b(?:x-)?request[ _-]?id\\{0,8}[\"']?(?: is)?[\s:=]{1,3}\\{0,8}[\"']?[\w-]{4,80}[\"']?\)?", re.I
 )
 _SIZE_KEYS: dict[str, str] = {

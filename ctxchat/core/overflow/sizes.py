@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 
+from ctxchat.core.expressions import expression
+
 _N = r"(?<![-\d])(\d[\d,_]{0,14}\d|\d)(k|m)?\b"
 _UNIT = r"(?![\d,.]{0,20}\d)(?!\s*(?:characters|chars|bytes|kb|mb|output|completion|items|images|messages))"
 
 
 def _numbered(*met: tuple[str, str], after: str = "") -> tuple[tuple[re.Pattern[str], str], ...]:
     """Patterns, each with a message it was met in."""
-    return tuple((re.compile(pattern.replace("#", _N + _UNIT + after), re.I), message) for pattern, message in met)
+    return tuple((expression(pattern.replace("#", _N + _UNIT + after), re.I), message) for pattern, message in met)
 
 
 WINDOWS = _numbered(
@@ -258,13 +260,13 @@ INPUTS = _numbered(
         "error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: 603 `inputs tokens and 1024 `max_new_tokens",
     ),
 )
-_SUM = re.compile(r"(\d[\d,]{0,15})\s{0,3}[+ ]\s{0,3}(\d[\d,]{0,15})\s{0,9}>\s{0,9}(\d[\d,]{0,15})")
-_LABELLED = re.compile(
+_SUM = expression(r"(\d[\d,]{0,15})\s{0,3}[+ ]\s{0,3}(\d[\d,]{0,15})\s{0,9}>\s{0,9}(\d[\d,]{0,15})")
+_LABELLED = expression(
     r"(?:prompt|input|messages)\D{0,20}(\d[\d,]{0,15})(?:\.0\), query length \(0)?\D{0,10}(?:\+|\bplus\b|\band\b)\D{0,40}\d",
     re.I,
 )
-_OUTPUT = re.compile(r"completion|output|max(?:imum)?_\w{0,12}tokens|max (?:new )?tokens", re.I)
-_BOUND = re.compile(r"(?:contains|has) at least (\d[\d,]{0,15}) input tokens", re.I)
+_OUTPUT = expression(r"completion|output|max(?:imum)?_\w{0,12}tokens|max (?:new )?tokens", re.I)
+_BOUND = expression(r"(?:contains|has) at least (\d[\d,]{0,15}) input tokens", re.I)
 _SANE = range(64, 1 << 28)
 _CODES = {1039, 1261, 2013}
 """Providers' codes that stand in brackets where a size could."""

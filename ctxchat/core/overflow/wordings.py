@@ -10,18 +10,26 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from ctxchat.core.expressions import expression
+
 
 class Wordings:
     """Patterns for one meaning, searched as one, whatever the case. Each stands with a message it was met in (`met`)."""
 
     def __init__(self, *met: tuple[str, str]) -> None:
         self.met = met
-        either = re.compile("|".join(pattern for pattern, _ in met), re.I)
-        self.search = either.search
-        self.finditer = either.finditer
+        self._either = expression("|".join(pattern for pattern, _ in met), re.I)
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first place where one of them stands."""
+        return self._either.search(text)
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """All of them."""
+        return self._either.finditer(text)
 
 
-CODE = re.compile(
+CODE = expression(
     r"(?!.*(?:\s|deadline|timeout|rate|quota|image|file|output|completion|param|not_?found|budget|usage|batch))"
     r"(?!.*(?:per_?(?:min|hour|day|sec|month)|tpm|rpm|concurren|throttl|credit|balance))"
     r"(?:.*(?:context|prompt|input|content_?length|max_?model_?len).*"
@@ -34,7 +42,7 @@ CODE = re.compile(
 NUMBERS = {"1261", "336007", "336103", "10907"}
 """The same as numbers: Zhipu's; Baidu's two; iFlytek's."""
 
-SIZE_CODE = re.compile(
+SIZE_CODE = expression(
     r"(?:request|payload|body|content|entity)_?(?:entity_?)?too_?large(?:_?error)?|payloadtoolarge\w*", re.I
 )
 
@@ -168,7 +176,7 @@ _LIMIT = Wordings(
         '{"detail":"Input length 9021 exceeds maximum allowed token size 8192"}',
     ),
 )
-_FIGURE = re.compile(r"(?<![\d.])\d{1,3}(?:[,_]?\d{3}){1,3}(?![.\d])|\b(?:512|(?![45])\d{3})\b|\b\d{1,4}[km]\b", re.I)
+_FIGURE = expression(r"(?<![\d.])\d{1,3}(?:[,_]?\d{3}){1,3}(?![.\d])|\b(?:512|(?![45])\d{3})\b|\b\d{1,4}[km]\b", re.I)
 _MEASURED = Wordings(
     (
         r"(?<![a-z])(?:prompts?(?!_(?:cache|logprobs))|inputs?(?! validation|_(?:schema|text|image))|context\b|messages"
@@ -347,7 +355,7 @@ WEAK = Wordings(
 )
 """Says nothing alone; an overflow where the prompt by our count is near the window."""
 
-BARE = re.compile(
+BARE = expression(
     r"\A[\s\W]*(?:(?:litellm\.)?\w{0,60}(?:error|exception)\w{0,20}[\s:\-]{1,4}){0,3}"
     r"(?:error code|client error|http error|http|request failed with status code|status code"
     r"|error)?[\s:'\"]{0,3}(?:400)?"
@@ -357,7 +365,7 @@ BARE = re.compile(
 )
 """A refusal without a reason: «Bad Request», «400 status code (no body)», nothing at all."""
 
-_END = re.compile(r"\n|(?<!\d)[.!?] |[。；!?](?=\s|$)")
+_END = expression(r"\n|(?<!\d)[.!?] |[。；!?](?=\s|$)")
 _BEFORE, _AFTER, _MOST = 110, 90, 200
 
 

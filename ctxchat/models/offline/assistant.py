@@ -14,6 +14,7 @@ from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Calibration, level
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Usage
+from ctxchat.core.expressions import expression
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
 from ctxchat.core.tokens import Count, Meter, rough_count
@@ -34,7 +35,7 @@ PIECE = 12
 MOST_PIECES = 150
 
 _TALK = tuple(
-    (re.compile(pattern, re.I | re.X), said)
+    (expression(pattern, re.I | re.X), said)
     for pattern, said in (
         (
             r"\b(?:who|what)\ (?:are|r)\ you\b | \byour\ name\b | \bare\ you\ (?:a|an|the|chatgpt|gpt|claude|real|human)\b",
@@ -55,7 +56,7 @@ _TALK = tuple(
         ),
     )
 )
-_TOLD = re.compile(
+_TOLD = expression(
     r"""^(?:(?:always|never|do\ not|don['’]t|from\ now\ on|make\ sure|avoid|prefer)\b[^?？]*$
     |(?:i|we|my|our|let['’]s|fyi|the\ decision)\b(?!['’]?[dm]?\ (?:want|need|would|like|am\ (?:looking|trying|searching)
     |wonder|wish|don['’]t\ (?:know|understand)|have\ a\ question))[^?？]*$)""",

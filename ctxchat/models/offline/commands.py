@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from ctxchat.core.expressions import expression
 from ctxchat.models.offline import phrases
 from ctxchat.models.offline.passages import clean, clip, fence, file_lines, head, hits, ref
 from ctxchat.models.offline.transcript import DoneCall, NextStep, ReadView, Tools, calls
@@ -28,10 +29,10 @@ _PATH = r"""(?:`[^`\n]+` | "[^"\n]+" | '[^'\n]+'
     | [A-Z][A-Za-z]*file | README | LICENSE | CHANGELOG | AGENTS)"""
 """A path as people write it: quoted, or with a dot or a slash in it, or one of the well-known names."""
 _ANY = r"""(?:`([^`]+)` | "([^"]+)" | '([^']+)' | “([^”]+)” | (\S+))"""
-_LINES = re.compile(
+_LINES = expression(
     r"^\s*(?:,?\s*(?:from\s+)?lines?|:)\s*(\d{1,7})(?:\s*(?:-|–|to|through|until)\s*(\d{1,7}))?\s*[.!]?$", re.I
 )
-_NO_PROGRAM = re.compile(r"(?:me|us|through|the|a|an|out|this|that|into|away)\b", re.I)
+_NO_PROGRAM = expression(r"(?:me|us|through|the|a|an|out|this|that|into|away)\b", re.I)
 """`run me through the code` and the like are no command lines."""
 
 _ARTICLES = frozenset(("the", "all", "a", "an", "for"))
@@ -168,7 +169,7 @@ _LONG: tuple[Callable[[re.Match[str]], Command | None], ...] = (
     _make_edit, _make_write, _make_remember, _make_delegate, _make_run
 )  # fmt: skip
 _COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Command | None]], ...] = tuple(
-    (re.compile(pattern, _FLAGS | re.S), make)
+    (expression(pattern, _FLAGS | re.S), make)
     for pattern, make in (
         (
             r"^(?:delegate(?:\s+to\s+(?P<agent>[\w-]+))? | (?:ask|let|have)\ an?\ (?:sub-?agent|agent)(?:\s+to)?)"

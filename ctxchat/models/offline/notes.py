@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.call_arguments import fields_of
+from ctxchat.core.expressions import expression
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.models.offline.phrases import BEGINNINGS
 from ctxchat.models.offline.words import terms
@@ -22,7 +23,7 @@ Tag = Literal["", "settled", "open", "done", "in progress", "blocked", "now", "r
 
 _FLAGS = re.I | re.X
 
-RULE = re.compile(
+RULE = expression(
     r"""\b(?:always|never|must(?:\ not)?|don['’]t|do\ not|make\ sure|prefer|avoid|only\ use|use\ only|from\ now\ on)\b
     | \bremember\ (?:to|that)\b
     | \b(?:immer|niemals|nie|muss|müssen|darf|dürfen|ab\ jetzt|nur\ noch)\b
@@ -31,21 +32,21 @@ RULE = re.compile(
     | 必ず | しないで | 禁止 | 常に | 必须 | 不要 | 总是 | 始终 | 请勿 | 一定要""",
     _FLAGS,
 )
-SETTLED = re.compile(
+SETTLED = expression(
     r"""\b(?:decided|we['’]ll\ use|we\ will\ use|let['’]s\ (?:use|go|keep|take)|go(?:ing)?\ with|we\ chose|agreed|settled\ on)\b
     | \b(?:entschieden|wir\ nehmen|einigen\ uns|beschlossen)\b | \b(?:décidé|on\ prend|choisi|convenu)\b
     | \b(?:decidid[oa]|decidimos|acordamos|elegimos|usaremos)\b | \b(?:ficou\ decidido|escolhemos|vamos\ usar)\b
     | \b(?:deciso|scelto|abbiamo\ scelto|usiamo|useremo)\b | 決め(?:た|ました) | 採用 | にしましょう | 决定 | 采用 | 选定""",
     _FLAGS,
 )
-OPEN = re.compile(
+OPEN = expression(
     r"""\b(?:open\ question|undecided|not\ (?:yet\ )?decided|tbd|to\ be\ decided|should\ we|still\ unclear)\b
     | \b(?:noch\ offen|noch\ nicht\ entschieden|sollen\ wir|sollten\ wir)\b | \b(?:à\ décider|devons-nous|faut-il)\b
     | \b(?:por\ decidir|pendiente|deberíamos)\b | \b(?:em\ aberto|a\ decidir|devemos|devíamos)\b
     | \b(?:da\ decidere|dovremmo)\b | 未定 | 検討中 | べきか | 待定 | 未决定 | 要不要 | 是否应该""",
     _FLAGS,
 )
-FAILED = re.compile(
+FAILED = expression(
     r"""\b(?:did\ ?n[o'’]t\ work|does\ ?n[o'’]t\ work|did\ not\ work|does\ not\ work)\b
     | \b(?:failed|fails|no\ luck|gave\ up|reverted|still\ broken)\b
     | \b(?:funktioniert\ nicht|fehlgeschlagen|klappt\ nicht|hat\ nicht\ geklappt)\b | \b(?:pas\ marché|échoué|ne\ marche\ pas)\b
@@ -53,14 +54,14 @@ FAILED = re.compile(
     | 失敗 | 動かな | うまくいかな | 失败 | 不行 | 没有成功""",
     _FLAGS,
 )
-NEXT = re.compile(
+NEXT = expression(
     r"""\b(?:next\ (?:step|i|we|up)|next,|to-?do|remaining|still\ (?:need|have)\ to|what\ is\ left)\b
     | \b(?:als\ nächstes|nächster\ schritt|noch\ zu\ tun)\b | \b(?:ensuite|reste\ à|prochaine\ étape)\b
     | \b(?:siguiente\ paso|falta|a\ continuación)\b | \b(?:próximo\ passo|falta|a\ seguir)\b | \b(?:prossimo\ passo|resta\ da)\b
     | 次に | これから | 残り | 接下来 | 下一步 | 还需要 | 待办""",
     _FLAGS,
 )
-BLOCKED = re.compile(
+BLOCKED = expression(
     r"""\b(?:blocked|waiting\ (?:for|on)|cannot\ (?:continue|proceed)|can['’]t\ (?:continue|proceed)|not\ allowed)\b
     | \b(?:blockiert|warte\ auf|warten\ auf)\b | \b(?:bloqué|en\ attente)\b | \b(?:bloquead[oa]|esperando|aguardando)\b
     | \b(?:bloccat[oa]|in\ attesa)\b | 待ち | 止まって | 等待 | 受阻 | 卡住""",
@@ -70,19 +71,19 @@ BLOCKED = re.compile(
 MOST = 400
 """Characters of one note; a longer sentence is cut there, and the cut marked."""
 
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+(?=[^\sa-z])|(?<=[。！？])|\n+")
-_FENCE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1[ \t]*$|\Z)", re.M | re.S)
-_ERROR = re.compile(
+_SENTENCE = expression(r"(?<=[.!?…])\s+(?=[^\sa-z])|(?<=[。！？])|\n+")
+_FENCE = expression(r"^(`{3,}|~{3,}).*?(?:^\1[ \t]*$|\Z)", re.M | re.S)
+_ERROR = expression(
     r"\b(?:\w*error|\w*exception|traceback|failed|failure|fatal|not found|no such|denied|panic)\b|失败|エラー", re.I
 )
-_EXIT = re.compile(r"\bexit(?:ed)?(?: with)?(?: code| status)?:?\s+(?!0\b)\d+", re.I)
-_EXACT = re.compile(
+_EXIT = expression(r"\bexit(?:ed)?(?: with)?(?: code| status)?:?\s+(?!0\b)\d+", re.I)
+_EXACT = expression(
     r"""https?://[^\s<>"'`)\]]+ | `([^`\n]{2,80})` | (?<![\w./-])(?:[\w.-]+/)+[\w-]+(?:\.\w+)?
     | \b[A-Z][A-Z0-9]+-\d+\b | \b[0-9a-f]{7,40}\b(?<![a-z]{7}) | \b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b | \b[a-z]\w*_\w+\b
     | \b\d+(?:[.,:]\d+)*\s?(?:%|ms|s|min|h|GB|MB|KB|kB|km|m|kg|€|\$|USD|EUR|tokens|px)(?!\w) | \bv?\d+\.\d+(?:\.\d+)+\b""",
     re.X,
 )
-_CHANGES = re.compile(r"write|edit|create|patch|replace|delete|move|append", re.I)
+_CHANGES = expression(r"write|edit|create|patch|replace|delete|move|append", re.I)
 _PATH_NAMES = ("path", "file_path", "file", "filename")
 _SHOWN_NAMES = ("command", *_PATH_NAMES, "pattern", "query", "url")
 _LOOKING = ("list_files", "grep", "glob")

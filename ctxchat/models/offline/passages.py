@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from ctxchat.core.expressions import expression
 from ctxchat.models.offline.words import Topic, terms
 
 CLOSE, REACH = 2, 12
@@ -32,29 +33,29 @@ DEFINES = (
     r"|^\s*[\w.\"'-]+\s*(?::\s*[\w\[\]., |]+)?\s*[:=](?!=)|#define"
 )
 
-_HIT = re.compile(r"^(?P<path>(?:[A-Za-z]:[\\/])?[^:\n]{1,400}):(?P<number>\d{1,8}):(?P<text>.*)$")
-_NUMBERED = re.compile(r"^\s*(\d{1,8})(?:\t|[│|→:] ?| {2})(.*)$|^\s*(\d{1,8})$")
-_DEFINES = re.compile(DEFINES)
-_NAMES = re.compile(r"\s*(?:export |public |async |pub )*(?:def|class|function|fn|func|struct)\b|#{1,4} ")
-_IMPORT = re.compile(r"\s*(?:from\s+\S+\s+import\b|import\b|#include\b|use\s+\w+::|(?:const|var)\s.*\brequire\()")
-_GENERATED = re.compile(
+_HIT = expression(r"^(?P<path>(?:[A-Za-z]:[\\/])?[^:\n]{1,400}):(?P<number>\d{1,8}):(?P<text>.*)$")
+_NUMBERED = expression(r"^\s*(\d{1,8})(?:\t|[│|→:] ?| {2})(.*)$|^\s*(\d{1,8})$")
+_DEFINES = expression(DEFINES)
+_NAMES = expression(r"\s*(?:export |public |async |pub )*(?:def|class|function|fn|func|struct)\b|#{1,4} ")
+_IMPORT = expression(r"\s*(?:from\s+\S+\s+import\b|import\b|#include\b|use\s+\w+::|(?:const|var)\s.*\brequire\()")
+_GENERATED = expression(
     r"(?:^|/)(?:[\w.-]*lock(?:\.json|\.yaml)?|license[\w.]*|.*\.min\.\w+|.*\.svg|node_modules/.*|PKG-INFO|[\w.-]+\.(?:egg|dist)-info/.*)$",
     re.I,
 )
-_NEWS = re.compile(r"(?:^|/)(?:changes|changelog|history|news|releases?)[\w.]*$", re.I)
-_TESTS = re.compile(r"(?:^|/)(?:tests?|spec|examples?)(?:/|_|\.)|_test\.\w+$", re.I)
-_PROSE = re.compile(r"\.(?:md|MD|markdown|rst|txt|adoc)$|(?:^|/)[A-Z]{4,}$")
-_SPOKEN = re.compile(r"(?!\s*(?:#{1,6} |!\[|\[!|<|[=\-*~^]{3,}\s*$|```|\.\. |:\w+:|\|))\s*\S")
-_COMMENTED = re.compile(r"\s*(?:#(?!!)|//|--|/\*|\*|;|\"\"\"|''')\s*\w")
-_LINKS = re.compile(r"!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?|<[^>]*>|https?://\S+|`[^`]*`_")
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_OWNED = re.compile(r"\bcopyright\b|SPDX-License|\blicensed under\b|\ball rights reserved\b", re.I)
-_UNDERLINE = re.compile(r"[=\-~^*#]{3,}\s*")
-_ROW = re.compile(r"\s*\|.*\|\s*")
-_RULE = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b\[[0-9;?]*[A-Za-z]")
-_MARKS = re.compile(r"[\\`*<\[]|(?<!\w)_|_(?!\w)|~~")
-_COMMENT = re.compile(r"\s*(?:#|//|--|/\*|\*|@|;)\s*\w")
+_NEWS = expression(r"(?:^|/)(?:changes|changelog|history|news|releases?)[\w.]*$", re.I)
+_TESTS = expression(r"(?:^|/)(?:tests?|spec|examples?)(?:/|_|\.)|_test\.\w+$", re.I)
+_PROSE = expression(r"\.(?:md|MD|markdown|rst|txt|adoc)$|(?:^|/)[A-Z]{4,}$")
+_SPOKEN = expression(r"(?!\s*(?:#{1,6} |!\[|\[!|<|[=\-*~^]{3,}\s*$|```|\.\. |:\w+:|\|))\s*\S")
+_COMMENTED = expression(r"\s*(?:#(?!!)|//|--|/\*|\*|;|\"\"\"|''')\s*\w")
+_LINKS = expression(r"!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?|<[^>]*>|https?://\S+|`[^`]*`_")
+_WORD = expression(r"[^\W\d_]{2,}")
+_OWNED = expression(r"\bcopyright\b|SPDX-License|\blicensed under\b|\ball rights reserved\b", re.I)
+_UNDERLINE = expression(r"[=\-~^*#]{3,}\s*")
+_ROW = expression(r"\s*\|.*\|\s*")
+_RULE = expression(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*")
+_CONTROL = expression(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b\[[0-9;?]*[A-Za-z]")
+_MARKS = expression(r"[\\`*<\[]|(?<!\w)_|_(?!\w)|~~")
+_COMMENT = expression(r"\s*(?:#|//|--|/\*|\*|@|;)\s*\w")
 _KINDS = {
     "py": "python", "js": "javascript", "ts": "typescript", "tsx": "tsx", "rs": "rust", "go": "go", "c": "c", "h": "c",
     "cpp": "cpp", "java": "java", "rb": "ruby", "sh": "bash", "toml": "toml", "yaml": "yaml", "yml": "yaml", "json": "json",
@@ -127,7 +128,7 @@ class Ranking:
         weights: Mapping[str, float] | None = None,
         wishes: Sequence[Wish] = (),
     ) -> None:
-        self._wishes = [(re.compile(w.line, re.I), re.compile(w.files or ".", re.I), w.weight) for w in wishes]
+        self._wishes = [(expression(w.line, re.I), expression(w.files or ".", re.I), w.weight) for w in wishes]
         self._own = frozenset(topic.terms)
         self._wanted = dict(weights or {}) | dict.fromkeys(topic.terms, 1.0)
         self._phrases = [tuple(terms(p)) for p in topic.phrases]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from ctxchat.core.expressions import expression
 from ctxchat.models.offline import phrases
 from ctxchat.models.offline.passages import (
     DEFINES,
@@ -161,7 +162,7 @@ _KINDS = (
     ),
 )
 
-_OVERVIEW = re.compile(
+_OVERVIEW = expression(
     r"""^\W*(?:what\ (?:does|is|do)\ (?:this|the)\s+(?:whole\s+)?(?:{0})(?:\s+(?:do|does|about|for|all\ about))?
     | what(?:'s|\ is)\ this(?:\ (?:all\ )?about)? | overview
     | (?:describe|summari[sz]e|explain|give\ (?:me\ )?an\ overview\ of)\ (?:this|the)\ (?:whole\ )?(?:{0}))\W*$""".format(
@@ -169,23 +170,23 @@ _OVERVIEW = re.compile(
     ),
     re.I | re.X,
 )
-_RECALL = re.compile(
+_RECALL = expression(
     r"""^recall\s+(?P<a>.+)$
     | ^(?:what|when|which|where|how|who|did|do)\b.{0,200}?\b(?:we|i|you)\s+
       (?:say|said|decided?|agreed?|mention(?:ed)?|talk(?:ed)?|discuss(?:ed)?|told|tell|chose|choose|asked?)\b.*$
     | \bearlier\b.*\b(?:we|i|you)\b""",
     re.I | re.X | re.S,
 )
-_LEANS = re.compile(
+_LEANS = expression(
     r"^\W*(?:and|und|et|y|e|but|also|what about|how about)\b|\b(?:it|its|they|them|their|those|there|he|she|him|her)\b",
     re.I,
 )
-_MORE = re.compile(
+_MORE = expression(
     r"^\W*(?:(?:tell|show|give)(?: me)? )?(?:more|else|other|further|next|mehr|weiter|encore|plus|más|mais|altro)\b",
     re.I,
 )
-_REF = re.compile(r"`([^`\n]+):(\d{1,9})`")
-_MENTION = re.compile(r"(?<!\S)@(?:\"([^\"\n]+)\"|(\S*[\w/]))")
+_REF = expression(r"`([^`\n]+):(\d{1,9})`")
+_MENTION = expression(r"(?<!\S)@(?:\"([^\"\n]+)\"|(\S*[\w/]))")
 _OURS = (">", "```", *phrases.BEGINNINGS)
 """How the parts of our own answers begin."""
 
@@ -537,4 +538,4 @@ def _told(asked: Question, seen: ReadView) -> list[Told]:
     return scored[:2]
 
 
-_PIECE = re.compile(r"\n\s*\n|\n(?=[-#*>] )|(?<=[.!?。！？])\s+(?=[A-ZÀ-Þ\u3041-\u9fff])")
+_PIECE = expression(r"\n\s*\n|\n(?=[-#*>] )|(?<=[.!?。！？])\s+(?=[A-ZÀ-Þ\u3041-\u9fff])")

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import get_args
 
 from ctxchat.core.events import Usage
+from ctxchat.core.expressions import expression
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.summary_task import shortened
@@ -26,21 +27,21 @@ HEADINGS: dict[Part, str] = {
 """What each section is called, in their order."""
 
 _LOOSER: tuple[tuple[Part, re.Pattern[str]], ...] = (
-    ("goal", re.compile(r"goal|objective|intent|request", re.I)),
-    ("rules", re.compile(r"constraint|rule|preference|instruction", re.I)),
-    ("decisions", re.compile(r"decision", re.I)),
-    ("failed", re.compile(r"fail|error|attempt|problem", re.I)),
-    ("progress", re.compile(r"progress|done|status|state|work", re.I)),
-    ("files", re.compile(r"file", re.I)),
-    ("next", re.compile(r"next|pending|todo|task", re.I)),
-    ("exact", re.compile(r"identifier|exact|reference|fact", re.I)),
+    ("goal", expression(r"goal|objective|intent|request", re.I)),
+    ("rules", expression(r"constraint|rule|preference|instruction", re.I)),
+    ("decisions", expression(r"decision", re.I)),
+    ("failed", expression(r"fail|error|attempt|problem", re.I)),
+    ("progress", expression(r"progress|done|status|state|work", re.I)),
+    ("files", expression(r"file", re.I)),
+    ("next", expression(r"next|pending|todo|task", re.I)),
+    ("exact", expression(r"identifier|exact|reference|fact", re.I)),
 )
 """The looser words of a model for the same."""
 
-_FIRST_REQUEST = re.compile(r"First request \(m\d+\): (.+)")
+_FIRST_REQUEST = expression(r"First request \(m\d+\): (.+)")
 """How a recap begins (see core.recap)."""
 
-_RECAP = re.compile(r"(?:Later requests|Done last):")
+_RECAP = expression(r"(?:Later requests|Done last):")
 """How it goes on."""
 
 _MOST: dict[Part, int] = {

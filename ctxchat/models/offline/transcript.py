@@ -12,19 +12,20 @@ from typing import Any
 import msgspec
 
 from ctxchat.core.call_arguments import fields_of
+from ctxchat.core.expressions import expression
 from ctxchat.core.messages import Text
 from ctxchat.core.summaries import CLOSING, OPENING, PREFACE
 from ctxchat.core.view import Item, ToolSpec, View
 
-_DENIED = re.compile(
+_DENIED = expression(
     r"\A\W{0,3}(?:the user did not allow|the session is read-only|.{0,200}\bwas not run\b|denied\b)", re.I
 )
-_FAILED = re.compile(
+_FAILED = expression(
     r"""\A\W{0,3}(?:error\b | there\ is\ no\b | cannot\b | could\ not\b | no\ such\b
     | .{0,300}\b(?:failed | not\ found | does\ not\ exist | is\ not\ (?:in|text|a|an|usable))\b)""",
     re.I | re.X,
 )
-_CONTENT = re.compile(r"\s*(?:\d{1,8}(?:\t|$)|[^:\n]{1,300}:\d{1,8}:|\S+$)")
+_CONTENT = expression(r"\s*(?:\d{1,8}(?:\t|$)|[^:\n]{1,300}:\d{1,8}:|\S+$)")
 """A numbered line, a hit or a lone path is what was asked for, whatever words it holds."""
 
 Call = tuple[str, dict[str, object]]

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from ctxchat.core.expressions import expression
+
 LONGEST = 4_000
 """Characters of a question that are read; a paste behind it does not change what is asked."""
 
@@ -54,19 +56,19 @@ FILLERS = _bag(
 PLACES = _bag("file files folder project repo repository codebase code line lines directory here")
 
 _CJK = "\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_RUN = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+")
-_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_\d]+|\d+")
-_QUOTED = re.compile(
+_RUN = expression(rf"[{_CJK}]+|[^\W{_CJK}]+")
+_HUMP = expression(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_\d]+|\d+")
+_QUOTED = expression(
     r"`([^`\n]{1,200})`|\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|„([^“”\n]{2,200})[“”]|«([^»\n]{2,200})»|「([^」\n]{1,200})」"
 )
-_NAME = re.compile(
+_NAME = expression(
     r"(?<![\w./-])(?:[\w-]+(?:[./\\][\w.-]+)+|--?[a-z][\w-]+|\w*[a-z][A-Z]\w*|\w+_\w+"
     r"|(?<=\bthe )\w+(?= (?:class|function|method|struct|decorator)\b)"
     r"|(?<=\b[Ww]here is )(?!(?:it|this|that)\b)\w+(?= (?:defined|declared|implemented)\b))"
 )
-_PROPER = re.compile(r"(?<![.!?¿¡:] )(?<!^)\b([^\W\d_a-z]\w+(?: (?:[^\W\d_a-z]\w*|\d+))+)")
-_CLITIC = re.compile(r"\b(?:[ldjcnsmt]|qu|dell|nell|sull|all|un)['’]|['’](?:s|re|ve|ll|d|m|t)\b", re.I)
-_HIRAGANA = re.compile("[\u3041-\u309f]+")
+_PROPER = expression(r"(?<![.!?¿¡:] )(?<!^)\b([^\W\d_a-z]\w+(?: (?:[^\W\d_a-z]\w*|\d+))+)")
+_CLITIC = expression(r"\b(?:[ldjcnsmt]|qu|dell|nell|sull|all|un)['’]|['’](?:s|re|ve|ll|d|m|t)\b", re.I)
+_HIRAGANA = expression("[\u3041-\u309f]+")
 _PARTICLES = "|".join(
     sorted({w for w in SMALL if re.match(f"[{_CJK}]", w)} | set("はがをにのでもとへや"), key=len, reverse=True)
 )
