@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
-from ctxchat.bootstrap.memory import give_back_large_blocks
+from ctxchat.bootstrap.program import give_back_large_blocks
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Usage
 from ctxchat.core.options import Options

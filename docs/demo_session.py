@@ -26,8 +26,8 @@ from ctxchat.core.search import Hit, Scope
 from ctxchat.core.view import Insert
 from ctxchat.models.discovery import FoundModel
 from ctxchat.storage import archive, sessions
+from ctxchat.storage.archive import LastSaid
 from ctxchat.storage.database import Database
-from ctxchat.storage.glance import LastSaid
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.checkpoints import Checkpoints

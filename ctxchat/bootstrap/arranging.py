@@ -12,8 +12,8 @@ import msgspec
 from ctxchat.agent.prompts import prompt
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.summariser import ModelSummariser
-from ctxchat.bootstrap.agents import in_force, unknown_tools
 from ctxchat.bootstrap.extensions import Extensions
+from ctxchat.bootstrap.flags import in_force, unknown_tools
 from ctxchat.bootstrap.hooks import hooks_of
 from ctxchat.bootstrap.model_choice import Overrides
 from ctxchat.bootstrap.shared import Shared, SystemClock

@@ -27,7 +27,7 @@ from ctxchat.storage import files, origins
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
 from ctxchat.storage.origins import SessionOrigin
-from ctxchat.storage.spill import attach
+from ctxchat.storage.session_files import attach
 
 
 def unchanged(database: Database) -> Callable[[Path], bool]:

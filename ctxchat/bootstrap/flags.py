@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
 from ctxchat.config import files
+from ctxchat.config.consistency import for_agent
+from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.core.errors import UsageError
+from ctxchat.core.permissions import Mode
 
 
 class Flags(msgspec.Struct, frozen=True):
@@ -32,3 +36,26 @@ def settings_from(flags: Flags, workspace: Path) -> files.Loaded:
         raise UsageError(f"{flags.config}: there is no such settings file.", "Without --config your own is used.")
     given = {"model": flags.model, "permissions.mode": flags.permissions}
     return files.load(workspace, config=named, flags={key: value for key, value in given.items() if value})
+
+
+def in_force(settings: Settings, flags: Flags, name: str | None = None) -> tuple[Settings, AgentSettings]:
+    """The settings for an agent (None: the one the settings name; empty: the usual one), and what is its alone. The one resolver:
+    whoever needs the settings of an agent asks here.
+
+    Raises UsageError for an unknown name.
+    """
+    resolved, agent = for_agent(settings, name)
+    if flags.model:
+        resolved = msgspec.structs.replace(resolved, model=flags.model)
+    if flags.permissions:
+        mode = cast("Mode", flags.permissions)
+        resolved = msgspec.structs.replace(
+            resolved, permissions=msgspec.structs.replace(resolved.permissions, mode=mode)
+        )
+    return resolved, agent
+
+
+def unknown_tools(agent: AgentSettings, there: list[str]) -> list[str]:
+    """A sentence for each tool the agent names that nobody offers."""
+    missing = [name for name in agent.tools or () if name not in there]
+    return [f"The agent's tool {name} is left out: there is no tool of that name." for name in missing]

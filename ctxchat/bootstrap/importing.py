@@ -48,17 +48,12 @@ async def importable(database: Database, path: Path | None) -> list[Importable]:
 async def first_found(database: Database) -> Sequence[Importable]:
     """The same of the usual places, the first time that anything is there; nothing from then on."""
     with suppress(StorageError):
-        if await database.run(database.read, "SELECT 1 FROM meta WHERE key = ?", (_TOLD,)):
+        if await database.run(database.remembered, _TOLD):
             return ()
         if found := await importable(database, None):
-            await database.run(_remember, database)
+            await database.run(database.remember, _TOLD, "yes")
             return found
     return ()
-
-
-def _remember(database: Database) -> None:
-    with database.transaction() as connection:
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, 'yes')", (_TOLD,))
 
 
 async def importing(path: Path | None) -> AsyncGenerator[ImportNews, None]:

@@ -12,8 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any
 
-from ctxchat.bootstrap.agents import in_force
-from ctxchat.bootstrap.flags import Flags, settings_from
+from ctxchat.bootstrap.flags import Flags, in_force, settings_from
 from ctxchat.bootstrap.workspace import sandbox_of, workspace_of
 from ctxchat.core.errors import UsageError
 

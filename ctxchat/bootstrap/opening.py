@@ -20,13 +20,13 @@ from ctxchat.agent.gate import Gate
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.toolbox import Toolbox
-from ctxchat.bootstrap.agents import in_force
 from ctxchat.bootstrap.arranging import Arranging, remembered
-from ctxchat.bootstrap.assumptions import StoredAssumptions
 from ctxchat.bootstrap.extensions import Extensions, with_plugins
+from ctxchat.bootstrap.flags import in_force
 from ctxchat.bootstrap.hooks import HookCommands
 from ctxchat.bootstrap.model_choice import Overrides, price, settings_of, token_price
 from ctxchat.bootstrap.recall import Recollection
+from ctxchat.bootstrap.remembered import StoredAssumptions
 from ctxchat.bootstrap.shared import Shared, SystemClock, masked_record
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rules

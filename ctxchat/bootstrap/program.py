@@ -6,6 +6,8 @@ Fulfils `tui.services.Services`.
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import sys
 import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -16,12 +18,10 @@ import msgspec
 from ctxchat.agent.learned import corrected
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap import importing
-from ctxchat.bootstrap.assumptions import StoredAssumptions
-from ctxchat.bootstrap.first_look import first_look
 from ctxchat.bootstrap.flags import Flags, settings_from
-from ctxchat.bootstrap.memory import give_back_large_blocks
 from ctxchat.bootstrap.model_choice import Overrides, settings_of, warm_up
 from ctxchat.bootstrap.opening import Opening
+from ctxchat.bootstrap.remembered import StoredAssumptions, first_look
 from ctxchat.bootstrap.shared import Shared, adapt
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.config import paths
@@ -35,9 +35,9 @@ from ctxchat.importing.outcome import Importable
 from ctxchat.models.catalogue import prices
 from ctxchat.models.discovery import FirstLook, FoundModel, configured, discover
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
-from ctxchat.storage import archive, backups, glance, sessions
+from ctxchat.storage import archive, backups, sessions
+from ctxchat.storage.archive import LastSaid
 from ctxchat.storage.database import Database
-from ctxchat.storage.glance import LastSaid
 from ctxchat.storage.importing import import_file
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.server import ServerRow
@@ -114,6 +114,19 @@ SERVERS = 15.0
 """Seconds that MCP servers have to come up where somebody asks how they are."""
 
 
+_MMAP_THRESHOLD = -3  # of glibc's mallopt
+_LARGE = 128 * 1024  # bytes; what glibc begins with
+
+
+def give_back_large_blocks() -> None:
+    """From now on each large block is the system's again when it is freed. Left alone, glibc keeps ever larger ones once one was
+    freed, and what lies between them holds them: each pass over a long session would leave holes for good. On other systems
+    nothing is changed."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE)
+
+
 class Program(Shared):
     """Everything one start of ctxchat does, for one workspace. Made by `started`, closed at its end."""
 
@@ -176,7 +189,7 @@ class Program(Shared):
 
     async def glance(self, session_id: str) -> Sequence[LastSaid]:
         """What you and the model said last in a stored session, in its order. Raises StorageError."""
-        return await self.database.run(glance.glance, self.database, session_id)
+        return await self.database.run(archive.glance, self.database, session_id)
 
     async def bring_in(self, file: Path, title: str) -> str:
         """A new session with the chat messages of a file; its id. Lists say of it what the gauge says, but for the tools of MCP

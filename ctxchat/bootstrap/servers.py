@@ -15,8 +15,7 @@ from ctxchat.core.ports import ToolPort
 from ctxchat.core.tokens import Meter
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
-from ctxchat.tools.mcp.server import McpServer, ServerRow
-from ctxchat.tools.mcp.tool import name_of
+from ctxchat.tools.mcp.server import McpServer, ServerRow, name_of
 
 
 class Servers:

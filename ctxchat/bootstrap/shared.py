@@ -15,8 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ctxchat.bootstrap import LAST_HERE
-from ctxchat.bootstrap.agents import in_force
-from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.flags import Flags, in_force
 from ctxchat.bootstrap.model_choice import Lanes, Overrides, model_port
 from ctxchat.bootstrap.servers import Servers
 from ctxchat.bootstrap.workspace import sandbox_of

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import click
 import msgspec
 
+from ctxchat.agent.permissions import deciding, judge, offers
+from ctxchat.bootstrap.arranging import rules_in_force
 from ctxchat.bootstrap.flags import settings_from
-from ctxchat.bootstrap.judging import judged
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli.common import common_options, emit, flags, narrate, table, tell
 from ctxchat.config import paths
 from ctxchat.config.rules import read_rules, remove_old, remove_rule, stored_at
 from ctxchat.core.errors import StorageError, UsageError
-from ctxchat.core.permissions import Mode, parse_rule
+from ctxchat.core.guarded import guarded
+from ctxchat.core.permissions import Demand, Mode, parse_rule
+from ctxchat.core.ports import ToolContext
 from ctxchat.core.sanitize import clean
+from ctxchat.tools.commands import parts_of
+from ctxchat.tools.paths import locate, patterns
+
+_READ = ("read_file", "list_files", "glob", "grep")
+_WRITE = ("write_file", "edit_file")
+TOOLS = ("shell", *_WRITE, *_READ, "web_fetch")
+"""What can be asked about; a tool of a server (`files__read`) as well."""
 
 
 @click.group("permissions", invoke_without_command=True)
@@ -94,8 +107,11 @@ def check(tool: str, about: tuple[str, ...], mode: Mode | None) -> None:
     """What would be asked, allowed or denied here: `check shell 'make test'`, `check write_file src/a.py`."""
     workspace = workspace_of("")
     loaded = settings_from(msgspec.structs.replace(flags(), permissions=mode or flags().permissions), workspace)
-    found = judged(loaded.settings, workspace, tool, about)
-    said = found.judgement
+    demand = _demand(tool, about, workspace)
+    decided_by = loaded.settings.permissions.mode, rules_in_force(loaded.settings)[0], str(workspace)
+    said = judge(tool, demand, *decided_by)
+    parts = deciding(tool, demand, *decided_by)
+    offered = offers(tool, demand, *decided_by) if said.verdict == "ask" else ()
     tell(loaded.notices)
     if flags().json:
         emit(
@@ -108,16 +124,36 @@ def check(tool: str, about: tuple[str, ...], mode: Mode | None) -> None:
                 "reason": said.reason,
                 "network": said.allowance.network,
                 "folders": said.allowance.folders,
-                "parts": [{"part": text, "rule": by} for text, by in found.parts],
-                "offered": found.offered,
+                "parts": [{"part": text, "rule": by} for text, by in parts],
+                "offered": offered,
             }
         )
         return
     click.echo(clean(f"{said.verdict}: {said.rule}" if said.rule else said.verdict))
     if said.reason:
         click.echo(clean(said.reason))
-    if found.parts:
+    if parts:
         without = "denied" if said.verdict == "deny" else "asks"
-        table(("part", "allowed by"), [(text, by or without) for text, by in found.parts])
-    for offer in found.offered:
+        table(("part", "allowed by"), [(text, by or without) for text, by in parts])
+    for offer in offered:
         click.echo(clean(f"could be allowed with  {'  +  '.join(offer.splitlines())}"))
+
+
+def _demand(tool: str, arguments: Sequence[str], workspace: Path) -> Demand:
+    about = " ".join(arguments).strip()
+    if not about and "__" not in tool:
+        raise UsageError("What it is about is missing.", "For example: `ctxchat permissions check shell 'make test'`.")
+    if tool == "shell":
+        return Demand("run", about, parts=parts_of(about, str(workspace)))
+    if tool in _READ or tool in _WRITE:
+        place = locate(about, ToolContext("", str(workspace)), spilled=False)
+        access = "write" if tool in _WRITE else "read"
+        place_of = guarded(place.shown) if tool in _WRITE else ""
+        return Demand(access, str(place.path), place.inside, patterns=patterns(place), guarded=place_of)
+    if tool == "web_fetch":
+        from ctxchat.tools.web import FetchArguments, WebFetch
+
+        return WebFetch().wants(FetchArguments(about), ToolContext("", str(workspace)))
+    if "__" in tool:
+        return Demand("network", tool, inside=False, patterns=(tool,))
+    raise UsageError(f"{tool}: there is no such tool to judge.", f"There are {', '.join(TOOLS)}, and those of servers.")

@@ -1,11 +1,15 @@
-"""Where things stand in a TOML text: the line and span of every key and value. For texts that are valid TOML already."""
+"""Where things stand in a TOML text: the line and span of every key and value, for texts that are valid TOML already; and
+values as TOML writes them, on one line."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from bisect import bisect_right
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -174,3 +178,29 @@ class _Scanner:
 
 def _plain(part: str) -> str:
     return str(tomllib.loads(f"k = {part}")["k"]) if part[0] in "\"'" else part
+
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def literal(value: Any) -> str:
+    """A text, number, truth value, list or table as one line of TOML. Raises TypeError for anything else."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case list() | tuple():
+            return f"[{', '.join(literal(v) for v in value)}]"
+        case Mapping():
+            pairs = ", ".join(f"{bare_key(str(k))} = {literal(v)}" for k, v in value.items())
+            return f"{{ {pairs} }}" if pairs else "{}"
+        case _:
+            raise TypeError(f"{type(value).__name__} has no place in a settings file")
+
+
+def bare_key(part: str) -> str:
+    """One part of a key, in quotes where it needs them."""
+    return part if _BARE.fullmatch(part) else literal(part)

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from ctxchat.config.files import Loaded, changes
-from ctxchat.config.lines import parse_key
-from ctxchat.config.literals import literal
+from ctxchat.config.lines import literal, parse_key
 from ctxchat.config.options import NOW, find
 from ctxchat.config.schema import Settings
 

@@ -13,7 +13,7 @@ import msgspec
 
 from ctxchat.config.atomic import write_text
 from ctxchat.config.keys import ACTIONS, PRESETS
-from ctxchat.config.literals import literal
+from ctxchat.config.lines import literal
 from ctxchat.config.options import NOW, Option, facts, members, options
 from ctxchat.config.schema import Settings, Table, own_names
 

@@ -1,4 +1,5 @@
-"""Themes from TOML files, ours and a person's: read, checked and completed. Broken ones are reported together."""
+"""What a theme is, and themes from TOML files, ours and a person's: read, checked and completed. Broken ones are reported
+together."""
 
 from __future__ import annotations
 
@@ -13,7 +14,6 @@ from ctxchat.config.colours import contrast, from_lch, ink_on, lch, luminance, m
 from ctxchat.config.lines import layout
 from ctxchat.config.problems import KeyPath, Problem, key_text, nearest, shown
 from ctxchat.config.reading import read
-from ctxchat.config.theme import PATTERNS, Theme
 from ctxchat.core.sections import SECTIONS, SectionName
 
 REQUIRED = ("background", "foreground", "primary")
@@ -68,6 +68,54 @@ class Themes(msgspec.Struct, frozen=True):
         return Problem(
             f"there is no theme {shown(name)}", "theme", f"one of {', '.join(self.themes)}", nearest(name, self.themes)
         )
+
+
+PATTERNS: dict[SectionName, str] = {
+    "system": "S",
+    "tools": "T",
+    "memory": "M",
+    "injected": "I",
+    "summary": "Σ",
+    "pinned": "P",
+    "user": "U",
+    "assistant": "A",
+    "tool_results": "R",
+    "draft": "~",
+    "reserved": "▒",
+    "free": "·",
+}
+"""One sign a section, so that colour is never the only signal."""
+
+
+class Theme(msgspec.Struct, frozen=True):
+    """Every colour is `#rrggbb` in small letters, every section has a colour, a readable ink on it and a sign.
+
+    `surface` and `panel` are raised backgrounds; `muted` is quiet text, readable on all three; `border` is for lines
+    only. `target` and `trigger` are the inks of the two ticks and `ghost` the colour of a prepared compaction on the
+    bar. `file` is where it was read from, empty for one made in code.
+    """
+
+    name: str
+    dark: bool
+    primary: str
+    secondary: str
+    accent: str
+    foreground: str
+    background: str
+    surface: str
+    panel: str
+    muted: str
+    border: str
+    success: str
+    warning: str
+    error: str
+    target: str
+    trigger: str
+    ghost: str
+    gauge: dict[SectionName, str]
+    gauge_ink: dict[SectionName, str]
+    patterns: dict[SectionName, str]
+    file: str = ""
 
 
 def load_themes(config: Path | None = None) -> Themes:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ctxchat.config.atomic import alone, write_text
-from ctxchat.config.literals import literal
+from ctxchat.config.lines import literal
 from ctxchat.config.problems import Problem
 from ctxchat.config.reading import read
 from ctxchat.config.trees import Tree

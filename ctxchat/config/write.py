@@ -15,8 +15,7 @@ from ctxchat.config.atomic import write_text
 from ctxchat.config.check import KnownNames, check
 from ctxchat.config.consistency import build, contradictions
 from ctxchat.config.files import entry_points
-from ctxchat.config.lines import Layout, TomlTable, layout, parse_key
-from ctxchat.config.literals import bare_key, literal
+from ctxchat.config.lines import Layout, TomlTable, bare_key, layout, literal, parse_key
 from ctxchat.config.problems import ConfigFault, KeyPath, Problem, key_text
 from ctxchat.config.reading import read
 from ctxchat.config.trees import get, nested, overlay, without

@@ -1,4 +1,5 @@
-"""The archive: what compactions took out of view, exactly as it was. Search over it all is `search`, re-exported here.
+"""The archive: what compactions took out of view, exactly as it was, and a glance at what was said last in any session. Search
+over it all is `search`, re-exported here.
 
 Not a second copy: it reads what a compaction covers from the record. Reads only.
 """
@@ -13,7 +14,7 @@ import msgspec
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import Changed, Sealed
 from ctxchat.core.ledger import Change
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.messages import Group, Message, Role
 from ctxchat.core.search import Hit as Hit
 from ctxchat.storage import entries, loading
 from ctxchat.storage.database import Database
@@ -165,3 +166,25 @@ def group_of(database: Database, session: str, message: str) -> Group:
 def message(database: Database, session: str, message: str) -> Message:
     """One message of the record by its id (`m12`). Raises like `group_of`."""
     return next(m for m in group_of(database, session, message).messages if m.id == message)
+
+
+_CHARACTERS = 600
+
+
+class LastSaid(msgspec.Struct, frozen=True):
+    """The beginning of what was said last, and when."""
+
+    role: Role
+    text: str
+    at: str
+
+
+def glance(database: Database, session: str, many: int = 6) -> list[LastSaid]:
+    """What you and the model said last in a session (a full id), in its order, calls left out; empty for one that is not
+    there. Raises StorageError."""
+    found = database.read(
+        f"SELECT role, substr(text, 1, {_CHARACTERS}), at FROM messages"
+        " WHERE session = ? AND role IN ('user', 'assistant') AND tool = '' ORDER BY seq DESC LIMIT ?",
+        (session, many),
+    )
+    return [LastSaid(*row) for row in reversed(found)]

@@ -1,5 +1,6 @@
 """Copies of the database under `backups/`: one a day when something changed, those of migrations, and what a repair or a
 restoring put aside. A copy is whole and looked through before it counts; a damaged store never pushes a good copy out.
+One takes the place of the database in one step, with the present one kept, while nobody else has it open.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import shutil
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -17,9 +19,9 @@ from urllib.parse import quote
 import msgspec
 
 from ctxchat.core.errors import StorageError, UsageError
-from ctxchat.storage import files, replacing, schema, sessions
+from ctxchat.storage import files, schema, sessions
 from ctxchat.storage.database import FILE, Database, utc_now
-from ctxchat.storage.faults import faults
+from ctxchat.storage.faults import faults, unreadable
 
 Kind = Literal["daily", "migration", "damaged", "replaced"]
 
@@ -82,7 +84,7 @@ def daily(database: Database, kept: int, most: int, stop: threading.Event | None
     try:
         _copy(database.path, half, stop or threading.Event())
         try:
-            replacing.checked(half, database.version)
+            checked(half, database.version)
         except StorageError:
             return None
         copy = place / f"daily-{stamp}.db"
@@ -104,7 +106,7 @@ def restore(folder: Path, name: str) -> tuple[Path, list[str]]:
     if len(wanted) > 1 and name not in wanted:
         raise UsageError(f"{name!r} begins several backups: {', '.join(wanted[:3])}.", "Give more of the name.")
     chosen = folder / FOLDER / (name if name in wanted else wanted[0])
-    replacing.checked(chosen, len(schema.MIGRATIONS))
+    checked(chosen, len(schema.MIGRATIONS))
     missing = _only_now(folder, chosen)
     fresh = folder / f".restored.{os.getpid()}"
     try:
@@ -114,7 +116,7 @@ def restore(folder: Path, name: str) -> tuple[Path, list[str]]:
             with contextlib.closing(sqlite3.connect(fresh)) as file, file:
                 file.execute("DELETE FROM meta WHERE key = 'index'")  # the one at hand knows what came later
         stamp = utc_now().replace(":", "").replace("-", "")
-        return replacing.replace(folder, fresh, f"replaced-{stamp}.db"), missing
+        return replace(folder, fresh, f"replaced-{stamp}.db"), missing
     finally:
         fresh.unlink(missing_ok=True)
 
@@ -171,3 +173,69 @@ def _at(path: Path) -> str:
     if len(stamp) < 15:
         return ""
     return f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]}T{stamp[9:11]}:{stamp[11:13]}:{stamp[13:]}"
+
+
+def replace(folder: Path, fresh: Path, kept: str) -> Path:
+    """Put the database `fresh`, a closed file on the same disk, in the place of that of the data folder; the present one
+    is then `backups/kept`, whose path is returned. Raises StorageError, having changed nothing, also while another ctxchat has
+    it open."""
+    path, aside = folder / FILE, files.private_folder(folder / "backups") / kept
+    with faults(path), files.lock(folder / ".setup.lock", wait=5.0), _alone(path):
+        _sync(fresh)
+        if path.exists():
+            try:
+                os.link(path, aside)
+            except FileExistsError:
+                raise StorageError(f"{aside} is there already.", "Try again.") from None
+            except OSError:  # a file system without links
+                shutil.copyfile(path, aside)
+                _sync(aside)
+        for rest in ("-wal", "-shm"):  # of a file that SQLite does not take for a database: they go with it
+            with contextlib.suppress(FileNotFoundError):
+                path.with_name(path.name + rest).rename(aside.with_name(aside.name + rest))
+        fresh.replace(path)
+    return aside
+
+
+def checked(path: Path, newest: int) -> None:
+    """Raises StorageError where the file is no whole database of ours, or one of a newer ctxchat."""
+    with faults(path):
+        if not path.is_file():
+            raise StorageError(f"There is no {path}.", "`ctxchat doctor --backups` lists them.")
+        with contextlib.closing(sqlite3.connect(f"file:{path.resolve()}?mode=ro&immutable=1", uri=True)) as file:
+            schema.check_ours(file, path, newest)
+            if not schema.version(file):
+                raise unreadable(path, "there is nothing in it")
+            found = file.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise unreadable(path, str(found))
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the database so that nobody else has it open, its log written back; one that cannot be read is held by nobody."""
+    connection = sqlite3.connect(path, timeout=2.0, isolation_level=None)
+    try:
+        try:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            # In this mode nothing lies beside the file that its closing would remove: by then another file has its name.
+            connection.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.DatabaseError as problem:
+            name = getattr(problem, "sqlite_errorname", "")
+            if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                raise StorageError(
+                    f"{path} is in use by another ctxchat.", "Close all its windows and commands, then try again."
+                ) from problem
+            if not name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+                raise
+        yield
+    finally:
+        connection.close()
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())

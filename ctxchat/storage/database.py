@@ -205,17 +205,28 @@ class Database:
         finally:
             self._connection.execute("PRAGMA foreign_keys = ON")
 
+    def remembered(self, key: str) -> str | None:
+        """What was remembered under this name, None for nothing. Raises StorageError."""
+        found = self.read("SELECT value FROM meta WHERE key = ?", (key,))
+        return found[0][0] if found else None
+
+    def remember(self, key: str, value: str) -> None:
+        """Keep a value under this name, from one start to the next. Raises StorageError."""
+        with self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
     def missed(self) -> list[str]:
         """That writes are missing which were there once, in a sentence; empty where nothing speaks for it."""
         try:
-            found = self.read("SELECT value FROM meta WHERE key = ?", (index.MISSED,))
+            many = self.remembered(index.MISSED)
         except StorageError:
+            many = None
+        if many is None:
             return []
         why = f"{FILE}-wal was removed or cut short, or an older copy was put in place"
         return [
             f"The store is older than its search index: what was written last is missing ({many} writes or more). {why}; "
             "`ctxchat doctor --backups` lists copies."
-            for (many,) in found
         ]
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

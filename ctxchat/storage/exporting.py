@@ -26,7 +26,7 @@ from ctxchat.core.view import Item
 from ctxchat.storage import archive, files, markdown
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
-from ctxchat.storage.spill import read_attached
+from ctxchat.storage.session_files import read_attached
 
 Format = Literal["openai", "jsonl", "markdown"]
 

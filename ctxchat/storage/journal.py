@@ -15,7 +15,7 @@ from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Partial, Record
 from ctxchat.storage import entries, files, loading, sessions
 from ctxchat.storage.database import Database
-from ctxchat.storage.spill import attach, read_attached, spill
+from ctxchat.storage.session_files import attach, read_attached, spill
 
 
 class Opened(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ import msgspec
 
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.journal import fold
-from ctxchat.storage import around, entries, files, index, inspection, loading, replacing, schema, sessions
+from ctxchat.storage import around, backups, entries, files, index, inspection, loading, schema, sessions
 from ctxchat.storage.database import FILE, Database
 from ctxchat.storage.faults import NotOurs
 from ctxchat.storage.inspection import Fault, Inspected, Progress
@@ -55,7 +55,7 @@ def _replaced(database: Database, folder: Path, progress: Progress) -> Path:
     with tempfile.TemporaryDirectory(prefix=".repair-", dir=folder) as place:
         _made_anew(database, Path(place), progress)
         database.close()
-        return replacing.replace(folder, Path(place) / FILE, f"damaged-{stamp}.db")
+        return backups.replace(folder, Path(place) / FILE, f"damaged-{stamp}.db")
 
 
 def _beheaded(folder: Path, progress: Progress) -> Repaired:
@@ -138,7 +138,7 @@ def _made_anew(old: Database, place: Path, progress: Progress) -> None:
             connection.execute("DELETE FROM doomed WHERE session IN (SELECT id FROM sessions)")
             connection.execute("DELETE FROM meta WHERE key IN ('index', ?)", (index.MISSED,))
         new.read("PRAGMA wal_checkpoint(TRUNCATE)")
-    replacing.checked(place / FILE, old.version)
+    backups.checked(place / FILE, old.version)
 
 
 def _as_it_was(connection: sqlite3.Connection, row: SessionRow, used: int) -> None:

@@ -13,8 +13,7 @@ from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.search import NEWEST, Hit, Scope
 from ctxchat.storage import index
 from ctxchat.storage.database import Database
-from ctxchat.storage.filters import narrowed
-from ctxchat.storage.query import Query, Unit, parse, phrase
+from ctxchat.storage.query import Query, Unit, narrowed, parse, phrase
 from ctxchat.storage.ranking import WEIGHTS, Candidate, Match, MessagePlace, Weights, alike, ranked, rarity_of, scored
 from ctxchat.storage.snippet import passage, snippet
 from ctxchat.storage.words import LANGUAGES, mark

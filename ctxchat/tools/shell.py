@@ -21,8 +21,7 @@ from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.commands import parts_of
 from ctxchat.tools.guarding import Guarding
 from ctxchat.tools.processes import child, environment
-from ctxchat.tools.sandbox import PRIVATE, Sandbox
-from ctxchat.tools.sandbox_notes import known_needs, stopped_by_sandbox, taken_away
+from ctxchat.tools.sandbox import PRIVATE, Sandbox, known_needs, stopped_by_sandbox, taken_away
 from ctxchat.tools.text import HeadTail, clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 

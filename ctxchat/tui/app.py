@@ -28,7 +28,7 @@ from ctxchat.config.files import Loaded, load
 from ctxchat.config.keys import Action
 from ctxchat.config.paths import config_dir, user_file
 from ctxchat.config.schema import Settings
-from ctxchat.config.theme import Theme
+from ctxchat.config.themes import Theme
 from ctxchat.core.errors import CtxchatError
 from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import Handler, handler

@@ -15,8 +15,7 @@ import msgspec
 from ctxchat.config.files import Loaded
 from ctxchat.config.news import news
 from ctxchat.config.problems import Problem
-from ctxchat.config.theme import Theme
-from ctxchat.config.themes import load_themes
+from ctxchat.config.themes import Theme, load_themes
 from ctxchat.config.watch import Watch
 from ctxchat.core.errors import CtxchatError
 

@@ -11,7 +11,7 @@ from functools import partial
 from ctxchat.config.consistency import for_agent
 from ctxchat.config.files import Loaded
 from ctxchat.config.schema import Settings
-from ctxchat.config.theme import Theme
+from ctxchat.config.themes import Theme
 from ctxchat.core.errors import CtxchatError
 from ctxchat.tui import servers
 from ctxchat.tui.host import Host

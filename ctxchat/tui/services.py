@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from ctxchat.core.secrets import Masking
     from ctxchat.importing.outcome import Importable, ImportNews
     from ctxchat.models.discovery import FirstLook, FoundModel
-    from ctxchat.storage.glance import LastSaid
+    from ctxchat.storage.archive import LastSaid
     from ctxchat.storage.sessions import SessionRow
     from ctxchat.tools.mcp.server import ServerRow
 

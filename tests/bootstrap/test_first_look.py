@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ctxchat.bootstrap.first_look import NOTHING_FOUND, first_look
+from ctxchat.bootstrap.remembered import NOTHING_FOUND, first_look
 from ctxchat.models.discovery import FoundModel, LocalServer, discover, offers, usual_base
 from ctxchat.storage.database import Database
 from tests.doubles.http_model import ModelDouble

@@ -15,12 +15,10 @@ from typing import get_args
 import msgspec
 import pytest
 
-from ctxchat.bootstrap.agents import in_force, unknown_tools
 from ctxchat.bootstrap.arranging import agent_options
-from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.flags import Flags, in_force, unknown_tools
 from ctxchat.bootstrap.hooks import HookCommands, hooks_of
 from ctxchat.bootstrap.program import Program
-from ctxchat.config import schema
 from ctxchat.config.files import Loaded, load
 from ctxchat.config.schema import DEFAULTS, AgentSettings, Condition, HookSettings
 from ctxchat.config.themes import make_theme, unreadable
@@ -141,7 +139,6 @@ def test_hooks_of_a_project_wait_for_trust(tmp_path: Path):
 def test_the_settings_and_the_core_know_the_same_conditions_and_events():
     fields = {f.encode_name for f in msgspec.structs.fields(Condition)}
     assert fields == {f.encode_name for f in msgspec.structs.fields(When)}
-    assert get_args(HookEvent) == get_args(schema.named.HookEvent)
     for event in get_args(HookEvent):
         (hook,) = hooks_of([HookSettings(event, "notify", text="x")])
         assert firing([hook], event, Moment()) == (hook,)

@@ -10,7 +10,7 @@ import pytest
 HOLES = """
 import sys
 from pathlib import Path
-from ctxchat.bootstrap.memory import give_back_large_blocks
+from ctxchat.bootstrap.program import give_back_large_blocks
 if sys.argv[1] == "given back":
     give_back_large_blocks()
 

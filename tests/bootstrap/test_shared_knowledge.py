@@ -9,10 +9,10 @@ import pytest
 from ctxchat.agent.learned import Known
 from ctxchat.agent.permissions import judge
 from ctxchat.bootstrap.arranging import Arranging
-from ctxchat.bootstrap.assumptions import StoredAssumptions
 from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.model_choice import price
 from ctxchat.bootstrap.program import Program
+from ctxchat.bootstrap.remembered import StoredAssumptions
 from ctxchat.config.files import load
 from ctxchat.core.calibration import level
 from ctxchat.core.guarded import guarded

@@ -11,8 +11,7 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.config.lines import layout, parse_key
-from ctxchat.config.literals import literal
+from ctxchat.config.lines import layout, literal, parse_key
 from ctxchat.config.problems import KeyPath, key_text
 from tests.examples import examples
 

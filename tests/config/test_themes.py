@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import ctxchat
 from ctxchat.config.colours import contrast, from_lch, ink_on, lch, luminance, mix, normal, readable
-from ctxchat.config.theme import PATTERNS
-from ctxchat.config.themes import FALLBACK, load_themes, make_theme, read_theme, unreadable
+from ctxchat.config.themes import FALLBACK, PATTERNS, load_themes, make_theme, read_theme, unreadable
 from ctxchat.core.sections import SECTIONS
 
 SHIPPED = load_themes()

@@ -15,10 +15,10 @@ from ctxchat.core.images import data_url
 from ctxchat.core.journal import Named, Sealed
 from ctxchat.core.messages import Image, Message, Text
 from ctxchat.core.openai import to_wire
-from ctxchat.storage import drafts, exporting, files, importing, loading, sessions
+from ctxchat.storage import exporting, files, importing, loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
-from ctxchat.storage.spill import attach, read_attached
+from ctxchat.storage.session_files import DRAFT, attach, keep_draft, kept_draft, read_attached
 from tests.doubles.images import png
 
 SHOT = png(40, 30)
@@ -98,13 +98,13 @@ async def test_a_branch_has_its_own_copy_and_deleting_takes_it_away(database: Da
 
 def test_a_draft_is_kept_whole_and_privately_and_goes(tmp_path: Path) -> None:
     session = "0123456789ab"
-    assert drafts.read(tmp_path, session) == b""
+    assert kept_draft(tmp_path, session) == b""
     for text in (b"one", b"another"):
-        drafts.keep(tmp_path, session, text)
-        assert drafts.read(tmp_path, session) == text
+        keep_draft(tmp_path, session, text)
+        assert kept_draft(tmp_path, session) == text
     folder = files.session_folder(tmp_path, session)
-    assert mode(folder / drafts.NAME) == 0o600 and [f.name for f in folder.iterdir()] == [drafts.NAME]
-    drafts.keep(tmp_path, session, b"")
-    assert drafts.read(tmp_path, session) == b""
+    assert mode(folder / DRAFT) == 0o600 and [f.name for f in folder.iterdir()] == [DRAFT]
+    keep_draft(tmp_path, session, b"")
+    assert kept_draft(tmp_path, session) == b""
     with pytest.raises(UsageError):
-        drafts.keep(tmp_path, "../../x", b"x")
+        keep_draft(tmp_path, "../../x", b"x")

@@ -13,7 +13,7 @@ from ctxchat.core.messages import Message
 from ctxchat.core.search import FILTERS, Scope
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
-from ctxchat.storage.filters import narrowed
+from ctxchat.storage.query import narrowed
 from tests.storage.test_search_ranking import called
 
 NOW = datetime(2026, 11, 22, 15, 30, tzinfo=UTC)

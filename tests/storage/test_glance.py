@@ -8,8 +8,8 @@ from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.storage import sessions
+from ctxchat.storage.archive import glance
 from ctxchat.storage.database import Database
-from ctxchat.storage.glance import glance
 
 
 def test_it_is_what_was_said_last_without_calls_and_results_and_of_this_session_only(tmp_path: Path) -> None:

@@ -85,12 +85,12 @@ LONG = 1_500
 KILLED = f"""
 import sys
 from pathlib import Path
-from ctxchat.storage import origins, spill, files
+from ctxchat.storage import files, origins, session_files
 from ctxchat.storage.database import Database
 from tests.storage.test_origins import ORIGIN, long_talk
 with Database(Path(sys.argv[1])) as database:
     def records(session):
-        spill.attach(files.session_folder(database.folder, session), "shot.png", b"pixels")
+        session_files.attach(files.session_folder(database.folder, session), "shot.png", b"pixels")
         return long_talk()
     origins.bring(database, ORIGIN, records, lambda: origins.SessionListing({LONG}))
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxchat.tools.mcp.tool import name_of
+from ctxchat.tools.mcp.server import name_of
 
 
 @pytest.mark.parametrize("name", ["add", "x" * 200, "ä[b]", "", "a b\x1b[2J"])

@@ -18,8 +18,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import Allowance
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.processes import child, environment
-from ctxchat.tools.sandbox import Sandbox, find_sandbox, seatbelt_profile
-from ctxchat.tools.sandbox_notes import known_needs
+from ctxchat.tools.sandbox import Sandbox, find_sandbox, known_needs, seatbelt_profile
 from ctxchat.tools.shell import Shell
 from ctxchat.tools.text import HeadTail, clip, clip_line
 

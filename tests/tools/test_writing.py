@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
 from ctxchat.tools.diffs import difference
-from ctxchat.tools.edits import only_crlf, replaced
 from ctxchat.tools.paths import Place
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import encoding_of
-from ctxchat.tools.writing import EditFile, WriteFile
+from ctxchat.tools.writing import EditFile, WriteFile, only_crlf, replaced
 
 
 class AllSeen(SeenFiles):

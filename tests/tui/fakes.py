@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # a start is measured with these: what they stand for is heav
     from ctxchat.config.files import Loaded
     from ctxchat.importing.outcome import Importable, ImportNews
     from ctxchat.models.discovery import FirstLook, FoundModel, Offer
-    from ctxchat.storage.glance import LastSaid
+    from ctxchat.storage.archive import LastSaid
     from ctxchat.storage.sessions import SessionRow
     from ctxchat.tools.mcp.server import ServerRow
 
@@ -508,7 +508,7 @@ class FakeServices:
         return session.state.title if session else stored
 
     async def glance(self, session_id: str) -> Sequence[LastSaid]:
-        from ctxchat.storage.glance import LastSaid
+        from ctxchat.storage.archive import LastSaid
 
         self.glanced.append(session_id)
         if all(row.id != session_id for row in self.rows):

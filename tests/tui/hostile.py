@@ -29,7 +29,7 @@ from ctxchat.core.search import Hit, Scope
 from ctxchat.core.secrets import Masking
 from ctxchat.core.view import Frame, Insert, ToolSpec
 from ctxchat.models.discovery import FoundModel
-from ctxchat.storage.glance import LastSaid
+from ctxchat.storage.archive import LastSaid
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.commands import default_keys

@@ -9,7 +9,7 @@ import pytest
 from textual.selection import SELECT_ALL
 from textual.widgets._toast import Toast
 
-from ctxchat.bootstrap.first_look import NOTHING_FOUND
+from ctxchat.bootstrap.remembered import NOTHING_FOUND
 from ctxchat.config import trust
 from ctxchat.tui.screens.notices import NoticesScreen
 from ctxchat.tui.widgets.banner import AllNotices

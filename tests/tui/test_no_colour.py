@@ -6,8 +6,7 @@ import pytest
 from rich.style import Style
 from textual.color import Color
 
-from ctxchat.config.theme import Theme
-from ctxchat.config.themes import load_themes
+from ctxchat.config.themes import Theme, load_themes
 from ctxchat.tui.style.themed_app import uncoloured
 
 

@@ -7,7 +7,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Static
 
-from ctxchat.config.literals import literal
+from ctxchat.config.lines import literal
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ctxchat.config.explain import OptionRow
-from ctxchat.config.literals import literal
+from ctxchat.config.lines import literal
 from ctxchat.config.options import Option, bare
 from ctxchat.core.figures import Figures
 from ctxchat.tui.reading.effects import MARKS, with_marks

@@ -18,7 +18,7 @@ from textual.widgets import Static
 from ctxchat.config.consistency import for_agent
 from ctxchat.config.explain import OptionRow, rows
 from ctxchat.config.files import Loaded, entry_points
-from ctxchat.config.literals import literal
+from ctxchat.config.lines import literal
 from ctxchat.config.options import NOW, bare
 from ctxchat.config.write import refused, set_value, unset_value
 from ctxchat.core.errors import UsageError

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from textual.theme import Theme as TextualTheme
 
-from ctxchat.config.theme import Theme
+from ctxchat.config.themes import Theme
 from ctxchat.tui.widgets.gauge import GAUGE_COLOURS
 
 DEFAULTS: Mapping[str, str] = {**GAUGE_COLOURS, "rule": "#4a5160", "gauge-ghost": "#3b4252"}

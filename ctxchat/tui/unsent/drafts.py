@@ -53,13 +53,13 @@ class Drafts:
 
 
 def _write(data: Path, session: str, draft: Draft) -> None:
-    from ctxchat.storage import drafts
+    from ctxchat.storage.session_files import keep_draft
 
-    drafts.keep(data, session, b"" if draft.empty else msgspec.json.encode(draft))
+    keep_draft(data, session, b"" if draft.empty else msgspec.json.encode(draft))
 
 
 def _read(data: Path, session: str) -> Draft:
-    from ctxchat.storage import drafts
+    from ctxchat.storage.session_files import kept_draft
 
-    kept = drafts.read(data, session)
+    kept = kept_draft(data, session)
     return msgspec.json.decode(kept, type=Draft) if kept else Draft()

@@ -1,7 +1,9 @@
-"""Files in the session's folder: texts too large for the view, which the agent can page through, and images of messages."""
+"""Files in the session's folder: texts too large for the view, which the agent can page through, images of messages, and the
+message that was not sent yet: a kill costs no word of it."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ctxchat.core.errors import StorageError
@@ -54,3 +56,30 @@ def read_attached(folder: Path, path: str) -> bytes:
         raise StorageError(f"{path} is missing.", "What was said about it is still in the conversation.")
     with faults(place):
         return place.read_bytes()
+
+
+DRAFT = "draft.json"
+
+
+def keep_draft(data: Path, session: str, draft: bytes) -> None:
+    """Keep the unsent message in place of the one before; nothing removes it. The file is there whole or not at all. Raises
+    StorageError."""
+    folder = files.session_folder(data, session)
+    place = folder / DRAFT
+    with faults(place):
+        if not draft:
+            place.unlink(missing_ok=True)
+            return
+        files.private_folder(folder)
+        half = place.with_name(f".{DRAFT}.{os.getpid()}")
+        half.unlink(missing_ok=True)
+        with os.fdopen(os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(draft)
+        half.replace(place)
+
+
+def kept_draft(data: Path, session: str) -> bytes:
+    """What was kept, empty for nothing. Raises StorageError."""
+    place = files.session_folder(data, session) / DRAFT
+    with faults(place):
+        return place.read_bytes() if place.is_file() and not place.is_symlink() else b""

@@ -1,12 +1,38 @@
-"""The first look around, when no model is set: what could answer here, asked about once and never again."""
+"""What the store remembers from one start to the next beside sessions: what was learned about models, and what a person was asked
+or told once."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
+import msgspec
+
+from ctxchat.agent.learned import Known
 from ctxchat.core.errors import StorageError
 from ctxchat.models.discovery import FirstLook, FoundModel, offers
 from ctxchat.storage.database import Database
+
+
+class StoredAssumptions:
+    """Fulfils `agent.learned.Assumptions`, a row a model. A store that refuses costs an estimate its precision, nothing else."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load(self, model: str) -> Known:
+        """What is known; nothing where it cannot be read."""
+        try:
+            found = self._database.remembered(f"model:{model}")
+            return msgspec.json.decode(found, type=Known) if found else Known()
+        except (StorageError, msgspec.DecodeError):
+            return Known()
+
+    async def save(self, model: str, known: Known) -> None:
+        """Keep it."""
+        with suppress(StorageError):
+            await self._database.run(self._database.remember, f"model:{model}", msgspec.json.encode(known).decode())
+
 
 NOTHING_FOUND = (
     "No key or local server found: the offline assistant answers, and quotes your files. For a model, set a key "
@@ -15,7 +41,6 @@ NOTHING_FOUND = (
 
 _ASKED = "asked for a model"
 _TOLD = "told that there is no model"
-"""Rows of the store's `meta` table; what was chosen is in the person's own settings file."""
 
 
 async def first_look(
@@ -28,23 +53,13 @@ async def first_look(
     found = offers(await discover())
     told = not found and _kept(database, _TOLD)
     if not told:
-        await _keep(database, _ASKED if found else _TOLD)
+        with suppress(StorageError):  # then it is said once more, which does no harm
+            await database.run(database.remember, _ASKED if found else _TOLD, "yes")
     return FirstLook(found, "" if found or told else NOTHING_FOUND)
 
 
 def _kept(database: Database, key: str) -> bool:
     try:
-        return bool(database.read("SELECT 1 FROM meta WHERE key = ?", (key,)))
+        return database.remembered(key) is not None
     except StorageError:
         return True  # a store that cannot be read has other troubles to tell
-
-
-async def _keep(database: Database, key: str) -> None:
-    def write() -> None:
-        with database.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, "yes"))
-
-    try:
-        await database.run(write)
-    except StorageError:
-        return  # then it is said once more, which does no harm
