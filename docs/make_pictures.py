@@ -203,7 +203,7 @@ async def keys(pilot: Pilot[int], desk: Desk) -> None:
         file = Path(folder) / "config.toml"
         file.write_text('[keys]\nsearch = ["ctrl+r"]\n')
         read = partial(load, config=file, environ={}, known=lambda _: ())
-        pilot.app.push_screen(KeysScreen(read, Path("config.toml"), "keys"))
+        pilot.app.push_screen(KeysScreen(read, Path("config.toml")))
         await pilot.pause()
 
 

@@ -35,7 +35,6 @@ from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.commands import default_keys
 from ctxchat.tui.screens.agents import AgentsScreen
 from ctxchat.tui.screens.archive import ArchiveScreen
-from ctxchat.tui.screens.dialogs import AskText, Confirm
 from ctxchat.tui.screens.files import DiffScreen, MineScreen, RewindScreen
 from ctxchat.tui.screens.flight import FlightScreen
 from ctxchat.tui.screens.handoff import HandoffScreen
@@ -43,6 +42,7 @@ from ctxchat.tui.screens.help import HelpScreen
 from ctxchat.tui.screens.keys import AskKey, KeysScreen
 from ctxchat.tui.screens.models import ModelsScreen
 from ctxchat.tui.screens.notices import NoticesScreen
+from ctxchat.tui.screens.panel import AskText, Confirm
 from ctxchat.tui.screens.permissions import PermissionsScreen, RuleScreen
 from ctxchat.tui.screens.preview import PreviewScreen
 from ctxchat.tui.screens.reader import ReaderScreen
@@ -237,7 +237,7 @@ async def _summary(of: Hostile) -> Screen[Any]:
 
 async def _setting(of: Hostile) -> Screen[Any]:
     from ctxchat.config.explain import rows
-    from ctxchat.tui.screens.setting import ChangeScreen
+    from ctxchat.tui.screens.settings import ChangeScreen
 
     row = msgspec.structs.replace(next(r for r in rows(of.load()) if r.key == "model"), value=of.text)
     return ChangeScreen(row, lambda _: of.text, lambda value: of.text if "no" in str(value) else "")
@@ -264,7 +264,7 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
         [],
     ),
     "help": (_at_once(lambda of: HelpScreen(default_keys())), []),
-    "keys": (_at_once(lambda of: KeysScreen(of.load, of.file, "keys")), ["slash", "h", "e", "l", "p"]),
+    "keys": (_at_once(lambda of: KeysScreen(of.load, of.file)), ["slash", "h", "e", "l", "p"]),
     "ask for a key": (_at_once(lambda of: AskKey(ACTIONS[0])), ["a"]),
     "models": (_at_once(lambda of: ModelsScreen(of.doors, of.desk, of.file, NASTY)), ["down", "enter"]),
     "notices": (_at_once(lambda of: NoticesScreen([Told(of.text), Told(NASTY, "error")])), []),

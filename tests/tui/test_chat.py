@@ -30,6 +30,8 @@ from ctxchat.core.events import (
 from ctxchat.core.messages import Message
 from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.screens.archive import ArchiveScreen
+from ctxchat.tui.screens.xray import XrayScreen
 from ctxchat.tui.transcript.block import ErrorBlock, NoticeBlock, RetryBlock
 from ctxchat.tui.transcript.fold import ThinkingBlock
 from ctxchat.tui.transcript.reply import ReplyBlock
@@ -250,9 +252,7 @@ async def test_every_screen_opens_with_its_key_and_closes_with_it_or_escape(tmp_
         await pilot.press(key)
         await until(pilot, lambda: app.screen is not app.chat)
         await pilot.press(other)
-        await until(
-            pilot, lambda: app.screen is not app.chat and app.screen.name == {"f3": "archive", "f4": "xray"}[other]
-        )
+        await until(pilot, lambda: isinstance(app.screen, {"f3": ArchiveScreen, "f4": XrayScreen}[other]))
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)
         assert app.chat.composer.draft == "draft" and not blocks(app, ErrorBlock)

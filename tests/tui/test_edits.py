@@ -16,6 +16,7 @@ from ctxchat.config.files import Loaded, load
 from ctxchat.config.themes import load_themes
 from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.screens.help import HelpScreen
 from ctxchat.tui.screens.keys import AskKey, KeysScreen
 from ctxchat.tui.screens.settings import SettingsScreen
 from ctxchat.tui.screens.themes import ThemesScreen
@@ -95,7 +96,7 @@ async def test_an_edit_counts_at_once_and_is_told(home: Home) -> None:
         assert app.theme == "nord" and app.settings.context.compression_trigger == 0.8
         assert home.services.adopted[-1].settings.context.compression_trigger == 0.8 and home.session.adapted == 1
         await pilot.press("f11")
-        await until(pilot, lambda: app.screen.name == "help")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
 
 
 async def test_an_edit_does_not_wait_for_a_server_on_its_way(home: Home) -> None:

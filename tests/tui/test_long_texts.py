@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.tui.reading.text import LONGEST, MOST, WIDEST
-from ctxchat.tui.screens.dialogs import AskText
+from ctxchat.tui.screens.panel import AskText
 from ctxchat.tui.screens.summary import SummaryEditor, SummaryScreen
 from ctxchat.tui.widgets.approval import ApprovalPanel, RuleEditor
 from tests.tui.chatting import ASK, chatting, until, words

@@ -13,7 +13,7 @@ from textual.widgets import Input
 from ctxchat.core.journal import SessionState
 from ctxchat.tui.reading.inventory import inventory
 from ctxchat.tui.screens.panel import Heading
-from ctxchat.tui.screens.xray import XrayScreen, chosen_rows
+from ctxchat.tui.screens.xray import XrayScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Column, Rows, fit, fitted
 from tests.tui.chatting import until
@@ -289,15 +289,6 @@ async def test_ten_thousand_rows_are_drawn_only_where_they_are_seen() -> None:
         assert len(set(asked)) <= 60
         await pilot.press("home", "pagedown")
         assert rows.current == 18
-
-
-@given(st.booleans(), st.sampled_from([None, "user", "tool_results"]), st.sampled_from(["", "tide", "RUN log", "zzz"]))
-def test_choosing_only_leaves_out(by_size: bool, section: Any, words: str) -> None:
-    found = chosen_rows(ROWS, by_size, section, words)
-    assert set(found) <= set(ROWS)
-    assert all(section in (None, r.section) for r in found)
-    if not words and section is None:
-        assert set(found) == set(ROWS)
 
 
 @given(st.integers(0, 200))

@@ -21,7 +21,7 @@ async def keys(host: Host, argument: str = "") -> None:
     """Every action with its keys."""
     from ctxchat.tui.screens.keys import KeysScreen
 
-    if await host.ask(KeysScreen(host.load_settings, host.settings_file, "keys")):
+    if await host.ask(KeysScreen(host.load_settings, host.settings_file)):
         await _reread(host)
 
 

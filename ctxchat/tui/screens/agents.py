@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
-from textual.widgets import Static
 
 from ctxchat.config.lines import literal
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.screens.listing import Listing
-from ctxchat.tui.screens.panel import MUTED, Heading
-from ctxchat.tui.style import STYLE
-from ctxchat.tui.widgets.panel_keys import PanelKeys
-from ctxchat.tui.widgets.rows import Cell, Column, Rows
-
-COLUMNS = (
-    Column("", 1),
-    Column("agent", 18),
-    Column("model", 26, rank=2),
-    Column("permissions", 11, rank=3),
-    Column("what for", least=16, rank=1),
-)
+from ctxchat.tui.screens.panel import Listing
+from ctxchat.tui.style import MUTED
+from ctxchat.tui.widgets.rows import Cell, Column
 
 USUAL = "the usual one"
 
@@ -47,38 +35,34 @@ def own_words(agent: AgentSettings) -> str:
 class AgentsScreen(Listing[str]):
     """Comes back with an agent's name (empty for the usual one), or None. `now` is the session's."""
 
-    CSS_PATH = STYLE / "settings.tcss"
-    BINDINGS = [
-        Binding("enter", "choose", "go on as this one", key_display="enter"),
-        Binding("slash", "find", "find", key_display="/"),
-        Binding("escape", "back", "back"),
-    ]
+    TITLE = "Agents"
+    COLUMNS = (
+        Column("", 1),
+        Column("agent", 18),
+        Column("model", 26, rank=2),
+        Column("permissions", 11, rank=3),
+        Column("what for", least=16, rank=1),
+    )
+    EMPTY = "No agent is called that."
+    FIND = "part of a name or description"
+    BINDINGS = [Binding("enter", "choose", "go on as this one", key_display="enter")]
 
     def __init__(self, settings: Settings, now: str) -> None:
-        super().__init__(name="agents", classes="panel")
+        super().__init__()
         self._settings, self._now = settings, now
 
-    def compose(self) -> ComposeResult:
-        yield Heading("Agents")
-        yield Rows(COLUMNS, self._cells, empty="No agent is called that.")
-        yield self.field("part of a name or description")
-        yield Static(id="about", markup=False)
-        yield PanelKeys()
-
     def on_mount(self) -> None:
-        self.set_focus(self.home)
         self.narrowed()
 
     def narrowed(self) -> None:
         agents = self._settings.agents
-        names = ["", *agents]
-        words = self.words.casefold()
-        shown = [n for n in names if words in f"{n or USUAL} {agents[n].description if n else ''}".casefold()]
-        self.rows.show(shown, at=shown.index(self._now) if self._now in shown else 0)
+        self.put(
+            self.holding(["", *agents], lambda n: f"{n or USUAL} {agents[n].description if n else ''}"), at=self._now
+        )
         yours = count(len(agents), "agent")
-        self.query_one(Heading).show("Agents", f"{yours} of your own, and {USUAL}", yours)
+        self.head(f"{yours} of your own, and {USUAL}", yours)
 
-    def _cells(self, name: str) -> tuple[Cell, ...]:
+    def cells(self, name: str) -> tuple[Cell, ...]:
         agent = self._settings.agents.get(name, AgentSettings())
         model = agent.model if agent.model is not None else "as usual"
         return (
@@ -89,18 +73,12 @@ class AgentsScreen(Listing[str]):
             (one_line(agent.description, 200), "dim"),
         )
 
-    def on_rows_moved(self, event: Rows.Moved) -> None:
-        about = self.query_one("#about", Static)
-        name: str | None = event.item
-        if not name:
-            about.update(Content.styled(HOW if not self._settings.agents else "", MUTED))
-            return
-        agent = self._settings.agents[name]
+    def about(self, item: str | None) -> Content:
+        if not item:
+            return Content.styled(HOW if not self._settings.agents else "", MUTED)
+        agent = self._settings.agents[item]
         lines = [Content(clean(agent.description)), Content.styled(clean(own_words(agent)), MUTED)]
-        about.update(Content("\n").join([line for line in lines if line]))
-
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        self.action_choose()
+        return Content("\n").join([line for line in lines if line])
 
     def action_choose(self) -> None:
         """This one."""

@@ -11,19 +11,17 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
-from textual.widget import Widget
 
 from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
 from ctxchat.tui.reading.fill import fill_points
 from ctxchat.tui.reading.passes import Pass, passes, put_away, tally
-from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.screens.panel import Heading, Panel
+from ctxchat.tui.reading.text import one_line
+from ctxchat.tui.screens.panel import Panel
 from ctxchat.tui.screens.reader import ReaderScreen
 from ctxchat.tui.screens.undoing import UndoDone, redo, restore, undo
 from ctxchat.tui.services import Services
 from ctxchat.tui.style import pass_text
-from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.pass_detail import TABS, PassDetail
 from ctxchat.tui.widgets.rows import Rows
 from ctxchat.tui.widgets.sparkline import FillLine
@@ -39,7 +37,7 @@ class ArchiveScreen(Panel[str]):
     """Comes back with the id of a branch that was made, else None."""
 
     BINDINGS = [
-        Binding("enter", "open", "open", key_display="enter"),
+        Binding("enter", "choose", "open", key_display="enter"),
         Binding("u", "change('undo')", "undo"),
         Binding("u", "change('redo')", "redo"),
         Binding("r", "restore", "put back"),
@@ -48,32 +46,24 @@ class ArchiveScreen(Panel[str]):
         Binding("right", "tab('', 1)", "tabs", show=False),
         Binding("left", "tab('', -1)", "tabs", show=False),
         *(Binding(str(i + 1), f"tab('{name}')", show=False) for i, name in enumerate(TABS)),
-        Binding("escape", "back", "back"),
     ]
 
     def __init__(self, session: Session, services: Services, change_id: str = "") -> None:
-        super().__init__(name="archive", classes="panel")
+        super().__init__()
         self._session, self._services, self._wanted = session, services, change_id
         self._passes: tuple[Pass, ...] = ()
 
-    def compose(self) -> ComposeResult:
-        yield Heading()
+    def body(self) -> ComposeResult:
         with Horizontal(classes="panel-body"):
             with Vertical(id="timeline"):
                 yield Rows(pass_text.PASSES, pass_text.pass_cells, id="passes", empty=EMPTY)
                 yield FillLine()
             yield PassDetail(self._session)
-        yield PanelKeys()
 
     def on_mount(self) -> None:
         self.refresh_passes(self._wanted)
-        self.set_focus(self.home)
 
     # ── what it shows ──
-
-    @property
-    def home(self) -> Widget | None:
-        return self.query_one("#passes", Rows)
 
     @property
     def detail(self) -> PassDetail:
@@ -83,19 +73,18 @@ class ArchiveScreen(Panel[str]):
     @property
     def chosen(self) -> Pass | None:
         """The compaction under the cursor."""
-        return self.query_one("#passes", Rows).current
+        return self.rows.current
 
     def refresh_passes(self, at: str = "") -> None:
         """Read the session anew; the cursor goes to this compaction where it is there."""
         state = self._session.state
         self._passes = passes(state)
-        rows = self.query_one("#passes", Rows)
-        rows.show(self._passes, at=next((i for i, p in enumerate(self._passes) if p.id == at), None))
+        self.rows.show(self._passes, at=next((i for i, p in enumerate(self._passes) if p.id == at), None))
         points, figures = fill_points(state), self._session.figures
         line = self.query_one(FillLine)
         line.display = len(points) > 1
         line.show(points, figures.limit, figures.trigger_tokens)
-        self.query_one(Heading).show(f"Archive   {one_line(state.title, 80)}", *tally(self._passes))
+        self.head(*tally(self._passes), left=f"Archive   {one_line(state.title, 80)}")
         self.set_class(not self._passes, "-empty")
         self.detail.show(self.chosen, self._passes)
 
@@ -104,16 +93,13 @@ class ArchiveScreen(Panel[str]):
             self.detail.show(self.chosen, self._passes)
         self.refresh_bindings()
 
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        self.action_open()
-
     def on_tabbed_content_tab_activated(self) -> None:
         self.refresh_bindings()
 
     # ── what is done ──
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action not in ("open", "branch", "export", "change", "restore"):
+        if action not in ("choose", "branch", "export", "change", "restore"):
             return True
         one = self.chosen if self.is_mounted else None
         if one is None or (action in ("change", "restore") and self._session.read_only):
@@ -122,7 +108,7 @@ class ArchiveScreen(Panel[str]):
             return one.in_force if parameters == ("undo",) else one.undone
         if action == "restore":
             return (kept := self.detail.kept) is not None and kept.nested is None
-        return action == "open" or one.change is not None
+        return action == "choose" or one.change is not None
 
     def action_back(self) -> None:
         if self.has_class("-open"):
@@ -131,7 +117,7 @@ class ArchiveScreen(Panel[str]):
         else:
             self.dismiss(None)
 
-    def action_open(self) -> None:
+    def action_choose(self) -> None:
         """From the list into the detail; from a message to the whole of it, from a nested compaction to that one."""
         kept = self.detail.kept if self.detail.messages.has_focus else None
         if kept is None:
@@ -185,4 +171,4 @@ class ArchiveScreen(Panel[str]):
         archived = Archived(self._session.id, one.change, groups, undone=one.undone)
         written = await self.attempt(asyncio.to_thread(write_pass, self._services.workspace / FOLDER, archived))
         if written is not None:
-            self.notify(f"Written to {clean(str(written))}", markup=False)
+            self.say(f"Written to {written}")

@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING
 import msgspec
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
-from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.core import files
 from ctxchat.core.files import Checkpoint, FileChange, Keep, Restoring, files_words, pairs
 from ctxchat.core.messages import Group, spoken
 from ctxchat.tui.reading.text import clean, clock, one_line
-from ctxchat.tui.screens.panel import Heading, Over, Panel
-from ctxchat.tui.style import STYLE
+from ctxchat.tui.screens.panel import Dialog, Panel
 from ctxchat.tui.transcript.tool_block import coloured_diff
-from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
@@ -43,13 +39,12 @@ class RewindChoice(msgspec.Struct, frozen=True):
 class RewindScreen(Panel[RewindChoice]):
     """Comes back with where to go, or None."""
 
-    CSS_PATH = STYLE / "files.tcss"
+    TITLE = "Rewind"
     BINDINGS = [
-        Binding("enter", "go(True, True)", "talk and files", key_display="enter"),
-        Binding("t", "go(True, False)", "talk only"),
-        Binding("f", "go(False, True)", "files only"),
-        Binding("c", "go(False, False)", "compact up to here"),
-        Binding("escape", "back", "back"),
+        Binding("enter", "choose", "talk and files", key_display="enter"),
+        Binding("t", "choose(True, False)", "talk only"),
+        Binding("f", "choose(False, True)", "files only"),
+        Binding("c", "choose(False, False)", "compact up to here"),
     ]
     COLUMNS = (
         Column("turn", 4, right=True, rank=1),
@@ -59,24 +54,17 @@ class RewindScreen(Panel[RewindChoice]):
     )
 
     def __init__(self, session: Session) -> None:
-        super().__init__(name="rewind", classes="panel")
+        super().__init__()
         self._session = session
         self._checkpoints = files.standing(session.state.checkpoints)
 
-    def compose(self) -> ComposeResult:
-        yield Heading("Rewind")
-        yield Rows(self.COLUMNS, self._cells, id="items", empty="Nothing was said in this session yet.")
-        yield PanelKeys()
+    def body(self) -> ComposeResult:
+        yield Rows(self.COLUMNS, self._cells, empty="Nothing was said in this session yet.")
 
     def on_mount(self) -> None:
         said = [g for g in self._session.state.ledger.standing if g.kind == "user"]
-        self.query_one(Rows).show(said, at=len(said) - 1)
-        self.query_one(Heading).show("Rewind", "The message comes back to be edited. The record keeps everything.", "")
-        self.set_focus(self.home)
-
-    @property
-    def home(self) -> Widget | None:
-        return self.query_one(Rows)
+        self.rows.show(said, at=len(said) - 1)
+        self.head("The message comes back to be edited. The record keeps everything.", "")
 
     def _cells(self, group: Group) -> tuple[Cell, ...]:
         seq = group.first.seq
@@ -88,54 +76,40 @@ class RewindScreen(Panel[RewindChoice]):
             (files_words(one.change for one in files.net(done).values()), "dim"),
         )
 
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        self.action_go(True, True)
-
-    def action_go(self, talk: bool, with_files: bool) -> None:
+    def action_choose(self, talk: bool = True, with_files: bool = True) -> None:
         """There."""
-        group = self.query_one(Rows).current
+        group = self.rows.current
         if group is not None:
             self.dismiss(RewindChoice(group, talk, with_files))
 
 
-class MineScreen(Over[Keep], ModalScreen[Keep]):
+class MineScreen(Dialog[Keep]):
     """Files the person changed since would be taken back: comes back with what is to become of them, or None."""
 
     BINDINGS = [
         Binding("k", "say('mine')", "keep mine"),
         Binding("c", "say('copy')", "restore, a copy of mine beside"),
-        Binding("escape", "leave", "back"),
     ]
 
     def __init__(self, wanted: Restoring) -> None:
-        super().__init__(classes="asking")
+        super().__init__()
         self._wanted = wanted
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> ComposeResult:
         mine = self._wanted.mine
         names = [clean(m.name) + ("" if m.now else "  (you deleted it)") for m in mine[:NAMED]]
         more = [f"and {len(mine) - NAMED:,} more"] if len(mine) > NAMED else []
         head = "You changed this file since:" if len(mine) == 1 else f"You changed these {len(mine):,} files since:"
-        with Vertical():
-            yield Static(Content("\n".join([head, *(f"  {name}" for name in [*names, *more])])), markup=False)
-            yield PanelKeys()
-
-    def action_say(self, keep: Keep) -> None:
-        self.dismiss(keep)
-
-    def action_leave(self) -> None:
-        """Nothing is restored."""
-        self.dismiss(None)
+        yield Static(Content("\n".join([head, *(f"  {name}" for name in [*names, *more])])), markup=False)
 
 
 class DiffScreen(Panel[None]):
     """The files that turns changed, and what changed in the one under the cursor."""
 
-    CSS_PATH = STYLE / "files.tcss"
+    TITLE = "Diff"
     BINDINGS = [
         Binding("t", "scope", "last turn / session"),
-        Binding("enter", "read", "read", key_display="enter"),
-        Binding("escape", "back", "back"),
+        Binding("enter", "choose", "read", key_display="enter"),
     ]
     COLUMNS = (
         Column("", 8, rank=3),
@@ -145,12 +119,11 @@ class DiffScreen(Panel[None]):
     )
 
     def __init__(self, session: Session) -> None:
-        super().__init__(name="diff", classes="panel")
+        super().__init__()
         self._session = session
         self._all = False
 
-    def compose(self) -> ComposeResult:
-        yield Heading("Diff")
+    def body(self) -> ComposeResult:
         with Horizontal(classes="panel-body"):
             yield Rows(
                 self.COLUMNS,
@@ -160,15 +133,9 @@ class DiffScreen(Panel[None]):
             )
             with VerticalScroll(id="diff"):
                 yield Static(markup=False)
-        yield PanelKeys()
 
     def on_mount(self) -> None:
         self._show()
-        self.set_focus(self.home)
-
-    @property
-    def home(self) -> Widget | None:
-        return self.query_one(Rows)
 
     def _show(self) -> None:
         checkpoints = self._session.state.checkpoints
@@ -177,8 +144,8 @@ class DiffScreen(Panel[None]):
             done = files.last_turn(checkpoints)
         changes = [one.change for one in files.net(done).values()]
         scope = "the session" if self._all else f"turn {done[-1].turn}" if done else ""
-        self.query_one(Heading).show(f"Diff   {scope}", files_words(changes))
-        self.query_one(Rows).show(pairs(changes), at=0)
+        self.head(files_words(changes), left=f"Diff   {scope}")
+        self.rows.show(pairs(changes), at=0)
 
     def _cells(self, row: tuple[FileChange, str]) -> tuple[Cell, ...]:
         change, source = row
@@ -194,7 +161,7 @@ class DiffScreen(Panel[None]):
         self.run_worker(self._read, group="diff", exclusive=True, exit_on_error=False)
 
     async def _read(self) -> None:
-        row, of = self.query_one(Rows).current, self._session.files
+        row, of = self.rows.current, self._session.files
         text = await of.diff(row[0]) if row and of and not row[1] else ""
         self.query_one("#diff Static", Static).update(coloured_diff(text) if text else Content(""))
         self.query_one("#diff").scroll_home(animate=False)
@@ -204,6 +171,6 @@ class DiffScreen(Panel[None]):
         self._all = not self._all
         self._show()
 
-    def action_read(self) -> None:
+    def action_choose(self) -> None:
         """Into the text, to scroll it, and back."""
         self.set_focus(self.query_one("#diff") if self.focused is self.home else self.home)

@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat import __version__
@@ -20,13 +20,12 @@ from ctxchat.storage.markdown import flight_recorder
 from ctxchat.tui.reading.figures_text import count, gain, money, window_words
 from ctxchat.tui.reading.flight import DONE, REFUSED, UNDONE, moments
 from ctxchat.tui.reading.passes import REASONS, Pass, passes, tally
-from ctxchat.tui.reading.text import clean, clock, elapsed, one_line, short
-from ctxchat.tui.screens.panel import MUTED, Heading, Panel
+from ctxchat.tui.reading.text import clock, elapsed, one_line, short
+from ctxchat.tui.screens.panel import Panel
 from ctxchat.tui.services import Services
-from ctxchat.tui.style import STYLE
+from ctxchat.tui.style import MUTED
 from ctxchat.tui.style.pass_text import back_words
 from ctxchat.tui.widgets.chart import FillChart
-from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
@@ -51,50 +50,40 @@ KEPT = 99
 class FlightScreen(Panel[str]):
     """Comes back with the id of a compaction to be looked at in the archive, else None."""
 
-    CSS_PATH = STYLE / "search.tcss"
-
     BINDINGS = [
-        Binding("enter", "open", "look into it", key_display="enter"),
+        Binding("enter", "choose", "look into it", key_display="enter"),
         Binding("x", "export", "write a report"),
-        Binding("escape", "back", "back", key_display="esc"),
     ]
 
     def __init__(self, session: Session, services: Services) -> None:
-        super().__init__(name="flight", classes="panel")
+        super().__init__()
         self._session, self._services = session, services
 
-    def compose(self) -> ComposeResult:
-        yield Heading()
+    def body(self) -> ComposeResult:
         yield FillChart()
         yield Rows(COLUMNS, self._cells, id="passes", empty=EMPTY)
         yield Static(id="detail-line", markup=False)
-        yield PanelKeys()
 
     def on_mount(self) -> None:
         state, figures = self._session.state, self._session.figures
         self.query_one(FillChart).show(moments(state), figures.limit, figures.trigger_tokens)
         found = passes(state)
-        self.query_one(Rows).show(found, at=0)
+        self.rows.show(found, at=0)
         turns, (whole, *shorter) = count(state.ledger.turn, "turn"), tally(found)
-        self.query_one(Heading).show(
-            f"Flight recorder   {one_line(state.title, 60)}",
+        self.head(
             f"{turns}, {whole}, {money(state.cost_usd)}   {window_words(figures)}",
             f"{turns}, {whole}, {money(state.cost_usd)}",
             whole,
             *shorter,
+            left=f"Flight recorder   {one_line(state.title, 60)}",
         )
-        self.set_focus(self.home)
 
     # ── what it shows ──
 
     @property
-    def home(self) -> Widget | None:
-        return self.query_one(Rows)
-
-    @property
     def chosen(self) -> Pass | None:
         """The pass under the cursor."""
-        return self.query_one(Rows).current
+        return self.rows.current
 
     def _cells(self, one: Pass) -> tuple[Cell, ...]:
         record, style = one.record, "" if one.in_force else "dim"
@@ -119,33 +108,27 @@ class FlightScreen(Panel[str]):
 
     def on_fill_chart_clicked(self, event: FillChart.Clicked) -> None:
         event.stop()
-        rows = self.query_one(Rows)
-        place = next((i for i, one in enumerate(rows.items) if one.id == event.pass_id), None)
-        if place is not None:
-            rows.cursor = place
+        for place, one in enumerate(self.rows.items):
+            if one.id == event.pass_id:
+                self.rows.cursor = place
 
     # ── what is done ──
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "open" and self.is_mounted:
+        if action == "choose" and self.is_mounted:
             return self.chosen is not None
         return True
 
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        self.action_open()
-
-    def action_open(self) -> None:
+    def action_choose(self) -> None:
         if one := self.chosen:
             self.dismiss(one.id)
 
-    def action_export(self) -> None:
-        self.run_worker(self._export, group="verb", exclusive=True, exit_on_error=False)
-
-    async def _export(self) -> None:
+    @work(group="verb", exclusive=True, exit_on_error=False)
+    async def action_export(self) -> None:
         stem = f"ctxchat-flight-{self._session.id[:8]}"
         written = await self.attempt(asyncio.to_thread(_write_new, self._services.workspace, stem, self._report()))
         if written is not None:
-            self.notify(f"Written to {clean(str(written))}", markup=False)
+            self.say(f"Written to {written}")
 
     def _report(self) -> str:
         """The session's flight as Markdown, secrets taken out."""

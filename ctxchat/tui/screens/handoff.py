@@ -18,7 +18,7 @@ from ctxchat.tui.screens.summary import BEAT, SummaryEditor, Writing
 class HandoffScreen(Writing):
     """Comes back with the message, or None. `text` is the draft for this goal."""
 
-    HEADING = "Hand off   to a fresh session"
+    TITLE = "Hand off   to a fresh session"
     MENDED = "Mend it; Enter sends it there. This session stays, and recall reaches it."
     EMPTY = "An empty message tells the fresh session nothing. Esc leaves everything as it is."
 
@@ -28,8 +28,8 @@ class HandoffScreen(Writing):
     ]
 
     def __init__(self, handoff: Handoff, goal: str, text: str) -> None:
-        super().__init__("handoff", _at_once(text), "")
-        self._handoff, self._goal, self._drafted = handoff, goal, text
+        super().__init__(_at_once(text), "")
+        self._handoff, self._goal = handoff, goal
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return bool(self._handoff.writer) if action == "by_model" else True

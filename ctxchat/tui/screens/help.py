@@ -14,9 +14,8 @@ from textual.widgets import Static
 from ctxchat.config.keys import ACTIONS
 from ctxchat.tui.commands import COMMANDS, Keys, keys_of, shown_key
 from ctxchat.tui.reading.figures_text import PARTS
-from ctxchat.tui.screens.panel import MUTED, Heading, Panel
-from ctxchat.tui.style import STYLE
-from ctxchat.tui.widgets.panel_keys import PanelKeys
+from ctxchat.tui.screens.panel import Panel
+from ctxchat.tui.style import MUTED
 
 WRITING = ("send", "newline", "interrupt", "editor", "palette", "scroll_up", "scroll_down")
 """Actions that are no command, with those that matter most while one writes."""
@@ -78,18 +77,18 @@ def letters(width: int) -> Content:
 class HelpScreen(Panel[None]):
     """One page, as wide as the terminal."""
 
-    CSS_PATH = STYLE / "settings.tcss"
+    TITLE = "Help"
+    HOME = VerticalScroll
     BINDINGS = [
         Binding("k", "keys", "other keys"),
         Binding("escape,q,enter", "back", "back", key_display="esc"),
     ]
 
     def __init__(self, keys: Keys) -> None:
-        super().__init__(name="help", classes="panel")
+        super().__init__()
         self._keys = keys
 
-    def compose(self) -> ComposeResult:
-        yield Heading("Help")
+    def body(self) -> ComposeResult:
         with VerticalScroll(id="page"):
             yield Static(id="commands", markup=False)
             yield Static(Content.styled("While you write", "bold"), markup=False, classes="part")
@@ -99,14 +98,10 @@ class HelpScreen(Panel[None]):
             yield Static(
                 Content.styled("The manual is in docs/ and in README.md.", MUTED), markup=False, classes="part"
             )
-        yield PanelKeys()
 
     def on_mount(self) -> None:
         palette = first(self._keys.get("palette", ()))
-        self.query_one(Heading).show(
-            "Help", f"type and press enter; {palette} finds every command", f"{palette} finds all"
-        )
-        self.query_one(VerticalScroll).focus()
+        self.head(f"type and press enter; {palette} finds every command", f"{palette} finds all")
 
     def on_resize(self) -> None:
         width = max(20, self.size.width - 3)

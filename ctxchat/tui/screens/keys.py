@@ -5,14 +5,12 @@ Made of the same table as the documentation; writes `[keys]` of the person's own
 
 from __future__ import annotations
 
-from functools import partial
-
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Key
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ctxchat.config.files import Loaded
@@ -22,28 +20,19 @@ from ctxchat.config.write import set_value, unset_value
 from ctxchat.tui.commands import shown_key
 from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.screens.panel import MUTED, Heading, Over
-from ctxchat.tui.screens.writing import EditableListing
-from ctxchat.tui.widgets.panel_keys import PanelKeys
-from ctxchat.tui.widgets.rows import Cell, Column, Rows
-
-COLUMNS = (
-    Column("", least=44, share=3),
-    Column("keys", least=12, share=2),
-    Column("command", 12, rank=1),
-    Column("name in [keys]", 16, rank=2),
-    Column("from", 16, rank=3),
-)
+from ctxchat.tui.screens.panel import Dialog, EditableListing
+from ctxchat.tui.style import MUTED
+from ctxchat.tui.widgets.rows import Cell, Column
 
 
-class AskKey(Over[str], ModalScreen[str]):
+class AskKey(Dialog[str]):
     """The next key that is pressed, in Textual's name of it; None for esc, which stays the way out."""
 
     TAKES_EVERY_KEY = True
     """Also those that start something elsewhere."""
 
     def __init__(self, action: Action) -> None:
-        super().__init__(classes="asking")
+        super().__init__()
         self._action = action
 
     def compose(self) -> ComposeResult:
@@ -66,46 +55,41 @@ class AskKey(Over[str], ModalScreen[str]):
 class KeysScreen(EditableListing):
     """Comes back with True where a key was changed, else None."""
 
+    TITLE = "Keys"
+    COLUMNS = (
+        Column("", least=44, share=3),
+        Column("keys", least=12, share=2),
+        Column("command", 12, rank=1),
+        Column("name in [keys]", 16, rank=2),
+        Column("from", 16, rank=3),
+    )
+    EMPTY = "No action has these words."
+    FIND = "words of an action, or a key"
     BINDINGS = [
-        Binding("enter", "change", "press another key", key_display="enter"),
-        Binding("plus", "add", "one more", key_display="+"),
+        Binding("enter", "choose", "press another key", key_display="enter"),
+        Binding("plus", "choose(True)", "one more", key_display="+"),
         Binding("backspace,delete", "reset", "as they were", key_display="⌫"),
         Binding("p", "preset", "next preset"),
-        Binding("slash", "find", "find", key_display="/"),
-        Binding("escape", "back", "back"),
     ]
 
-    def compose(self) -> ComposeResult:
-        yield Heading("Keys")
-        yield Rows(COLUMNS, self._cells, empty="No action has these words.")
-        yield self.field("words of an action, or a key")
-        yield Static(id="about", markup=False)
-        yield PanelKeys()
-
     def on_mount(self) -> None:
-        self.set_focus(self.home)
-        self.take(self._load())
+        self.reread(self._load())
 
-    def take(self, loaded: Loaded) -> None:
+    def reread(self, loaded: Loaded) -> None:
         self._loaded = loaded
         self.narrowed()
 
     def narrowed(self) -> None:
-        wanted = self.words.casefold().split()
-        shown = [a for a in ACTIONS if all(w in self._text(a) for w in wanted)]
-        at = self.rows.current
-        self.rows.show(shown, at=shown.index(at) if at in shown else 0)
+        shown = self.holding(ACTIONS, self._text)
+        self.put(shown, at=self.rows.current)
         preset = self._loaded.settings.interface.keys
-        words = count(len(shown), "action")
-        self.query_one(Heading).show(
-            "Keys", f"{words}, preset {preset}, in {clean(str(self._file))}", f"preset {preset}"
-        )
+        self.head(f"{count(len(shown), 'action')}, preset {preset}, in {clean(str(self._file))}", f"preset {preset}")
 
     def _text(self, action: Action) -> str:
         keys = self._loaded.keys.keys[action.id]
-        return f"{action.id} {action.help} {' '.join(keys)} {' '.join(map(shown_key, keys))}".casefold()
+        return f"{action.id} {action.help} {' '.join(keys)} {' '.join(map(shown_key, keys))}"
 
-    def _cells(self, action: Action) -> tuple[Cell, ...]:
+    def cells(self, action: Action) -> tuple[Cell, ...]:
         keys = self._loaded.keys.keys[action.id]
         origin = self._origin(action)
         own = origin.layer != "default"
@@ -120,29 +104,18 @@ class KeysScreen(EditableListing):
     def _origin(self, action: Action) -> Origin:
         return self._loaded.origin(f"keys.{action.id}")
 
-    def on_rows_moved(self, event: Rows.Moved) -> None:
-        action: Action | None = event.item
-        if action is None:
-            self.query_one("#about", Static).update("")
-            return
-        usual = ", ".join(map(shown_key, PRESETS[self._loaded.settings.interface.keys].get(action.id, action.keys)))
-        lines = [Content(action.help), Content.styled(f"keys.{action.id}, by the preset: {usual}", MUTED)]
-        self.query_one("#about", Static).update(Content("\n").join(lines))
+    def about(self, item: Action | None) -> Content | str:
+        if item is None:
+            return ""
+        usual = ", ".join(map(shown_key, PRESETS[self._loaded.settings.interface.keys].get(item.id, item.keys)))
+        lines = [Content(item.help), Content.styled(f"keys.{item.id}, by the preset: {usual}", MUTED)]
+        return Content("\n").join(lines)
 
     # ── what is done ──
 
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        self.action_change()
-
-    def action_change(self) -> None:
-        """Another key in place of those there are."""
-        self.run_worker(partial(self._press, more=False), group="write", exit_on_error=False)
-
-    def action_add(self) -> None:
-        """One more key."""
-        self.run_worker(partial(self._press, more=True), group="write", exit_on_error=False)
-
-    async def _press(self, *, more: bool) -> None:
+    @work(group="write", exit_on_error=False)
+    async def action_choose(self, more: bool = False) -> None:
+        """Another key in place of those there are, or one more."""
         action: Action | None = self.rows.current
         if action is None:
             return
@@ -150,21 +123,18 @@ class KeysScreen(EditableListing):
         if key is None:
             return
         there = self._loaded.keys.keys[action.id] if more else ()
-        keys = list(dict.fromkeys((*there, key)))
-        await self.write(partial(set_value, self._file, f"keys.{action.id}", keys))
+        await self.write(set_value, f"keys.{action.id}", list(dict.fromkeys((*there, key))))
 
-    def action_reset(self) -> None:
+    @work(group="write", exit_on_error=False)
+    async def action_reset(self) -> None:
         """The preset's again."""
         action: Action | None = self.rows.current
         if action and self._origin(action).layer == "user":
-            self.run_worker(
-                partial(self.write, partial(unset_value, self._file, f"keys.{action.id}")), exit_on_error=False
-            )
+            await self.write(unset_value, f"keys.{action.id}")
 
-    def action_preset(self) -> None:
+    @work(group="write", exit_on_error=False)
+    async def action_preset(self) -> None:
         """The next set of keys to build on."""
         names = list(PRESETS)
         after = names[(names.index(self._loaded.settings.interface.keys) + 1) % len(names)]
-        self.run_worker(
-            partial(self.write, partial(set_value, self._file, "interface.keys", after)), exit_on_error=False
-        )
+        await self.write(set_value, "interface.keys", after)

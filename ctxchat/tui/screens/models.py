@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import structs
-from textual.app import ComposeResult
+from textual import work
 from textual.binding import Binding
 from textual.content import Content
 from textual.fuzzy import Matcher
-from textual.widgets import Static
 
 from ctxchat.config.write import set_value
 from ctxchat.core.budget import limit_of
@@ -20,25 +19,13 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.figures import Figures
 from ctxchat.tui.reading.figures_text import SOURCES, brief, count, fit_words, per_million
 from ctxchat.tui.reading.text import clean, one_line, short
-from ctxchat.tui.screens.listing import Listing
-from ctxchat.tui.screens.panel import Heading
+from ctxchat.tui.screens.panel import Listing
 from ctxchat.tui.services import Services
-from ctxchat.tui.widgets.panel_keys import PanelKeys
-from ctxchat.tui.widgets.rows import Cell, Column, Rows
+from ctxchat.tui.widgets.rows import Cell, Column
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
     from ctxchat.models.discovery import FoundModel
-
-COLUMNS = (
-    Column("", 1),
-    Column("model", least=17, path=True),
-    Column("window", 6, right=True, rank=1),
-    Column("", 10, rank=4),
-    Column("would fit", 11, right=True, rank=2),
-    Column("$ in / out", 14, right=True, rank=3),
-    Column("note", 24, rank=5),
-)
 
 
 def with_present(rows: Sequence[FoundModel], figures: Figures) -> Sequence[FoundModel]:
@@ -80,54 +67,51 @@ def matching(rows: Sequence[FoundModel], words: str) -> list[FoundModel]:
 class ModelsScreen(Listing[str]):
     """Comes back with the name of a model, or None."""
 
+    TITLE = "Models"
+    COLUMNS = (
+        Column("", 1),
+        Column("model", least=17, path=True),
+        Column("window", 6, right=True, rank=1),
+        Column("", 10, rank=4),
+        Column("would fit", 11, right=True, rank=2),
+        Column("$ in / out", 14, right=True, rank=3),
+        Column("note", 24, rank=5),
+    )
+    EMPTY = "looking for models …"
     BINDINGS = [
         Binding("enter", "choose", "go on with it", key_display="enter"),
         Binding("d", "default", "begin with it from now on"),
         Binding("r", "load", "look again"),
-        Binding("slash", "find", "find", key_display="/"),
-        Binding("escape", "back", "back"),
     ]
 
     def __init__(
         self, services: Services, session: Session, settings_file: Path | None = None, default: str = ""
     ) -> None:
         """`default` is the model sessions begin with; another one is written to `settings_file`."""
-        super().__init__(name="models", classes="panel")
+        super().__init__()
         self._services, self._session = services, session
         self._file, self._default = settings_file, default
         self._all: Sequence[FoundModel] = ()
 
-    def compose(self) -> ComposeResult:
-        yield Heading("Models")
-        yield Rows(COLUMNS, self._cells, empty="looking for models …")
-        yield self.field("part of a name")
-        yield Static(id="about", markup=False)
-        yield PanelKeys()
-
     def on_mount(self) -> None:
-        self.set_focus(self.home)
         self.action_load()
 
     # ── what it shows ──
 
-    def action_load(self) -> None:
+    @work(group="load", exclusive=True, exit_on_error=False)
+    async def action_load(self) -> None:
         """Ask which there are."""
-        self.run_worker(self._load, group="load", exclusive=True, exit_on_error=False)
-
-    async def _load(self) -> None:
         self._all = with_present(await self.attempt(self._services.models()) or (), self._session.figures)
         self._show(self._session.figures.model)
 
     def _show(self, at: str = "") -> None:
         shown = matching(self._all, self.words)
-        rows = self.rows
-        rows.retitle(COLUMNS, "Nothing found.")
-        rows.show(shown, at=next((i for i, r in enumerate(shown) if r.name == at), 0))
-        used = self._session.figures.used
+        self.rows.retitle(self.COLUMNS, "Nothing found.")
+        self.put(shown, at, lambda row: row.name)
         found = count(len(shown), "model")
-        self.query_one(Heading).show("Models", f"{found}, this session holds {short(used)}", found)
+        self.head(f"{found}, this session holds {short(self._session.figures.used)}", found)
 
-    def _cells(self, row: FoundModel) -> tuple[Cell, ...]:
+    def cells(self, row: FoundModel) -> tuple[Cell, ...]:
         style = "" if row.reachable else "dim"
         figures = self._session.figures
         limit = limit_of(row.window, figures.reserved_output) if row.window > 0 else 0
@@ -147,14 +131,10 @@ class ModelsScreen(Listing[str]):
     def narrowed(self) -> None:
         self._show()
 
-    def on_rows_moved(self, event: Rows.Moved) -> None:
-        row: FoundModel | None = event.item
-        self.query_one("#about", Static).update(Content(whole_words(row)) if row else "")
+    def about(self, item: FoundModel | None) -> Content | str:
+        return Content(whole_words(item)) if item else ""
 
     # ── what is done ──
-
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        self.action_choose()
 
     async def action_default(self) -> None:
         """Sessions begin with this one from now on; this session goes on as it is."""
@@ -164,11 +144,11 @@ class ModelsScreen(Listing[str]):
         try:
             await to_thread(set_value, self._file, "model", row.name)
         except (CtxchatError, OSError) as problem:
-            self.notify(f"Not kept: {clean(str(problem))}", severity="error", markup=False)
+            self.say(f"Not kept: {problem}", error=True)
             return
         self._default = row.name
         self._show(row.name)
-        self.notify(f"Sessions begin with {one_line(row.name)} from now on ({self._file.name}).", markup=False)
+        self.say(f"Sessions begin with {one_line(row.name)} from now on ({self._file.name}).")
 
     def action_choose(self) -> None:
         """This one, if it can be had."""

@@ -1,26 +1,40 @@
-"""What the screens over the chat have in common: a heading, keys at the bottom, a way back, and errors said instead of raised."""
+"""What the screens over the chat are made of: a heading, keys at the bottom, a way back, errors said instead of raised; and what
+several of them are: lists that words narrow, lists that write into the person's settings, short questions in a box."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from typing import TypeVar
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
 
+from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
+from textual.binding import Binding
+from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
-from textual.widgets import Input
+from textual.widgets import Footer, Input, Static
+from textual.widgets._footer import FooterKey
 
 from ctxchat.config.files import Loaded
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui.reading.text import clean
+from ctxchat.tui.reading.text import clean, cut
+from ctxchat.tui.style import MUTED, STYLE
 from ctxchat.tui.transcript.lines import spread
+from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.line import Line
+from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 Result = TypeVar("Result")
 Value = TypeVar("Value")
 
-MUTED = "$text-muted"
+WAYS_BACK = frozenset({"back", "say(False)"})
+"""Actions whose key is shown however narrow it gets."""
+
+BETWEEN = 3
+"""Columns a key takes beside its words: one inside, two after it."""
 
 
 class Heading(Line):
@@ -46,8 +60,43 @@ class Heading(Line):
         return spread(self._left, Content(""), width)
 
 
+class PanelKeys(Footer):
+    """The line of keys: the way back always, of the others as many as fit whole. Textual's own would cut the end off."""
+
+    def __init__(self) -> None:
+        super().__init__(compact=True, show_command_palette=False)
+
+    def compose(self) -> ComposeResult:
+        keys = [key for key in super().compose() if isinstance(key, FooterKey)]
+        back = [key for key in keys if key.action in WAYS_BACK]
+        room = self.screen.size.width - sum(_columns(key) for key in back)
+        for key in sorted((key for key in keys if key not in back), key=lambda key: key.action == "find"):
+            if _columns(key) <= room:  # what is too long gives its place to what is not
+                room -= _columns(key)
+                yield key
+        yield from back
+
+    def on_resize(self) -> None:
+        self.refresh(recompose=True)
+
+
+def _columns(key: FooterKey) -> int:
+    return len(key.key_display) + len(key.description) + BETWEEN
+
+
 class Over(Screen[Result]):
-    """Lies over the chat, or over another such screen."""
+    """Lies over the chat, or over another such screen. Made of its `body`, with its keys below it."""
+
+    CSS_PATH = STYLE / "panels.tcss"
+    BINDINGS = [Binding("escape", "back", "back")]
+
+    def body(self) -> ComposeResult:
+        """What is in it."""
+        return ()
+
+    def action_back(self) -> None:
+        """Out of the screen with nothing chosen."""
+        self.dismiss(None)
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """As Textual's, which closes whatever is on top: this one, and before it what lies over it; once."""
@@ -60,14 +109,47 @@ class Over(Screen[Result]):
 
 
 class Panel(Over[Result]):
-    """A screen over the chat. Esc leaves a field first, then the screen."""
+    """All of the window. Esc leaves a field first, then the screen."""
+
+    DEFAULT_CLASSES = "panel"
+    HOME: ClassVar[type[Widget]] = Rows
+    """Where the focus is at rest, if there is one of these."""
+
+    def compose(self) -> ComposeResult:
+        yield Heading(self.title or "")
+        yield from self.body()
+        yield PanelKeys()
+
+    def on_mount(self) -> None:
+        self.set_focus(self.home)
+
+    @property
+    def home(self) -> Widget | None:
+        """Where the focus is at rest; None for nowhere in particular."""
+        return next(iter(self.query(self.HOME)), None)
+
+    @property
+    def rows(self) -> Rows[Any]:
+        """The list."""
+        return self.query_one(Rows)
+
+    def head(self, *rights: Content | str, left: str = "") -> None:
+        """What the heading says."""
+        self.query_one(Heading).show(left or self.title or "", *rights)
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        self.action_choose()
+
+    def action_choose(self) -> object:
+        """What Enter does."""
+        raise NotImplementedError
 
     def action_back(self) -> None:
         """Out of a field, or out of the screen with nothing chosen."""
         if isinstance(self.focused, Input) and (home := self.home):
             self.set_focus(home)
         else:
-            self.dismiss(None)
+            super().action_back()
 
     def reread(self, loaded: Loaded) -> None:
         """The settings were edited."""
@@ -76,15 +158,153 @@ class Panel(Over[Result]):
         """The key that opened this was pressed once more."""
         self.dismiss(None)
 
-    @property
-    def home(self) -> Widget | None:
-        """Where the focus is at rest; None for nowhere in particular."""
-        return None
+    def say(self, text: str, *, error: bool = False) -> None:
+        """In a corner."""
+        self.notify(clean(text), severity="error" if error else "information", markup=False)
 
     async def attempt(self, work: Awaitable[Value]) -> Value | None:
         """The result of something that may fail; a failure is said and gives None."""
         try:
             return await work
         except CtxchatError as problem:
-            self.notify(clean(str(problem)), severity="error", markup=False)
+            self.say(str(problem), error=True)
             return None
+
+
+class Listing(Panel[Result]):
+    """A list, a field whose words narrow it, and below them what is to be known `about` the item under the cursor."""
+
+    COLUMNS: ClassVar[Sequence[Column]]
+    EMPTY = ""
+    """What is said where nothing is shown."""
+
+    FIND = "part of a name"
+    """What the field says while it is empty."""
+
+    ABOUT = True
+
+    BINDINGS = [Binding("slash", "find", "find", key_display="/")]
+
+    def body(self) -> ComposeResult:
+        yield Rows(self.COLUMNS, self.cells, empty=self.EMPTY)
+        yield Field(placeholder=self.FIND, classes="find", compact=True)
+        if self.ABOUT:
+            yield Static(id="about", markup=False)
+
+    def cells(self, item: Any, /) -> Sequence[Cell]:
+        """The line of an item."""
+        raise NotImplementedError
+
+    def about(self, item: Any, /) -> Content | str:
+        """What is to be known of it; of None, where nothing is shown."""
+        raise NotImplementedError
+
+    def narrowed(self) -> None:
+        """The words in the field are others."""
+        raise NotImplementedError
+
+    @property
+    def words(self) -> str:
+        """What stands in the field."""
+        return self.query_one(Input).value
+
+    def holding(self, items: Iterable[Value], text: Callable[[Value], str]) -> list[Value]:
+        """Those whose text holds all the words in the field."""
+        wanted = self.words.casefold().split()
+        return [item for item in items if all(word in text(item).casefold() for word in wanted)]
+
+    def put(self, items: Sequence[Value], at: object, key: Callable[[Value], object] = lambda item: item) -> None:
+        """Show these, with the cursor on the one that has this key, else on the first."""
+        self.rows.show(items, at=next((place for place, item in enumerate(items) if key(item) == at), 0))
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        if self.ABOUT:
+            self.query_one("#about", Static).update(self.about(event.item))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.input.set_class(bool(event.value), "-filled")
+        self.narrowed()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.set_focus(self.home)
+
+    def action_find(self) -> None:
+        self.set_focus(self.query_one(Input))
+
+
+class EditableListing(Listing[bool]):
+    """Writes into the person's own settings `file`, and comes back with True where something was written, else None. `load` reads
+    everything anew."""
+
+    def __init__(self, load: Callable[[], Loaded], file: Path) -> None:
+        super().__init__()
+        self._load, self._file = load, file
+        self._touched = False
+
+    def reread(self, loaded: Loaded) -> None:
+        """Show these settings."""
+        raise NotImplementedError
+
+    def action_back(self) -> None:
+        if self._touched and self.focused is self.home:
+            self.dismiss(True)
+        else:
+            super().action_back()
+
+    def again(self) -> None:
+        self.dismiss(True if self._touched else None)
+
+    async def write(self, change: Callable[..., None], *given: Any) -> None:
+        """Change the file, off the loop; say what is wrong with that, and show what stands in it then."""
+        try:
+            await asyncio.to_thread(change, self._file, *given)
+        except CtxchatError as problem:
+            self.say(str(problem), error=True)
+        except OSError as problem:
+            self.say(f"{self._file}: {problem.strerror or problem}", error=True)
+        else:
+            self._touched = True
+            self.reread(await asyncio.to_thread(self._load))
+
+
+class Dialog(Over[Result], ModalScreen[Result]):
+    """A short question in a box over a screen."""
+
+    DEFAULT_CLASSES = "asking"
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield from self.body()
+            yield PanelKeys()
+
+    def action_say(self, answer: Any) -> None:
+        """This is the answer."""
+        self.dismiss(answer)
+
+
+class Confirm(Dialog[bool]):
+    """A question with yes and no; anything but yes is no."""
+
+    BINDINGS = [Binding("y", "say(True)", "yes"), Binding("n,escape", "say(False)", "no", key_display="n")]
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self._question = question
+
+    def body(self) -> ComposeResult:
+        yield Static(Content(cut(self._question)), markup=False)
+
+
+class AskText(Dialog[str]):
+    """A line of text, or None."""
+
+    def __init__(self, question: str, text: str = "") -> None:
+        super().__init__()
+        self._question, self._text = question, text
+
+    def body(self) -> ComposeResult:
+        yield Static(Content(cut(self._question)), markup=False)
+        yield Field(self._text, compact=True)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip() or None)

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ctxchat.agent.gate import Gate
@@ -26,13 +24,10 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.permissions import Mode, Rule, parse_rule
 from ctxchat.core.words import count
 from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.screens.dialogs import Confirm
-from ctxchat.tui.screens.listing import Listing
-from ctxchat.tui.screens.panel import MUTED, Heading, Over
-from ctxchat.tui.style import STYLE
+from ctxchat.tui.screens.panel import Confirm, Dialog, Listing
+from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import Field
-from ctxchat.tui.widgets.panel_keys import PanelKeys
-from ctxchat.tui.widgets.rows import Cell, Column, Rows
+from ctxchat.tui.widgets.rows import Cell, Column
 
 MODES: Mapping[Mode, str] = {
     "ask": "reading in this folder is free, anything else needs a rule or asks",
@@ -47,13 +42,6 @@ HOW = (
     "A question offers fitting ones; a adds one here."
 )
 NONE = "There are no rules yet: what the mode does not allow asks. A rule comes with s or a on a question, or in config.toml."
-
-COLUMNS = (
-    Column("", 1),
-    Column("rule", least=16, share=3),
-    Column("holds", 11, rank=1),
-    Column("from", least=22, rank=2, path=True),
-)
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -83,22 +71,17 @@ def listed(gate: Gate, loaded: Loaded, stored: Sequence[Rule]) -> tuple[Listed, 
     return tuple(sorted(found, key=lambda each: not each.rule.denies))
 
 
-class RuleScreen(Over[Rule], ModalScreen[Rule]):
+class RuleScreen(Dialog[Rule]):
     """Comes back with the rule as written, or None. While it is written it is said what is wrong with it."""
 
-    CSS_PATH = STYLE / "settings.tcss"
-    BINDINGS = [Binding("escape", "leave", "back")]
-
     def __init__(self, about: str, text: str = "") -> None:
-        super().__init__(classes="asking")
+        super().__init__()
         self._about, self._text = about, text
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(Content(clean(self._about)), markup=False)
-            yield Field(self._text, placeholder="shell: uv run pytest **", compact=True)
-            yield Static(id="said", classes="quiet", markup=False)
-            yield PanelKeys()
+    def body(self) -> ComposeResult:
+        yield Static(Content(clean(self._about)), markup=False)
+        yield Field(self._text, placeholder="shell: uv run pytest **", compact=True)
+        yield Static(id="said", classes="quiet", markup=False)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         wrong = bool(event.value.strip()) and parse_rule(event.value) is None
@@ -117,41 +100,39 @@ class RuleScreen(Over[Rule], ModalScreen[Rule]):
         if rule := parse_rule(event.value):  # else it has been said already
             self.dismiss(rule)
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
 
 class PermissionsScreen(Listing[None]):
     """`gate` has the rules in force, `config` is the settings folder, where those for good are stored."""
 
-    CSS_PATH = STYLE / "settings.tcss"
+    TITLE = "Permissions"
+    COLUMNS = (
+        Column("", 1),
+        Column("rule", least=16, share=3),
+        Column("holds", 11, rank=1),
+        Column("from", least=22, rank=2, path=True),
+    )
+    EMPTY = NONE
+    FIND = "words of a rule"
     BINDINGS = [
-        Binding("enter,e", "edit", "edit", key_display="e"),
+        Binding("enter,e", "choose", "edit", key_display="e"),
         Binding("d,delete", "remove", "remove", key_display="d"),
         Binding("a", "add('always')", "add"),
         Binding("s", "add('session')", "add for this session"),
-        Binding("slash", "find", "find", key_display="/"),
-        Binding("escape", "back", "back"),
     ]
 
     def __init__(self, gate: Gate, load: Callable[[], Loaded], config: Path) -> None:
-        super().__init__(name="permissions", classes="panel")
+        super().__init__()
         self._gate, self._load, self._config = gate, load, config
         self._listed: Sequence[Listed] = ()
 
-    def compose(self) -> ComposeResult:
-        yield Heading("Permissions")
-        yield Static(id="mode", markup=False)
-        yield Rows(COLUMNS, self._cells, empty=NONE)
-        yield self.field("words of a rule")
-        yield Static(id="about", markup=False)
-        yield PanelKeys()
+    def body(self) -> ComposeResult:
+        mode = self._gate.mode
+        yield Static(
+            Content.assemble(("mode ", MUTED), (mode, "bold"), (f": {MODES[mode]}", MUTED)), id="mode", markup=False
+        )
+        yield from super().body()
 
     def on_mount(self) -> None:
-        self.set_focus(self.home)
-        self.query_one("#mode", Static).update(
-            Content.assemble(("mode ", MUTED), (self._gate.mode, "bold"), (f": {MODES[self._gate.mode]}", MUTED))
-        )
         self.run_worker(self._show, group="load", exclusive=True)
 
     def reread(self, loaded: Loaded) -> None:
@@ -168,29 +149,23 @@ class PermissionsScreen(Listing[None]):
         self._narrow(None)
 
     def _narrow(self, at: Rule | None) -> None:
-        wanted = self.words.casefold().split()
-        shown = [each for each in self._listed if all(word in _words(each) for word in wanted)]
+        shown = self.holding(self._listed, lambda each: f"{each.rule.text} {each.holds} {each.place}")
         at = at or (self.rows.current.rule if self.rows.current else None)
-        self.rows.retitle(COLUMNS, "No rule has these words." if self._listed else NONE)
-        self.rows.show(shown, at=next((i for i, each in enumerate(shown) if each.rule == at), 0))
+        self.rows.retitle(self.COLUMNS, "No rule has these words." if self._listed else NONE)
+        self.put(shown, at, lambda each: each.rule)
         forbid = sum(each.rule.denies for each in self._listed)
         told = count(len(self._listed), "rule")
-        self.query_one(Heading).show("Permissions", *([f"{told}, {forbid} of them forbid"] if forbid else []), told)
+        self.head(*([f"{told}, {forbid} of them forbid"] if forbid else []), told)
 
-    def _cells(self, each: Listed) -> tuple[Cell, ...]:
+    def cells(self, each: Listed) -> tuple[Cell, ...]:
         rule = each.rule
         sign = ("✗", "warn") if rule.denies else ("✓", "good")
         return sign, (one_line(rule.text, 400), "warn" if rule.denies else ""), each.holds, (_brief(each.place), "dim")
 
-    def on_rows_moved(self, event: Rows.Moved) -> None:
-        each: Listed | None = event.item
-        about = self.query_one("#about", Static)
-        if each is None:
-            about.update(Content.styled("" if self._listed else HOW, MUTED))
-            return
-        about.update(
-            Content("\n").join([Content(clean(each.rule.text)), Content.styled(clean(self._told(each)), MUTED)])
-        )
+    def about(self, item: Listed | None) -> Content:
+        if item is None:
+            return Content.styled("" if self._listed else HOW, MUTED)
+        return Content("\n").join([Content(clean(item.rule.text)), Content.styled(clean(self._told(item)), MUTED)])
 
     def _told(self, each: Listed) -> str:
         match each.origin:
@@ -203,34 +178,21 @@ class PermissionsScreen(Listing[None]):
 
     # ── what is done ──
 
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        self.action_edit()
-
-    def action_edit(self) -> None:
-        """Another rule in the place of this one."""
-        if each := self._mine("edit"):
-            self.run_worker(partial(self._edit, each), group="write", exit_on_error=False)
-
-    def action_remove(self) -> None:
-        """No longer in force; of one that forbids it is asked first."""
-        if each := self._mine("remove"):
-            self.run_worker(partial(self._remove, each), group="write", exit_on_error=False)
-
-    def action_add(self, verdict: Literal["session", "always"]) -> None:
-        """One more, for this folder."""
-        self.run_worker(partial(self._add, verdict), group="write", exit_on_error=False)
-
     def _mine(self, what: str) -> Listed | None:
         """The rule under the cursor where it can be changed from here; else it is said why not."""
         each: Listed | None = self.rows.current
         if each is None:
-            self._say(f"There is no rule to {what}. a adds one.")
+            self.say(f"There is no rule to {what}. a adds one.")
         elif each.origin == "settings":
-            self._say(f"This rule is written in {each.place}: {what} it there. It counts as soon as you save.")
+            self.say(f"This rule is written in {each.place}: {what} it there. It counts as soon as you save.")
             return None
         return each
 
-    async def _edit(self, each: Listed) -> None:
+    @work(group="write", exit_on_error=False)
+    async def action_choose(self) -> None:
+        """Another rule in the place of this one."""
+        if (each := self._mine("edit")) is None:
+            return
         for_how_long = "in this session" if each.origin == "session" else "always"
         rule = await self.app.push_screen_wait(RuleScreen(f"In this folder, {for_how_long}:", each.rule.text))
         if rule is None or rule.text == each.rule.text:
@@ -241,16 +203,22 @@ class PermissionsScreen(Listing[None]):
             await self._gate.allow([rule], "session")
             await self._show(rule)
 
-    async def _remove(self, each: Listed) -> None:
+    @work(group="write", exit_on_error=False)
+    async def action_remove(self) -> None:
+        """No longer in force; of one that forbids it is asked first."""
+        if (each := self._mine("remove")) is None:
+            return
         sure = f"Without `{one_line(each.rule.text)}` this is no longer forbidden. Take the rule out?"
         if each.rule.denies and not await self.app.push_screen_wait(Confirm(sure)):
             return
         if each.origin == "session" or await self._written(remove_rule, each.rule):
             self._gate.withdraw(each.rule)
-            self._say(f"No longer in force: {one_line(each.rule.text)}")
+            self.say(f"No longer in force: {one_line(each.rule.text)}")
             await self._show()
 
-    async def _add(self, verdict: Literal["session", "always"]) -> None:
+    @work(group="write", exit_on_error=False)
+    async def action_add(self, verdict: Literal["session", "always"]) -> None:
+        """One more, for this folder."""
         for_how_long = "in this session" if verdict == "session" else "always"
         rule = await self.app.push_screen_wait(RuleScreen(f"A new rule in this folder, {for_how_long}:"))
         if rule is None:
@@ -258,7 +226,7 @@ class PermissionsScreen(Listing[None]):
         try:
             await self._gate.allow([rule], verdict)
         except CtxchatError as problem:
-            self._say(f"The rule holds for this session only. {problem}", error=True)
+            self.say(f"The rule holds for this session only. {problem}", error=True)
         await self._show(next((held for held in self._gate.held if held.text == rule.text), None))
 
     async def _written(self, change: Callable[..., bool], *about: Rule) -> bool:
@@ -268,20 +236,13 @@ class PermissionsScreen(Listing[None]):
                 return True
         except OSError as problem:
             why = str(problem) if isinstance(problem, CtxchatError) else problem.strerror or str(problem)
-            self._say(f"The rules could not be written: {why}", error=True)
+            self.say(f"The rules could not be written: {why}", error=True)
             return False
-        self._say("The rule is no longer stored: somebody took it out meanwhile.")
+        self.say("The rule is no longer stored: somebody took it out meanwhile.")
         await self._show()
         return False
-
-    def _say(self, text: str, *, error: bool = False) -> None:
-        self.notify(clean(text), severity="error" if error else "information", markup=False)
 
 
 def _brief(place: str) -> str:
     """Of a file its folder and name: `.ctxchat/config.toml:3`."""
     return one_line("/".join(place.split("/")[-2:]))
-
-
-def _words(each: Listed) -> str:
-    return f"{each.rule.text} {each.holds} {each.place}".casefold()

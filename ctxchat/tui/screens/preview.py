@@ -22,11 +22,11 @@ from ctxchat.core.words import percent
 from ctxchat.tui.reading.figures_text import count, gain, money, tilde
 from ctxchat.tui.reading.inventory import Row, inventory
 from ctxchat.tui.reading.text import clean, one_line, short
-from ctxchat.tui.screens.panel import MUTED, Heading, Panel
+from ctxchat.tui.screens.panel import Panel
+from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
 from ctxchat.tui.widgets.line import Line
-from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
@@ -112,23 +112,22 @@ class Stepper(Line, can_focus=True):
 class PreviewScreen(Panel[PreviewResult]):
     """Comes back with what was agreed to, or None: then everything is as it was."""
 
+    TITLE = "Free up context"
     BINDINGS = [
         Binding("enter", "apply", "apply", key_display="enter"),
         Binding("space", "tick", "tick", key_display="space"),
         Binding("e", "edit", "edit the summary first"),
-        Binding("escape", "back", "back"),
     ]
 
     def __init__(self, session: Session, preview: Preview) -> None:
-        super().__init__(name="free", classes="panel")
+        super().__init__()
         self._session = session
         self._preview = self._seen = preview  # with all steps, and with the ticked ones
         self._unticked: frozenset[str] = frozenset()
         self._rows: tuple[Row, ...] = ()
         self._asked = False
 
-    def compose(self) -> ComposeResult:
-        yield Heading("Free up context")
+    def body(self) -> ComposeResult:
         with Horizontal(classes="panel-body"):
             with VerticalScroll(id="plan", can_focus=False):
                 yield Static(id="calm", markup=False)
@@ -152,11 +151,9 @@ class PreviewScreen(Panel[PreviewResult]):
                 yield Rows(GOES, self._message_cells, titles=False, id="messages")
                 with VerticalScroll(id="facts"):
                     yield Static(markup=False)
-        yield PanelKeys()
 
     def on_mount(self) -> None:
         self._show()
-        self.set_focus(self.home)
         self._look_through()
 
     @property
@@ -200,8 +197,7 @@ class PreviewScreen(Panel[PreviewResult]):
         change = Content(f"{tilde(before)}{short(start)} → ~{short(start - self._freed)}")
         freed = Content.styled(gain(self._freed), "bold $text-success")
         whole = Content.assemble(change, (f" of {short(before.limit)}   ", MUTED), freed)
-        rights = (whole, change, freed) if self._preview.steps else ()
-        self.query_one(Heading).show("Free up context", *rights)
+        self.head(*((whole, change, freed) if self._preview.steps else ()))
 
     def _say(self, which: str, words: str) -> None:
         place = self.query_one(f"#{which}", Static)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.widget import Widget
 from textual.widgets import TextArea
 
 from ctxchat.core.messages import Message
 from ctxchat.tui.reading.text import clock, cut, one_line
-from ctxchat.tui.screens.panel import Heading, Panel
-from ctxchat.tui.widgets.panel_keys import PanelKeys
+from ctxchat.tui.screens.panel import Panel
 
 SHOWN = 400_000
 """Characters that are shown; what is longer says so and is whole in an export."""
@@ -29,26 +27,20 @@ def whole(message: Message) -> str:
 class ReaderScreen(Panel[str]):
     """Text to read and copy. Comes back with `restore` where the message is to be put back."""
 
+    HOME = TextArea
     BINDINGS = [Binding("r", "restore", "put back"), Binding("escape,q", "back", "back", key_display="esc")]
 
     def __init__(self, message: Message) -> None:
-        super().__init__(classes="panel")
+        super().__init__()
         self._message = message
 
-    def compose(self) -> ComposeResult:
-        yield Heading()
+    def body(self) -> ComposeResult:
         yield TextArea(whole(self._message), read_only=True, id="reading", show_cursor=False)
-        yield PanelKeys()
 
     def on_mount(self) -> None:
         message = self._message
         words = f"{WHO[message.role]} {one_line(message.name, 40)}".rstrip()
-        self.query_one(Heading).show(f"{message.id}   {words}", clock(message.at))
-        self.set_focus(self.home)
-
-    @property
-    def home(self) -> Widget | None:
-        return self.query_one(TextArea)
+        self.head(clock(message.at), left=f"{message.id}   {words}")
 
     def action_restore(self) -> None:
         self.dismiss("restore")

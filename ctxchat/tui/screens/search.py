@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widget import Widget
@@ -18,15 +18,13 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.search import FILTERS, Hit, Scope, incomplete
 from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.screens.panel import Heading, Panel
+from ctxchat.tui.screens.panel import Panel
 from ctxchat.tui.screens.reader import ReaderScreen
 from ctxchat.tui.services import Services
-from ctxchat.tui.style import STYLE
 from ctxchat.tui.style.hit_text import CLOSE, OPEN, put_back_words
 from ctxchat.tui.widgets.choice import Choice
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.filters import Filters
-from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.search_results import SearchResults
 
 if TYPE_CHECKING:
@@ -44,8 +42,7 @@ Filters among the words: {FILTERS}."""
 class SearchScreen(Panel[tuple[str, str]]):
     """Comes back with a session's id and the group to go to there, or None."""
 
-    CSS_PATH = STYLE / "search.tcss"
-
+    TITLE = "Search"
     BINDINGS = [
         Binding("r", "restore", "put back here"),
         Binding("v", "view", "read it whole"),
@@ -55,15 +52,13 @@ class SearchScreen(Panel[tuple[str, str]]):
         Binding("t", "filter('time')", "when"),
         Binding("slash", "find", "words", key_display="/"),
         Binding("down", "into", show=False),
-        Binding("escape", "back", "back", key_display="esc"),
     ]
 
     def __init__(self, services: Services, session: Session, words: str = "") -> None:
-        super().__init__(name="search", classes="panel")
+        super().__init__()
         self._services, self._session, self._words = services, session, words
 
-    def compose(self) -> ComposeResult:
-        yield Heading("Search")
+    def body(self) -> ComposeResult:
         yield Field(
             self._words,
             placeholder='words; "…" keeps them together; who:me tool:shell since:3d file:app.py',
@@ -72,7 +67,6 @@ class SearchScreen(Panel[tuple[str, str]]):
         yield Filters(self._session.id, [tool.name for tool in self._session.view.tools])
         yield Static(id="partly", markup=False)
         yield SearchResults(self._session.id)
-        yield PanelKeys()
 
     def on_mount(self) -> None:
         self._show((), "")
@@ -132,7 +126,7 @@ class SearchScreen(Panel[tuple[str, str]]):
         self.query_one("#partly", Static).update(partly)
         self.set_class(bool(partly), "-partly")
         tail = f"the {len(hits)} best" if len(hits) == HITS else count(len(hits), "hit") if hits else ""
-        self.query_one(Heading).show("Search", tail)
+        self.head(tail)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("restore", "view") and self.is_mounted:
@@ -160,22 +154,25 @@ class SearchScreen(Panel[tuple[str, str]]):
         if hit := self.chosen:
             self.dismiss((hit.session, hit.group))
 
-    def action_view(self) -> None:
-        if hit := self.chosen:
-            self.run_worker(partial(self._view, hit), group="verb", exit_on_error=False)
-
-    async def _view(self, hit: Hit) -> None:
+    @work(group="verb", exit_on_error=False)
+    async def action_view(self) -> None:
+        hit = self.chosen
+        if hit is None:
+            return
         group = await self.attempt(self._services.group(hit.session, hit.message))
         message = next((m for m in group.messages if m.id == hit.message), None) if group else None
+
+        def read(wish: str | None) -> None:
+            if wish:
+                self.action_restore()
+
         if message is not None:
-            self.app.push_screen(ReaderScreen(message), lambda wish: self.action_restore() if wish else None)
+            self.app.push_screen(ReaderScreen(message), read)
 
-    def action_restore(self) -> None:
-        if hit := self.chosen:
-            self.run_worker(partial(self._restore, hit), group="verb", exit_on_error=False)
-
-    async def _restore(self, hit: Hit) -> None:
-        if figures := await self.attempt(put_back(self._services, self._session, hit)):
+    @work(group="verb", exit_on_error=False)
+    async def action_restore(self) -> None:
+        hit = self.chosen
+        if hit and (figures := await self.attempt(put_back(self._services, self._session, hit))):
             severity = "warning" if figures.over else "information"
             self.notify(put_back_words(figures), severity=severity, markup=False)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
-from textual import on
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
@@ -17,11 +16,9 @@ from textual.widgets import Static
 
 from ctxchat.tui.reading.figures_text import age, count, percent
 from ctxchat.tui.reading.text import one_line, short
-from ctxchat.tui.screens.dialogs import AskText, Confirm
-from ctxchat.tui.screens.listing import Listing
-from ctxchat.tui.screens.panel import Heading
+from ctxchat.tui.screens.panel import AskText, Confirm, Listing
 from ctxchat.tui.services import Services
-from ctxchat.tui.widgets.panel_keys import PanelKeys
+from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
@@ -30,17 +27,6 @@ if TYPE_CHECKING:
 
 NEW = ""
 """What stands for a session that is still to be begun."""
-
-COLUMNS = (
-    Column("", 1),
-    Column("title", least=22),
-    Column("last used", 11, right=True, rank=2),
-    Column("messages", 8, right=True, rank=4),
-    Column("used", 7, right=True, rank=3),
-    Column("would fit", 12, right=True, rank=1),
-    Column("compacted", 9, right=True, rank=6),
-    Column("model", 22, rank=5),
-)
 
 WHO = {"user": "you    ", "assistant": "answer "}
 
@@ -87,43 +73,42 @@ def as_tree(rows: Sequence[SessionRow]) -> list[Branch]:
     return tree + [Branch(row) for row in rows if row.id not in placed]
 
 
-def found(tree: Sequence[Branch], words: str) -> list[Branch]:
-    """Those whose title, id or model hold all the words."""
-    wanted = words.casefold().split()
-    return [b for b in tree if all(w in f"{b.row.title} {b.row.id} {b.row.model}".casefold() for w in wanted)]
-
-
 class SessionsScreen(Listing[str]):
     """Comes back with the id of the session to go on with, `NEW` for a new one, or None."""
 
+    TITLE = "Sessions"
+    COLUMNS = (
+        Column("", 1),
+        Column("title", least=22),
+        Column("last used", 11, right=True, rank=2),
+        Column("messages", 8, right=True, rank=4),
+        Column("used", 7, right=True, rank=3),
+        Column("would fit", 12, right=True, rank=1),
+        Column("compacted", 9, right=True, rank=6),
+        Column("model", 22, rank=5),
+    )
+    ABOUT = False
     BINDINGS = [
-        Binding("enter", "resume", "go on with it", key_display="enter"),
+        Binding("enter", "choose", "go on with it", key_display="enter"),
         Binding("n", "new", "new"),
         Binding("r", "rename", "rename"),
         Binding("b,f", "fork", "branch", key_display="b"),
         Binding("d", "delete", "delete"),
-        Binding("slash", "find", "find", key_display="/"),
-        Binding("escape", "back", "back"),
     ]
 
     def __init__(self, services: Services, session: Session | None = None, now: datetime | None = None) -> None:
-        super().__init__(name="sessions", classes="panel")
+        super().__init__()
         self._services, self._session = services, session
         self._now = now or datetime.now(UTC)
         self._tree: list[Branch] = []
 
-    def compose(self) -> ComposeResult:
-        yield Heading("Sessions")
-        yield Rows(COLUMNS, self._cells, empty="looking …")
+    def body(self) -> ComposeResult:
+        yield Rows(self.COLUMNS, self.cells, empty="looking …")
         yield Static(id="glance", markup=False)
-        yield self.field("words of a title or a model")
-        yield PanelKeys()
+        yield Field(placeholder="words of a title or a model", classes="find", compact=True)
 
     def on_mount(self) -> None:
-        self.set_focus(self.home)
-        self.run_worker(
-            partial(self._load, self._session.id if self._session else ""), group="load", exit_on_error=False
-        )
+        self._load(self._session.id if self._session else "")
 
     # ── what it shows ──
 
@@ -133,22 +118,22 @@ class SessionsScreen(Listing[str]):
         branch = self.rows.current
         return branch.row if branch else None
 
+    @work(group="load", exit_on_error=False)
     async def _load(self, at: str = "") -> None:
         rows = await self.attempt(self._services.sessions())
         self._tree = as_tree(rows or ())
         self._show(at)
 
     def _show(self, at: str = "") -> None:
-        shown = found(self._tree, self.words)
-        rows = self.rows
-        rows.retitle(COLUMNS, "Nothing found." if self._tree else "No session is stored yet. n begins one.")
-        rows.show(shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None))
+        shown = self.holding(self._tree, lambda b: f"{b.row.title} {b.row.id} {b.row.model}")
+        self.rows.retitle(self.COLUMNS, "Nothing found." if self._tree else "No session is stored yet. n begins one.")
+        self.rows.show(shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None))
         figures = self._session.figures if self._session else None
         of = f"would fit: into the {short(figures.limit)} of {one_line(figures.model, 40)}" if figures else ""
         many = count(len(shown), "session")
-        self.query_one(Heading).show("Sessions", f"{many}   {of}".rstrip(), many)
+        self.head(f"{many}   {of}".rstrip(), many)
 
-    def _cells(self, branch: Branch) -> tuple[Cell, ...]:
+    def cells(self, branch: Branch) -> tuple[Cell, ...]:
         row = branch.row
         here = self._session is not None and row.id == self._session.id
         title = one_line(row.title) or "without a title"
@@ -181,42 +166,36 @@ class SessionsScreen(Listing[str]):
 
     # ── what is done ──
 
-    @on(Rows.Chosen)
-    def action_resume(self) -> None:
+    def action_choose(self) -> None:
         if row := self.chosen:
             self.dismiss(row.id)
 
     def action_new(self) -> None:
         self.dismiss(NEW)
 
-    def action_rename(self) -> None:
-        if row := self.chosen:
-            self.run_worker(partial(self._rename, row), group="verb", exit_on_error=False)
-
-    async def _rename(self, row: SessionRow) -> None:
-        title = await self.app.push_screen_wait(AskText("New title", row.title))
-        if not title:
+    @work(group="verb", exit_on_error=False)
+    async def action_rename(self) -> None:
+        row = self.chosen
+        title = await self.app.push_screen_wait(AskText("New title", row.title)) if row else None
+        if row is None or not title:
             return
         if self._session and row.id == self._session.id:
             await self.attempt(self._session.rename(title))
         elif other := await self.attempt(self._services.open(row.id)):
             await self.attempt(other.rename(title))
             await other.close()
-        await self._load(row.id)
+        self._load(row.id)
 
-    def action_fork(self) -> None:
+    @work(group="verb", exit_on_error=False)
+    async def action_fork(self) -> None:
         if row := self.chosen:
-            self.run_worker(partial(self._fork, row), group="verb", exit_on_error=False)
+            self._load(await self.attempt(self._services.fork(row.id)) or row.id)
 
-    async def _fork(self, row: SessionRow) -> None:
-        made = await self.attempt(self._services.fork(row.id))
-        await self._load(made or row.id)
-
-    def action_delete(self) -> None:
-        if row := self.chosen:
-            self.run_worker(partial(self._delete, row), group="verb", exit_on_error=False)
-
-    async def _delete(self, row: SessionRow) -> None:
+    @work(group="verb", exit_on_error=False)
+    async def action_delete(self) -> None:
+        row = self.chosen
+        if row is None:
+            return
         if self._session and row.id == self._session.id:
             self.notify("This session is open here. Open another one first.", severity="warning", markup=False)
             return
@@ -225,4 +204,4 @@ class SessionsScreen(Listing[str]):
         question = f"Delete “{title}” with {what}, for good?"
         if await self.app.push_screen_wait(Confirm(question)):
             await self.attempt(self._services.delete(row.id))
-            await self._load()
+            self._load()

@@ -5,44 +5,38 @@ Reads and writes through `ctxchat.config`; a change is written to the person's o
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from ctxchat.config.consistency import for_agent
 from ctxchat.config.explain import OptionRow, rows
 from ctxchat.config.files import Loaded, entry_points
 from ctxchat.config.lines import literal
-from ctxchat.config.options import NOW, bare
+from ctxchat.config.options import NOW, Option, bare
 from ctxchat.config.write import refused, set_value, unset_value
 from ctxchat.core.errors import UsageError
+from ctxchat.core.figures import Figures
 from ctxchat.tui.reading.advice import Advice, advice
 from ctxchat.tui.reading.effects import MARKS, effect, with_marks
 from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.screens.panel import MUTED, Heading
-from ctxchat.tui.screens.setting import ChangeScreen
-from ctxchat.tui.screens.writing import EditableListing
+from ctxchat.tui.screens.panel import Dialog, EditableListing
+from ctxchat.tui.style import MUTED
+from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.panel_keys import PanelKeys
-from ctxchat.tui.widgets.rows import Cell, Column, Rows
+from ctxchat.tui.widgets.rows import Cell, Column
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
-
-COLUMNS = (
-    Column("option", least=34, path=True, share=2),
-    Column("value", least=10),
-    Column("here", 30, rank=3),
-    Column("default", 14, rank=2),
-    Column("from", 18, rank=1),
-)
 
 
 def shown_value(value: Any) -> str:
@@ -59,48 +53,95 @@ def following(row: OptionRow) -> Any:
     return words[(words.index(row.value) + 1) % len(words)] if row.value in words else words[0]
 
 
-def found(all_rows: tuple[OptionRow, ...], words: str, changed: bool) -> list[OptionRow]:
-    """The options whose key or help hold all the words; only those that somebody set, where asked."""
-    wanted = words.casefold().split()
-    return [
-        row
-        for row in all_rows
-        if (not changed or row.origin.layer != "default")
-        and all(w in f"{row.key} {row.option.facts.help}".casefold() for w in wanted)
-    ]
+def parsed(text: str, option: Option) -> Any:
+    """What a person typed as a plain value: as TOML reads it, else as the words they are."""
+    if bare(option.type) is str:
+        return text.strip().strip('"')
+    try:
+        return tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+
+
+class ChangeScreen(Dialog[Any]):
+    """Comes back with a plain value, or None. `effect` says what a value means, `refused` why it cannot be, empty where it can;
+    `figures` are given for what moves something on the bar."""
+
+    def __init__(
+        self,
+        row: OptionRow,
+        effect: Callable[[Any], str],
+        refused: Callable[[Any], str],
+        figures: Figures | None = None,
+    ) -> None:
+        super().__init__()
+        self._row, self._effect, self._refused, self._figures = row, effect, refused, figures
+
+    def body(self) -> ComposeResult:
+        value = self._row.value
+        now = "" if value is None else value if isinstance(value, str) else literal(value)
+        yield Static(Content(clean(f"{self._row.key}: {self._row.option.allowed}")), markup=False)
+        yield Field(now, compact=True)
+        yield Static(id="effect", classes="quiet", markup=False)
+        if self._figures:
+            yield Gauge(self._figures)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        value = self._typed(event.value)
+        wrong = self._wrong(value)
+        said = self.query_one("#effect", Static)
+        said.set_class(bool(wrong), "-wrong")
+        said.update(Content(clean(f"! {wrong}" if wrong else self._effect(value)) or " "))
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if self._figures and not wrong and number and 0 <= value <= 1e8:
+            self.query_one(Gauge).show(with_marks(self._figures, **{MARKS[self._row.key]: value}))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        value = self._typed(event.value)
+        if not self._wrong(value):  # else it has been said already: nothing is written, Esc leaves
+            self.dismiss(value)
+
+    def _typed(self, text: str) -> Any:
+        return parsed(text, self._row.option) if text.strip() else None
+
+    def _wrong(self, value: Any) -> str:
+        return self._refused(value) if value is not None else ""
 
 
 class SettingsScreen(EditableListing):
     """Comes back with True where something was changed, else None. `session` is the one effects and advice are about."""
 
+    TITLE = "Settings"
+    COLUMNS = (
+        Column("option", least=34, path=True, share=2),
+        Column("value", least=10),
+        Column("here", 30, rank=3),
+        Column("default", 14, rank=2),
+        Column("from", 18, rank=1),
+    )
+    EMPTY = "No option has these words."
+    FIND = "words of an option or its help"
     BINDINGS = [
-        Binding("enter", "change", "change", key_display="enter"),
+        Binding("enter", "choose", "change", key_display="enter"),
         Binding("backspace,delete", "reset", "back to the default", key_display="⌫"),
         Binding("c", "changed", "only what is set"),
         Binding("a", "advised", "to the advice"),
-        Binding("slash", "find", "find", key_display="/"),
-        Binding("escape", "back", "back"),
     ]
 
     def __init__(self, load: Callable[[], Loaded], file: Path, session: Session | None = None) -> None:
-        super().__init__(load, file, "settings")
+        super().__init__(load, file)
         self._session = session
         self._rows: tuple[OptionRow, ...] = ()
         self._advice: tuple[Advice, ...] = ()
         self._only_changed = False
 
-    def compose(self) -> ComposeResult:
-        yield Heading("Settings")
+    def body(self) -> ComposeResult:
         yield Static(id="advice", markup=False)
-        yield Rows(COLUMNS, self._cells, empty="No option has these words.")
-        yield self.field("words of an option or its help")
-        yield Static(id="about", markup=False)
+        yield from super().body()
         yield Gauge(self._session.figures if self._session else None)
-        yield PanelKeys()
 
     def on_mount(self) -> None:
-        self.set_focus(self.home)
-        self.take(self._load())
+        self.reread(self._load())
 
     # ── what it shows ──
 
@@ -109,7 +150,7 @@ class SettingsScreen(EditableListing):
         """The option under the cursor."""
         return self.rows.current
 
-    def take(self, loaded: Loaded) -> None:
+    def reread(self, loaded: Loaded) -> None:
         self._rows = rows(loaded)
         self._advise(loaded)
         self._show(self.chosen.key if self.chosen else "")
@@ -134,12 +175,13 @@ class SettingsScreen(EditableListing):
         self._show()
 
     def _show(self, at: str = "") -> None:
-        shown = found(self._rows, self.words, self._only_changed)
-        self.rows.show(shown, at=next((i for i, r in enumerate(shown) if r.key == at), 0))
+        some = [row for row in self._rows if not self._only_changed or row.origin.layer != "default"]
+        shown = self.holding(some, lambda row: f"{row.key} {row.option.facts.help}")
+        self.put(shown, at, lambda row: row.key)
         words = count(len(shown), "option")
-        self.query_one(Heading).show("Settings", f"{words} of {clean(str(self._file))}", words)
+        self.head(f"{words} of {clean(str(self._file))}", words)
 
-    def _cells(self, row: OptionRow) -> tuple[Cell, ...]:
+    def cells(self, row: OptionRow) -> tuple[Cell, ...]:
         own = row.origin.layer != "default"
         place = Path(row.origin.place).name if row.origin.line else row.origin.text
         return (
@@ -154,11 +196,10 @@ class SettingsScreen(EditableListing):
         session = self._session
         return effect(row.option, row.key, value, session.figures, session.view) if session else ""
 
-    def on_rows_moved(self, event: Rows.Moved) -> None:
-        self.query_one("#about", Static).update(self._about(event.item) if event.item else Content(""))
-
-    def _about(self, row: OptionRow) -> Content:
-        facts, unit = row.option.facts, row.option.facts.unit
+    def about(self, item: OptionRow | None) -> Content:
+        if item is None:
+            return Content("")
+        row, facts, unit = item, item.option.facts, item.option.facts.unit
         lines = [Content(clean(facts.help))]
         if here := self._effect(row, row.value):
             lines.append(Content.styled(f"here: {here}", "$text-accent"))
@@ -182,7 +223,7 @@ class SettingsScreen(EditableListing):
         """To the option the first advice is about; pressed there, to the next one's."""
         keys = [a.key for a in self._advice]
         if not keys:
-            self.notify("Nothing to advise: this session went well so far.", markup=False)
+            self.say("Nothing to advise: this session went well so far.")
             return
         at = self.chosen.key if self.chosen else ""
         self._only_changed = False
@@ -191,15 +232,12 @@ class SettingsScreen(EditableListing):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return bool(self._advice) if action == "advised" else True
 
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        self.action_change()
-
-    def action_change(self) -> None:
+    @work(group="write", exit_on_error=False)
+    async def action_choose(self) -> None:
         """The next word of a few; anything else is asked for."""
-        if row := self.chosen:
-            self.run_worker(partial(self._change, row), group="write", exit_on_error=False)
-
-    async def _change(self, row: OptionRow) -> None:
+        row = self.chosen
+        if row is None:
+            return
         value = following(row)
         if value is None:
             figures = self._session.figures if self._session and row.key in MARKS else None
@@ -208,12 +246,11 @@ class SettingsScreen(EditableListing):
             value = await self.app.push_screen_wait(asked)
             if value is None:
                 return
-        await self.write(partial(set_value, self._file, row.key, value))
+        await self.write(set_value, row.key, value)
 
-    def action_reset(self) -> None:
+    @work(group="write", exit_on_error=False)
+    async def action_reset(self) -> None:
         if (row := self.chosen) and row.origin.layer == "user":
-            self.run_worker(
-                partial(self.write, partial(unset_value, self._file, row.key)), group="write", exit_on_error=False
-            )
+            await self.write(unset_value, row.key)
         elif row and row.origin.layer != "default":
-            self.notify(f"Set by {clean(row.origin.text)}, not by your own file.", markup=False)
+            self.say(f"Set by {row.origin.text}, not by your own file.")

@@ -15,10 +15,9 @@ from textual.widgets import Static
 from ctxchat.agent.preview import Preview
 from ctxchat.core.errors import CtxchatError
 from ctxchat.tui.reading.text import clean, editable, one_line, short
-from ctxchat.tui.screens.panel import Heading, Panel
+from ctxchat.tui.screens.panel import Panel
 from ctxchat.tui.transcript.block import spin
 from ctxchat.tui.widgets.field import Editor
-from ctxchat.tui.widgets.panel_keys import PanelKeys
 
 BEAT = 1 / 8
 """Seconds between two turns of the spinner; what came meanwhile is written then."""
@@ -65,28 +64,26 @@ class SummaryEditor(Editor):
 class Writing(Panel[str]):
     """Comes back with a text that is written and then mended, or None: then all is as it was. `writer` is who writes it."""
 
-    HEADING, MENDED, EMPTY = "", "", ""
+    HOME = SummaryEditor
+    MENDED, EMPTY = "", ""
 
     BINDINGS = [
         Binding("enter,ctrl+s", "apply", "apply", key_display="enter"),
         Binding("ctrl+j", "line", "line"),
-        Binding("escape", "leave", "back", priority=True),
+        Binding("escape", "back", "back", priority=True),
     ]
 
-    def __init__(self, name: str, pieces: AsyncGenerator[str, None], writer: str) -> None:
-        super().__init__(name=name, classes="panel")
+    def __init__(self, pieces: AsyncGenerator[str, None], writer: str) -> None:
+        super().__init__()
         self._pieces, self._writer = pieces, writer
         self._coming: list[str] = []
         self._since, self._writing = monotonic(), True
 
-    def compose(self) -> ComposeResult:
-        yield Heading(self.HEADING)
+    def body(self) -> ComposeResult:
         yield Static(id="progress", markup=False)
         yield SummaryEditor()
-        yield PanelKeys()
 
     def on_mount(self) -> None:
-        self.set_focus(self.query_one(SummaryEditor))
         self._beat = self.set_interval(BEAT, self._show)
         self.run_worker(self._write, group="summary", exit_on_error=False)
 
@@ -107,7 +104,7 @@ class Writing(Panel[str]):
         draft.read_only = False
         draft.move_cursor((0, 0))
         if failed:
-            self._say(f"✗ {one_line(failed, 300)}  Write it yourself, or Esc.")
+            self._tell(f"✗ {one_line(failed, 300)}  Write it yourself, or Esc.")
 
     def _show(self) -> None:
         draft = self.query_one(SummaryEditor)
@@ -115,15 +112,15 @@ class Writing(Panel[str]):
             draft.write("".join(self._coming))
             self._coming.clear()
         seconds = monotonic() - self._since
-        self.query_one(Heading).show(self.HEADING, f"~{short(max(1, len(draft.whole) // 4))} tokens")
+        self.head(f"~{short(max(1, len(draft.whole) // 4))} tokens")
         if self._writing:
             who = one_line(self._writer, 60) or "written"
-            self._say(f"{spin(seconds)} {who} writes it, {seconds:.0f} s   esc leaves everything as it is")
+            self._tell(f"{spin(seconds)} {who} writes it, {seconds:.0f} s   esc leaves everything as it is")
         else:
             rest = f"Too long to mend whole: {len(draft.behind):,} characters after these stay as they are. "
-            self._say((rest if draft.behind else "") + self.MENDED)
+            self._tell((rest if draft.behind else "") + self.MENDED)
 
-    def _say(self, text: str) -> None:
+    def _tell(self, text: str) -> None:
         self.query_one("#progress", Static).update(text)
 
     # ── what is done ──
@@ -149,17 +146,13 @@ class Writing(Panel[str]):
         else:
             self.dismiss(text)
 
-    def action_leave(self) -> None:
-        """Nothing was changed."""
-        self.dismiss(None)
-
 
 class SummaryScreen(Writing):
     """The summary of a pass."""
 
-    HEADING = "The summary"
+    TITLE = "The summary"
     MENDED = "Mend what is wrong. What it puts away stays in the archive."
     EMPTY = "An empty summary would lose everything. Esc leaves everything as it is."
 
     def __init__(self, pieces: AsyncGenerator[str, None], preview: Preview) -> None:
-        super().__init__("free", pieces, preview.model)
+        super().__init__(pieces, preview.model)

@@ -12,14 +12,9 @@ from textual.widgets import Static
 from ctxchat.core.figures import Figures
 from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import one_line
-from ctxchat.tui.screens.listing import Listing
-from ctxchat.tui.screens.panel import Heading
-from ctxchat.tui.style import STYLE
+from ctxchat.tui.screens.panel import Listing
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
-
-COLUMNS = (Column("", 1), Column("theme", least=16), Column("ground", 8), Column("", 14, rank=1))
 
 SAMPLE = (
     ("text", "$foreground"),
@@ -35,44 +30,34 @@ SAMPLE = (
 class ThemesScreen(Listing[str]):
     """Comes back with a theme's name, or with None and the theme that was worn before. `names` are those there are."""
 
-    CSS_PATH = STYLE / "settings.tcss"
-    BINDINGS = [
-        Binding("enter", "choose", "keep this one", key_display="enter"),
-        Binding("slash", "find", "find", key_display="/"),
-        Binding("escape", "back", "back"),
-    ]
+    TITLE = "Themes"
+    COLUMNS = (Column("", 1), Column("theme", least=16), Column("ground", 8), Column("", 14, rank=1))
+    EMPTY = "No theme is called that."
+    ABOUT = False
+    BINDINGS = [Binding("enter", "choose", "keep this one", key_display="enter")]
 
     def __init__(self, names: Collection[str], figures: Figures | None = None) -> None:
-        super().__init__(name="themes", classes="panel")
+        super().__init__()
         self._names, self._figures = sorted(names), figures
         self._before = ""
 
-    def compose(self) -> ComposeResult:
-        yield Heading("Themes")
-        yield Rows(COLUMNS, self._cells, empty="No theme is called that.")
-        yield self.field("part of a name")
-        yield Static(self._sample(), id="sample", markup=False)
+    def body(self) -> ComposeResult:
+        yield from super().body()
+        sample = Content("   ").join([Content.styled(word, ink) for word, ink in SAMPLE])
+        yield Static(sample, id="sample", markup=False)
         yield Gauge(self._figures)
-        yield PanelKeys()
 
     def on_mount(self) -> None:
         self._before = self.app.theme
-        self.set_focus(self.home)
-        self._show(self._before)
-
-    def _sample(self) -> Content:
-        return Content("   ").join([Content.styled(word, ink) for word, ink in SAMPLE])
-
-    def _show(self, at: str = "") -> None:
-        shown = [name for name in self._names if self.words.casefold() in name.casefold()]
-        self.rows.show(shown, at=shown.index(at) if at in shown else 0)
-        found = count(len(shown), "theme")
-        self.query_one(Heading).show("Themes", f"{found}; yours go into the themes folder", found)
+        self.narrowed()
 
     def narrowed(self) -> None:
-        self._show(self.app.theme)
+        shown = self.holding(self._names, str)
+        self.put(shown, at=self.app.theme)
+        found = count(len(shown), "theme")
+        self.head(f"{found}; yours go into the themes folder", found)
 
-    def _cells(self, name: str) -> tuple[Cell, ...]:
+    def cells(self, name: str) -> tuple[Cell, ...]:
         theme = self.app.get_theme(name)
         ground = "" if theme is None else "dark" if theme.dark else "light"
         now = "worn before" if name == self._before else ""
@@ -82,9 +67,6 @@ class ThemesScreen(Listing[str]):
         """Worn as soon as the cursor rests on it."""
         if event.item and event.item != self.app.theme:
             self.app.theme = event.item
-
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        self.action_choose()
 
     def action_choose(self) -> None:
         """This one, from now on."""

@@ -7,35 +7,29 @@ from pathlib import Path
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ctxchat.tui.reading.text import clean, cut
-from ctxchat.tui.screens.panel import Over
-from ctxchat.tui.style import STYLE
-from ctxchat.tui.widgets.panel_keys import PanelKeys
+from ctxchat.tui.screens.panel import Dialog
 
 
-class TrustScreen(Over[bool], ModalScreen[bool]):
+class TrustScreen(Dialog[bool]):
     """Yes or no; anything but yes is no. `lines` say what waits for it, `before` what was trusted at an earlier time."""
 
-    CSS_PATH = STYLE / "settings.tcss"
     BINDINGS = [Binding("y", "say(True)", "trust it"), Binding("n,escape", "say(False)", "no", key_display="n")]
 
     def __init__(self, folder: Path, lines: Sequence[str], before: Sequence[str] | None = None) -> None:
-        super().__init__(name="trust", classes="asking")
+        super().__init__()
         self._folder, self._lines, self._before = folder, lines, before
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(Content(f"Trust {clean(str(self._folder))}?"), markup=False)
-            yield Static(self._about(), classes="quiet", markup=False)
-            with VerticalScroll(classes="held"):
-                for sign, line in marked(self._lines, self._before):
-                    yield Static(Content(f"{sign} {cut(line)}"), classes="-wrong" if sign in "+−" else "", markup=False)
-            yield PanelKeys()
+    def body(self) -> ComposeResult:
+        yield Static(Content(f"Trust {clean(str(self._folder))}?"), markup=False)
+        yield Static(self._about(), classes="quiet", markup=False)
+        with VerticalScroll(classes="held"):
+            for sign, line in marked(self._lines, self._before):
+                yield Static(Content(f"{sign} {cut(line)}"), classes="-wrong" if sign in "+−" else "", markup=False)
 
     def _about(self) -> str:
         if self._before is not None and set(self._before) != set(self._lines):
@@ -45,9 +39,6 @@ class TrustScreen(Over[bool], ModalScreen[bool]):
         if not self._lines:
             return "It has no settings of its own now. Those it gets later must be trusted again."
         return "From then on its own settings do this:"
-
-    def action_say(self, yes: bool) -> None:
-        self.dismiss(yes)
 
 
 def marked(lines: Sequence[str], before: Sequence[str] | None) -> list[tuple[str, str]]:

@@ -24,10 +24,9 @@ from ctxchat.tui.reading.figures_text import count, day_and_clock, percent, tild
 from ctxchat.tui.reading.passes import REASONS
 from ctxchat.tui.reading.text import one_line, short
 from ctxchat.tui.screens.files import MineScreen
-from ctxchat.tui.screens.panel import MUTED, Heading, Panel
-from ctxchat.tui.style import STYLE
+from ctxchat.tui.screens.panel import Panel
+from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.panel_keys import PanelKeys
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
@@ -168,20 +167,17 @@ def _done(looked: Undoing, wish: UndoChoice, figures: Figures) -> str:
 class UndoScreen(Panel[UndoChoice]):
     """Comes back with what is to be undone, or None: then everything is as it was."""
 
-    CSS_PATH = STYLE / "archive.tcss"
     BINDINGS = [
         Binding("enter", "part", "put back that part", key_display="enter"),
         Binding("a", "all", "put back all"),
-        Binding("escape", "back", "back"),
     ]
 
     def __init__(self, looked: Undoing) -> None:
-        super().__init__(name="undo", classes="panel")
+        super().__init__()
         self._looked = looked
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> ComposeResult:
         looked = self._looked
-        yield Heading()
         with VerticalScroll(classes="panel-body", can_focus=False):
             yield Static(self._sentence(), id="why", markup=False)
             bars = [("now", looked.before), ("part", looked.part), ("all", looked.after)]
@@ -191,7 +187,6 @@ class UndoScreen(Panel[UndoChoice]):
                     yield Label(name, markup=False)
                     yield Gauge(figures, among=[each for _, each in shown])
             yield Static(self._ways(), id="ways", markup=False)
-        yield PanelKeys()
 
     def on_mount(self) -> None:
         looked, record = self._looked, self._looked.change.record
@@ -200,7 +195,7 @@ class UndoScreen(Panel[UndoChoice]):
             f"{tilde(looked.before)}{short(looked.before.used)} → ~{short(looked.after.used)}",
             (f" of {short(looked.after.limit)}", MUTED),
         )
-        self.query_one(Heading).show(f"Undo   {why}{day_and_clock(looked.change.at)}", change)
+        self.head(change, left=f"Undo   {why}{day_and_clock(looked.change.at)}")
 
     def _sentence(self) -> str:
         looked = self._looked

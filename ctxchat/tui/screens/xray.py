@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding
 
@@ -18,53 +19,18 @@ from ctxchat.tui.reading.bar import SIGNS
 from ctxchat.tui.reading.figures_text import PARTS, count, exact, share, tilde
 from ctxchat.tui.reading.inventory import Row, inventory, summed
 from ctxchat.tui.reading.text import short
-from ctxchat.tui.screens.listing import Listing
-from ctxchat.tui.screens.panel import Heading
+from ctxchat.tui.screens.panel import Listing
 from ctxchat.tui.screens.undoing import undo
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
-from ctxchat.tui.widgets.panel_keys import PanelKeys
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
-COLUMNS = (
-    Column("#", 5, right=True, rank=5),
-    Column("turn", 4, right=True, rank=4),
-    Column("", 1),
-    Column("kind", 8, rank=3),
-    Column("what", least=30),
-    Column("tokens", 8, right=True),
-    Column("share", 5, right=True, rank=1),
-    Column("sum", 5, right=True, rank=6),
-    Column("from", 10, rank=7),
-    Column("", 2, rank=2),
-)
-
 FOREIGN = (
     "Only messages of the conversation can be changed: the system prompt, tools and memory come from their own source."
 )
 SUMMARY = "A summary stands for what was compacted. Enter goes to its compaction, where it can be undone."
-
-
-def chosen_rows(rows: Sequence[Row], by_size: bool, section: SectionName | None, words: str) -> list[Row]:
-    """The rows of a section that hold these words, the biggest first or as they are sent."""
-    wanted = words.casefold().split()
-    found = [
-        row
-        for row in rows
-        if (section is None or row.section == section)
-        and all(w in f"{row.kind} {row.what} {row.source}".casefold() for w in wanted)
-    ]
-    return sorted(found, key=lambda row: (-row.tokens, row.number)) if by_size else found
-
-
-def titled(by_size: bool) -> list[Column]:
-    """The columns, the one they are sorted by marked."""
-    marked = "tokens" if by_size else "#"
-    return [
-        Column(f"{c.title} ▾" if c.title == marked else c.title, c.width, c.right, c.rank, c.least) for c in COLUMNS
-    ]
 
 
 def pin_of(ledger: Ledger, group: str) -> str:
@@ -79,8 +45,24 @@ UP_TO = "up to:"
 class XrayScreen(Listing[str]):
     """Comes back with the key of what to go to in the chat (a group's, a compaction's), or None."""
 
+    TITLE = "X-ray"
+    COLUMNS = (
+        Column("#", 5, right=True, rank=5),
+        Column("turn", 4, right=True, rank=4),
+        Column("", 1),
+        Column("kind", 8, rank=3),
+        Column("what", least=30),
+        Column("tokens", 8, right=True),
+        Column("share", 5, right=True, rank=1),
+        Column("sum", 5, right=True, rank=6),
+        Column("from", 10, rank=7),
+        Column("", 2, rank=2),
+    )
+    EMPTY = "counting …"
+    FIND = "words to find"
+    ABOUT = False
     BINDINGS = [
-        Binding("enter", "go", "go there", key_display="enter"),
+        Binding("enter", "choose", "go there", key_display="enter"),
         Binding("p", "change('pin')", "pin"),
         Binding("d", "change('drop')", "drop"),
         Binding("s", "change('shrink')", "shrink to a line"),
@@ -89,12 +71,10 @@ class XrayScreen(Listing[str]):
         Binding("o", "sort", "order"),
         Binding("f", "part(1)", "part"),
         Binding("F", "part(-1)", show=False),
-        Binding("slash", "find", "find", key_display="/"),
-        Binding("escape", "back", "back"),
     ]
 
     def __init__(self, session: Session, section: SectionName | None = None) -> None:
-        super().__init__(name="xray", classes="panel")
+        super().__init__()
         self._session = session
         self._section: SectionName | None = section
         self._rows: tuple[Row, ...] = ()
@@ -102,15 +82,11 @@ class XrayScreen(Listing[str]):
         self._signs: Mapping[SectionName, str] = SIGNS
         self._figures: Figures = session.figures
 
-    def compose(self) -> ComposeResult:
-        yield Heading("X-ray")
-        yield Rows(COLUMNS, self._cells, id="items", empty="counting …")
-        yield self.field("words to find")
+    def body(self) -> ComposeResult:
+        yield from super().body()
         yield Gauge(self._figures)
-        yield PanelKeys()
 
     def on_mount(self) -> None:
-        self.set_focus(self.home)
         self.run_worker(self._load, group="rows", exclusive=True, exit_on_error=False)
 
     # ── what it shows ──
@@ -128,20 +104,22 @@ class XrayScreen(Listing[str]):
         self._show(group)
 
     def _show(self, group: str = "", top: bool = False) -> None:
-        found = summed(chosen_rows(self._rows, self._by_size, self._section, self.words))
+        part = [row for row in self._rows if self._section in (None, row.section)]
+        found = self.holding(part, lambda row: f"{row.kind} {row.what} {row.source}")
+        found = summed(sorted(found, key=lambda row: (-row.tokens, row.number)) if self._by_size else found)
         at = next((i for i, row in enumerate(found) if group and row.group == group), 0 if top else None)
         self._signs = signs_of(self.app)
-        rows = self.rows
-        rows.retitle(titled(self._by_size), empty="Nothing here." if self._rows else "The window is empty.")
-        rows.show(found, at=at)
-        part = PARTS[self._section].label if self._section else "all"
+        marked = "tokens" if self._by_size else "#"
+        titles = [replace(c, title=f"{c.title} ▾") if c.title == marked else c for c in self.COLUMNS]
+        self.rows.retitle(titles, empty="Nothing here." if self._rows else "The window is empty.")
+        self.rows.show(found, at=at)
+        named = PARTS[self._section].label if self._section else "all"
         held = f"{tilde(self._figures)}{short(sum(row.tokens for row in found))}"
         order = "biggest first" if self._by_size else "as sent"
-        self.query_one(Heading).show(
-            f"X-ray   {count(len(found), 'row')}   {held}", f"{part}, {order}", part if self._section else ""
-        )
+        left = f"X-ray   {count(len(found), 'row')}   {held}"
+        self.head(f"{named}, {order}", named if self._section else "", left=left)
 
-    def _cells(self, row: Row) -> tuple[Cell, ...]:
+    def cells(self, row: Row) -> tuple[Cell, ...]:
         used = self._figures.used
         return (
             (str(row.number), "dim"),
@@ -164,9 +142,6 @@ class XrayScreen(Listing[str]):
             self._by_size = title in ("tokens", "share")
             self._show(top=True)
 
-    def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        self.action_go()
-
     def on_gauge_segment_clicked(self, event: Gauge.SegmentClicked) -> None:
         event.stop()
         inside = event.name not in ("draft", "reserved", "free") and event.name != self._section
@@ -188,7 +163,7 @@ class XrayScreen(Listing[str]):
         self._section = parts[(place + by) % len(parts)]
         self._show(top=True)
 
-    def action_go(self) -> None:
+    def action_choose(self) -> None:
         row = self.chosen
         if row is None:
             return

@@ -4,3 +4,6 @@ from pathlib import Path
 
 STYLE = Path(__file__).parent
 """Where the style sheets are."""
+
+MUTED = "$text-muted"
+"""The ink of what is quiet."""

@@ -71,7 +71,7 @@ USUAL = "dark"
 class ThemedApp(App[int]):
     """Wears one of `themes`: the one asked for, else the usual one."""
 
-    CSS_PATH = [STYLE / name for name in ("ctxchat.tcss", "panels.tcss")]
+    CSS_PATH = STYLE / "ctxchat.tcss"
     PAUSE_GC_ON_SCROLL = True
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-normal"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (9, "-short"), (18, "-tall"), (36, "-high")]
