@@ -1,23 +1,30 @@
-"""Saved edits of settings and themes, while the program runs: noticed, read anew, put in force, and told in a sentence each.
-
-Knows the host and the files to look at; what an option does is known where it is used.
-"""
+"""Saved edits of settings and themes, while the program runs: noticed, read anew, put in force on the screen and in the
+session, and told in a sentence each."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from ctxchat.config.consistency import for_agent
 from ctxchat.config.files import Loaded
 from ctxchat.config.news import news
 from ctxchat.config.problems import Problem
-from ctxchat.config.themes import Theme, load_themes
+from ctxchat.config.schema import Settings
+from ctxchat.config.themes import load_themes
 from ctxchat.config.watch import Watch
 from ctxchat.core.errors import CtxchatError
+from ctxchat.tui.screens.panel import Panel
+from ctxchat.tui.starting import servers_arrive, spoken
+from ctxchat.tui.style.theming import textual_theme
+
+if TYPE_CHECKING:
+    from ctxchat.tui.app import CtxchatApp
 
 EVERY = 5.0
 """Seconds between two looks at the files; who comes back from an editor to this terminal waits for none."""
@@ -29,31 +36,11 @@ MOST_LINES = 8
 """Changes that are told, likewise."""
 
 
-class SettingsListener(Protocol):
-    """Who puts settings in force, and tells the person."""
-
-    async def put_in_force(self, loaded: Loaded) -> None:
-        """Everything that can change in a running session."""
-        ...
-
-    def learn_themes(self, themes: dict[str, Theme]) -> None:
-        """These themes are those there are; the one worn may have changed its colours."""
-        ...
-
-    def still(self, about: str, notices: Sequence[str]) -> None:
-        """What was said at the start about `settings` or `themes` and is none of these is true no more."""
-        ...
-
-    def say(self, text: str, warning: bool = False) -> None:
-        """Lines that go by themselves, in place of those said before."""
-        ...
-
-
 class Edits:
     """`loaded` are the settings in force, `load` reads them anew, `folder` is that of the person's settings."""
 
-    def __init__(self, host: SettingsListener, load: Callable[[], Loaded], loaded: Loaded, folder: Path) -> None:
-        self._host = host
+    def __init__(self, app: CtxchatApp, load: Callable[[], Loaded], loaded: Loaded, folder: Path) -> None:
+        self._app = app
         self._load = load
         self._folder = folder
         self._loaded = loaded
@@ -79,30 +66,70 @@ class Edits:
             loaded = await asyncio.to_thread(self._load)
             await asyncio.to_thread(self._watch.add, loaded.files)
         except CtxchatError as problem:
-            self._host.say(str(problem), warning=True)
+            self._say(str(problem), warning=True)
             return
         before, self._loaded = self._loaded, loaded
-        self._host.still("settings", loaded.notices)
+        self._still("settings", loaded.notices)
         if loaded.broken:
             if loaded.broken != before.broken:
                 stays = "Not in force: the last good settings stay."
-                self._host.say("\n".join((*self._told(loaded.broken), stays)), warning=True)
+                self._say("\n".join((*self._told(loaded.broken), stays)), warning=True)
             return
         lines = news(self._good, loaded).lines
         known = {p.text for p in self._good.problems}
         problems = self._told([*wrong, *(p for p in loaded.problems if p.text not in known)])
         mended, self._good = bool(before.broken), loaded
-        await self._host.put_in_force(loaded)
+        await self._put_in_force(loaded)
         if mended and not lines:
             lines = ("The settings are whole again; nothing else changed.",)
         if lines or problems:
-            self._host.say("\n".join((*problems, *few(lines))), warning=bool(problems))
+            self._say("\n".join((*problems, *few(lines))), warning=bool(problems))
 
     async def _take_themes(self) -> Sequence[Problem]:
         found = await asyncio.to_thread(load_themes, self._folder)
-        self._host.learn_themes(found.themes)
-        self._host.still("themes", [problem.text for problem in found.problems])
+        self._app.learn_themes([textual_theme(theme) for theme in found.themes.values()])
+        self._still("themes", [problem.text for problem in found.problems])
         return found.problems
+
+    async def _put_in_force(self, loaded: Loaded) -> None:
+        """Keys, theme, what is shown, and the session by its own `setup`: at once, or with its next message."""
+        app, settings = self._app, loaded.settings
+        app.use_keys(loaded.keys.keys)
+        if settings.theme != app.settings.theme:
+            app.wear(settings.theme)
+        app.settings = settings
+        app.services.adopt(loaded)
+        for screen in app.screen_stack:
+            if isinstance(screen, Panel):
+                screen.reread(loaded)
+        session = app.work.session
+        agent = session.setup.agent if session else None
+        app.chat.follow(show_reasoning=settings.interface.show_reasoning, soft_mark=soft_mark(settings, agent))
+        if session is None:
+            return
+        before = session.setup.notices
+        try:
+            figures = await session.setup.adapt()
+        except CtxchatError as problem:
+            self._say(str(problem), warning=True)
+            return
+        for notice in session.setup.notices:
+            if notice not in before:
+                self._say(notice, warning=True)
+        app.chat.show_figures(figures)
+        app.chat.show_header()
+        # Beside the rest: a slow one must not hold up what is told of this edit, nor the next edit.
+        app.chat.run_worker(partial(servers_arrive, app), group="servers", exclusive=True, exit_on_error=False)
+
+    def _still(self, about: str, notices: Sequence[str]) -> None:
+        """Of what was said at the start about this, only these are still true."""
+        self._app.chat.banner.only(about, [spoken(self._app, text) for text in notices])
+
+    def _say(self, text: str, warning: bool = False) -> None:
+        """In a corner, for as long as it takes to read; what was said before goes."""
+        self._app.clear_notifications()
+        severity = "warning" if warning else "information"
+        self._app.notify(text, severity=severity, timeout=12 if warning else 6)
 
     def _told(self, problems: Sequence[Problem]) -> tuple[str, ...]:
         """The first of them in a line each, their files by a short name."""
@@ -122,3 +149,12 @@ def brief(problem: Problem, folder: Path) -> str:
     file = Path(problem.file)
     name = str(file.relative_to(folder)) if file.is_relative_to(folder) else problem.file
     return msgspec.structs.replace(problem, file=name).brief
+
+
+def soft_mark(settings: Settings, agent: str | None = None) -> float:
+    """From which share of the limit a summary is made ahead, 0 for never; as the agent has it."""
+    try:
+        prepare = for_agent(settings, agent)[0].context.prepare
+    except CtxchatError:
+        prepare = settings.context.prepare
+    return prepare.soft_mark if prepare.enabled else 0.0

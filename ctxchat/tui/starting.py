@@ -1,66 +1,154 @@
-"""The beginning: the first session, what is slow, and who is to answer where no model is set. All of it after the first paint."""
+"""What is there only after the first paint: the first session, who is to answer where no model is set, and the MCP servers; and
+what is to be known of a stored session that was opened, before anything is sent."""
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import to_thread
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui import servers
+from ctxchat.core.events import CompactionSuggested
 from ctxchat.tui.actions.importing import tell_found
-from ctxchat.tui.arriving import arrive
-from ctxchat.tui.host import Host
+from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.widgets.first_choice import FirstChoice
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+    from ctxchat.tools.mcp.server import ServerRow
+    from ctxchat.tui.app import CtxchatApp
+    from ctxchat.tui.screens.chat import ChatScreen
+    from ctxchat.tui.services import Services
 
 AGAIN = "/new tries again."
 
+GLANCE = 0.2
+"""Seconds between two looks at servers on their way."""
 
-async def open_first(host: Host, session_id: str, notices: Sequence[str]) -> bool:
+
+async def open_first(app: CtxchatApp, session_id: str, notices: Sequence[str]) -> bool:
     """The session asked for, else a new one; False where there can be none, which is said with its remedy."""
-    of_settings = host.services.notices
+    of_settings = app.services.notices
     for text in notices:
-        host.chat.announce(spoken(host, text), about="settings" if text in of_settings else "themes")
+        app.chat.announce(spoken(app, text), about="settings" if text in of_settings else "themes")
     if session_id:
         try:
-            await host.work.switch(session_id)
+            await app.work.switch(session_id)
             return True
         except CtxchatError as problem:
-            host.chat.announce(str(problem))
+            app.chat.announce(str(problem))
     try:
-        await host.work.switch("")
+        await app.work.switch("")
         return True
     except Exception as problem:  # whatever it was: nobody is to write into nowhere
         known = isinstance(problem, CtxchatError)
         words = str(problem) if known else f"No session could be opened: {type(problem).__name__}: {problem}."
-        host.chat.announce(f"{words} {AGAIN}")
-        host.work.cannot_open(words)
+        app.chat.announce(f"{words} {AGAIN}")
+        app.work.cannot_open(words)
         return False
 
 
-def spoken(host: Host, text: str) -> str:
+def spoken(app: CtxchatApp, text: str) -> str:
     """A notice with its file as one speaks of it: `config.toml:3`, `.ctxchat/config.toml` of the folder at work in."""
-    return text.replace(f"{host.settings_file.parent}/", "").replace(f"{host.services.workspace}/", "")
+    return text.replace(f"{app.settings_file.parent}/", "").replace(f"{app.services.workspace}/", "")
 
 
-async def list_files(host: Host) -> None:
+async def list_files(app: CtxchatApp) -> None:
     """The files of the folder: to be named in a message, and for the questions an empty chat offers."""
     from ctxchat.tui.unsent.workspace_files import examples, files_of
 
-    files = await to_thread(files_of, host.services.workspace)
-    host.chat.composer.prompt.files = files
-    host.chat.empty.offer(await to_thread(examples, files))
+    files = await to_thread(files_of, app.services.workspace)
+    app.chat.composer.prompt.files = files
+    app.chat.empty.offer(await to_thread(examples, files))
 
 
-async def get_ready(host: Host) -> None:
+async def get_ready(app: CtxchatApp) -> None:
     """The model in force, the gauge, and the first choice of a model where none is set."""
-    await host.services.warm_up()
-    if session := host.work.session:
-        await arrive(host.chat, session)
-    look = await host.services.first_look()
+    await app.services.warm_up()
+    if session := app.work.session:
+        await arrive(app.chat, session)
+    look = await app.services.first_look()
     if look.note:
-        host.chat.announce(look.note, about="model")
-    session = host.work.session
-    if look.offers and session and session.figures.model.startswith("offline/") and not host.work.busy:
-        await host.chat.questions.choose_model(FirstChoice(look.offers))
-    await servers.arrive(host)
-    await tell_found(host)
+        app.chat.announce(look.note, about="model")
+    session = app.work.session
+    if look.offers and session and session.figures.model.startswith("offline/") and not app.work.busy:
+        await app.chat.questions.choose_model(FirstChoice(look.offers))
+    await servers_arrive(app)
+    await tell_found(app)
+
+
+# ── a stored session ──
+
+
+async def arrive(chat: ChatScreen, session: Session) -> None:
+    """Measure and show it."""
+    figures = await session.measure()
+    chat.show_figures(figures)
+    chat.show_header()
+    chat.feed.weigh()
+    await offer_room(chat, session)
+    stored = bool(session.state.ledger.groups) and not session.read_only
+    if stored and await session.setup.unreached() and not session.busy:
+        await chat.unreached(session, waiting=False)
+
+
+async def offer_room(chat: ChatScreen, session: Session) -> None:
+    """The question whether to make room, where the session does not fit as it stands; why not, where that cannot help."""
+    figures = session.figures
+    if not figures.over or session.busy or session.read_only:
+        return
+    try:
+        preview = await session.compaction.preview()
+    except CtxchatError as problem:
+        chat.announce(str(problem))
+        return
+    if preview.plan is None:
+        chat.announce(f"This session is larger than the window. {preview.reason}".rstrip())
+    elif not session.busy:
+        suggested = CompactionSuggested(figures.used, figures.limit, figures.pressure, preview.after.used)
+        await chat.questions.suggest(suggested)
+
+
+# ── MCP servers ──
+
+
+async def coming_up(services: Services) -> AsyncGenerator[Sequence[ServerRow], None]:
+    """The servers as they are, and again whenever that has changed, until none is on its way."""
+    told: Sequence[ServerRow] | None = None
+    while True:
+        rows = await services.mcp_servers()
+        if rows != told:
+            yield rows
+        if all(row.state != "starting" for row in rows):
+            return
+        told = rows
+        await asyncio.sleep(GLANCE)
+
+
+async def servers_arrive(app: CtxchatApp) -> None:
+    """Let the tools of the servers on their way join as each is up, and name those that failed."""
+    async with aclosing(coming_up(app.services)) as changes:
+        async for rows in changes:
+            await tell_servers(app)
+            if any(row.state == "ready" for row in rows) and (session := app.work.session):
+                app.chat.show_figures(await session.setup.adapt())
+
+
+async def tell_servers(app: CtxchatApp) -> None:
+    """Name those that failed or are late, each once; what was said of others is true no more."""
+    rows = await app.services.mcp_servers()
+    told = [
+        f"The MCP server {one_line(r.name, 40)} failed: {one_line(r.trouble, 200)} /mcp shows it."
+        for r in rows
+        if r.state == "failed"
+    ]
+    told += [
+        f"The MCP server {one_line(r.name, 40)} has not answered yet; its tools are missing until it comes."
+        for r in rows
+        if r.late
+    ]
+    app.chat.banner.only("servers", told)
+    for text in told:
+        app.chat.announce(text, about="servers")

@@ -17,11 +17,11 @@ from textual.worker import Worker
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import ApprovalRequested, Stamped
 from ctxchat.core.record import CompactionRecord
-from ctxchat.tui.arriving import arrive
 from ctxchat.tui.feed import WAITING
 from ctxchat.tui.live_turn import MAKING_ROOM
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.services import Services
+from ctxchat.tui.starting import arrive
 from ctxchat.tui.unsent.draft import Draft, joined
 from ctxchat.tui.unsent.drafts import Drafts
 from ctxchat.tui.unsent.outgoing import prepared

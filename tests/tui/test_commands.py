@@ -14,12 +14,12 @@ from ctxchat.tui.commands import (
     COMMANDS,
     Invocation,
     Unknown,
+    bindings,
     default_keys,
     keys_of,
     parse,
     shown_key,
 )
-from ctxchat.tui.palette import bindings
 
 ELSEWHERE = {"send", "send_later", "newline", "interrupt", "palette", "scroll_up", "scroll_down"}
 """Actions of the editor and the screen that are no commands."""

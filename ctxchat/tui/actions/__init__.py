@@ -1,4 +1,4 @@
-"""What each command does, by subject. Plain functions over the `Host`, so that the app stays thin; modules and screens are
+"""What each command does, by subject. Plain functions over the app, which stays thin; modules and screens are
 imported when they are needed.
 
 A function may wait for a screen (they run in workers) and raises CtxchatError for what a person can mend.
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ctxchat.config.keys import Action
-from ctxchat.tui.host import Host
 
-Handler = Callable[[Host, str], Awaitable[None]]
+if TYPE_CHECKING:
+    from ctxchat.tui.app import CtxchatApp
+
+Handler = Callable[["CtxchatApp", str], Awaitable[None]]
 """What follows the slash command is its second argument; keys and the palette give an empty one."""
 
 

@@ -3,112 +3,115 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from ctxchat.agent.preview import Preview
 from ctxchat.core.changes import put_back
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.words import count
-from ctxchat.tui.host import Host
+
+if TYPE_CHECKING:
+    from ctxchat.tui.app import CtxchatApp
 
 _MESSAGE = re.compile(r"m\d{1,12}")
 
 
-async def free_up(host: Host, argument: str = "") -> None:
+async def free_up(app: CtxchatApp, argument: str = "") -> None:
     """The preview; what is ticked there is run, with the summary as edited where that was asked for. `m12` looks at a pass for
     everything up to that message; other words tell the summary what to keep."""
-    groups = host.work.idle_session().state.ledger.groups if _MESSAGE.fullmatch(argument) else ()
+    groups = app.work.idle_session().state.ledger.groups if _MESSAGE.fullmatch(argument) else ()
     if group := next((g.id for g in groups if any(m.id == argument for m in g.messages)), ""):
-        await free_up_to(host, group)
+        await free_up_to(app, group)
         return
-    await _agreed_to(host, await host.work.idle_session().compaction.preview(argument))
+    await _agreed_to(app, await app.work.idle_session().compaction.preview(argument))
 
 
-async def free_up_to(host: Host, group: str) -> None:
+async def free_up_to(app: CtxchatApp, group: str) -> None:
     """The preview of a pass for everything up to this group of the view, the group with it."""
-    session = host.work.idle_session()
+    session = app.work.idle_session()
     items = [item for item in session.view.items if item.group and item.section != "summary"]
     last = max((place for place, item in enumerate(items) if item.group == group), default=-1)
     if last < 0:
-        host.notify("That message has been put away already.")
+        app.notify("That message has been put away already.")
         return
     keep = max(1, len(items) - 1 - last)
-    await _agreed_to(host, await session.compaction.preview("", keep, target=0.0))
+    await _agreed_to(app, await session.compaction.preview("", keep, target=0.0))
 
 
-async def _agreed_to(host: Host, preview: Preview) -> None:
+async def _agreed_to(app: CtxchatApp, preview: Preview) -> None:
     from ctxchat.tui.screens.preview import PreviewScreen
 
-    session = host.work.idle_session()
-    agreed = await host.ask(PreviewScreen(session, preview))
+    session = app.work.idle_session()
+    agreed = await app.ask(PreviewScreen(session, preview))
     if agreed is None:
         return
-    summary = await _edited(host, agreed.preview, agreed.steps) if agreed.edit else None
+    summary = await _edited(app, agreed.preview, agreed.steps) if agreed.edit else None
     if agreed.edit and summary is None:
         return
-    host.work.run_pass(host.work.idle_session().compaction.free_up(agreed.preview, agreed.steps, summary=summary))
+    app.work.run_pass(app.work.idle_session().compaction.free_up(agreed.preview, agreed.steps, summary=summary))
 
 
-async def _edited(host: Host, preview: Preview, steps: tuple[str, ...]) -> str | None:
+async def _edited(app: CtxchatApp, preview: Preview, steps: tuple[str, ...]) -> str | None:
     from ctxchat.tui.screens.summary import SummaryScreen
 
-    drafted = host.work.idle_session().compaction.draft_summary(preview, steps)
-    return await host.ask(SummaryScreen(drafted, preview))
+    drafted = app.work.idle_session().compaction.draft_summary(preview, steps)
+    return await app.ask(SummaryScreen(drafted, preview))
 
 
-async def compact(host: Host, argument: str = "") -> None:
+async def compact(app: CtxchatApp, argument: str = "") -> None:
     """All steps at once, no questions; during a turn, as soon as no call is open."""
-    if host.work.busy:
-        host.work.agree("now", argument)
+    if app.work.busy:
+        app.work.agree("now", argument)
         return
-    preview = await _previewed(host, argument)
+    preview = await _previewed(app, argument)
     if preview is not None:
-        host.work.run_pass(host.work.idle_session().compaction.free_up(preview))
+        app.work.run_pass(app.work.idle_session().compaction.free_up(preview))
 
 
-async def _previewed(host: Host, instructions: str) -> Preview | None:
+async def _previewed(app: CtxchatApp, instructions: str) -> Preview | None:
     """What could be freed; where that is nothing it is said, calmly."""
-    preview = await host.work.idle_session().compaction.preview(instructions)
+    preview = await app.work.idle_session().compaction.preview(instructions)
     if preview.plan is not None:
         return preview
-    host.notify(preview.reason or "Nothing to free.")
+    app.notify(preview.reason or "Nothing to free.")
     return None
 
 
-async def reinsert(host: Host, argument: str) -> None:
+async def reinsert(app: CtxchatApp, argument: str) -> None:
     """The facts that a compaction lost, back at the end; those of the newest that lost any, without an id."""
-    session = host.work.idle_session()
+    session = app.work.idle_session()
     back = put_back(session.state.ledger)
     losing = [c.id for c in session.state.ledger.compactions if c.record and c.record.lost and c.id not in back]
     if not argument and not losing:
-        host.notify("Nothing to put back: no compaction in force lost facts that are not back.")
+        app.notify("Nothing to put back: no compaction in force lost facts that are not back.")
         return
     lost = len(session.changes.lost_facts(argument or losing[-1]))
     figures = await session.changes.reinsert(argument or losing[-1])
-    host.chat.changed(figures, f"{count(lost, 'fact')} put back at the end, as one note.")
+    app.chat.changed(figures, f"{count(lost, 'fact')} put back at the end, as one note.")
 
 
-async def undo(host: Host, argument: str = "") -> None:
+async def undo(app: CtxchatApp, argument: str = "") -> None:
     """Take back what came last, or the change with that id, or what a turn did to `files`; where that would fill the window too
     far, or concerns files the person changed since, they are asked."""
     from ctxchat.tui.screens.undoing import undo
 
     try:
-        done = await undo(host.work.idle_session(), host.ask, argument)
+        done = await undo(app.work.idle_session(), app.ask, argument)
     except LedgerError as nothing:  # not a failure: there is nothing to do
-        host.notify(nothing.text)
+        app.notify(nothing.text)
         return
     if done is not None:
-        host.chat.changed(done.figures, done.words)
+        app.chat.changed(done.figures, done.words)
 
 
-async def redo(host: Host, argument: str = "") -> None:
+async def redo(app: CtxchatApp, argument: str = "") -> None:
     """Make again what was undone, what was undone last without an id."""
     from ctxchat.tui.screens.undoing import redo
 
     try:
-        done = await redo(host.work.idle_session(), host.ask, argument)
+        done = await redo(app.work.idle_session(), app.ask, argument)
     except LedgerError as nothing:  # not a failure: there is nothing to do
-        host.notify(nothing.text)
+        app.notify(nothing.text)
         return
     if done is not None:
-        host.chat.changed(done.figures, done.words)
+        app.chat.changed(done.figures, done.words)

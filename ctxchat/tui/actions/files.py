@@ -2,50 +2,54 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.messages import Group, Text, spoken
 from ctxchat.tui.actions.compaction import free_up_to
-from ctxchat.tui.host import Host
 from ctxchat.tui.unsent.draft import Draft, Paste
 
+if TYPE_CHECKING:
+    from ctxchat.tui.app import CtxchatApp
 
-async def diff(host: Host, argument: str = "") -> None:
+
+async def diff(app: CtxchatApp, argument: str = "") -> None:
     """What the last turn, or all of them, did to files."""
     from ctxchat.tui.screens.files import DiffScreen
 
-    session = host.work.open_session()
+    session = app.work.open_session()
     if session.files is None:
         raise CtxchatError("This session's files are not kept here.", "They are where it is open for writing.")
-    await host.ask(DiffScreen(session))
+    await app.ask(DiffScreen(session))
 
 
-async def rewind(host: Host, argument: str = "") -> None:
+async def rewind(app: CtxchatApp, argument: str = "") -> None:
     """Back to before a message: talk, files or both; the message comes back to be edited and sent again."""
     from ctxchat.tui.screens.files import RewindScreen
     from ctxchat.tui.screens.undoing import agreed, files_told
 
-    session = host.work.idle_session()
+    session = app.work.idle_session()
     if session.files is None:
         raise CtxchatError("This session cannot be rewound here.", session.read_only)
-    back = await host.ask(RewindScreen(session))
+    back = await app.ask(RewindScreen(session))
     if back is None:
         return
     if not (back.talk or back.files):
-        await free_up_to(host, back.group.id)
+        await free_up_to(app, back.group.id)
         return
     wanted = await session.files.rewinding(back.group.id) if back.files else None
-    keep = await agreed(host.ask, wanted) if wanted else "mine"
+    keep = await agreed(app.ask, wanted) if wanted else "mine"
     if keep is None:
         return
     if not back.talk and wanted:
         told = files_told(await session.files.restore(wanted, keep), wanted, keep) if wanted.undoes else ""
         words = f"Files are as before turn {back.group.turn}: {told}. /redo files brings that back." if told else ""
-        host.chat.changed(await session.measure(), words or "No file was changed since then.")
+        app.chat.changed(await session.measure(), words or "No file was changed since then.")
         return
     done, figures = await session.files.rewind(back.group.id, wanted, keep)
     told = files_told(done, wanted, keep) if wanted else ""
-    host.chat.composer.put_back(draft_of(back.group))
-    host.chat.changed(
+    app.chat.composer.put_back(draft_of(back.group))
+    app.chat.changed(
         figures, f"Back to before turn {back.group.turn}{f': {told}' if told else ''}. /undo takes that back."
     )
 

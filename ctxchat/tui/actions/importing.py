@@ -4,55 +4,58 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual.worker import get_current_worker
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.importing.outcome import Imported, importable, summary
-from ctxchat.tui.host import Host
 from ctxchat.tui.widgets.importing import ImportLine, ImportOffer
 
+if TYPE_CHECKING:
+    from ctxchat.tui.app import CtxchatApp
 
-async def import_sessions(host: Host, argument: str = "") -> None:
+
+async def import_sessions(app: CtxchatApp, argument: str = "") -> None:
     """A file or folder; without one, all that is found is offered. `stop` ends the import under way."""
     if argument == "stop":
-        if not host.chat.questions.stop_import():
-            host.chat.notice("info", "No import is under way.")
+        if not app.chat.questions.stop_import():
+            app.chat.notice("info", "No import is under way.")
     elif argument:
-        await import_from(host, argument)
-    elif found := await host.services.importable():
-        await host.chat.questions.offer_import(ImportOffer(found))
+        await import_from(app, argument)
+    elif found := await app.services.importable():
+        await app.chat.questions.offer_import(ImportOffer(found))
     else:
-        host.chat.notice("info", "No sessions of other agents were found that are not here yet.")
+        app.chat.notice("info", "No sessions of other agents were found that are not here yet.")
 
 
-async def offer_path(host: Host, path: str) -> None:
+async def offer_path(app: CtxchatApp, path: str) -> None:
     """A path was dropped or pasted: where it holds sessions, ask whether they are to be imported. Else nothing is said."""
-    if found := await host.services.importable(placed(host, path)):
-        await host.chat.questions.offer_import(ImportOffer(found, path))
+    if found := await app.services.importable(placed(app, path)):
+        await app.chat.questions.offer_import(ImportOffer(found, path))
 
 
-async def tell_found(host: Host) -> None:
+async def tell_found(app: CtxchatApp) -> None:
     """One line, the first time that sessions of other agents lie on this machine."""
-    if found := await host.services.first_found():
-        host.chat.announce(f"Found: {importable(found)}. /import brings them in, to search and go on with.", "info")
+    if found := await app.services.first_found():
+        app.chat.announce(f"Found: {importable(found)}. /import brings them in, to search and go on with.", "info")
 
 
-def placed(host: Host, path: str) -> Path:
+def placed(app: CtxchatApp, path: str) -> Path:
     """A path as it was written, from the folder at work in."""
-    return host.services.workspace / Path(path).expanduser()
+    return app.services.workspace / Path(path).expanduser()
 
 
-async def import_from(host: Host, path: str) -> None:
+async def import_from(app: CtxchatApp, path: str) -> None:
     """Import, beside the chat, what that path holds, or without one all that is found; with progress, until it is stopped."""
-    if host.chat.questions.importing:
+    if app.chat.questions.importing:
         raise CtxchatError("An import is under way.", "/import stop ends it; what it has brought in stays.")
     line = ImportLine(get_current_worker().cancel)
-    await host.chat.questions.show_import(line)
+    await app.chat.questions.show_import(line)
     told: list[Imported] = []
     end = "Import stopped: "
     try:
-        async with aclosing(host.services.importing(placed(host, path) if path else None)) as news:
+        async with aclosing(app.services.importing(placed(app, path) if path else None)) as news:
             async for each in news:
                 if isinstance(each, Imported):
                     told.append(each)
@@ -62,6 +65,6 @@ async def import_from(host: Host, path: str) -> None:
     finally:
         line.remove()
         if told or not end:
-            host.chat.notice("info", f"{end}{summary(told)}")
+            app.chat.notice("info", f"{end}{summary(told)}")
     for problem in dict.fromkeys(one.problem for one in told if one.problem):
-        host.chat.notice("warning", problem)
+        app.chat.notice("warning", problem)

@@ -3,90 +3,93 @@
 from __future__ import annotations
 
 from asyncio import to_thread
+from typing import TYPE_CHECKING
 
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.ledger import NOTHING_OPEN, open_end
-from ctxchat.tui.host import Host
 from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.widgets.first_choice import OFFLINE
 from ctxchat.tui.widgets.unreached import Way
 
+if TYPE_CHECKING:
+    from ctxchat.tui.app import CtxchatApp
 
-async def models(host: Host, argument: str = "") -> None:
+
+async def models(app: CtxchatApp, argument: str = "") -> None:
     """Choose from the list, or by name."""
     from ctxchat.tui.screens.models import ModelsScreen
 
-    session = host.work.idle_session()
+    session = app.work.idle_session()
     if len(argument.split()) > 1:
         raise UsageError(
             f"{argument!r} is no name of a model: it holds a space.",
             'A server\'s address goes into the settings: [models."NAME"] api_base = "http://…".',
         )
-    name = argument or await host.ask(ModelsScreen(host.services, session, host.settings_file, host.settings.model))
+    name = argument or await app.ask(ModelsScreen(app.services, session, app.settings_file, app.settings.model))
     if isinstance(name, str) and name and name != session.figures.model:
-        await _switch(host, name)
-    await host.chat.refresh_session()
+        await _switch(app, name)
+    await app.chat.refresh_session()
 
 
-async def first_choice(host: Host, name: str) -> None:
+async def first_choice(app: CtxchatApp, name: str) -> None:
     """The first model of all, one that was found or (without a name) of the whole list. Sessions begin with it from now on."""
     from ctxchat.tui.screens.models import ModelsScreen
 
-    session = host.work.idle_session()
-    name = name or await host.ask(ModelsScreen(host.services, session, host.settings_file, "")) or ""
+    session = app.work.idle_session()
+    name = name or await app.ask(ModelsScreen(app.services, session, app.settings_file, "")) or ""
     if name:
-        await _switch(host, name, await kept(host, name))
-        await host.chat.questions.choose_no_model()
-    await host.chat.refresh_session()
+        await _switch(app, name, await kept(app, name))
+        await app.chat.questions.choose_no_model()
+    await app.chat.refresh_session()
 
 
-async def kept(host: Host, name: str) -> str:
+async def kept(app: CtxchatApp, name: str) -> str:
     """Write the model to begin with into the person's own settings; what came of it, in a sentence."""
     from ctxchat.config.write import set_value
 
     try:
-        await to_thread(set_value, host.settings_file, "model", name)
+        await to_thread(set_value, app.settings_file, "model", name)
     except (CtxchatError, OSError) as problem:
         return f"It could not be kept for the next start: {clean(str(problem))}"
-    return f"Sessions begin with it from now on ({host.settings_file.name}); /model changes that."
+    return f"Sessions begin with it from now on ({app.settings_file.name}); /model changes that."
 
 
-async def resume(host: Host, argument: str = "") -> None:
+async def resume(app: CtxchatApp, argument: str = "") -> None:
     """Go on where the last turn broke off."""
-    session = host.work.idle_session()
+    session = app.work.idle_session()
     if open_end(session.state.ledger) is None:
-        host.chat.notice("info", NOTHING_OPEN)
+        app.chat.notice("info", NOTHING_OPEN)
     else:
-        host.work.resume()
+        app.work.resume()
 
 
-async def go_on(way: Way, waiting: bool, host: Host, argument: str = "") -> None:
+async def go_on(way: Way, waiting: bool, app: CtxchatApp, argument: str = "") -> None:
     """As was chosen where the model cannot be reached; a message that is `waiting` gets its answer then."""
     from ctxchat.tui.screens.models import ModelsScreen
 
-    session = host.work.idle_session()
+    session = app.work.idle_session()
     name = OFFLINE if way == "offline" else ""
     if way == "another":
-        chosen = await host.ask(ModelsScreen(host.services, session, host.settings_file, host.settings.model))
+        chosen = await app.ask(ModelsScreen(app.services, session, app.settings_file, app.settings.model))
         name = chosen if isinstance(chosen, str) else ""
     if name and name != session.figures.model:
-        await _switch(host, name)
+        await _switch(app, name)
     elif way == "another" or (not waiting and await session.setup.unreached()):
-        await host.chat.unreached(session, waiting=waiting)
+        await app.chat.unreached(session, waiting=waiting)
         return
     if waiting and open_end(session.state.ledger):
-        host.work.resume()
+        app.work.resume()
     elif way == "again":
-        host.chat.notice("info", f"{one_line(session.figures.model, 80)} can be reached again.")
+        app.chat.notice("info", f"{one_line(session.figures.model, 80)} can be reached again.")
 
 
-async def _switch(host: Host, name: str, more: str = "") -> None:
-    figures = await host.work.idle_session().setup.switch_model(name)
-    host.chat.banner.only("model", ())
+async def _switch(app: CtxchatApp, name: str, more: str = "") -> None:
+    figures = await app.work.idle_session().setup.switch_model(name)
+    app.chat.banner.only("model", ())
     words = f"From here on {one_line(name, 80)} answers. {more}".strip()
-    if host.chat.feed.empty:
-        host.chat.show_figures(figures)
-        host.chat.announce(words, "info")
+    if app.chat.feed.empty:
+        app.chat.show_figures(figures)
+        app.chat.announce(words, "info")
     else:
-        host.chat.changed(figures, words)
-    await host.services.warm_up(name)
+        app.chat.changed(figures, words)
+    await app.services.warm_up(name)

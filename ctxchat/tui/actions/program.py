@@ -3,56 +3,59 @@
 from __future__ import annotations
 
 from asyncio import to_thread
+from typing import TYPE_CHECKING
 
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui.host import Host
 from ctxchat.tui.reading.text import one_line
 
+if TYPE_CHECKING:
+    from ctxchat.tui.app import CtxchatApp
 
-async def settings(host: Host, argument: str = "") -> None:
+
+async def settings(app: CtxchatApp, argument: str = "") -> None:
     """Every option, with its origin."""
     from ctxchat.tui.screens.settings import SettingsScreen
 
-    if await host.ask(SettingsScreen(host.load_settings, host.settings_file, host.work.session)):
-        await _reread(host)
+    if await app.ask(SettingsScreen(app.load_settings, app.settings_file, app.work.session)):
+        await _reread(app)
 
 
-async def keys(host: Host, argument: str = "") -> None:
+async def keys(app: CtxchatApp, argument: str = "") -> None:
     """Every action with its keys."""
     from ctxchat.tui.screens.keys import KeysScreen
 
-    if await host.ask(KeysScreen(host.load_settings, host.settings_file)):
-        await _reread(host)
+    if await app.ask(KeysScreen(app.load_settings, app.settings_file)):
+        await _reread(app)
 
 
-async def notices(host: Host, argument: str = "") -> None:
+async def notices(app: CtxchatApp, argument: str = "") -> None:
     """All that was said above the conversation and is still true."""
     from ctxchat.tui.screens.notices import NoticesScreen
 
-    await host.ask(NoticesScreen(host.chat.banner.told))
+    await app.ask(NoticesScreen(app.chat.banner.told))
 
 
-async def secrets(host: Host, argument: str = "") -> None:
+async def secrets(app: CtxchatApp, argument: str = "") -> None:
     """What was masked in this session."""
     from ctxchat.tui.screens.secrets import SecretsScreen
 
-    session = host.work.open_session()
-    if await host.ask(SecretsScreen(host.load_settings, host.settings_file, session, host.services.masking)):
-        await _reread(host)
+    session = app.work.open_session()
+    if await app.ask(SecretsScreen(app.load_settings, app.settings_file, session, app.services.masking)):
+        await _reread(app)
 
 
-async def trust(host: Host, argument: str = "") -> None:
+async def trust(app: CtxchatApp, argument: str = "") -> None:
     """From now on this folder's own settings, as they are shown, may start programs and change permissions."""
     from ctxchat.config import paths, trust
     from ctxchat.tui.screens.trust import TrustScreen
 
-    folder = host.services.workspace
-    loaded = await to_thread(host.load_settings)
+    folder = app.services.workspace
+    loaded = await to_thread(app.load_settings)
     if loaded.trusted:
-        host.chat.notice("info", "The settings of this folder are trusted already, as they are.")
+        app.chat.notice("info", "The settings of this folder are trusted already, as they are.")
         return
     before = loaded.trust.lines if loaded.trust and loaded.trust.digest else None
-    if not await host.ask(TrustScreen(folder, loaded.project.lines, before)):
+    if not await app.ask(TrustScreen(folder, loaded.project.lines, before)):
         return
     try:
         await to_thread(trust.trust, paths.config_dir(), folder, loaded.project)
@@ -61,53 +64,53 @@ async def trust(host: Host, argument: str = "") -> None:
             f"The trust could not be stored in {paths.config_dir()}: {problem.strerror or problem}.",
             "The settings of this folder do not count.",
         ) from problem
-    host.chat.notice("info", "The settings of this folder count from now on, until they change.")
-    await _reread(host)
+    app.chat.notice("info", "The settings of this folder count from now on, until they change.")
+    await _reread(app)
 
 
-async def theme(host: Host, argument: str = "") -> None:
+async def theme(app: CtxchatApp, argument: str = "") -> None:
     """Apply the named theme, or choose with a preview; the choice is kept in the person's settings."""
     from ctxchat.tui.screens.themes import ThemesScreen
 
-    figures = host.work.session.figures if host.work.session else None
-    name = argument or await host.ask(ThemesScreen(host.theme_names, figures))
+    figures = app.work.session.figures if app.work.session else None
+    name = argument or await app.ask(ThemesScreen(app.theme_names, figures))
     if not name:
         return
-    if name not in host.theme_names:
-        near = ", ".join(sorted(host.theme_names)[:12])
+    if name not in app.theme_names:
+        near = ", ".join(sorted(app.theme_names)[:12])
         raise CtxchatError(f"There is no theme {one_line(name, 40)}.", f"Themes: {near} …")
-    host.wear(name)
-    if host.edits and name != host.settings.theme:
+    app.wear(name)
+    if app.edits and name != app.settings.theme:
         from ctxchat.config.write import set_value
 
         try:
-            await to_thread(set_value, host.settings_file, "theme", name)
+            await to_thread(set_value, app.settings_file, "theme", name)
         except OSError as problem:
-            raise CtxchatError(f"{host.settings_file}: {problem.strerror or problem}", "It holds for now.") from problem
-        await host.edits.take()
+            raise CtxchatError(f"{app.settings_file}: {problem.strerror or problem}", "It holds for now.") from problem
+        await app.edits.take()
 
 
-async def _reread(host: Host) -> None:
+async def _reread(app: CtxchatApp) -> None:
     """What was just written counts at once, without waiting for the next look at the files."""
-    if host.edits:
-        await host.edits.take()
+    if app.edits:
+        await app.edits.take()
 
 
-async def details(host: Host, argument: str = "") -> None:
+async def details(app: CtxchatApp, argument: str = "") -> None:
     """Unfold all, or fold all."""
-    host.chat.transcript.toggle_details()
+    app.chat.transcript.toggle_details()
 
 
-async def copy(host: Host, argument: str = "") -> None:
+async def copy(app: CtxchatApp, argument: str = "") -> None:
     """The last answer to the clipboard."""
-    answer = host.chat.feed.last_answer()
+    answer = app.chat.feed.last_answer()
     if not answer:
         raise CtxchatError("There is no answer to copy yet.")
-    host.copy_to_clipboard(answer)
-    host.say_briefly("The last answer is on the clipboard.")
+    app.copy_to_clipboard(answer)
+    app.say_briefly("The last answer is on the clipboard.")
 
 
-async def paste_image(host: Host, argument: str = "") -> None:
+async def paste_image(app: CtxchatApp, argument: str = "") -> None:
     """The image on the system's clipboard goes along with the message."""
     from ctxchat.tools.mentions import image
     from ctxchat.tui.unsent.clipboard import image_on_clipboard
@@ -115,26 +118,26 @@ async def paste_image(host: Host, argument: str = "") -> None:
     found = image("clipboard.png", await to_thread(image_on_clipboard))
     if found.kind != "image":
         raise CtxchatError(f"The image on the clipboard was {found.why}.")
-    host.chat.composer.attached.add_images(found)
+    app.chat.composer.attached.add_images(found)
 
 
-async def editor(host: Host, argument: str = "") -> None:
+async def editor(app: CtxchatApp, argument: str = "") -> None:
     """The draft in the person's own editor."""
-    host.chat.composer.edit_outside(host.editor_command())
+    app.chat.composer.edit_outside(app.editor_command())
 
 
-async def stop(host: Host, argument: str = "") -> None:
+async def stop(app: CtxchatApp, argument: str = "") -> None:
     """Interrupt the turn or the pass."""
-    host.work.interrupt()
+    app.work.interrupt()
 
 
-async def help_(host: Host, argument: str = "") -> None:
+async def help_(app: CtxchatApp, argument: str = "") -> None:
     """Keys, commands, the gauge's letters."""
     from ctxchat.tui.screens.help import HelpScreen
 
-    await host.ask(HelpScreen(host.keys))
+    await app.ask(HelpScreen(app.keys))
 
 
-async def quit_(host: Host, argument: str = "") -> None:
+async def quit_(app: CtxchatApp, argument: str = "") -> None:
     """Close the session and leave."""
-    await host.leave()
+    await app.leave()

@@ -14,8 +14,8 @@ from ctxchat.core.tokens import apportion
 from ctxchat.tui.reading.figures_text import count
 from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.screens.panel import Listing
-from ctxchat.tui.servers import coming_up, join
 from ctxchat.tui.services import Services
+from ctxchat.tui.starting import coming_up
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.rows import Cell, Column
 
@@ -68,7 +68,7 @@ class ServersScreen(Listing[None]):
             async for rows in changes:
                 first, self._servers = not self._servers, rows
                 if not first:
-                    await self.attempt(join(self._session))
+                    await self.attempt(self._session.setup.adapt())
                     self._changed()
                 self.narrowed()
 
@@ -113,7 +113,7 @@ class ServersScreen(Listing[None]):
         row: ServerRow | None = self.rows.current
         if row is None or await self.attempt(self._services.switch_server(row.name)) is None:
             return
-        await self.attempt(join(self._session))
+        await self.attempt(self._session.setup.adapt())
         self._servers = await self._services.mcp_servers()
         self.narrowed()
         self._changed()
