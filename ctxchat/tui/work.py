@@ -17,8 +17,7 @@ from textual.worker import Worker
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import ApprovalRequested, Stamped
 from ctxchat.core.record import CompactionRecord
-from ctxchat.tui.feed import WAITING
-from ctxchat.tui.live_turn import MAKING_ROOM
+from ctxchat.tui.feed import MAKING_ROOM, WAITING
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.services import Services
 from ctxchat.tui.starting import arrive
@@ -170,25 +169,18 @@ class Work:
         if not self._chat.is_running or not self._chat.is_attached:
             return  # on the way out
         if self._queue and self.session and not self.busy:
-            self._worker = self._start(partial(self._run, self._send(self.session, self._queue.pop(0)), WAITING))
+            self._begin(self._turn(self.session, self._queue.pop(0)), WAITING)
         self._chat.composer.show_queue(self._queue)
 
-    async def _send(self, session: Session, draft: Draft) -> AsyncGenerator[Stamped, None]:
-        """The turn of a message."""
+    async def _turn(self, session: Session, draft: Draft | None = None) -> AsyncGenerator[Stamped, None]:
+        """The turn of a message, without one on from where the last broke off; with an eye on what is leaving: in the record it
+        has left; what could not be written down goes back to where it was written."""
+        meanwhile = self._next_of(session)
         try:
-            parts = await self._leave(session, draft)
-            async with aclosing(
-                self._turn(session, session.send(draft.text, parts, meanwhile=self._next_of(session)))
-            ) as events:
-                async for stamped in events:
-                    yield stamped
-        finally:
-            self._bring_back()
-
-    async def _turn(self, session: Session, events: AsyncGenerator[Stamped, None]) -> AsyncGenerator[Stamped, None]:
-        """A turn, with an eye on the message that is leaving: in the record it has left; one that could not be written down
-        goes back to where it was written."""
-        try:
+            if draft:
+                events = session.send(draft.text, await self._leave(session, draft), meanwhile=meanwhile)
+            else:
+                events = session.resume(meanwhile=meanwhile)
             async with aclosing(events):
                 async for stamped in events:
                     if self._leaving and self._arrived(session):
@@ -235,15 +227,14 @@ class Work:
     def resume(self) -> None:
         """Go on where the last turn broke off."""
         if self.session and not self.busy:
-            events = self.session.resume(meanwhile=self._next_of(self.session))
-            self._worker = self._start(partial(self._run, self._turn(self.session, events), WAITING))
+            self._begin(self._turn(self.session), WAITING)
 
     # ── passes ──
 
     def run_pass(self, events: AsyncGenerator[Stamped, None]) -> None:
         """Run a compaction a person asked for."""
         if not self.busy:
-            self._worker = self._start(partial(self._run, events, MAKING_ROOM, NOT_MADE))
+            self._begin(events, MAKING_ROOM, NOT_MADE)
 
     def agree(self, reply: Reply, instructions: str = "") -> None:
         """What a person said to the question whether to make room; beside a turn, the turn does it at the right place."""
@@ -270,7 +261,10 @@ class Work:
         """That worker runs, or ran, our turn."""
         return worker is self._worker
 
-    async def _run(self, events: AsyncGenerator[Stamped, None], what: str, stopped: str = "") -> None:
+    def _begin(self, events: AsyncGenerator[Stamped, None], what: str, stopped: str = "") -> None:
+        self._worker = self._start(partial(self._run, events, what, stopped))
+
+    async def _run(self, events: AsyncGenerator[Stamped, None], what: str, stopped: str) -> None:
         interrupted, began, made = True, _now(), False
         try:
             await self._chat.begin(what)

@@ -144,11 +144,11 @@ async def test_a_reply_that_streams_lays_nothing_out(tmp_path: Path) -> None:
             return reflow(*given)
 
         app.chat._compositor.reflow = counted
-        live = app.chat.feed._live
+        live = app.chat.feed.live
         assert live
         before: Size = transcript.virtual_size
         for n in range(pieces):
-            live.text(f"piece {n} of it\n\n")
+            live.take(TextDelta(f"piece {n} of it\n\n"), "")
             await until(pilot, lambda n=n: f"piece {n} " in words(app))
         assert transcript.virtual_size.height == before.height + 2 * pieces
         assert laid_out == 0
@@ -165,8 +165,8 @@ async def test_of_a_line_that_grows_nothing_else_is_painted(tmp_path: Path) -> N
         painted: list[int] = []
         line = app.chat.transcript.render_line
         app.chat.transcript.render_line = lambda y: (painted.append(y), line(y))[1]
-        assert app.chat.feed._live
-        app.chat.feed._live.text(" third")
+        assert app.chat.feed.live
+        app.chat.feed.live.take(TextDelta(" third"), "")
         await until(pilot, lambda: "second third" in words(app))
         assert set(painted) <= {where(app, "second third")[1] - 1}
         session.gate().set()

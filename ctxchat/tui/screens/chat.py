@@ -226,13 +226,16 @@ class ChatScreen(Screen[None]):
     async def take(self, stamped: Stamped) -> None:
         """One event of the turn."""
         event: Event = stamped.event
+        live = self.feed.live
+        if live is None:
+            return  # nothing is under way any more
         match event:
             case ApprovalRequested() | QuestionAsked():
-                self.feed.take(event, stamped.at)
+                live.take(event, stamped.at)
                 await self.questions.ask(event)
             case ApprovalResolved():
                 await self.questions.answered(event.call_id)
-                self.feed.take(event, stamped.at)
+                live.take(event, stamped.at)
             case Usage():
                 pass
             case Figures():
@@ -255,7 +258,7 @@ class ChatScreen(Screen[None]):
                 self._retrying = isinstance(event, Retry)
                 if isinstance(event, ToolFinished):
                     await self.questions.answered(event.call_id)  # what it asked matters no longer
-                self.feed.take(event, stamped.at)
+                live.take(event, stamped.at)
 
     def announce(self, text: str, level: Level = "warning", about: str = "") -> None:
         """Something to know before the next message: above the conversation, until one is sent; in it, once one was. What is
