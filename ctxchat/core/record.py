@@ -43,7 +43,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     `key` is what it is about (a path, a command line, the name of a number) and `value` what was last known of it (an exit
     code, an amount, of an error the command it came from, of a symbol its file); of two facts with one kind and key the newer
     stands. `seq` is the message it was last seen in, `turn` that message's turn, and `turns` how many turns it came up in; `by`
-    is whoever of those that brought it up counts for most. `times` is how often a command of this sort was run.
+    is whoever of those that brought it up counts for most. `times` is how often a command was run in this form.
     """
 
     kind: FactKind

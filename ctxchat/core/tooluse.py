@@ -184,7 +184,7 @@ def refused(result: Message) -> bool:
 
 def gist(call: ToolCall | None, result: Message, width: int) -> str:
     """The line of a result that mattered, at most `width` characters: of a command its error or how it ended, of a file what
-    was read of it, of a search the number of hits; never a banner or a line's number."""
+    was read of it, of an edit what it put there, of a search the number of hits; never a banner or a line's number."""
     use = use_of(call) if call else Use("other", "")
     lines = [line for raw in result.text.splitlines() if any(map(str.isalnum, line := raw.strip()))]
     said = [line for line in lines if not _NOTE.fullmatch(line)]
@@ -203,9 +203,23 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
             told = f"{where} of {use.target.rpartition('/')[2]}" + (f": {', '.join(names)}" if names else "")
         case "search" if not failed(result) and len(said) > 1:
             told = f"{len(said)} hits, the first {said[0]}"
+        case "change" if call and not failed(result) and (changed := _changed(call)):
+            told = changed
         case _:
             told = (said or lines or [""])[0]
     return told if len(told) <= width else told[: width - 1] + "…"
+
+
+def _changed(call: ToolCall) -> str:
+    """How many lines a call put into a file and took out of it, and the first of them; empty where it does not tell."""
+    added: list[str] = []
+    removed: list[str] = []
+    for old, new in exchanges(call):
+        before, after = (old or "").splitlines(), new.splitlines()
+        added += (line.strip() for line in after if line.strip() and line not in before)
+        removed += (line.strip() for line in before if line.strip() and line not in after)
+    counts = [f"+{len(added)}"] * bool(added) + [f"−{len(removed)}"] * bool(removed)
+    return f"{' '.join(counts)}: {(added or removed)[0]}" if counts else ""
 
 
 def first_line(text: str, width: int) -> str:

@@ -747,3 +747,60 @@ def test_what_stays_in_view_tells_otherwise_is_left_out() -> None:
     assert by_kind(evidence, "number") == {"port": "8080"}
     assert not by_kind(evidence, "error") and not by_kind(evidence, "command")
     assert collect([*old, *new]).facts == collect(new, collect(old)).facts, "what is carried on is whole without it"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "keys"),
+    [
+        ("All 62 tests pass.", "number", []),
+        ("Let me read all 4 files of the gauge", "number", []),
+        ("215/215 passed", "number", []),
+        ("The pool holds 12 workers", "number", ["The pool holds 12 workers"]),
+        ("The failure is in docs/review-decision.md, not mine.", "decision", []),
+        ("Also update the decision table in the guide:", "decision", []),
+        ("The decision was to keep the pool.", "decision", ["The decision was to keep the pool."]),
+        ("It skips whitespace/comments/operators here", "path", []),
+        ("It lies in `src/core/pool` now", "path", ["src/core/pool"]),
+    ],
+)
+def test_of_what_an_agent_says_no_bare_counts_lists_and_names_of_files_are_facts(
+    text: str, kind: str, keys: list[str]
+) -> None:
+    assert list(by_kind(collect([said(text, "assistant")]), kind)) == keys
+
+
+def test_a_newer_amount_of_the_same_thing_takes_the_older_ones_place() -> None:
+    told = [said("Coverage of the pool is 66.7%", turn=1), said("Coverage of the pool is now 100%", turn=2)]
+    told.append(said("Coverage of the gauge is 80%", turn=3))
+    assert list(by_kind(collect(told), "number")) == [
+        "Coverage of the pool is now 100%",
+        "Coverage of the gauge is 80%",
+    ]
+
+
+def test_how_often_a_command_ran_is_told_of_its_own_form_only() -> None:
+    evidence = collect(runs(("mv a.py src/", ""), ("mv b.py src/", ""), ("make check", "ok"), ("make check", "ok")))
+    text = render(evidence, 1000, rough_count)
+    assert "`mv b.py src/`" in text and "`make check` ×2" in text and text.count("×") == 2, "the other is in the title"
+
+
+GUIDE = """# Guide
+Use make_pool, and make_pool only.
+```python
+# WRONG: far away
+odd_path = odd_path
+```
+```python
+planned_name = planned_name
+```"""
+
+HARMLESS = """- **`force`:** no change, an error is told
+{"success": true, "note": "no error"}
+Found 1 error (1 fixed, 0 remaining).
+[exit code: 1]"""
+
+
+def test_lines_that_tell_of_no_trouble_are_no_errors_and_examples_of_a_guide_no_names() -> None:
+    assert by_kind(collect(runs(("make", HARMLESS))), "error") == {}
+    found = by_kind(collect([ran("read_file", '{"path": "guide.md"}', GUIDE)]), "symbol")
+    assert {"make_pool", "planned_name"} <= set(found) and "odd_path" not in found

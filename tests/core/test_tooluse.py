@@ -20,6 +20,8 @@ from ctxchat.core.tooluse import gist
          "lines 1–4 of themes.py: Theme"),
         ("grep", {"pattern": "x"}, "a.py:1: x\nb.py:2: x\n[only the first 2 hits are shown]", "2 hits, the first a.py:1: x"),
         ("edit_file", {"path": "a.py"}, "Changed a.py: +1 −1, now 3 lines.", "Changed a.py: +1 −1, now 3 lines."),
+        ("edit", {"path": "a.py", "oldText": "x = 1\ny = 2", "newText": "x = 1\ny = 3\nz = 4"}, "Successfully replaced.",
+         "+2 −1: y = 3"),
         ("read_file", {"path": "a.py"}, "[error] a.py does not exist.", "[error] a.py does not exist."),
     ],
 )  # fmt: skip

@@ -33,6 +33,10 @@ _INSTEAD = re.compile(
 )
 """What is not to be any more: "Postgres instead of SQLite"."""
 _WORD = re.compile(r"[A-Za-z0-9]+")
+_VALUE = re.compile(r"[-+$€£<>≤≥~≈]*\d[\d.,_–-]*(?=\D*\Z)")
+"""The amount that a fact ends with, which its unit may follow."""
+_SINCE = re.compile(r" (?:(?:is|are|was|were|now|still|only|at|to|from|of|already|currently) )*")
+"""Words between a thing and its amount, which tell nothing of which thing it is."""
 _CHANGING: frozenset[FactKind] = frozenset({"rule", "decision", "command", "error", "number"})
 """What a later message can make untrue."""
 
@@ -130,6 +134,8 @@ def _thing(fact: Fact) -> tuple[FactKind, str]:
         if line.program == "git commit" and not _failed(fact):
             return "command", fact.key  # each is a deed of its own
         return "command", f"{'failed' if _failed(fact) else 'ran'} {_name(line.folder)}: {line.program or fact.key}"
+    if fact.kind == "number" and not fact.value:  # "coverage is 67 %", "coverage is now 100 %"
+        return "number", _SINCE.sub(" ", _VALUE.sub("#", fact.key.lower()))
     return ("path" if fact.kind in FILES else fact.kind), fact.key
 
 
@@ -209,9 +215,9 @@ def _one(before: Fact, fact: Fact) -> Fact:
     turns = before.turns + fact.turns if fact.turn > before.turn else max(before.turns, fact.turns)
     old = before if new is fact else fact
     value = new.value or old.value if kind == "symbol" else new.value  # where it stands is told by some calls only
-    times = (
-        before.times + fact.times if fact.seq > before.seq else max(before.times, fact.times)
-    )  # an older run is counted
+    times = new.times  # of this form: that another was run before is not told by it
+    if before.key == fact.key:
+        times = before.times + fact.times if fact.seq > before.seq else max(before.times, fact.times)
     return Fact(
         kind, new.key, value, new.seq, by, max(before.turn, fact.turn), turns, times if kind == "command" else 1
     )

@@ -119,6 +119,7 @@ _OF_THE_LANGUAGE = frozenset(
         "removeEventListener querySelector getElementById innerHTML JSON Math ReturnType "
         "readFileSync writeFileSync existsSync mkdirSync statSync child_process strictEqual deepEqual "
         "TypeError ValueError KeyError IndexError RuntimeError AttributeError FileNotFoundError NotImplementedError OSError "
+        "NamedTuple TypedDict TypeVar TypeAlias ClassVar ParamSpec TYPE_CHECKING DEVNULL CalledProcessError TimeoutExpired "
         "StopIteration ImportError ModuleNotFoundError ReferenceError SyntaxError "
         "__init__ __name__ __main__ __file__ __future__ __repr__ __str__ __eq__ __len__ __enter__ __exit__ __all__ "
         "beforeEach afterEach beforeAll afterAll TypeScript JavaScript GitHub GitLab macOS PostgreSQL MySQL SQLite OpenAI "
@@ -131,6 +132,9 @@ _LOOKS = expression(
 )
 """A command that only looks around: nothing was done, and its troubles are no errors of the work."""
 _BEGINNING = r"^(?:\s*\d+[\t:|│→])?[ \t]*"
+_BLOCK = expression(_BEGINNING + r"```.*?" + _BEGINNING + r"```[ \t]*$", re.MULTILINE | re.DOTALL)
+_EXAMPLE = expression(r"(?:#|//|--) *(?:WRONG|CORRECT|RIGHT|BAD|GOOD|Bad|Good|Wrong|Correct)\b|[❌✅]")
+"""What a block of a guide has that shows how something is done and how it is not: nothing of this program."""
 _DEFINED = expression(
     _BEGINNING + r"(?:(?:export|default|declare|abstract|async|pub|unsafe) )*"
     r"(?:(?P<whole>(?:def|class|function\*?|fn|func|interface|struct|enum|trait)\s+)|(?:type|const|let|var|#define)\s+)"
@@ -178,11 +182,18 @@ _SLIP = expression(
     re.IGNORECASE,
 )
 """A command was called in a wrong way, which is no error of the work."""
+_NO_TROUBLE = expression(
+    r"\b0 (?:errors?|remaining|failed|failures)\b|\"(?:success|ok)\": ?true|\A\s*[-*] \*\*", re.IGNORECASE
+)
+"""A line that has the word and tells of none."""
 _NOTHING_FOUND = expression(
     r"\s*(?:\[?\(?no (?:\w+ )?(?:match|file|result|hit|output)|(?:found )?0 )|\s*\Z", re.IGNORECASE
 )
 _FOLDER = expression(r"(?:[a-z0-9_.-]*[a-z][a-z0-9_.-]*/)+[a-z0-9_.-]*")
 """A relative folder; with capitals or no letters it is more often one thing or another than a place."""
+_SLASHED = expression(r"\w[\w-]*(?:/[\w-]+)+")
+"""A folder, or alternatives: `src/core/facts`, and "comments/operators"."""
+_QUOTES = frozenset("`'\"")
 _NO_FILE = expression(r"(?:\d[\d./]*\Z|(?:node|next|vue|nuxt|react|express|three|chart|d3|p5)\.js\Z)", re.IGNORECASE)
 _QUOTED_PATH = expression(r"""(?P<mark>['"`])(?P<path>~?/[^'"`\n]{1,300}\.\w{1,5})(?P=mark)""")
 _WORD = expression(r"[^\W\d_]{2}")
@@ -198,7 +209,8 @@ _RULE = expression(
     re.IGNORECASE,
 )
 _DECISION = expression(
-    r"\b(?:decided|decision|we(?:'ll| will) (?:use|go|keep|take)|I(?:'ll| will) (?:use the|go with|take the)"
+    r"\b(?:decided|decision(?= (?:is|was|to|that|made|taken)\b|s?:)"
+    r"|we(?:'ll| will) (?:use|go|keep|take)|I(?:'ll| will) (?:use the|go with|take the)"
     r"|let's (?:use|go|keep|take)|going with|go with"
     r"|settled(?! down)|chose|chosen|agreed|opted for"
     r"|decidi(?:mos|u|do)?|decisão|decisión|entschieden|entscheidung|décidé|décision)\b"
@@ -210,6 +222,8 @@ _STEP = expression(
     re.IGNORECASE,
 )
 """The next step, which decides nothing."""
+_ABOUT_TO = expression(r"\b(?:let me|let's|I(?:'ll| will| need| have|'ve)|now \w+ (?:all|the))\b", re.IGNORECASE)
+"""What the agent says of its next call; how many it will read tells nothing."""
 _IDENTIFIER = expression(
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
     r"|\b[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{2,5}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b"
@@ -261,13 +275,13 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
             continue
         if group.kind == "user" and _RULE.search(sentence) and not sentence.endswith(("?", "？")):
             yield Fact("rule", _clip(sentence), "", *at)
-        elif _DECISION.search(sentence) and not _STEP.search(sentence):
+        elif _DECISION.search(_PATH.sub(" ", sentence)) and not _STEP.search(sentence):
             yield Fact("decision", _clip(sentence), "", *at)
     text = _pastes_left_out(text, message)
     for match in _some(_URL, text, 20):
         yield Fact("url", match.group().rstrip(".,;:"), "", *at)
     text = _URL.sub(" ", text)
-    for path in _paths(_pastes_left_out(_URL.sub(" ", whole), message), message.role == "user"):
+    for path in _paths(_pastes_left_out(_URL.sub(" ", whole), message), by_person=message.role == "user"):
         yield Fact("path", path, "", *at)
     yield from _numbers(text, at)
     for match in _some(_IDENTIFIER, _PATH.sub(" ", text), 20):
@@ -278,15 +292,21 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
         yield Fact("symbol", symbol, "", *at)
 
 
-def _paths(text: str, mentioned: bool) -> Iterator[str]:
-    """Files and folders that a text names; `mentioned`: with a mark in front, as a person writes them."""
+def _paths(text: str, *, by_person: bool) -> Iterator[str]:
+    """Files and folders that a text names. A person may put a mark in front, and none around; of an agent `a/b/c` without marks
+    around is a list."""
     for match in _some(_QUOTED_PATH, text, 20):
         yield match["path"]
     for match in _some(_PATH, _QUOTED_PATH.sub(" ", text), 60):
         path = match.group().rstrip(".")
-        path = path.removeprefix("@") if mentioned else path
-        if _is_path(path):
+        path = path.removeprefix("@") if by_person else path
+        if _is_path(path) and (by_person or not _SLASHED.fullmatch(path) or _QUOTES.issuperset(_around(text, match))):
             yield path
+
+
+def _around(text: str, match: re.Match[str]) -> str:
+    """The characters before and after."""
+    return (text[match.start() - 1 : match.start()] or " ") + (text[match.end() : match.end() + 1] or " ")
 
 
 def _pastes_left_out(text: str, message: Message) -> str:
@@ -312,8 +332,9 @@ def _numbers(text: str, at: At) -> Iterator[Fact]:
             whose = _whose(text, match) if match.re.pattern == _NAMED.pattern else ""
             yield Fact("number", whose + match[1], plain(match[2]), *at)
     for match in _some(_NUMBER, text, 30):
-        if match.start() not in named and any(map(_SUBJECT.fullmatch, (told := _in_context(text, match)).split())):
-            yield Fact("number", told, "", *at)
+        words = [] if match.start() in named else _words_before(text, match)
+        if any(map(_SUBJECT.fullmatch, words)) and not (at[1] == "assistant" and _ABOUT_TO.search(" ".join(words))):
+            yield Fact("number", " ".join([*words, plain(match.group())]), "", *at)
 
 
 def _whose(text: str, match: re.Match[str]) -> str:
@@ -364,7 +385,8 @@ def defined(text: str) -> Iterator[str]:
 
 
 def _names_read(text: str) -> Iterator[str]:
-    """What a file defines, and what it names more than once."""
+    """What a file defines, and what it names more than once; examples of right and wrong aside."""
+    text = _BLOCK.sub(lambda block: "" if _EXAMPLE.search(block.group()) else block.group(), text)
     yield from defined(text)
     counts = Counter(match.group() for match in _SYMBOL.finditer(text) if _names(match, text))
     yield from (name for name, times in counts.most_common(USED) if times > 1)
@@ -398,7 +420,9 @@ def _in_one_line(command: str) -> str:
 
 
 def _tells(line: str) -> bool:
-    return bool(_ERROR.search(line)) and not _LISTED.match(line) and not BARE.fullmatch(line) and not _SLIP.search(line)
+    return bool(_ERROR.search(line)) and not any(
+        (_LISTED.match(line), BARE.fullmatch(line), _SLIP.search(line), _NO_TROUBLE.search(line))
+    )
 
 
 def _outcome(result: Message, *, masked: bool) -> str:
@@ -445,11 +469,11 @@ def _some(pattern: re.Pattern[str], text: str, most: int) -> list[re.Match[str]]
     return found if len(found) <= most else [*found[: most // 2], *found[-(most - most // 2) :]]
 
 
-def _in_context(text: str, match: re.Match[str]) -> str:
+def _words_before(text: str, match: re.Match[str]) -> list[str]:
     begin = max(0, match.start() - 80)
     whole = _LAST_WORD.search(text, max(0, begin - 120), begin)  # the first word whole, such as a long path
     line = _BREAK.split(text[whole.start() if whole else begin : match.start()])[-1]
-    return " ".join([*_WORDS.findall(line)[-6:], plain(match.group())])
+    return _WORDS.findall(line)[-6:]
 
 
 def _is_path(text: str) -> bool:
