@@ -21,19 +21,24 @@ from typing import cast
 os.environ["TZ"] = "UTC"
 
 import msgspec
-from demo_session import DemoServices, demo_desk, empty_desk, moment, writing_desk
+from demo_session import MODEL, DemoServices, demo_desk, empty_desk, moment, writing_desk
 from textual.pilot import Pilot
 
+from ctxchat.agent.prompts import prompt
 from ctxchat.config.files import load
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.config.themes import load_themes
+from ctxchat.core.budget import Window
+from ctxchat.core.errors import ModelError
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.permissions import parse_rule
 from ctxchat.models.discovery import FoundModel, Offer
+from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.mcp.server import ServerRow
+from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.screens.agents import AgentsScreen
 from ctxchat.tui.screens.archive import ArchiveScreen
@@ -51,6 +56,7 @@ from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.header import HeaderState
 from tests.agent.desk import Desk
 from tests.doubles.planted import planted
+from tests.doubles.scripted import ScriptedModel, fails
 
 FOLDER = Path(__file__).parent / "pictures"
 FONTS = "'Fira Code', 'DejaVu Sans Mono', monospace"
@@ -170,7 +176,7 @@ async def models(pilot: Pilot[int], desk: Desk) -> None:
 
 async def first_start(pilot: Pilot[int], desk: Desk) -> None:
     found = (
-        FoundModel("ollama_chat/qwen3:8b", "Ollama", True, 40_960, "loaded", 0.0, 0.0, "running at 127.0.0.1:11434"),
+        FoundModel("ollama_chat/qwen3:8b", "Ollama", True, 40_960, "loaded", 0.0, 0.0, "at 127.0.0.1:11434"),
         FoundModel(
             "anthropic/claude-sonnet-4-5",
             "Anthropic",
@@ -269,6 +275,41 @@ async def notices(pilot: Pilot[int], desk: Desk) -> None:
     await press("alt+o")(pilot, desk)
 
 
+def ask(text: str) -> Steps:
+    """A question that is sent."""
+
+    async def asked(pilot: Pilot[int], desk: Desk) -> None:
+        pilot.app.query_one(Composer).prompt.insert(text)
+        await pilot.press("enter")
+        await pilot.pause(0.2)
+
+    return asked
+
+
+def failing(*errors: ModelError) -> Opened:
+    """A model that cannot answer, for these reasons one after another."""
+
+    async def opened(folder: Path) -> Desk:
+        model = ScriptedModel([fails(error) for error in errors], name=MODEL, window=Window(96_000, "catalogue"))
+        return Desk(model, tools=standard_tools(sandbox=Sandbox(), environ={}), system=prompt("system"))
+
+    return opened
+
+
+async def full_disk(pilot: Pilot[int], desk: Desk) -> None:
+    """A message that the store cannot take."""
+    desk.journal.full = True
+    await ask("And how often does it fail?")(pilot, desk)
+
+
+async def broken_settings(pilot: Pilot[int], desk: Desk) -> None:
+    """Two mistakes in the settings file, while the chat is open."""
+    app = cast(CtxchatApp, pilot.app)
+    app.settings_file.write_text("[context]\nkeep_recnt = 8\ncompression_trigger = 7\n")
+    if app.edits:
+        await app.edits.glance()
+
+
 class Picture(msgspec.Struct, frozen=True):
     """One screen: the size it has in the documentation (none: it is not there), how to come to it, and in which session."""
 
@@ -314,6 +355,34 @@ PICTURES: dict[str, Picture] = {
     "completion": Picture(None, press("slash")),
     "rule": Picture(None, press("alt+m", "a")),
     "delete": Picture(None, press("f9", "down", "d")),
+    "no-key": Picture(
+        None,
+        ask("Which logger does the tide gauge report to?"),
+        failing(
+            ModelError(
+                f"No API key for {MODEL}: ANTHROPIC_API_KEY is not set.",
+                "Set ANTHROPIC_API_KEY in the environment, put it into the system's keyring (`keyring set ctxchat "
+                "ANTHROPIC_API_KEY`, with the keyring package), or name another variable with api_key_env.",
+                kind="auth",
+            )
+        ),
+    ),
+    "no-server": Picture(
+        None,
+        ask("Which logger does the tide gauge report to?"),
+        failing(
+            *[
+                ModelError(
+                    "Cannot connect to 127.0.0.1:8080: nobody listens there.",
+                    "Check that a server runs at http://127.0.0.1:8080/v1, and that the address is right.",
+                    kind="connection",
+                )
+            ]
+            * 9
+        ),
+    ),
+    "full-disk": Picture(None, full_disk),
+    "broken-settings": Picture(None, broken_settings),
     "empty-chat": Picture(None, chat, empty),
     "empty-context": Picture(None, press("f2"), empty),
     "empty-preview": Picture(None, press("f8"), empty),
@@ -346,11 +415,13 @@ async def drawn(picture: Picture, size: tuple[int, int] | None = None, theme: st
         desk = await picture.opened(folder)
         file = folder / "config.toml"
         file.touch()
+        read = partial(load, config=file, environ={}, known=lambda _: ())
         app = CtxchatApp(
             DemoServices(desk.session),
             Settings(theme=theme),
             load_themes().themes,
-            load_settings=partial(load, config=file, environ={}, known=lambda _: ()),
+            loaded=read(),
+            load_settings=read,
             settings_file=file,
             now=count().__next__,  # time flies: a question takes its answer as soon as it is seen
         )

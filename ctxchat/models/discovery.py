@@ -167,7 +167,7 @@ async def _local(place: LocalServer, name: str) -> FoundModel:
     settings = ModelSettings(name=f"{place.prefix}/{name}", api_base=base)
     window = await windows.detect(settings)
     title, where = PROVIDERS[place.prefix].title, place.root.partition("://")[2]
-    return FoundModel(settings.name, title, True, window.tokens, window.source, 0.0, 0.0, f"running at {where}", base)
+    return FoundModel(settings.name, title, True, window.tokens, window.source, 0.0, 0.0, f"at {where}", base)
 
 
 def _ids(answer: Any, field: str, id: str) -> list[str]:

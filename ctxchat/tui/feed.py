@@ -136,9 +136,13 @@ class LiveTurn:
                     self._transcript.add(self._summary, before=self._waiting)  # whose seconds go on counting below it
                 self._summary.feed(event.text)
             case Retry():
+                block = RetryBlock(event.attempt, event.after_seconds, event.cause)
+                if self._retry and self._retry.cause == block.cause:  # one line, however often for the same cause
+                    self._transcript.discard(self._retry)
+                    self._retry = None
                 self._arrived()
-                self._retry = RetryBlock(event.attempt, event.after_seconds, event.cause)
-                self._transcript.add(self._retry)
+                self._retry = block
+                self._transcript.add(block)
             case Failed():
                 self._arrived()
                 self.end(interrupted=True)  # a reply that was still growing is a half one

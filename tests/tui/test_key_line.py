@@ -19,9 +19,9 @@ def shown(width: int, *, busy: bool = False) -> str:
 @pytest.mark.parametrize(
     ("width", "idle"),
     [
-        (118, "enter send   ctrl+j line   F2 context   F3 archive   F4 x-ray   F8 free up   ctrl+p all commands"),
-        (78, "enter send   F2 context   F3 archive   F8 free up   ctrl+p all commands"),
-        (38, "enter send   F2 context   F8 free up"),
+        (118, "enter send  ctrl+j line  F2 context  F3 archive  F4 x-ray  F8 free up  ctrl+p all commands"),
+        (78, "enter send  F2 context  F3 archive  F4 x-ray  F8 free up  ctrl+p all commands"),
+        (38, "enter send  F2 context  F8 free up"),
         (18, "enter send"),
     ],
 )
@@ -32,8 +32,8 @@ def test_what_is_most_useful_stays_where_it_is_narrow(width: int, idle: str) -> 
 
 @given(st.integers(0, 120), st.booleans())
 def test_no_word_is_ever_cut(width: int, busy: bool) -> None:
-    whole = shown(200, busy=busy).split("   ")
+    whole = shown(200, busy=busy).split("  ")
     line = shown(width, busy=busy)
-    assert len(line) <= width and [pair for pair in line.split("   ") if pair] == [
-        p for p in whole if p in line.split("   ")
+    assert len(line) <= width and [pair for pair in line.split("  ") if pair] == [
+        p for p in whole if p in line.split("  ")
     ]

@@ -131,7 +131,7 @@ async def test_an_export_is_masked_and_for_its_owner_only(tmp_path: Path) -> Non
 @pytest.mark.parametrize("size", [(80, 24), (40, 20)])
 async def test_where_nothing_was_masked_it_says_so(stage: Stage, size: tuple[int, int]) -> None:
     async with stage.opened(size) as (app, pilot):
-        assert "Nothing was masked here." in words(app)
+        assert "Nothing was masked in this session." in words(app)
         await pilot.press("enter", "a")
         await pilot.pause()
         assert isinstance(app.screen, SecretsScreen)

@@ -31,7 +31,7 @@ from tests.tui.chatting import idle, said, until, words
 from tests.tui.fakes import FakeServices, FakeSession
 
 LLAMA = FoundModel(
-    "llamafile//home/me/[b]qwen.gguf", "llama.cpp", True, 16_384, "loaded", 0.0, 0.0, "running at 127.0.0.1:8080"
+    "llamafile//home/me/[b]qwen.gguf", "llama.cpp", True, 16_384, "loaded", 0.0, 0.0, "at 127.0.0.1:8080"
 )
 CLAUDE = FoundModel(
     "anthropic/claude-x", "Anthropic", True, 200_000, "catalogue", 2.0, 10.0, "key in ANTHROPIC_API_KEY"
@@ -159,10 +159,8 @@ async def test_the_places_stand_in_columns(tmp_path: Path) -> None:
         await until(pilot, lambda: app.query(FirstChoice))
         lines = [str(a.render()) for a in app.query(AnswerButton)][:3]
         assert {line.index(name) for line, name in zip(lines, ("[b]qwen", "qwen3-c", "claude-x"), strict=True)} == {16}
-        assert lines[0].index("k loaded") == lines[2].index("k window") and lines[0].index("running") == lines[1].index(
-            "running"
-        )
-        assert lines[0].index("running") == lines[2].index("key in")
+        assert lines[0].index("k loaded") == lines[2].index("k window")
+        assert lines[0].index("at 127") == lines[1].index("at 127") == lines[2].index("$2 / $10")
         assert {
             str(a.render()).index(word)
             for a, word in zip(app.query(AnswerButton), ("llama", "LM", "Anth", "the", "all", "not"), strict=True)

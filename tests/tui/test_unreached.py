@@ -69,6 +69,21 @@ async def test_the_line_of_the_last_attempt_says_that_it_was_made(tmp_path: Path
         assert "tried again" in words(app) and "stopped" not in words(app)
 
 
+async def test_attempts_for_the_same_cause_share_a_line(tmp_path: Path) -> None:
+    async with talking(tmp_path, [GONE] * 4, address=ADDRESS, retries=3) as (app, pilot, _desk):
+        await say(app, pilot, "hello")
+        await until(pilot, lambda: app.query(UnreachedPanel))
+        assert "tried again 3 times" in words(app) and len(blocks(app, RetryBlock)) == 1
+
+
+async def test_a_missing_key_asks_how_to_go_on(tmp_path: Path) -> None:
+    keyless = fails(ModelError("No API key.", kind="auth"))
+    async with talking(tmp_path, [keyless]) as (app, pilot, _desk):
+        await say(app, pilot, "hello")
+        await until(pilot, lambda: app.query(UnreachedPanel))
+        assert "other model" in words(app)
+
+
 async def test_the_offline_assistant_answers_what_waits(tmp_path: Path) -> None:
     other = ScriptedModel([says("I quote files.")], name="offline/assistant")
     async with talking(tmp_path, [GONE], retries=0, others={other.name: other}) as (app, pilot, desk):

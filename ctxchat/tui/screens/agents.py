@@ -40,7 +40,7 @@ class AgentsScreen(Listing[str]):
         Column("", 1),
         Column("agent", 18),
         Column("model", 26, rank=2),
-        Column("permissions", 11, rank=3),
+        Column("permissions", 12, rank=3),
         Column("what for", least=16, rank=1),
     )
     EMPTY = "No agent is called that."

@@ -82,7 +82,7 @@ class ChatScreen(Screen[None]):
         self.guide: Widget | None = None  # of the tour
         self._session: Session | None = None
         self._begun = False
-        self._away = False  # nobody was there to answer in this turn
+        self._away = False  # nobody was there to answer in this turn, or the key is missing or refused
         self._retrying = False  # the last word of it was that a request goes out again
 
     def compose(self) -> ComposeResult:
@@ -254,7 +254,7 @@ class ChatScreen(Screen[None]):
                 self.feed.close_turn(interrupted=event.status == "cancelled")
             case _:
                 if isinstance(event, Failed):
-                    self._away = event.kind == "connection"
+                    self._away = event.kind in ("connection", "auth")
                 self._retrying = isinstance(event, Retry)
                 if isinstance(event, ToolFinished):
                     await self.questions.answered(event.call_id)  # what it asked matters no longer

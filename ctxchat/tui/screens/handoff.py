@@ -19,7 +19,7 @@ class HandoffScreen(Writing):
     """Comes back with the message, or None. `text` is the draft for this goal."""
 
     TITLE = "Hand off   to a fresh session"
-    MENDED = "Mend it; Enter sends it there. This session stays, and recall reaches it."
+    MENDED = "Edit it; enter sends it there. This session stays, and the agent can look things up in it."
     EMPTY = "An empty message tells the fresh session nothing. Esc leaves everything as it is."
 
     BINDINGS = [

@@ -30,18 +30,18 @@ from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.rows import Cell, Column
 
 MODES: Mapping[Mode, str] = {
-    "ask": "reading in this folder is free, anything else needs a rule or asks",
+    "ask": "reading in this folder is free, anything else is asked about, unless a rule allows it",
     "read-only": "tools read in this folder; anything else is denied, whatever the rules allow",
     "plan": "reading is free, commands that only read too; anything that writes is denied",
-    "auto-edit": "reading and writing in this folder are free, anything else needs a rule or asks",
+    "auto-edit": "reading and writing in this folder are free, anything else is asked about, unless a rule allows it",
     "all": "nothing asks; only deny rules hold",
 }
 
 HOW = (
     "A rule lets a call run without asking, or forbids it: `shell: uv run pytest **`, `write_file: src/**`, `deny shell: rm **`. "
-    "A question offers fitting ones; a adds one here."
+    "Press a to add one here; a question of the agent offers fitting ones."
 )
-NONE = "There are no rules yet: what the mode does not allow asks. A rule comes with s or a on a question, or in config.toml."
+NONE = "There are no rules yet."
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ class RuleScreen(Dialog[Rule]):
     def body(self) -> ComposeResult:
         yield Static(Content(clean(self._about)), markup=False)
         yield Field(self._text, placeholder="shell: uv run pytest **", compact=True)
-        yield Static(id="said", classes="quiet", markup=False)
+        yield Static(Content(self._words(self._text, False)), id="said", classes="quiet", markup=False)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         wrong = bool(event.value.strip()) and parse_rule(event.value) is None

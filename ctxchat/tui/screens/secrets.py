@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 KEY = "secrets.allow"
 
-HOW = "Secrets in what tools, files and hooks bring back are masked before a model or the record has them. None was met so far."
+HOW = "Keys and passwords in what tools, files and hooks bring back are masked before a model sees them, and in the record."
 
 
 class OriginalScreen(Dialog[None]):
@@ -56,7 +56,7 @@ class SecretsScreen(EditableListing):
 
     TITLE = "Secrets"
     COLUMNS = (Column("what", 20, rank=1), Column("mark", 9), Column("", 7), Column("where", least=16))
-    EMPTY = "Nothing was masked here. Keys and passwords in results of tools would be, before a model sees them."
+    EMPTY = "Nothing was masked in this session."
     FIND = "words of a kind, a mark or a place"
     BINDINGS = [Binding("enter", "choose", "show", key_display="enter"), Binding("a", "allow", "allow")]
 

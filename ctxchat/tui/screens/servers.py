@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 SIGNS = {"ready": ("●", "good"), "starting": ("◌", "dim"), "failed": ("✗", "warn"), "off": ("○", "dim")}
 
 HOW = (
-    "An MCP server brings tools of its own. Put one into your config.toml as [mcp.NAME], with the command that starts it or the "
-    "url where it is; the reference shows all fields."
+    "An MCP server brings tools of its own. Add one to config.toml as [mcp.NAME], with the command that starts it or its url. "
+    "What its tools cost of the window is shown here."
 )
 
 
@@ -50,7 +50,7 @@ class ServersScreen(Listing[None]):
         Column("tokens", 7, right=True),
         Column("where", least=16, rank=2),
     )
-    EMPTY = "No MCP server is configured. [mcp.NAME] in config.toml adds one; what its tools cost of the window then stands here."
+    EMPTY = "No MCP server is configured."
     BINDINGS = [Binding("space", "choose", "on or off", key_display="space")]
 
     def __init__(self, services: Services, session: Session, changed: Callable[[], None]) -> None:

@@ -83,7 +83,7 @@ class SessionsScreen(Listing[str]):
         Column("last used", 11, right=True, rank=2),
         Column("messages", 8, right=True, rank=4),
         Column("used", 7, right=True, rank=3),
-        Column("would fit", 12, right=True, rank=1),
+        Column("would fill", 12, right=True, rank=1),
         Column("compacted", 9, right=True, rank=6),
         Column("model", 22, rank=5),
     )
@@ -129,7 +129,7 @@ class SessionsScreen(Listing[str]):
         self.rows.retitle(self.COLUMNS, "Nothing found." if self._tree else "No session is stored yet. n begins one.")
         self.rows.show(shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None))
         figures = self._session.figures if self._session else None
-        of = f"would fit: into the {short(figures.limit)} of {one_line(figures.model, 40)}" if figures else ""
+        of = f"would fill: of the {short(figures.limit)} of {one_line(figures.model, 40)}" if figures else ""
         many = count(len(shown), "session")
         self.head(f"{many}   {of}".rstrip(), many)
 

@@ -117,7 +117,7 @@ class Writing(Panel[str]):
             who = one_line(self._writer, 60) or "written"
             self._tell(f"{spin(seconds)} {who} writes it, {seconds:.0f} s   esc leaves everything as it is")
         else:
-            rest = f"Too long to mend whole: {len(draft.behind):,} characters after these stay as they are. "
+            rest = f"Too long to edit whole: {len(draft.behind):,} characters after these stay as they are. "
             self._tell((rest if draft.behind else "") + self.MENDED)
 
     def _tell(self, text: str) -> None:
@@ -151,7 +151,7 @@ class SummaryScreen(Writing):
     """The summary of a pass."""
 
     TITLE = "The summary"
-    MENDED = "Mend what is wrong. What it puts away stays in the archive."
+    MENDED = "Correct what is wrong. The messages it stands for stay in the archive."
     EMPTY = "An empty summary would lose everything. Esc leaves everything as it is."
 
     def __init__(self, pieces: AsyncGenerator[str, None], preview: Preview) -> None:

@@ -31,7 +31,7 @@ class ThemesScreen(Listing[str]):
     """Comes back with a theme's name, or with None and the theme that was worn before. `names` are those there are."""
 
     TITLE = "Themes"
-    COLUMNS = (Column("", 1), Column("theme", least=16), Column("ground", 8), Column("", 14, rank=1))
+    COLUMNS = (Column("", 1), Column("theme", least=16), Column("kind", 8), Column("", 14, rank=1))
     EMPTY = "No theme is called that."
     ABOUT = False
     BINDINGS = [Binding("enter", "choose", "keep this one", key_display="enter")]
@@ -60,7 +60,7 @@ class ThemesScreen(Listing[str]):
     def cells(self, name: str) -> tuple[Cell, ...]:
         theme = self.app.get_theme(name)
         ground = "" if theme is None else "dark" if theme.dark else "light"
-        now = "worn before" if name == self._before else ""
+        now = "in use so far" if name == self._before else ""
         return (("●" if name == self._before else "", "good"), (one_line(name), ""), (ground, "dim"), (now, "dim"))
 
     def on_rows_moved(self, event: Rows.Moved) -> None:

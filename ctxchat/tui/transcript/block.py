@@ -162,7 +162,7 @@ class RetryBlock(Block):
     below = 1
 
     def __init__(self, attempt: int, after_seconds: float, cause: str) -> None:
-        self._cause = one_line(cause, 200) or "no answer"
+        self.cause = one_line(cause, 200) or "no answer"
         self._over = ""
         self._attempt, self._until = attempt, monotonic() + after_seconds
 
@@ -172,11 +172,12 @@ class RetryBlock(Block):
 
     def over(self, *, stopped: bool = False) -> None:
         """The request went out again and was answered, or the wait was stopped."""
-        self._over = "stopped" if stopped else "tried again"
+        again = "tried again" if self._attempt == 1 else f"tried again {self._attempt} times"
+        self._over = "stopped" if stopped else again
         self.changed()
 
     def draw(self, width: int) -> list[DrawnLine]:
-        words, room = Content(f"! {self._cause}"), max(1, width - 1)
+        words, room = Content(f"! {self.cause}"), max(1, width - 1)
         left = max(0.0, self._until - monotonic())
         when = f"again in {left:.0f} s" if left >= 0.5 else "trying again"
         right = self._over or (f"{left:.0f} s" if width < 60 else f"{when}, attempt {self._attempt + 1}   esc stops")

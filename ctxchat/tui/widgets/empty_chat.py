@@ -57,9 +57,7 @@ class EmptyChat(Widget):
             markup=False,
         )
         yield Vertical(id="examples")
-        gauge = (
-            "The bar below is the context window: letters are what fills it, ╎ and ╷ where compaction ends and starts."
-        )
+        gauge = "The bar below is the context window: letters name what fills it; compaction starts at ╷ and ends at ╎."
         yield Static(Content.styled(gauge, "$text-muted"), markup=False, classes="explain")
 
     def focus_example(self) -> bool:

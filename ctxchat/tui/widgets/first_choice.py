@@ -1,4 +1,4 @@
-"""The first question of all: which of the models found here is to answer. Asked once, over the composer, and in nobody's way."""
+"""The first question of all: which of the models found here should answer. Asked once, over the composer, and in nobody's way."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class FirstChoice(Offered):
         return (("=1", "use"), ("=o", "offline"), ("=m", "all"), ("=escape", "not now"))
 
     def body(self) -> Iterable[Widget]:
-        question = Content.assemble(("? ", "bold $text-warning"), ("Which model is to answer here?", "bold"))
+        question = Content.assemble(("? ", "bold $text-warning"), ("Which model should answer?", "bold"))
         hint = Content.styled("  tab chooses, /model changes it later", "$text-muted")
         yield Static(question.append(hint), classes="question")
 
@@ -97,9 +97,9 @@ def foremost(places: Sequence[Offer]) -> tuple[Offer, ...]:
 
 
 def place_lines(places: Sequence[Offer]) -> list[str]:
-    """A line a place, in columns, what matters most first: `llama.cpp  qwen3.gguf  16k loaded  running at 127.0.0.1:8080`."""
+    """A line a place, in columns, what matters most first: `llama.cpp  qwen3.gguf  16k loaded  at 127.0.0.1:8080`."""
     rows = [_cells(place) for place in places]
-    widths = [max(cell_len(row[i]) for row in rows) for i in range(4)] if rows else []
+    widths = [max(cell_len(row[i]) for row in rows) for i in range(3)] if rows else []
     return [
         "  ".join(
             (*(cell + " " * (room - cell_len(cell)) for cell, room in zip(row, widths, strict=False) if room), row[-1])
@@ -108,8 +108,8 @@ def place_lines(places: Sequence[Offer]) -> list[str]:
     ]
 
 
-def _cells(place: Offer) -> tuple[str, str, str, str, str]:
-    """Provider, model, window, price, note."""
+def _cells(place: Offer) -> tuple[str, str, str, str]:
+    """Provider, model, window, and what it costs or where it is."""
     model = place.model
     name = one_line(model.name.rsplit("/", 1)[-1], 40)
     held = "loaded" if model.window_source == "loaded" else "window"
@@ -118,6 +118,5 @@ def _cells(place: Offer) -> tuple[str, str, str, str, str]:
         one_line(model.provider, 20),
         f"{name} +{place.others}" if place.others else name,
         f"{brief(model.window):>5} {held}" if model.window > 0 else "",
-        f"${model.input_cost:g} / ${model.output_cost:g} per M" if paid else "",
-        one_line(model.note, 60),
+        f"${model.input_cost:g} / ${model.output_cost:g} per M" if paid else one_line(model.note, 60),
     )

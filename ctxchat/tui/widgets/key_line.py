@@ -9,7 +9,7 @@ from textual.content import Content
 from ctxchat.tui.commands import Keys, shown_key
 from ctxchat.tui.widgets.line import Line
 
-BETWEEN = "   "
+BETWEEN = "  "
 
 IDLE_KEYS = (
     ("send", "send"),
