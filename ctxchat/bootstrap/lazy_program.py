@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from ctxchat.importing.outcome import ImportNews
     from ctxchat.tools.mcp.server import ServerRow
 
-FIRST_KEYS = 0.08
-"""Seconds the interface has to itself after its first paint, for what was typed before there was a composer to take it."""
-
 BESIDE_KEYS = 0.0005
 """Seconds after which the import lets the interface have a go; with the usual 0.005 each key waits several times as long."""
 
@@ -132,7 +129,6 @@ class LazyProgram:
             if self._over:
                 raise UsageError("ctxchat is being left.")
             if self._running is None:
-                await asyncio.sleep(FIRST_KEYS)
                 kind = await asyncio.to_thread(_program_class)
                 self._running = await self._end.enter_async_context(kind.started(self._flags, self.loaded))
             return self._running

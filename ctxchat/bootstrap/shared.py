@@ -25,6 +25,7 @@ from ctxchat.core.errors import UsageError
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.ports import ModelPort
 from ctxchat.core.secrets import Masking
+from ctxchat.models import tokenizers
 from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.models.process import ModelProcess
 from ctxchat.storage import sessions
@@ -87,6 +88,7 @@ class Shared:
         self.workspace = workspace
         self.database = database
         self.lanes = Lanes(ModelProcess(database.folder / "worker.log"))
+        tokenizers.keep_files(database.folder / "tables")
         self.masking = masking_of(database.folder, self.settings)
         self.servers = Servers(workspace, database.folder / "mcp")
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -189,6 +191,8 @@ class Straight:
 
 def _client(here: bool, secure: bool) -> httpx.AsyncClient:
     """A server of one's own is not behind the proxy. Certificates are read only where they are looked at."""
+    for unused in ("httpx._main", "h2"):  # its command line and HTTP/2: half of its import
+        sys.modules.setdefault(unused, cast("ModuleType", None))
     import httpx
 
     return httpx.AsyncClient(

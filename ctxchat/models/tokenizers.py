@@ -1,4 +1,5 @@
-"""Counting tokens by a model's family with tiktoken, offline: its tables lie inside litellm's wheel.
+"""Counting tokens by a model's family, offline: with tiktoken, whose tables lie inside litellm's wheel, and where a folder is
+named for it with files made of them (`token_table`), which need neither its time nor its memory.
 
 Never raises, never stalls, never asks the network; without tables it is the core's rough count, which errs upward.
 """
@@ -8,10 +9,14 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ctxchat.core.tokens import Count, rough_count
+from ctxchat.models import token_table
 from ctxchat.models.catalogue import package_folder
+from ctxchat.models.token_table import TokenTable
 from ctxchat.models.vocabularies import table_of
 
 SLICE = 16_384
@@ -25,13 +30,19 @@ _TABLES = {
 
 _LOADING = threading.Lock()
 
+_FOLDER: list[Path] = []
+"""Where the files are, if anywhere."""
+
+
+def keep_files(folder: Path) -> None:
+    """From now on tables are kept there as files, for all counters of this process."""
+    _FOLDER[:] = [folder]
+    _file.cache_clear()
+
 
 def counter(model: str) -> Count:
-    """A counter for a model. The table is read with the first count, in about a fifth of a second: see `warm`.
-
-    Reading it gives way to other threads; building the encoder does not, for some 50 ms (cl100k) or 115 ms (o200k), once a
-    program. It cannot be built in pieces, and a process to count in would cost 60 MB and a round trip with every key.
-    """
+    """A counter for a model. Where there is no file yet the first count reads the table, in some tenths of a second, and makes
+    one."""
     return count_with(table_of(model))
 
 
@@ -40,16 +51,34 @@ def count_with(table: str) -> Count:
     return functools.partial(_count, table)
 
 
-def warm(model: str) -> None:
-    """Read the table of a model's family. Blocks; call it off the event loop."""
-    _encoding(table_of(model))
-
-
 def _count(name: str, text: str) -> int:
+    if len(text) <= SLICE:
+        with _LOADING:
+            file = _file(name)
+        counted = file.count(text) if file else None
+        if counted is not None:
+            return counted
     encoding = _encoding(name)
     if encoding is None:
         return rough_count(text)
     return sum(_slice(encoding, text[i : i + SLICE]) for i in range(0, len(text), SLICE))
+
+
+@functools.cache
+def _file(name: str) -> TokenTable | None:
+    if not _FOLDER:
+        return None
+    file = _FOLDER[0] / f"{name}.table"
+    with suppress(OSError, ValueError):
+        return TokenTable(file)
+    if (encoding := _load(name)) is None:
+        return None
+    with suppress(OSError, ValueError, AttributeError):  # a full disk, say, or another tiktoken
+        token_table.write(file, encoding._pat_str, encoding._mergeable_ranks)
+        table = TokenTable(file)
+        _load.cache_clear()  # it is read again for a text that wants it
+        return table
+    return None
 
 
 def _slice(encoding: Any, text: str) -> int:

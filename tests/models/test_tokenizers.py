@@ -62,12 +62,12 @@ def test_a_slice_border_adds_next_to_nothing() -> None:
     assert whole == pytest.approx(parts, rel=0.15)
 
 
-def test_warm_loads_without_litellm_and_leaves_the_environment_alone() -> None:
+def test_counting_loads_without_litellm_and_leaves_the_environment_alone() -> None:
     code = (
         "import os, sys; before = dict(os.environ)\n"
-        "from ctxchat.models.tokenizers import counter, warm\n"
+        "from ctxchat.models.tokenizers import counter\n"
         "assert 'tiktoken' not in sys.modules\n"
-        "warm('gpt-4o'); assert counter('gpt-4o')('Hello, world!') == 4\n"
+        "assert counter('gpt-4o')('Hello, world!') == 4\n"
         "assert 'litellm' not in sys.modules and dict(os.environ) == before\n"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
