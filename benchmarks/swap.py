@@ -156,8 +156,8 @@ async def swapped(folder: Path, messages: int, *, prepare: bool) -> Row:
         background = Gaps()
         if prepare:
             async with background:
-                session._compactor._prefetch.prepare()
-                await session._compactor._prefetch._slot.wait()
+                session.compaction._prefetch.prepare()
+                await session.compaction._prefetch._slot.wait()
             assert session.compaction.ghost, "a summary stands prepared"
         asked, seconds, result = writer.calls, 0.0, None
         async with Gaps() as gaps:

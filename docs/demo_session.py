@@ -190,7 +190,7 @@ async def demo_desk(window: int = 96_000, turns: int = TURNS) -> Desk:
         await talk.write(Measured(MODEL, usage, used, calibration=learned, at=clock.now(), turn_end=True))
         if number in (18, 33):
             clock.minute += 2
-            async with aclosing(session.compaction.free_up(await session.compaction.preview())) as events:
+            async with aclosing(session.free_up(await session.preview())) as events:
                 async for _ in events:
                     pass
     await session.measure()

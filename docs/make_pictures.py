@@ -120,7 +120,7 @@ async def approval(pilot: Pilot[int], desk: Desk) -> None:
 
 
 async def preview(pilot: Pilot[int], desk: Desk) -> None:
-    pilot.app.push_screen(PreviewScreen(desk.session, await desk.session.compaction.preview()))
+    pilot.app.push_screen(PreviewScreen(desk.session, await desk.session.preview()))
 
 
 async def archive(pilot: Pilot[int], desk: Desk) -> None:

@@ -117,10 +117,10 @@ class EditorSession:
     async def _prepare(self) -> None:
         """Take in what changed since the last turn (settings, servers), and say what is to be said of it, each once."""
         if await self._renew():
-            before = self.session.mode
+            before = self.session.permissions.mode
             await self.session.setup.adapt()
-            if self.session.mode != before:
-                await self.tell(updates.mode(self.session.mode))
+            if self.session.permissions.mode != before:
+                await self.tell(updates.mode(self.session.permissions.mode))
         missing = await self.program.servers_awaited()
         for notice in (*self.program.notices, *self.session.notices, *missing):
             if notice not in self._noticed:
@@ -159,11 +159,11 @@ class EditorSession:
 
     async def _compact(self, instructions: str) -> StopReason:
         """Make room now, with all that the plan holds."""
-        preview = await self.session.compaction.preview(instructions)
+        preview = await self.session.preview(instructions)
         if preview.plan is None:
             await self.tell(updates.said(clean(preview.reason or "There is nothing to free.")))
             return "end_turn"
-        return await self._run(self.session.compaction.free_up(preview))
+        return await self._run(self.session.free_up(preview))
 
     async def _context(self) -> StopReason:
         """The gauge in words, and its parts as a table."""

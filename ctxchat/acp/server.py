@@ -247,7 +247,7 @@ class EditorAgent:
         from ctxchat.acp.updates import config
 
         conversation = self._conversation(session_id)
-        conversation.session.mode = mode_of(mode_id)
+        conversation.session.permissions.mode = mode_of(mode_id)
         self._start(conversation.tell(config(self._options(session_id))))
         return SetSessionModeResponse()
 
@@ -262,8 +262,8 @@ class EditorAgent:
         conversation = self._conversation(session_id)
         session = conversation.session
         if config_id == MODE:
-            session.mode = mode_of(str(value))
-            self._start(conversation.tell(updates.mode(session.mode)))
+            session.permissions.mode = mode_of(str(value))
+            self._start(conversation.tell(updates.mode(session.permissions.mode)))
         elif config_id == MODEL:
             await session.setup.switch_model(str(value))
             self._start(conversation.tell_figures())

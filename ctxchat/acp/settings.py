@@ -54,7 +54,7 @@ def mode_of(id: str) -> Mode:
 def modes(session: Session) -> SessionModeState:
     """The modes there are, and the one in force."""
     rows = [SessionMode(id=id, name=name, description=about) for id, (name, about) in MODES.items()]
-    return SessionModeState(current_mode_id=session.mode, available_modes=rows)
+    return SessionModeState(current_mode_id=session.permissions.mode, available_modes=rows)
 
 
 def config_options(session: Session, models: Collection[str]) -> list[ConfigOption]:
@@ -62,7 +62,7 @@ def config_options(session: Session, models: Collection[str]) -> list[ConfigOpti
     used = session.figures.model
     names = dict.fromkeys([used, *models])
     return [
-        _select(MODE, "Permissions", session.mode, [(id, *words) for id, words in MODES.items()]),
+        _select(MODE, "Permissions", session.permissions.mode, [(id, *words) for id, words in MODES.items()]),
         _select(MODEL, "Model", used, [(name, clean(name), "") for name in names]),
     ]
 

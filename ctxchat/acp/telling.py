@@ -182,7 +182,7 @@ class Telling:
     async def _approve(self, call_id: str, event: ApprovalRequested) -> None:
         offered = choices(event)
         taken = await self._chosen(updates.waits(event, self._workspace), options(offered))
-        self._session.answer(call_id, answer_to(offered, taken))
+        self._session.permissions.answer(call_id, answer_to(offered, taken))
 
     async def _question(self, call_id: str, event: QuestionAsked) -> None:
         """A question of the model's: one of its options, or a word where the editor has a form for it. Else nobody answered, and
@@ -199,7 +199,7 @@ class Telling:
             said = next((o for n, o in enumerate(event.options) if taken == str(n)), "")
         elif self._forms:
             said = await self._word(event)
-        self._session.reply(call_id, said)
+        self._session.permissions.reply(call_id, said)
 
     async def _suggest(self, event: CompactionSuggested) -> None:
         """Whether to make room, where the settings want a person to say so."""
@@ -214,11 +214,11 @@ class Telling:
         taken = await self._chosen(call, rows)
         match taken:
             case "now":
-                self._session.compaction.agree("now")
+                self._session.consent.agree("now")
             case "after":
-                self._session.compaction.agree("after")
+                self._session.consent.agree("after")
             case _:
-                self._session.compaction.snooze(SNOOZE)
+                self._session.consent.rest(SNOOZE)
         await self.tell(updates.settled(named, taken in {"now", "after"}))
 
     async def _chosen(self, call: ToolCallUpdate, rows: list[PermissionOption]) -> str:

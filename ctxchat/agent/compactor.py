@@ -39,12 +39,11 @@ class Compactor:
         files_now: FilesNow | None = None,
     ) -> None:
         self._conversation = conversation
-        self._summariser = summariser
-        self._planner = Planner(conversation, registry, summariser, prices, files_now)
-        self._prefetch = Prefetch(conversation, self._planner, summariser)
+        self.planner = Planner(conversation, registry, summariser, prices, files_now)
+        self._prefetch = Prefetch(conversation, self.planner)
         self._drafted: Drafted | None = None  # the summary that a person is mending
         self.consent = Consent(conversation)
-        self.scheduler = Scheduler(conversation, self._planner, self.consent)
+        self.scheduler = Scheduler(conversation, self.planner, self.consent)
 
     # ── before a request ──
 
@@ -107,23 +106,7 @@ class Compactor:
         if agreed.reason == "auto" and agreed.instructions:
             said = f"The agent asks for room, and for this to be kept: {' '.join(agreed.instructions.split())}"
             await emit(Notice("info", said))
-        await self.run(await self.preview(agreed.instructions, look=False), emit, reason=agreed.reason)
-
-    # ── another model ──
-
-    def switched(self) -> None:
-        """The conversation goes on with another model from here. What does not fit goes before the next request."""
-        self.scheduler.switched()
-
-    @property
-    def summariser(self) -> Summariser | None:
-        """Who writes summaries now."""
-        return self._summariser
-
-    def write_with(self, summariser: Summariser) -> None:
-        """Summaries are this one's from now on."""
-        self._summariser = self._prefetch.summariser = summariser
-        self._planner.summariser = summariser
+        await self.run(await self.planner.preview(agreed.instructions), emit, reason=agreed.reason)
 
     # ── ahead of time ──
 
@@ -139,24 +122,6 @@ class Compactor:
             self._prefetch.prepare(inside=inside)
 
     # ── by hand ──
-
-    async def preview(
-        self,
-        instructions: str = "",
-        keep_recent: int | None = None,
-        strategy: str = "",
-        target: float | None = None,
-        *,
-        look: bool = True,
-    ) -> Preview:
-        """What freeing up context would do now, on a view made anew unless it is not to `look`."""
-        if look:
-            await self._conversation.refresh()
-        return await self._planner.preview(instructions, keep_recent, strategy, target)
-
-    async def with_steps(self, preview: Preview, steps: Sequence[str]) -> Preview:
-        """The preview with these steps only, exactly as `run` would do them."""
-        return await self._planner.with_steps(preview, steps)
 
     async def run(
         self,
@@ -174,7 +139,7 @@ class Compactor:
             said = "The conversation has been compacted or changed since that was planned. Look again (F8)."
             await emit(Notice("info", said))
             return
-        plan = await self._planner.ticked(preview.plan, steps)
+        plan = await self.planner.ticked(preview.plan, steps)
         if not plan.steps:
             await emit(Notice("info", "No step was ticked: nothing was changed."))
             return
@@ -187,14 +152,14 @@ class Compactor:
     async def draft(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
         """The summary that a previewed pass would make, as it is written, for a person to edit. Changes nothing. Nothing
         comes where no summary is needed. Raises ModelError."""
-        plan = await self._planner.ticked(preview.plan, steps) if preview.plan else None
+        plan = await self.planner.ticked(preview.plan, steps) if preview.plan else None
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
-        if step is None or self._summariser is None:
+        if step is None or self.planner.summariser is None:
             return
         self._drafted = None
-        talk, summariser = self._conversation, self._summariser
+        talk, summariser = self._conversation, self.planner.summariser
         draft = SummaryDraft(talk, summariser.model)
-        written = writing(talk, step, summariser, self._planner.options(), preview.instructions)
+        written = writing(talk, step, summariser, self.planner.options(), preview.instructions)
         try:
             async with aclosing(draft.read(written)) as pieces:
                 async for piece in pieces:
@@ -210,7 +175,7 @@ class Compactor:
         await self._conversation.refresh()
         if self.consent.standing in {"waiting", "broken"}:
             return None
-        plan = await self._planner.usual(strategy, self._planner.goal_by_hand())
+        plan = await self.planner.usual(strategy, self.planner.goal_by_hand())
         if plan is None:
             return None
         record = await self._automatic(PassRequest(plan, "hook", instructions), emit)
@@ -222,16 +187,16 @@ class Compactor:
 
     def rescue(self) -> Rescue:
         """The way out for one request that the server may refuse as too long."""
-        return Rescue(self._conversation, self._planner, self._perform)
+        return Rescue(self._conversation, self.planner, self._perform)
 
     async def close(self) -> None:
         """End what is being prepared."""
         await self._prefetch.close()
 
     async def _perform(self, order: PassRequest, emit: Emit) -> CompactionRecord:
-        await self._planner.look_at_files()  # a preview may have been open for long
+        await self.planner.look_at_files()  # a preview may have been open for long
         doing = PassUnderWay(
-            self._conversation, order, self._planner.options(), self._summariser, self._prefetch.fitted
+            self._conversation, order, self.planner.options(), self.planner.summariser, self._prefetch.fitted
         )
         record = await doing.run(emit)
         if record.outcome == "compacted":

@@ -16,7 +16,6 @@ from ctxchat.agent.planner import Planner
 from ctxchat.agent.prepared import Prepared, PreparedSlot, bearing
 from ctxchat.agent.trial import estimated, look_ahead
 from ctxchat.core.figures import due
-from ctxchat.core.ports import Summariser
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.folding import NEAR
 from ctxchat.core.summaries import within
@@ -28,11 +27,10 @@ WORTH = 0.1
 class Prefetch:
     """Prepares the summary of what will go next."""
 
-    def __init__(self, conversation: Conversation, planner: Planner, summariser: Summariser | None) -> None:
+    def __init__(self, conversation: Conversation, planner: Planner) -> None:
         self._conversation = conversation
         self._planner = planner
         self._slot = PreparedSlot()
-        self.summariser = summariser
 
     @property
     def prepared(self) -> Prepared | None:
@@ -43,13 +41,13 @@ class Prefetch:
         """Begin to make the next summary once the soft mark is passed, or to add to the one that stands ready what has come to
         it since; `inside` a turn, where a pass folds in any case. If that fails the swap makes its own."""
         options = self._conversation.options
-        if not options.prepare or self.summariser is None:
+        if not options.prepare or self._planner.summariser is None:
             return
         if due(self._conversation.figures, options.soft_mark) in {"prepare", "compact"}:
             self._slot.start(lambda: self._made(inside=inside))
 
     async def _made(self, *, inside: bool) -> Prepared | None:
-        talk, summariser, options = self._conversation, self.summariser, self._planner.options()
+        talk, summariser, options = self._conversation, self._planner.summariser, self._planner.options()
         plan = await self._planner.ahead("summarize" if inside else "")
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
         if plan is None or step is None or summariser is None:

@@ -4,7 +4,7 @@ model asked where this one fails for good. Knows no provider and no tool.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import Sequence
 from contextlib import aclosing
 
 from ctxchat.agent.attachments import images_for
@@ -88,46 +88,34 @@ class Replies:
 
     async def _listen(self, output: int) -> None:
         """The stream of one call as events; the gauge grows with it. Raises ModelError."""
-        talk, draft = self._conversation, self._open.draft
+        talk, draft, continuation = self._conversation, self._open.draft, Continuation(self._before)
         tally, shown = TokenTally(talk.meter.text_mix), talk.clock.seconds()
-        async with aclosing(self._pieces(output)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Retry):
-                    await self._emit(piece)
+        request = ModelRequest(talk.view, output, await images_for(talk))
+        asked = ask(talk.model, request, talk.clock, self._fallback.retries, self._fallback.in_vain)
+        async with aclosing(asked) as pieces:
+            async for said in pieces:
+                if isinstance(said, Retry):
+                    await self._emit(said)
                     continue
-                draft.take(piece)
-                match piece:
-                    case TextPiece(text=text):
-                        await self._emit(TextDelta(text))
-                        tally.add(text)
-                    case ReasoningPiece(text=text):
-                        await self._emit(ReasoningDelta(text))
-                        tally.add(text if talk.model.keeps_reasoning else "")
-                    case CallPiece(arguments=arguments):
-                        tally.add(arguments)
-                    case ReplyEnd():
-                        pass
+                for piece in continuation.fresh(said):
+                    draft.take(piece)
+                    match piece:
+                        case TextPiece(text=text):
+                            await self._emit(TextDelta(text))
+                            tally.add(text)
+                        case ReasoningPiece(text=text):
+                            await self._emit(ReasoningDelta(text))
+                            tally.add(text if talk.model.keeps_reasoning else "")
+                        case CallPiece(arguments=arguments):
+                            tally.add(arguments)
+                        case ReplyEnd():
+                            pass
                 if talk.clock.seconds() - shown >= talk.options.stream_figures_every:
                     shown = talk.clock.seconds()
                     await talk.keep(draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True))
                     await self._emit(talk.streaming(tally.mix))
         if draft.end is None or not (draft.begun or draft.end.calls):
             raise self._nothing(draft)
-
-    async def _pieces(self, output: int) -> AsyncGenerator[ModelPiece | Retry, None]:
-        """What the model says, without what it says again of a reply that goes on."""
-        talk, continuation = self._conversation, Continuation(self._before)
-        request = ModelRequest(talk.view, output, await images_for(talk))
-        asked = ask(talk.model, request, talk.clock, self._fallback.retries, self._fallback.in_vain)
-        async with aclosing(asked) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, TextPiece):
-                    if text := continuation.take(piece.text):
-                        yield TextPiece(text)
-                    continue
-                if isinstance(piece, CallPiece | ReplyEnd) and (text := continuation.end()):
-                    yield TextPiece(text)
-                yield piece
 
     def _nothing(self, draft: ArrivingReply) -> ModelError:
         """Why what came is no reply."""
@@ -200,6 +188,16 @@ class Continuation:
         self._before = before
         self._held = ""
         self._open = bool(before)
+
+    def fresh(self, piece: ModelPiece) -> Sequence[ModelPiece]:
+        """What a piece brings that was not said before."""
+        match piece:
+            case TextPiece(text=text):
+                return (TextPiece(new),) if (new := self.take(text)) else ()
+            case CallPiece() | ReplyEnd() if held := self.end():
+                return (TextPiece(held), piece)
+            case _:
+                return (piece,)
 
     def take(self, text: str) -> str:
         """What is new in `text`; empty while it may still be something that was said before."""

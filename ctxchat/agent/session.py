@@ -1,7 +1,7 @@
 """A session as the outside sees it: values to read and verbs to act. Terminal, headless mode and tests all use this one door.
 
-Composes the parts; what they do is theirs: `compaction` is for passes, `changes` for what is changed by hand, `setup` for
-model, agent and settings. One at a time.
+Composes the parts; what they do is theirs: `planner` and `compaction` are for passes, `consent` for what is said to them,
+`permissions` for calls that wait, `changes` for what is changed by hand, `setup` for model, agent and settings. One at a time.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from functools import partial
 
 from ctxchat.agent.attachments import Attachments
 from ctxchat.agent.changes import Changes
-from ctxchat.agent.compaction import Compaction
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.fallback import Fallback
 from ctxchat.agent.files import Files
 from ctxchat.agent.handoff import Handoff
 from ctxchat.agent.hooks import Hooks
+from ctxchat.agent.preview import Preview
 from ctxchat.agent.session_config import Arrange, SessionConfig
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.setup import Setup
@@ -29,8 +29,8 @@ from ctxchat.core.events import Notice, Stamped
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Named, SessionState
 from ctxchat.core.messages import Part
-from ctxchat.core.permissions import Answer, Mode
 from ctxchat.core.ports import WorkspaceFiles
+from ctxchat.core.record import Reason
 from ctxchat.core.view import View
 
 
@@ -53,7 +53,6 @@ class Session:
         self._conversation = conversation
         self._toolbox = toolbox
         self.permissions = toolbox.gate
-        self._compactor = compactor
         self._hooks = hooks
         self._lock = SessionLock(conversation, hooks, read_only)
         self.read_only = read_only
@@ -61,9 +60,11 @@ class Session:
         self.attachments = Attachments(conversation, toolbox.mask)
         self.setup = Setup(conversation, self._lock, toolbox, compactor, hooks, arranged, arrange)
         self._fallback = Fallback(conversation, self.setup)
-        self.compaction = Compaction(compactor, self._lock)
+        self.compaction = compactor
+        self.planner = compactor.planner
+        self.consent = compactor.consent
         self.changes = Changes(conversation, self._lock, compactor.consent)
-        self.handoff = Handoff(conversation, self._lock, lambda: compactor.summariser)
+        self.handoff = Handoff(conversation, self._lock, lambda: compactor.planner.summariser)
         self.files = Files(conversation, self._lock, files) if files else None
 
     # ── values ──
@@ -93,15 +94,6 @@ class Session:
         """A turn or a pass is under way."""
         return self._lock.busy
 
-    @property
-    def mode(self) -> Mode:
-        """Which calls run without asking."""
-        return self.permissions.mode
-
-    @mode.setter
-    def mode(self, mode: Mode) -> None:
-        self.permissions.mode = mode
-
     # ── verbs ──
 
     def send(
@@ -120,7 +112,7 @@ class Session:
         return Turn(
             self._conversation,
             self._toolbox,
-            self._compactor,
+            self.compaction,
             self._fallback,
             self.setup,
             between=between,
@@ -128,17 +120,33 @@ class Session:
             files=self.files,
         )
 
-    def answer(self, call_id: str, answer: Answer) -> None:
-        """What the person said to an ApprovalRequested."""
-        self.permissions.answer(call_id, answer)
+    async def preview(
+        self,
+        instructions: str = "",
+        keep_recent: int | None = None,
+        *,
+        strategy: str = "",
+        target: float | None = None,
+    ) -> Preview:
+        """What freeing up context would do. Calls no model, sends nothing anywhere."""
+        await self.measure()
+        return await self.planner.preview(instructions, keep_recent, strategy, target)
 
-    def objection(self, call_id: str, rule: str) -> str:
-        """Why a rule, as a person wrote it, cannot be the answer to an ApprovalRequested; empty where it can."""
-        return self.permissions.objection(call_id, rule)
+    def free_up(
+        self,
+        preview: Preview,
+        steps: Sequence[str] | None = None,
+        *,
+        summary: str | None = None,
+        reason: Reason = "manual",
+    ) -> AsyncGenerator[Stamped, None]:
+        """Run a previewed pass, only the named steps of it where given, with a summary a person wrote where there is one.
+        Closing it leaves everything as it was."""
+        return self._lock.stream(partial(self.compaction.run, preview, steps=steps, reason=reason, summary=summary))
 
-    def reply(self, call_id: str, text: str) -> None:
-        """What the person said to a QuestionAsked; empty for nothing."""
-        self.permissions.reply(call_id, text)
+    def make_room(self) -> AsyncGenerator[Stamped, None]:
+        """Between turns: the pass that is due or agreed, where there is one, without waiting for the next message."""
+        return self._lock.stream(partial(self.compaction.make_room, 0))
 
     async def measure(self) -> Figures:
         """Compile and measure now; while a turn is under way, the gauge as it stands."""
@@ -159,7 +167,7 @@ class Session:
         try:
             return await self._hooks.finish() if self._hooks and not self.read_only else ()
         finally:
-            await self._compactor.close()
+            await self.compaction.close()
             await self._conversation.leave()
             with suppress(CtxchatError):  # nobody is left who could mend it
                 await self._conversation.settle()

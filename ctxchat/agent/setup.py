@@ -107,7 +107,7 @@ class Setup:
 
     def use(self, model: ModelPort) -> None:
         """Go on with this model, and with whoever writes summaries beside it. What does not fit goes before the next request."""
-        self._compactor.switched()
+        self._compactor.scheduler.switched()
         self._conversation.use(model)
         self._write_for(model)
 
@@ -159,7 +159,7 @@ class Setup:
 
     def _write_for(self, model: ModelPort) -> None:
         if self._arranged.summariser_of is not None:
-            self._compactor.write_with(self._arranged.summariser_of(model))
+            self._compactor.planner.summariser = self._arranged.summariser_of(model)
 
     async def _taken(self, after: SessionConfig | None) -> Figures:
         await self._take(after)

@@ -79,7 +79,7 @@ def _meant(session: str | None) -> str:
 async def _compact(
     session: Session, strategy: str, keep_recent: int | None, target: float | None, instructions: str, dry_run: bool
 ) -> CompactionRecord:
-    preview = await session.compaction.preview(instructions, keep_recent, strategy=strategy, target=target)
+    preview = await session.preview(instructions, keep_recent, strategy=strategy, target=target)
     used, messages = preview.before.used, len(session.view.items)
     plan = preview.plan
     planned = CompactionRecord(
@@ -98,7 +98,7 @@ async def _compact(
     )
     if plan is None or dry_run:
         return planned
-    async with aclosing(session.compaction.free_up(preview, reason="offline")) as events:
+    async with aclosing(session.free_up(preview, reason="offline")) as events:
         async for stamped in events:
             if isinstance(stamped.event, CompactionRecord):
                 planned = stamped.event

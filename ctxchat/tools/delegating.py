@@ -34,6 +34,13 @@ from ctxchat.tools.text import clip_line
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
 
+class Answered(Protocol):
+    """Where a sub-agent's calls wait for a person: what was said to its approvals and questions goes there."""
+
+    def answer(self, call_id: str, answer: Answer) -> None: ...
+    def reply(self, call_id: str, text: str) -> None: ...
+
+
 class SubAgent(Protocol):
     """A session at work on one task."""
 
@@ -46,12 +53,9 @@ class SubAgent(Protocol):
         """One turn."""
         ...
 
-    def answer(self, call_id: str, answer: Answer) -> None:
-        """What the person said to an ApprovalRequested."""
-        ...
-
-    def reply(self, call_id: str, text: str) -> None:
-        """What the person said to a QuestionAsked."""
+    @property
+    def permissions(self) -> Answered:
+        """Its gate."""
         ...
 
     async def close(self) -> object:
@@ -126,11 +130,13 @@ class _Report:
                 request = msgspec.structs.replace(
                     event, call_id=self._outer(call_id), summary=self._said(event.summary)
                 )
-                return [ToolLeave(request, partial(self._agent.answer, call_id))]
+                return [ToolLeave(request, partial(self._agent.permissions.answer, call_id))]
             case ApprovalResolved(call_id=call_id):
                 return [ToolNews(msgspec.structs.replace(event, call_id=self._outer(call_id)))]
             case QuestionAsked(call_id=call_id):
-                return [ToolQuestion(self._said(event.text), event.options, partial(self._agent.reply, call_id))]
+                return [
+                    ToolQuestion(self._said(event.text), event.options, partial(self._agent.permissions.reply, call_id))
+                ]
             case FilesChanged(call_id=call_id):
                 return [ToolNews(msgspec.structs.replace(event, call_id=self._outer(call_id)))]
             case Figures():

@@ -100,7 +100,7 @@ async def offer_room(chat: ChatScreen, session: Session) -> None:
     if not figures.over or session.busy or session.read_only:
         return
     try:
-        preview = await session.compaction.preview()
+        preview = await session.preview()
     except CtxchatError as problem:
         chat.announce(str(problem))
         return

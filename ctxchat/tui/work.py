@@ -240,15 +240,15 @@ class Work:
         """What a person said to the question whether to make room; beside a turn, the turn does it at the right place."""
         session = self.open_session()
         if reply == "later":
-            session.compaction.snooze(SNOOZE)
+            session.consent.rest(SNOOZE)
             self._chat.notice("info", f"Not for this turn and the next {SNOOZE}. F8 makes room whenever you like.")
         elif self.busy:
-            session.compaction.agree(reply, instructions)
+            session.consent.agree(reply, instructions)
             when = "at the next place where no call is open" if reply == "now" else "when this turn has ended"
             self._chat.notice("info", f"Room is made {when}.")
         else:
-            session.compaction.agree("now", instructions)
-            self.run_pass(session.compaction.make_room())
+            session.consent.agree("now", instructions)
+            self.run_pass(session.make_room())
 
     # ── what runs ──
 

@@ -248,8 +248,8 @@ class Desk:
 
     async def free_up(self, steps: Sequence[str] | None = None, **options: object) -> list[Event]:
         """A pass by hand, as previewed; its events."""
-        preview = await self.session.compaction.preview()
-        async with aclosing(self.session.compaction.free_up(preview, steps, **options)) as stream:  # type: ignore[arg-type]
+        preview = await self.session.preview()
+        async with aclosing(self.session.free_up(preview, steps, **options)) as stream:  # type: ignore[arg-type]
             return [stamped.event async for stamped in stream]
 
     async def say(self, text: str, answers: Sequence[str] = ()) -> list[Event]:
@@ -261,5 +261,5 @@ class Desk:
                 events.append(stamped.event)
                 if isinstance(stamped.event, ApprovalRequested):
                     verdict, _, reason = left.pop(0).partition(":")
-                    self.session.answer(stamped.event.call_id, Answer(verdict, reason))  # type: ignore[arg-type]
+                    self.session.permissions.answer(stamped.event.call_id, Answer(verdict, reason))  # type: ignore[arg-type]
         return events

@@ -100,7 +100,7 @@ async def work(folder: Path, at: int, after: bool, *, begin: bool) -> int:
             for number in range(TURNS):
                 await consume(session.send(f"question {number} {LONG}"))
         else:
-            await consume(session.compaction.free_up(await session.compaction.preview()))
+            await consume(session.free_up(await session.preview()))
             await consume(session.send(QUESTION))
         await session.close()
         return journal.calls

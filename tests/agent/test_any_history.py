@@ -55,8 +55,8 @@ def opened(history: list[Message], window: int, keep: int, pins: list[int], scri
 
 
 async def one_pass(desk: Desk, name: str, keep: int, target: float) -> list[Event]:
-    preview = await desk.session.compaction.preview("", keep, strategy=name, target=target)
-    async with aclosing(desk.session.compaction.free_up(preview)) as stream:
+    preview = await desk.session.preview("", keep, strategy=name, target=target)
+    async with aclosing(desk.session.free_up(preview)) as stream:
         return [stamped.event async for stamped in stream]
 
 

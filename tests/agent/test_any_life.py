@@ -153,8 +153,8 @@ class Life(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES), keep=st.integers(0, 6))
     def compact(self, name: str, keep: int) -> None:
         async def one_pass() -> None:
-            preview = await self.desk.session.compaction.preview("", keep, strategy=name, target=0.2)
-            async for _ in self.desk.session.compaction.free_up(preview):
+            preview = await self.desk.session.preview("", keep, strategy=name, target=0.2)
+            async for _ in self.desk.session.free_up(preview):
                 pass
 
         with suppress(CtxchatError):

@@ -74,10 +74,10 @@ async def test_reading_calls_run_while_another_waits_for_a_person():
             if isinstance(stamped.event, ToolFinished) and sorted(done) == ["0", "2"]:  # both, and nobody has answered
                 asked = [e for e in seen if isinstance(e, ApprovalRequested)]
                 assert [e.summary for e in asked] == ["put 1"], "one question at a time"
-                desk.session.answer(asked[0].call_id, Answer("once"))
+                desk.session.permissions.answer(asked[0].call_id, Answer("once"))
             elif isinstance(stamped.event, ApprovalRequested) and "put 3" in stamped.event.summary:
                 assert "1" in done, "what changes something is asked in its order, after what came before is done"
-                desk.session.answer(stamped.event.call_id, Answer("deny", "not now"))
+                desk.session.permissions.answer(stamped.event.call_id, Answer("deny", "not now"))
     results = [m.text for m in desk.state.ledger.groups[1].messages[1:]]
     assert results[:3] == ["0", "1", "2"] and "not now" in results[3]
 

@@ -82,8 +82,8 @@ async def test_who_wrote_a_mended_summary_is_recorded_with_what_its_draft_cost()
         desk = Desk(ScriptedModel([says("so it is " * 300)] * 4), options=Options(keep_recent=2), summariser=Dear())
         for _ in range(4):
             await desk.say("and? " * 300)
-        preview = await desk.session.compaction.preview()
-        drafted = "".join([piece async for piece in desk.session.compaction.draft_summary(preview)])
+        preview = await desk.session.preview()
+        drafted = "".join([piece async for piece in desk.session.compaction.draft(preview)])
         assert drafted == "## Goal\nKnow the gauge."
         await desk.free_up(summary=mended)
         record = desk.state.ledger.compactions[-1].record
@@ -108,7 +108,7 @@ async def test_a_target_that_what_stays_does_not_allow_is_told_with_what_stands_
     records = [Sealed((group,)) for group in group_messages(messages)]
     desk = Desk(ScriptedModel([says("ok")], window=Window(64_000, "loaded")), records=records)
     await desk.session.measure()
-    free = desk.session.compaction
+    free = desk.session
     easy = await free.preview(keep_recent=12, strategy="truncate", target=0.8)
     assert easy.missed == "" and KEPT not in [step.name for step in easy.steps]
     preview = await free.preview(keep_recent=12, strategy="truncate", target=0.05)

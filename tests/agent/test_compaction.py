@@ -111,9 +111,9 @@ async def test_cancelling_a_pass_leaves_everything_as_it_was():
     desk = desk_of(6)
     await talk(desk, 3)
     before, view = desk.state.ledger, desk.session.view
-    preview = await desk.session.compaction.preview()
+    preview = await desk.session.preview()
     assert preview.plan is not None
-    async with aclosing(desk.session.compaction.free_up(preview)) as events:
+    async with aclosing(desk.session.free_up(preview)) as events:
         async for stamped in events:
             if isinstance(stamped.event, CompactionStarted):
                 break
@@ -127,7 +127,7 @@ async def test_preview_changes_nothing_and_a_pass_does_what_it_said():
     desk = desk_of(6)
     await talk(desk, 3)
     before = desk.state
-    preview = await desk.session.compaction.preview()
+    preview = await desk.session.preview()
     assert desk.state == before and preview.after.used < preview.before.used
     result = of(await desk.free_up(), CompactionRecord)[0]
     assert result.outcome == "compacted"
@@ -149,10 +149,10 @@ async def test_undo_after_later_turns_gives_back_every_word():
 async def test_nothing_to_free_is_said_calmly_and_calls_nobody():
     writer = Writer()
     desk = desk_of(2, writer=writer)
-    preview = await desk.session.compaction.preview()
+    preview = await desk.session.preview()
     assert preview.plan is None and "Nothing to free" in preview.reason
     assert "F4" not in preview.reason  # read on the command line too
-    async with aclosing(desk.session.compaction.free_up(preview)) as events:
+    async with aclosing(desk.session.free_up(preview)) as events:
         told = [e.event async for e in events]
     assert [type(e) for e in told] == [Notice] and writer.asked == []
 

@@ -55,7 +55,7 @@ def desk_pressure(event: CompactionSuggested) -> float:
 async def test_a_suggestion_snoozed_is_not_made_again_for_so_many_turns():
     desk = desk_of("ask", window=40_000)
     await until_due(desk)
-    desk.session.compaction.snooze(2)
+    desk.session.consent.rest(2)
     assert [len(of(await desk.say("short"), CompactionSuggested)) for _ in range(3)] == [0, 0, 1]
 
 
@@ -63,7 +63,7 @@ async def test_after_this_task_runs_the_pass_when_the_answer_is_there():
     writer = Writer()
     desk = desk_of("ask", writer)
     await until_due(desk)
-    desk.session.compaction.agree("after", "keep the colours")
+    desk.session.consent.agree("after", "keep the colours")
     events = await desk.say("now the task")
     kinds = [type(e) for e in events]
     assert kinds.index(CompactionStarted) > max(i for i, k in enumerate(kinds) if k is TextDelta)
@@ -77,14 +77,14 @@ async def test_after_this_task_runs_the_pass_when_the_answer_is_there():
 async def test_now_runs_the_pass_before_the_next_request_or_at_once_between_turns():
     desk = desk_of("ask")
     await until_due(desk)
-    desk.session.compaction.agree("now")
+    desk.session.consent.agree("now")
     kinds = [type(e) for e in await desk.say("go")]
     assert kinds.index(CompactionRecord) < kinds.index(TextDelta)
 
     idle = desk_of("ask")
     await until_due(idle)
-    idle.session.compaction.agree("now")
-    events = [stamped.event async for stamped in idle.session.compaction.make_room()]
+    idle.session.consent.agree("now")
+    events = [stamped.event async for stamped in idle.session.make_room()]
     assert of(events, CompactionRecord)[0].outcome == "compacted"
     assert not idle.session.busy
 
@@ -104,7 +104,7 @@ async def test_now_inside_a_long_turn_waits_for_a_place_where_no_call_is_open():
         kinds.append(type(stamped.event))
         if not agreed and stamped.event.__class__.__name__ == "ToolStarted":
             agreed = True
-            desk.session.compaction.agree("now")
+            desk.session.consent.agree("now")
     names = [k.__name__ for k in kinds]
     assert names.index("ToolFinished") < names.index("CompactionStarted") < names.index("CompactionRecord")
     assert len(model.requests[-1].view.items) < len(model.requests[-2].view.items) + 2
@@ -168,10 +168,10 @@ async def test_a_pass_planned_before_another_one_is_not_run_on_what_that_one_lef
     desk = desk_of("ask", window=60_000)
     for number in range(4):
         await desk.say(f"question {number} {LONG}")
-    stale = await desk.session.compaction.preview()
+    stale = await desk.session.preview()
     await desk.free_up()
     before = desk.state.ledger
-    events = [stamped.event async for stamped in desk.session.compaction.free_up(stale)]
+    events = [stamped.event async for stamped in desk.session.free_up(stale)]
     assert [type(e) for e in events] == [Notice] and "Look again" in events[0].text  # type: ignore[union-attr]
     assert desk.state.ledger == before
 
@@ -181,11 +181,11 @@ async def test_a_summary_can_be_drafted_edited_and_applied_and_is_paid_for_once(
     desk = desk_of("ask", writer, window=60_000)
     for number in range(4):
         await desk.say(f"question {number} {LONG}")
-    preview = await desk.session.compaction.preview("short, please")
+    preview = await desk.session.preview("short, please")
     before = desk.state.ledger
-    text = "".join([piece async for piece in desk.session.compaction.draft_summary(preview)])
+    text = "".join([piece async for piece in desk.session.compaction.draft(preview)])
     assert text.strip() == "## Goal\nMeasure the tide." and desk.state.ledger == before
-    events = [s.event async for s in desk.session.compaction.free_up(preview, summary=text.replace("tide", "ebb"))]
+    events = [s.event async for s in desk.session.free_up(preview, summary=text.replace("tide", "ebb"))]
     assert of(events, CompactionRecord)[0].outcome == "compacted"
     assert len(writer.asked) == 1
     assert desk.state.ledger.compactions[0].record.summary.strip() == "## Goal\nMeasure the ebb."  # type: ignore[union-attr]

@@ -111,7 +111,7 @@ async def test_it_never_has_more_rights_than_its_caller_has_at_that_moment():
     async with aclosing(office.upper.session.send("Which port?")) as stream:
         async for stamped in stream:
             if isinstance(stamped.event, Delegated) and office.tool.ran:
-                office.upper.session.mode = "read-only"
+                office.upper.session.permissions.mode = "read-only"
     assert len(office.tool.ran) == 1
 
 
@@ -128,7 +128,7 @@ async def test_its_question_goes_up_and_the_answer_down():
         async for stamped in stream:
             if isinstance(stamped.event, QuestionAsked):
                 questions.append(stamped.event)
-                office.upper.session.reply(stamped.event.call_id, "yes")
+                office.upper.session.permissions.reply(stamped.event.call_id, "yes")
     assert [(q.text, q.options) for q in questions] == [("sub-agent: TCP?", ("yes", "no"))]
     assert "The user answered: yes" in office.lower.state.ledger.groups[1].messages[1].text
 

@@ -56,7 +56,7 @@ async def worked(turns: int, writer: Summariser | None = None, **options: object
 @pytest.mark.parametrize("turns", [8, 14])
 async def test_a_preview_tells_what_will_come_of_it(strategy: str, turns: int) -> None:
     desk = await worked(turns, strategy=strategy, keep_recent=4)
-    preview = await desk.session.compaction.preview()
+    preview = await desk.session.preview()
     [result] = of(await desk.free_up(), CompactionRecord)
     assert result.outcome == "compacted"
     used = preview.before.used
@@ -75,11 +75,11 @@ async def test_a_preview_with_a_step_unticked_tells_what_will_come_of_it(unticke
     desk = Desk(model, tools=[Echo("read_file")], options=options, summariser=OfflineSummariser())
     for number in range(14):
         await desk.say(f"question {number}: why is part {number} slow?")
-    whole = await desk.session.compaction.preview()
+    whole = await desk.session.preview()
     ticked = [step.name for step in whole.steps if step.name != unticked]
     assert len(ticked) == len(whole.steps) - 1 > 0
-    preview = await desk.session.compaction.with_steps(whole, ticked)
-    [result] = of([e.event async for e in desk.session.compaction.free_up(whole, ticked)], CompactionRecord)
+    preview = await desk.session.planner.with_steps(whole, ticked)
+    [result] = of([e.event async for e in desk.session.free_up(whole, ticked)], CompactionRecord)
     assert result.outcome == "compacted"
     assert preview.after.used == result.after.used, "what is unticked may be done by another step"
     assert [s.tokens_freed for s in preview.steps] == [s.tokens_freed for s in result.steps]
@@ -89,7 +89,7 @@ async def test_a_preview_with_a_step_unticked_tells_what_will_come_of_it(unticke
 async def test_a_model_is_not_asked_for_a_look() -> None:
     writer = Terse()
     desk = await worked(14, writer, strategy="summarize", keep_recent=4)
-    preview = await desk.session.compaction.preview()
+    preview = await desk.session.preview()
     assert writer.asked == [] and preview.model == writer.model
     [result] = of(await desk.free_up(), CompactionRecord)
     assert 0 <= preview.after.used - result.after.used <= BAND * preview.before.used
@@ -97,10 +97,10 @@ async def test_a_model_is_not_asked_for_a_look() -> None:
 
 async def test_a_suggestion_and_a_ghost_do_not_reckon_with_the_longest_summary_there_may_be() -> None:
     desk = await worked(14, strategy="summarize", keep_recent=4)
-    plan = await desk.compactor._planner.plan("summarize", keep_recent=4, target=0.3)
+    plan = await desk.compactor.planner.plan("summarize", keep_recent=4, target=0.3)
     assert plan is not None
     longest = round(plan.after * desk.conversation.scale)
-    assert plan.steps[0].summary_tokens > 1200 and desk.compactor._planner.after_used(plan) < longest - 500
+    assert plan.steps[0].summary_tokens > 1200 and desk.compactor.planner.after_used(plan) < longest - 500
 
 
 async def test_facts_of_what_only_became_shorter_are_kept_and_one_read_away() -> None:
@@ -122,7 +122,7 @@ async def test_facts_that_have_no_room_are_told_as_lost() -> None:
 
 async def test_a_preview_of_what_changed_meanwhile_is_not_run() -> None:
     desk = await worked(8, strategy="truncate", keep_recent=2)
-    preview = await desk.session.compaction.preview()
+    preview = await desk.session.preview()
     await desk.session.changes.pin(desk.state.ledger.groups[0].id)
     assert preview.changes == () != tuple(c.id for c in desk.state.ledger.changes)
 
@@ -141,7 +141,7 @@ class Filling(Writer):
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.7, 1.0])
 async def test_how_long_a_model_writes_is_learned_from_the_passes_before(share: float) -> None:
     desk = await worked(14, Filling(share), strategy="summarize", keep_recent=4)
-    first = await desk.session.compaction.preview()
+    first = await desk.session.preview()
     assert first.after.estimated, "nobody knows yet how much it will write"
     [result] = of(await desk.free_up(), CompactionRecord)
     assert result.filled == pytest.approx(share, abs=0.15)
@@ -149,7 +149,7 @@ async def test_how_long_a_model_writes_is_learned_from_the_passes_before(share: 
     assert abs(first.after.used - result.after.used) <= (abs(share - FILLED) + 0.15) * most
     for number in range(14, 24):
         await desk.say(f"question {number}: why is part {number} slow?")
-    preview = await desk.session.compaction.preview()
+    preview = await desk.session.preview()
     [result] = of(await desk.free_up(), CompactionRecord)
     assert result.outcome == "compacted"
     assert abs(preview.after.used - result.after.used) <= 0.02 * preview.before.used

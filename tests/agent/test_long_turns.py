@@ -156,7 +156,7 @@ async def test_the_preview_opens_on_what_the_newest_messages_hold_and_names_it()
     model = ScriptedModel([*wanted, says("done")], window=Window(32_000, "loaded"))
     desk = Desk(model, tools=[Echo()], summariser=Writer())
     await desk.say("Look at all of it.")
-    preview = await desk.session.compaction.preview()
+    preview = await desk.session.preview()
     assert preview.plan is not None and preview.keep_recent < 12
     assert preview.after.used <= preview.before.used / 2 + preview.before.limit * 0.05
     groups = {item.group for item in desk.session.view.items}

@@ -33,9 +33,9 @@ async def test_a_pass_cancelled_at_any_write_is_made_or_not_made(done: bool):
         for number in range(3):
             await one.say(f"question {number} {LONG}")
         before, used = one.state.ledger, one.session.figures.used
-        preview = await one.session.compaction.preview()
+        preview = await one.session.preview()
         events: list[object] = []
-        task = asyncio.create_task(listen(one.session.compaction.free_up(preview), events))
+        task = asyncio.create_task(listen(one.session.free_up(preview), events))
         cancelling(one, task, at, done, times=2)
         with suppress(asyncio.CancelledError):
             await task
@@ -54,9 +54,9 @@ async def test_a_pass_cancelled_at_any_event_is_not_made():
     for number in range(3):
         await one.say(f"question {number} {LONG}")
     before, used = one.state.ledger, one.session.figures.used
-    preview = await one.session.compaction.preview()
+    preview = await one.session.preview()
     for stop in range(1, 6):
-        async with aclosing(one.session.compaction.free_up(preview)) as stream:
+        async with aclosing(one.session.free_up(preview)) as stream:
             for _ in range(stop):
                 await anext(stream)
         assert one.state.ledger == before and one.session.figures.used == used

@@ -158,7 +158,7 @@ async def test_a_pass_by_hand_folds_what_was_shown_with_what_stands_ready():
     writer = Writer()
     desk = desk_of(writer)
     await until_prepared(desk, writer)
-    preview = await desk.session.compaction.preview()
+    preview = await desk.session.preview()
     assert preview.plan is not None
     result = of(await desk.free_up(), CompactionRecord)[0]
     assert result.outcome == "compacted" and result.folded_groups == len(preview.plan.covers)

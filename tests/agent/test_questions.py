@@ -27,9 +27,9 @@ async def test_the_turn_waits_for_the_answer_and_the_model_gets_it():
             match stamped.event:
                 case QuestionAsked() as question:
                     asked.append(question)
-                    desk.session.reply("not a call", "red")
-                    desk.session.reply(question.call_id, "blue")
-                    desk.session.reply(question.call_id, "red")
+                    desk.session.permissions.reply("not a call", "red")
+                    desk.session.permissions.reply(question.call_id, "blue")
+                    desk.session.permissions.reply(question.call_id, "red")
                 case ToolFinished() as end:
                     finished.append(end)
                 case _:
@@ -54,7 +54,7 @@ async def test_stopping_while_a_question_waits_leaves_a_valid_history():
         async for stamped in stream:
             if isinstance(stamped.event, QuestionAsked):
                 break
-    desk.session.reply("c1", "red")  # too late: nothing happens
+    desk.session.permissions.reply("c1", "red")  # too late: nothing happens
     await desk.say("never mind")
     assert not problems(model.requests[-1].view)
 
@@ -93,5 +93,5 @@ async def test_a_yes_gives_a_call_what_it_asks_for_and_what_was_added(
         async for stamped in stream:
             if isinstance(stamped.event, ApprovalRequested):
                 assert answer and stamped.event.allowance == Allowance(True, ("/cache",), True)
-                desk.session.answer(stamped.event.call_id, answer)
+                desk.session.permissions.answer(stamped.event.call_id, answer)
     assert tool.allowed == [allowed]

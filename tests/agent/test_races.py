@@ -172,7 +172,7 @@ async def test_what_is_asked_while_a_turn_is_under_way_leaves_its_view_alone():
             if isinstance(stamped.event, TextDelta):
                 view = one.session.view
                 assert await one.session.measure() == one.session.figures
-                await one.session.compaction.preview()
+                await one.session.preview()
                 assert one.session.view is view
                 for verb in (one.session.changes.restore("g1"), one.session.changes.undo(), one.session.rename("x")):
                     with pytest.raises(CtxchatError):

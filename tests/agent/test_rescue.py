@@ -51,7 +51,7 @@ async def in_a_small_window(window: int, last: str = "and now?") -> Desk:
 @pytest.mark.parametrize("window", [5_200, 4_000, 3_400, 2_800, 2_200, 1_500])
 async def test_the_gentlest_rung_that_fits_is_taken_and_all_that_goes_leaves_a_trace(window: int) -> None:
     desk = await in_a_small_window(window)
-    planner, raw = desk.compactor._planner, desk.session.view.raw
+    planner, raw = desk.compactor.planner, desk.session.view.raw
     goal = planner.raw_budget().limit
     assert raw > goal
     left: list[tuple[str, int]] = []

@@ -99,10 +99,10 @@ async def test_a_cancelled_summary_leaves_the_state_and_is_paid_for():
     for number in range(4):
         await desk.say(f"question {number} {LONG}")
     ledger, used = desk.state.ledger, desk.session.figures.used
-    preview = await desk.session.compaction.preview()
+    preview = await desk.session.preview()
 
     async def run() -> None:
-        async with aclosing(desk.session.compaction.free_up(preview)) as stream:
+        async with aclosing(desk.session.free_up(preview)) as stream:
             async for stamped in stream:
                 if isinstance(stamped.event, SummaryDelta):
                     started.set()

@@ -71,7 +71,7 @@ async def test_arguments_beyond_all_measure_end_neither_the_turn_nor_the_next(ar
     desk = Desk(model, tools=[Echo()])
     assert of(await desk.say("go"), TurnFinished)[0].status == "done"
     assert of(await desk.say("again"), TurnFinished)[0].status == "done"
-    await desk.session.compaction.preview()
+    await desk.session.preview()
     assert all(not problems(request.view) for request in model.requests)
 
 

@@ -55,9 +55,9 @@ async def done(desk: Desk, verb: str, place: int) -> str:
     try:
         match verb:
             case "compact":
-                preview = await session.compaction.preview()
+                preview = await session.preview()
                 if preview.plan is not None:
-                    async with aclosing(session.compaction.free_up(preview)) as events:
+                    async with aclosing(session.free_up(preview)) as events:
                         async for _ in events:
                             pass
             case "quote":

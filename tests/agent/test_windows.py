@@ -321,5 +321,5 @@ async def test_by_hand_fewer_recent_messages_stay_where_they_are_nearly_all_ther
     desk = Desk(ScriptedModel((says(LONG) for _ in range(20)), window=Window(50_000, "configured")), options=Options())
     for number in range(3):
         await desk.say(f"question {number} {LONG}")
-    preview = await desk.session.compaction.preview()
+    preview = await desk.session.preview()
     assert preview.plan is not None and preview.keep_recent < Options().keep_recent

@@ -57,7 +57,7 @@ async def test_a_file_that_was_read_stands_there_as_it_is_now_and_goes_with_an_u
     (tmp_path / "a.py").write_text("new = 2\n")
     (tmp_path / "gone.py").unlink()
     before = desk.session.figures.used
-    preview = await desk.session.compaction.preview()
+    preview = await desk.session.preview()
     assert preview.files == ("b.py", "a.py")
     done = of(await desk.free_up(), CompactionRecord)[0]
     assert done.outcome == "compacted" and "2 files shown as on disk" in done.detail

@@ -45,7 +45,7 @@ def option(name: str) -> Look:
 
 
 async def planned(session: Session) -> Plan | None:
-    return (await session.compaction.preview()).plan
+    return (await session.preview()).plan
 
 
 def plan(look: Callable[[Plan], Any]) -> Callable[[Session], Any]:
@@ -90,7 +90,7 @@ EFFECTS: dict[str, tuple[str, Look]] = {
     ),
     "context.providers": ('["identity"]', sources),
     "context.transforms": ("[]", lambda s: s._conversation._transforms),
-    "context.summary_model.name": ('"openai/small"', lambda s: s._compactor._summariser.model),
+    "context.summary_model.name": ('"openai/small"', lambda s: s.planner.writer),
     "context.summary_model.api_base": ('"http://x"', lambda s: s.setup._arranged.serving),
     "context.summary_model.api_key_env": ('"KEY"', lambda s: s.setup._arranged.serving),
     "context.summary_model.window": ("9000", lambda s: s.setup._arranged.serving),

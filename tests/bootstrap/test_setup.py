@@ -65,16 +65,16 @@ async def test_an_agent_brings_what_it_has_of_its_own_and_leaves_the_rest(home: 
     write(home, AGENTS)
     async with started(home) as program:
         session = await program.open()
-        assert session.setup.agent == "" and session.mode == "ask"
+        assert session.setup.agent == "" and session.permissions.mode == "ask"
         all_tools = session.setup.tools
         await session.setup.switch_agent("reviewer")
         setup = session.setup
-        assert session.setup.agent == "reviewer" and session.mode == "read-only"
+        assert session.setup.agent == "reviewer" and session.permissions.mode == "read-only"
         assert setup.tools == ("read_file", "grep")
         assert setup.options.keep_recent == 30 and setup.options.compression_trigger == 0.75
         assert session.view.items[0].message.text.startswith("You review.")
         await session.setup.switch_agent("plain")
-        assert session.mode == "ask" and setup.tools == all_tools and setup.options.keep_recent == 12
+        assert session.permissions.mode == "ask" and setup.tools == all_tools and setup.options.keep_recent == 12
         assert setup.options.compression_trigger == 0.6 and "You review" not in session.view.items[0].message.text
         with pytest.raises(UsageError, match="Did you mean reviewer"):
             await session.setup.switch_agent("reviewr")
@@ -97,7 +97,7 @@ async def test_the_agent_is_stored_with_the_session_and_the_usual_one_too(home: 
     write(home, 'agent = "plain"\n' + AGENTS)  # what the settings start with now changes nothing for those two
     async with started(home) as program:
         again = await program.open(first)
-        assert again.setup.agent == "reviewer" and again.mode == "read-only"
+        assert again.setup.agent == "reviewer" and again.permissions.mode == "read-only"
         assert again.view.items == () or again.setup.options.keep_recent == 30
         await again.close()
         again = await program.open(second)
@@ -118,7 +118,7 @@ async def test_an_agent_that_is_gone_is_told_and_the_session_opens(home: Path) -
     async with started(home) as program:
         again = await program.open(session.id)
         assert any("There is no agent 'reviewer'" in n and "/agent" in n for n in again.notices)
-        assert again.setup.agent == "" and again.mode == "ask"
+        assert again.setup.agent == "" and again.permissions.mode == "ask"
         await again.close()
 
 
@@ -159,7 +159,7 @@ text = "a turn begins"
         reread(program)
         after = await session.setup.adapt()
         assert (before.window, after.window) == (32_768, 20_000) and after.trigger_tokens < before.trigger_tokens
-        assert session.mode == "auto-edit" and [r.text for r in session.setup.rules] == ["shell: make"]
+        assert session.permissions.mode == "auto-edit" and [r.text for r in session.setup.rules] == ["shell: make"]
         assert "web_fetch" not in session.setup.tools
         assert after.tokens("injected") < before.tokens("injected")
         assert [s.name for s in after.over_budget] == ["tools"]
@@ -171,11 +171,11 @@ text = "a turn begins"
 async def test_a_mode_chosen_by_hand_stays_where_the_settings_keep_theirs(home: Path) -> None:
     async with started(home) as program:
         session = await program.open()
-        session.mode = "all"
+        session.permissions.mode = "all"
         write(home, "context.keep_recent = 3\n")
         reread(program)
         await session.setup.adapt()
-        assert session.mode == "all" and session.setup.options.keep_recent == 3
+        assert session.permissions.mode == "all" and session.setup.options.keep_recent == 3
         await session.close()
 
 
@@ -187,13 +187,13 @@ async def test_what_is_edited_under_a_turn_waits_for_the_next_message(home: Path
         write(home, '[context]\ncompression_trigger = 0.6\nproviders = []\n[permissions]\nmode = "read-only"\n')
         reread(program)
         figures = await session.setup.adapt()
-        assert session.mode == "ask" and figures.trigger_tokens == session.figures.trigger_tokens
+        assert session.permissions.mode == "ask" and figures.trigger_tokens == session.figures.trigger_tokens
         assert session.setup.options.compression_trigger == 0.6  # the gauge's ticks move at once
         async for _ in turn:
             pass
-        assert session.mode == "ask"
+        assert session.permissions.mode == "ask"
         await ask(session, "and again?")
-        assert session.mode == "read-only" and session.figures.tokens("injected") == 0
+        assert session.permissions.mode == "read-only" and session.figures.tokens("injected") == 0
         await session.close()
 
 
@@ -203,11 +203,11 @@ async def test_trust_brings_the_projects_own_settings_into_the_open_session(home
     (project / "config.toml").write_text('permissions.mode = "auto-edit"\n')
     async with started(home) as program:
         session = await program.open()
-        assert session.mode == "ask"
+        assert session.permissions.mode == "ask"
         trust.trust(paths.config_dir(), home / "work", program.loaded.project)
         reread(program)
         await session.setup.adapt()
-        assert session.mode == "auto-edit"
+        assert session.permissions.mode == "auto-edit"
         await session.close()
 
 
@@ -219,5 +219,7 @@ async def test_an_agent_taken_out_of_the_file_leaves_the_session_with_the_usual_
         write(home, "context.keep_recent = 5\n")
         reread(program)
         await session.setup.adapt()
-        assert session.setup.agent == "" and session.setup.options.keep_recent == 5 and session.mode == "ask"
+        assert (
+            session.setup.agent == "" and session.setup.options.keep_recent == 5 and session.permissions.mode == "ask"
+        )
         await session.close()

@@ -83,7 +83,7 @@ async def test_an_agent_of_the_settings_brings_its_own(tmp_path: Path):
 async def test_it_has_the_rights_of_its_caller_and_no_more_than_its_own(tmp_path: Path, task: str, there: bool):
     async with started(tmp_path, AGENTS.replace('tools = ["read_file", "grep"]', "")) as program:
         session = await program.open()
-        session.mode = "all"
+        session.permissions.mode = "all"
         await say(session, task)
         assert (tmp_path / "x.txt").exists() == there
         await session.close()

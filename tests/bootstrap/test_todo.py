@@ -39,8 +39,8 @@ async def test_the_list_outlives_a_compaction_and_the_program(tmp_path: Path):
     opened = await program.open(session, interactive=False)
     await opened.measure()
     assert not [item for item in opened.view.items if item.source == "todo"], "it stands in view where it was written"
-    preview = await opened.compaction.preview("", 2, strategy="truncate", target=0.0)
-    async with aclosing(opened.compaction.free_up(preview)) as events:
+    preview = await opened.preview("", 2, strategy="truncate", target=0.0)
+    async with aclosing(opened.free_up(preview)) as events:
         async for _ in events:
             pass
     await opened.measure()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
-from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from ctxchat.agent.gate import Gate
 from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
 from ctxchat.agent.trial import gains
 from ctxchat.core.applying import apply_plan
@@ -26,7 +26,7 @@ from ctxchat.core.images import size_in
 from ctxchat.core.journal import Changed, SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Image, Message, Part, Text, attached
-from ctxchat.core.permissions import Answer, Mode
+from ctxchat.core.permissions import Answer
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
 from ctxchat.core.search import Hit, Scope
 from ctxchat.core.secrets import Masking
@@ -36,7 +36,6 @@ from ctxchat.core.tokens import Meter, rough_count
 from ctxchat.core.view import Frame, View, compile
 
 if TYPE_CHECKING:  # a start is measured with these: what they stand for is heavy
-    from ctxchat.agent.gate import Gate
     from ctxchat.agent.session import Session
     from ctxchat.agent.turn import Meanwhile
     from ctxchat.config.files import Loaded
@@ -76,9 +75,29 @@ LABELS = {
 }
 
 
+class FakeGate(Gate):
+    """Keeps what is said to calls that wait, and lets the script of its session go on."""
+
+    def __init__(self, session: FakeSession) -> None:
+        super().__init__(folder="/harbour")
+        self._session = session
+
+    def answer(self, call_id: str, answer: Answer) -> None:
+        self._session.answers.append((call_id, answer))
+        self._session.gate(f"answer:{call_id}").set()
+
+    def objection(self, call_id: str, rule: str) -> str:
+        return "" if "make" in rule and ":" in rule else "This does not cover the call that waits."
+
+    def reply(self, call_id: str, text: str) -> None:
+        self._session.replies.append((call_id, text))
+        self._session.gate(f"answer:{call_id}").set()
+
+
 class FakeSession:
     """Follows `script` for each message: the text in, the steps out. Every change by hand is made as the real one makes it. It is
-    its own setup, compaction, changes and attachments; `adapted` counts how often it was told to go by edited settings."""
+    its own setup, planner, consent, compaction, changes and attachments; `adapted` counts how often it was told to go by edited
+    settings."""
 
     agent = ""
     address = ""
@@ -107,7 +126,7 @@ class FakeSession:
         self.budget = make_budget(Window(window, "catalogue"), 4_096, 0.8, 0.5)
         self.budgets: dict[str, int] = {}
         self.price = TokenPrice()
-        self.mode: Mode = "ask"
+        self.permissions = FakeGate(self)
         self.files = None
         self.ghost = 0
         self.seen = True
@@ -132,11 +151,13 @@ class FakeSession:
 
     # ── parts ──
 
-    @cached_property
-    def permissions(self) -> Gate:
-        from ctxchat.agent.gate import Gate
+    @property
+    def consent(self) -> Self:
+        return self
 
-        return Gate(folder="/harbour")
+    @property
+    def planner(self) -> Self:
+        return self
 
     @property
     def setup(self) -> Self:
@@ -320,17 +341,6 @@ class FakeSession:
         self._stamps += 1
         return Stamped(self.id, self._stamps, AT, event)
 
-    def answer(self, call_id: str, answer: Answer) -> None:
-        self.answers.append((call_id, answer))
-        self.gate(f"answer:{call_id}").set()
-
-    def objection(self, call_id: str, rule: str) -> str:
-        return "" if "make" in rule and ":" in rule else "This does not cover the call that waits."
-
-    def reply(self, call_id: str, text: str) -> None:
-        self.replies.append((call_id, text))
-        self.gate(f"answer:{call_id}").set()
-
     async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
         self.asked.append((instructions, keep_recent))
         keep = 6 if keep_recent is None else keep_recent
@@ -387,7 +397,7 @@ class FakeSession:
     def agree(self, when: str, instructions: str = "") -> None:
         self.agreed.append((when, instructions))
 
-    def snooze(self, turns: int) -> None:
+    def rest(self, turns: int) -> None:
         self.snoozed.append(turns)
 
     async def make_room(self) -> AsyncGenerator[Stamped, None]:

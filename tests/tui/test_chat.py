@@ -229,7 +229,7 @@ async def test_every_command_is_in_the_palette(tmp_path: Path) -> None:
         await pilot.press(*"permission mode", "enter")
         await until(pilot, lambda: app.screen is not app.chat or True)
         await pilot.press("enter")
-        await until(pilot, lambda: session.mode == "read-only")
+        await until(pilot, lambda: session.permissions.mode == "read-only")
 
 
 @pytest.mark.parametrize("key", ["f1", "f3", "f4", "f9", "f10", "f12", "ctrl+f"])

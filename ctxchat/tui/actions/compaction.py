@@ -23,7 +23,7 @@ async def free_up(app: CtxchatApp, argument: str = "") -> None:
     if group := next((g.id for g in groups if any(m.id == argument for m in g.messages)), ""):
         await free_up_to(app, group)
         return
-    await _agreed_to(app, await app.work.idle_session().compaction.preview(argument))
+    await _agreed_to(app, await app.work.idle_session().preview(argument))
 
 
 async def free_up_to(app: CtxchatApp, group: str) -> None:
@@ -35,7 +35,7 @@ async def free_up_to(app: CtxchatApp, group: str) -> None:
         app.notify("That message has been put away already.")
         return
     keep = max(1, len(items) - 1 - last)
-    await _agreed_to(app, await session.compaction.preview("", keep, target=0.0))
+    await _agreed_to(app, await session.preview("", keep, target=0.0))
 
 
 async def _agreed_to(app: CtxchatApp, preview: Preview) -> None:
@@ -48,13 +48,13 @@ async def _agreed_to(app: CtxchatApp, preview: Preview) -> None:
     summary = await _edited(app, agreed.preview, agreed.steps) if agreed.edit else None
     if agreed.edit and summary is None:
         return
-    app.work.run_pass(app.work.idle_session().compaction.free_up(agreed.preview, agreed.steps, summary=summary))
+    app.work.run_pass(app.work.idle_session().free_up(agreed.preview, agreed.steps, summary=summary))
 
 
 async def _edited(app: CtxchatApp, preview: Preview, steps: tuple[str, ...]) -> str | None:
     from ctxchat.tui.screens.summary import SummaryScreen
 
-    drafted = app.work.idle_session().compaction.draft_summary(preview, steps)
+    drafted = app.work.idle_session().compaction.draft(preview, steps)
     return await app.ask(SummaryScreen(drafted, preview))
 
 
@@ -65,12 +65,12 @@ async def compact(app: CtxchatApp, argument: str = "") -> None:
         return
     preview = await _previewed(app, argument)
     if preview is not None:
-        app.work.run_pass(app.work.idle_session().compaction.free_up(preview))
+        app.work.run_pass(app.work.idle_session().free_up(preview))
 
 
 async def _previewed(app: CtxchatApp, instructions: str) -> Preview | None:
     """What could be freed; where that is nothing it is said, calmly."""
-    preview = await app.work.idle_session().compaction.preview(instructions)
+    preview = await app.work.idle_session().preview(instructions)
     if preview.plan is not None:
         return preview
     app.notify(preview.reason or "Nothing to free.")

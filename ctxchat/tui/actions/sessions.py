@@ -88,7 +88,7 @@ async def agents(app: CtxchatApp, argument: str = "") -> None:
     name = "" if name == "usual" and name not in app.settings.agents else name
     figures = await session.setup.switch_agent(name)
     who = f"The agent {one_line(name, 40)}" if name else "The usual agent"
-    app.chat.changed(figures, f"{who} goes on from here, with {figures.model}, {session.mode}.")
+    app.chat.changed(figures, f"{who} goes on from here, with {figures.model}, {session.permissions.mode}.")
     for notice in session.setup.notices:
         app.chat.notice("warning", notice)
 
@@ -106,8 +106,8 @@ async def mode(app: CtxchatApp, argument: str = "") -> None:
     session = app.work.open_session()
     if argument and argument not in MODES:
         raise CtxchatError(f"There is no mode {one_line(argument, 40)}.", f"Modes: {', '.join(MODES)}.")
-    step = MODES[(MODES.index(session.mode) + 1) % len(MODES)]
-    session.mode = MODES[MODES.index(argument)] if argument in MODES else step
+    step = MODES[(MODES.index(session.permissions.mode) + 1) % len(MODES)]
+    session.permissions.mode = MODES[MODES.index(argument)] if argument in MODES else step
     app.chat.show_header()
 
 

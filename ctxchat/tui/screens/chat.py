@@ -176,7 +176,7 @@ class ChatScreen(Screen[None]):
             heading = HeaderState(
                 title=session.state.title,
                 model=session.figures.model,
-                mode=session.mode,
+                mode=session.permissions.mode,
                 sandboxed=self._sandboxed,
                 read_only=bool(session.read_only),
                 agent=session.setup.agent,

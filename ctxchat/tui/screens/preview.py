@@ -315,7 +315,7 @@ class PreviewScreen(Panel[PreviewResult]):
         """What is ticked, as the planner weighs it; the figures before stand until it has."""
         if self._unticked and self.ticked:
             await asyncio.sleep(PAUSE)
-            seen = await self.attempt(self._session.compaction.with_steps(self._preview, self.ticked))
+            seen = await self.attempt(self._session.planner.with_steps(self._preview, self.ticked))
             self._seen = seen or self._preview
             self._show()
 
@@ -328,7 +328,7 @@ class PreviewScreen(Panel[PreviewResult]):
 
     async def _ask(self, keep: int) -> None:
         await asyncio.sleep(PAUSE)
-        found = await self.attempt(self._session.compaction.preview(self.query_one(Field).text, keep))
+        found = await self.attempt(self._session.preview(self.query_one(Field).text, keep))
         if found is not None:
             self._asked = True
             self._preview = self._seen = found

@@ -270,13 +270,13 @@ class Questions(Vertical):
     def on_approval_panel_answered(self, event: ApprovalPanel.Answered) -> None:
         event.stop()
         if self._session:
-            self._session.answer(event.request.call_id, event.answer)
+            self._session.permissions.answer(event.request.call_id, event.answer)
         self.call_next(self.answered, event.request.call_id)
 
     def on_question_panel_answered(self, event: QuestionPanel.Answered) -> None:
         event.stop()
         if self._session:
-            self._session.reply(event.asked.call_id, event.text)
+            self._session.permissions.reply(event.asked.call_id, event.text)
         self.call_next(self.answered, event.asked.call_id)
 
     def on_suggestion_panel_replied(self) -> None:
@@ -316,4 +316,6 @@ class Questions(Vertical):
         if isinstance(request, QuestionAsked):
             return QuestionPanel(request)
         session = self._session
-        return ApprovalPanel(request, lambda rule: session.objection(request.call_id, rule) if session else "")
+        return ApprovalPanel(
+            request, lambda rule: session.permissions.objection(request.call_id, rule) if session else ""
+        )
