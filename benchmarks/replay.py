@@ -14,13 +14,13 @@ from functools import cache
 import msgspec
 
 from ctxchat.core.budget import Window
-from ctxchat.core.events import Event, Failed, Usage
+from ctxchat.core.events import Event, Failed, TextDelta, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Demand
-from ctxchat.core.ports import ModelRequest, TextPiece, ToolContext, ToolOutput, ToolText
+from ctxchat.core.ports import ModelRequest, ToolContext, ToolOutput, ToolText
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import Insert, ToolSpec, View
 from ctxchat.models.offline import OfflineSummariser
@@ -147,7 +147,7 @@ class Replay:
     def _reply(self, said: Message, view: View) -> Reply:
         usage = Usage(self._server.prompt(view), self._server.of(said))
         end = End("tool_calls" if said.calls else "stop", said.calls, usage)
-        return (TextPiece(said.text), end) if said.text else (end,)
+        return (TextDelta(said.text), end) if said.text else (end,)
 
     async def run(self) -> Run:
         """From the first message to the last."""

@@ -13,9 +13,9 @@ import msgspec
 
 from ctxchat.core.calibration import Mix
 from ctxchat.core.errors import REFUSED, ModelError
-from ctxchat.core.events import Retry, Usage
+from ctxchat.core.events import ReasoningDelta, Retry, TextDelta, Usage
 from ctxchat.core.messages import Message, Reasoning, ToolCall
-from ctxchat.core.ports import Clock, ModelPiece, ModelPort, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.ports import Clock, ModelPiece, ModelPort, ModelRequest, ReplyEnd
 from ctxchat.core.usage import sound
 
 LONGEST_ID = 20_000
@@ -39,9 +39,9 @@ class ArrivingReply:
     def take(self, piece: ModelPiece) -> None:
         """One more piece."""
         match piece:
-            case TextPiece(text=text):
+            case TextDelta(text=text):
                 self._text.append(text)
-            case ReasoningPiece(text=text):
+            case ReasoningDelta(text=text):
                 self._reasoning.append(text)
             case ReplyEnd():
                 self.end = piece
@@ -159,7 +159,7 @@ async def ask(
 def _length(piece: ModelPiece) -> int:
     """Characters that a piece brings."""
     match piece:
-        case TextPiece(text=text) | ReasoningPiece(text=text):
+        case TextDelta(text=text) | ReasoningDelta(text=text):
             return len(text)
         case ReplyEnd(calls=calls):
             return sum(len(_text(call.name)) + len(_text(call.arguments)) for call in calls)

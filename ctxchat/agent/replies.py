@@ -20,7 +20,7 @@ from ctxchat.core.events import Notice, ReasoningDelta, Retry, TextDelta, Usage
 from ctxchat.core.grouping import single
 from ctxchat.core.journal import Sealed, Spent
 from ctxchat.core.messages import Message
-from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.words import server_cut
 
 
@@ -100,11 +100,11 @@ class Replies:
                 for piece in continuation.fresh(said):
                     draft.take(piece)
                     match piece:
-                        case TextPiece(text=text):
-                            await self._emit(TextDelta(text))
+                        case TextDelta(text=text):
+                            await self._emit(piece)
                             tally.add(text)
-                        case ReasoningPiece(text=text):
-                            await self._emit(ReasoningDelta(text))
+                        case ReasoningDelta(text=text):
+                            await self._emit(piece)
                             tally.add(text if talk.model.keeps_reasoning else "")
                         case CallPiece(arguments=arguments):
                             tally.add(arguments)
@@ -192,10 +192,10 @@ class Continuation:
     def fresh(self, piece: ModelPiece) -> Sequence[ModelPiece]:
         """What a piece brings that was not said before."""
         match piece:
-            case TextPiece(text=text):
-                return (TextPiece(new),) if (new := self.take(text)) else ()
+            case TextDelta(text=text):
+                return (TextDelta(new),) if (new := self.take(text)) else ()
             case CallPiece() | ReplyEnd() if held := self.end():
-                return (TextPiece(held), piece)
+                return (TextDelta(held), piece)
             case _:
                 return (piece,)
 

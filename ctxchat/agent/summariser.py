@@ -15,10 +15,10 @@ from ctxchat.agent.model_calls import ArrivingReply, ask
 from ctxchat.agent.prompts import prompt
 from ctxchat.core.clip import head
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import Notice, Retry, Usage
+from ctxchat.core.events import Notice, Retry, TextDelta, Usage
 from ctxchat.core.messages import Message
 from ctxchat.core.overflow import is_context_overflow, stated_window
-from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryTask, TextPiece
+from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryTask
 from ctxchat.core.summary_task import chunks, request_text, shortened
 from ctxchat.core.view import Item, View
 
@@ -89,7 +89,7 @@ class ModelSummariser:
                     if isinstance(news, Retry):
                         continue
                     draft.take(news)
-                    if number == len(pieces) and isinstance(news, TextPiece):
+                    if number == len(pieces) and isinstance(news, TextDelta):
                         yield news.text
             if draft.end and draft.end.usage:
                 yield draft.end.usage

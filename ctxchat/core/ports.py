@@ -15,6 +15,8 @@ from ctxchat.core.events import (
     Delegated,
     FilesChanged,
     Notice,
+    ReasoningDelta,
+    TextDelta,
     ToolStatus,
     Usage,
 )
@@ -37,14 +39,6 @@ class ModelRequest(msgspec.Struct, frozen=True):
     images: Mapping[str, str] = {}
 
 
-class TextPiece(msgspec.Struct, frozen=True, tag="text"):
-    text: str
-
-
-class ReasoningPiece(msgspec.Struct, frozen=True, tag="reasoning"):
-    text: str
-
-
 class CallPiece(msgspec.Struct, frozen=True, tag="call"):
     """A fragment of a call that is still being written, for the eye and the gauge; the whole comes with ReplyEnd."""
 
@@ -62,7 +56,7 @@ class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
     reasoning_blocks: str = ""
 
 
-ModelPiece = TextPiece | ReasoningPiece | CallPiece | ReplyEnd
+ModelPiece = TextDelta | ReasoningDelta | CallPiece | ReplyEnd
 
 
 class ModelPort(Protocol):

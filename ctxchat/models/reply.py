@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from ctxchat.core.events import Usage
+from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.messages import ToolCall
-from ctxchat.core.ports import CallPiece, ModelPiece, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.ports import CallPiece, ModelPiece, ReplyEnd
 from ctxchat.core.usage import tokens
 
 Finish = Literal["stop", "tool_calls", "length", "content_filter"]
@@ -105,7 +105,7 @@ class ReplyBuilder:
         pieces: list[ModelPiece] = []
         reasoning = getattr(delta, "reasoning_content", None)
         if isinstance(reasoning, str) and reasoning:
-            pieces.append(ReasoningPiece(reasoning))
+            pieces.append(ReasoningDelta(reasoning))
         for block in (getattr(delta, "thinking_blocks", None) or []) if self._signed else []:
             self._block(block)
         for detail in getattr(delta, "reasoning_details", None) or []:
@@ -173,10 +173,10 @@ def joined(pieces: Iterable[ModelPiece]) -> Iterator[ModelPiece]:
     """The same with neighbouring texts as one, so that a burst does not cost the interface a step a token."""
     before: ModelPiece | None = None
     for piece in pieces:
-        if isinstance(piece, TextPiece) and isinstance(before, TextPiece):
-            before = TextPiece(before.text + piece.text)
-        elif isinstance(piece, ReasoningPiece) and isinstance(before, ReasoningPiece):
-            before = ReasoningPiece(before.text + piece.text)
+        if isinstance(piece, TextDelta) and isinstance(before, TextDelta):
+            before = TextDelta(before.text + piece.text)
+        elif isinstance(piece, ReasoningDelta) and isinstance(before, ReasoningDelta):
+            before = ReasoningDelta(before.text + piece.text)
         else:
             if before is not None:
                 yield before
@@ -214,7 +214,7 @@ def _detail(raw: Mapping[str, Any], group: str, field: str) -> int:
 
 _TAGS = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
-Pieces = list[TextPiece | ReasoningPiece]
+Pieces = list[TextDelta | ReasoningDelta]
 
 
 class ThinkSplitter:
@@ -233,12 +233,12 @@ class ThinkSplitter:
             self._begin()
         pieces: Pieces = []
         if self._place == "thought" and (thought := self._thought()):
-            pieces.append(ReasoningPiece(thought))
+            pieces.append(ReasoningDelta(thought))
         if self._place == "gap":
             self._held = self._held.lstrip("\n")
             self._place = "answer" if self._held else "gap"
         if self._place == "answer" and self._held:
-            pieces.append(TextPiece(self._take(len(self._held))))
+            pieces.append(TextDelta(self._take(len(self._held))))
         return pieces
 
     def flush(self) -> Pieces:
@@ -246,7 +246,7 @@ class ThinkSplitter:
         held = self._take(len(self._held))
         if not held.strip():
             return []
-        return [ReasoningPiece(held) if self._place == "thought" else TextPiece(held)]
+        return [ReasoningDelta(held) if self._place == "thought" else TextDelta(held)]
 
     def _begin(self) -> None:
         start = self._held.lstrip()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from ctxchat.core.events import ReasoningDelta, TextDelta
 from ctxchat.core.messages import Message, Reasoning, ToolCall
-from ctxchat.core.ports import CallPiece, ModelPort, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.ports import CallPiece, ModelPort, ModelRequest, ReplyEnd
 from ctxchat.core.view import Item, ToolSpec, View
 
 READ_FILE = ToolSpec(
@@ -69,9 +70,9 @@ async def listen(model: ModelPort, request: ModelRequest, heard: Heard | None = 
         async for piece in pieces:
             heard.pieces += 1
             match piece:
-                case TextPiece(text=text):
+                case TextDelta(text=text):
                     heard.text += text
-                case ReasoningPiece(text=text):
+                case ReasoningDelta(text=text):
                     heard.reasoning += text
                 case CallPiece():
                     heard.fragments.append(piece)

@@ -15,9 +15,9 @@ import msgspec
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import Usage
+from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.messages import ToolCall
-from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.tokens import Count, image_tokens, rough_count
 from ctxchat.core.view import View
 
@@ -39,7 +39,7 @@ class End(msgspec.Struct, frozen=True):
     usage: Usage | Counted | None = "counted"
 
 
-Step = TextPiece | ReasoningPiece | CallPiece | Wait | End | ModelError
+Step = TextDelta | ReasoningDelta | CallPiece | Wait | End | ModelError
 Reply = tuple[Step, ...]
 """What happens during one model call, in order."""
 
@@ -197,9 +197,9 @@ async def _pause(seconds: float) -> None:
 
 
 def _spoken(reasoning: str, text: str, delay: float) -> list[Step]:
-    steps: list[Step] = [ReasoningPiece(word) for word in _words(reasoning)]
+    steps: list[Step] = [ReasoningDelta(word) for word in _words(reasoning)]
     for word in _words(text):
-        steps += [Wait(delay), TextPiece(word)] if delay else [TextPiece(word)]
+        steps += [Wait(delay), TextDelta(word)] if delay else [TextDelta(word)]
     return steps
 
 

@@ -8,11 +8,11 @@ from contextlib import aclosing
 import pytest
 
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import Usage
+from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.grouping import single
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
-from ctxchat.core.ports import CallPiece, ModelPiece, ModelPort, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.ports import CallPiece, ModelPiece, ModelPort, ModelRequest, ReplyEnd
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, View, compile
 from tests.doubles.scripted import ScriptedModel, calls, fails, hangs, says
@@ -30,8 +30,8 @@ async def play(model: ModelPort, request: ModelRequest) -> list[ModelPiece]:
 async def test_words_arrive_in_pieces_and_add_up() -> None:
     model = ScriptedModel([says("two  spaces and\na line", reasoning="let me see")])
     pieces = await play(model, ModelRequest(view()))
-    assert "".join(p.text for p in pieces if isinstance(p, TextPiece)) == "two  spaces and\na line"
-    assert "".join(p.text for p in pieces if isinstance(p, ReasoningPiece)) == "let me see"
+    assert "".join(p.text for p in pieces if isinstance(p, TextDelta)) == "two  spaces and\na line"
+    assert "".join(p.text for p in pieces if isinstance(p, ReasoningDelta)) == "let me see"
     end = pieces[-1]
     assert isinstance(end, ReplyEnd) and end.finish == "stop"
     assert end.usage and end.usage.prompt == view().raw and end.usage.completion > 0
@@ -63,7 +63,7 @@ async def test_an_error_comes_after_what_was_said_before_it() -> None:
     seen: list[str] = []
     with pytest.raises(ModelError, match="gone") as caught:
         async for piece in model.stream(ModelRequest(view())):
-            assert isinstance(piece, TextPiece)
+            assert isinstance(piece, TextDelta)
             seen.append(piece.text)
     assert "".join(seen) == "half an" and caught.value.transient
 
@@ -71,7 +71,7 @@ async def test_an_error_comes_after_what_was_said_before_it() -> None:
 async def test_requests_are_kept_and_the_end_of_the_script_is_an_error() -> None:
     model = ScriptedModel([lambda request: says(f"{request.max_output} at most")])
     pieces = await play(model, ModelRequest(view("first"), max_output=9))
-    assert "".join(p.text for p in pieces if isinstance(p, TextPiece)) == "9 at most"
+    assert "".join(p.text for p in pieces if isinstance(p, TextDelta)) == "9 at most"
     with pytest.raises(ModelError, match="call 2"):
         await play(model, ModelRequest(view("second")))
     assert [v.items[-1].message.text for v in model.views] == ["first", "second"]
@@ -84,7 +84,7 @@ async def test_a_hanging_reply_ends_with_its_cancel() -> None:
     async def read() -> None:
         async with aclosing(model.stream(ModelRequest(view()))) as stream:
             async for piece in stream:
-                if piece == TextPiece("far"):
+                if piece == TextDelta("far"):
                     started.set()
 
     task = asyncio.create_task(read())

@@ -9,10 +9,11 @@ import pytest
 
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
+from ctxchat.core.events import ReasoningDelta, TextDelta
 from ctxchat.core.grouping import single
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
-from ctxchat.core.ports import ModelPiece, ModelPort, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.ports import ModelPiece, ModelPort, ModelRequest, ReplyEnd
 from ctxchat.core.tokens import Meter, rough_count
 from ctxchat.core.view import Frame, ToolSpec, View, compile
 from ctxchat.models.offline import OfflineAssistant, decide
@@ -30,7 +31,7 @@ async def play(model: ModelPort, request: ModelRequest) -> list[ModelPiece]:
 async def test_an_answer_streams_in_small_pieces_with_its_count() -> None:
     asked = view("help")
     pieces = await play(OfflineAssistant(delay=0), ModelRequest(asked))
-    texts = [p.text for p in pieces if isinstance(p, TextPiece)]
+    texts = [p.text for p in pieces if isinstance(p, TextDelta)]
     end = pieces[-1]
     assert len(texts) > 10 and "".join(texts) == decide(asked).text
     assert isinstance(end, ReplyEnd) and end.finish == "stop" and end.usage
@@ -42,7 +43,7 @@ async def test_calls_come_whole_with_thoughts_before_them() -> None:
     pieces = await play(OfflineAssistant(delay=0), ModelRequest(view("where is the lamp set?", "grep")))
     end = pieces[-1]
     assert isinstance(end, ReplyEnd) and end.finish == "tool_calls" and [c.name for c in end.calls] == ["grep"]
-    assert "lamp" in "".join(p.text for p in pieces if isinstance(p, ReasoningPiece))
+    assert "lamp" in "".join(p.text for p in pieces if isinstance(p, ReasoningDelta))
 
 
 async def test_a_long_answer_does_not_take_many_pieces() -> None:
@@ -52,7 +53,7 @@ async def test_a_long_answer_does_not_take_many_pieces() -> None:
 
 async def test_the_output_limit_cuts_and_says_so() -> None:
     pieces = await play(OfflineAssistant(delay=0), ModelRequest(view("help"), max_output=20))
-    text = "".join(p.text for p in pieces if isinstance(p, TextPiece))
+    text = "".join(p.text for p in pieces if isinstance(p, TextDelta))
     end = pieces[-1]
     assert isinstance(end, ReplyEnd) and end.finish == "length" and 0 < rough_count(text) <= 20
 

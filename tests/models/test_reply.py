@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.ports import ReasoningPiece, TextPiece
+from ctxchat.core.events import ReasoningDelta, TextDelta
 from ctxchat.core.usage import dollars
 from ctxchat.models.reply import ReplyBuilder, ThinkSplitter, usage_from
 
@@ -20,8 +20,8 @@ def split(text: str, cuts: list[int]) -> tuple[str, str]:
         pieces += splitter.feed(text[start:cut])
         start = cut
     pieces += splitter.flush()
-    thought = "".join(p.text for p in pieces if isinstance(p, ReasoningPiece))
-    return thought, "".join(p.text for p in pieces if isinstance(p, TextPiece))
+    thought = "".join(p.text for p in pieces if isinstance(p, ReasoningDelta))
+    return thought, "".join(p.text for p in pieces if isinstance(p, TextDelta))
 
 
 @pytest.mark.parametrize(

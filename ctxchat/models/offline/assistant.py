@@ -13,10 +13,10 @@ import msgspec
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Calibration, level
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import Usage
+from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.expressions import expression
 from ctxchat.core.messages import ToolCall
-from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReasoningPiece, ReplyEnd, TextPiece
+from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.tokens import Count, Meter, rough_count
 from ctxchat.core.view import View
 from ctxchat.core.words import short
@@ -165,10 +165,10 @@ class OfflineAssistant:
         reply = await asyncio.to_thread(decide, request.view)
         text, cut = await asyncio.to_thread(self._cut, reply.text, request.max_output)
         for piece in _pieces(reply.reasoning):
-            yield ReasoningPiece(piece)
+            yield ReasoningDelta(piece)
             await asyncio.sleep(self._delay)
         for piece in _pieces(text):
-            yield TextPiece(piece)
+            yield TextDelta(piece)
             await asyncio.sleep(self._delay)
         for index, call in enumerate(reply.calls):
             yield CallPiece(index, call.name, call.arguments)
