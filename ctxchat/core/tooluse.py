@@ -90,6 +90,7 @@ class Use(msgspec.Struct, frozen=True):
     target: str
 
 
+@lru_cache(64)  # each of a group's calls is looked at from several sides, one call after another
 def use_of(call: ToolCall) -> Use:
     """What a call does, as far as its name and arguments tell. Broken arguments make it `other`."""
     fields = fields_of(call.arguments)
@@ -139,6 +140,7 @@ class PatchedFile(msgspec.Struct, frozen=True):
     now: str = ""
 
 
+@lru_cache(64)
 def patch_in(call: ToolCall) -> str:
     """The patch among a call's arguments, wherever it stands; empty where there is none."""
     fields = fields_of(call.arguments) or {}

@@ -54,6 +54,8 @@ def touched(groups: Sequence[Group]) -> tuple[str, ...]:
 
 def not_in_view(files: Sequence[CurrentFile], ledger: Ledger, fold: Sequence[str]) -> tuple[CurrentFile, ...]:
     """Those that nothing tells as they are once these groups are folded: no call that read them stays, or they have changed."""
+    if not files:
+        return ()
     gone = frozenset(fold)
     whole = (e.group for e in ledger.live() if e.group and e.kind is None and gone.isdisjoint(e.covers))
     told = {path for group in whole for path in _files_of(group, {"read"})}

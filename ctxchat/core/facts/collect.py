@@ -7,6 +7,7 @@ newest value stands, and an error that was mended is none.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
@@ -17,7 +18,7 @@ from ctxchat.core.facts.order import KINDS, SPEAKERS, ranked
 from ctxchat.core.facts.page import line_of, stands, unfolded
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Evidence, Fact, FactCount, FactKind, Gone
-from ctxchat.core.tooluse import CommandLine, command_line, use_of
+from ctxchat.core.tooluse import command_line, use_of
 from ctxchat.core.view import View
 
 PER_KIND = 300
@@ -145,13 +146,13 @@ def _standing(facts: Iterable[Fact]) -> list[Fact]:
     newest = max((f.turn for f in some), default=0)
     alone = {f.key: f.seq for f in some if f.kind == "number" and f.value and " " not in f.key}
     overturned = _overturned(some)
-    runs = [(command_line(f.key), f) for f in some if f.kind == "command"]
+    runs = _Runs(f for f in some if f.kind == "command")
     edits = [f for f in some if f.kind == "changed"]
 
     def gone(fact: Fact) -> bool:
         match fact.kind:
             case "command":
-                return _failed(fact) and _ran_since(fact, fact.key, runs)
+                return _failed(fact) and runs.since(fact, fact.key, well=True)
             case "error":
                 return fact.turn < newest - OPEN_FOR or _solved(fact, runs, edits)
             case "rule" | "decision":
@@ -174,32 +175,38 @@ def _overturned(facts: Iterable[Fact]) -> dict[str, int]:
     return newest
 
 
-_Run = tuple[CommandLine, Fact]
-
-
 def _failed(command: Fact) -> bool:
     return command.value not in {"", "exit 0"} and not command.value.startswith("exit 0")
 
 
-def _ran_since(fact: Fact, command: str, runs: Iterable[_Run], *, well: bool = True) -> bool:
-    """What a command line runs ran again after this fact, in the same folder as far as it is told."""
-    line = command_line(command)
-    return any(
-        run.seq > fact.seq
-        and (not well or not _failed(run))
-        and other.program == line.program
-        and (other.program or run.key == command)
-        and (not other.folder or not line.folder or _name(other.folder) == _name(line.folder))
-        for other, run in runs
-    )
+class _Runs:
+    """When each command ran last, and when it ran last and did not fail, by its program and folder."""
+
+    def __init__(self, commands: Iterable[Fact]) -> None:
+        self._last: defaultdict[tuple[str, bool], dict[str, int]] = defaultdict(dict)
+        self.checked = 0
+        """When something ran well last that does more than move files about."""
+        for run in commands:
+            line, well = command_line(run.key), not _failed(run)
+            for what in ((line.program or run.key, False), *([(line.program or run.key, True)] if well else [])):
+                folder = _name(line.folder)
+                self._last[what][folder] = max(run.seq, self._last[what].get(folder, 0))
+            if well and not line.only_files:
+                self.checked = max(run.seq, self.checked)
+
+    def since(self, fact: Fact, command: str, *, well: bool) -> bool:
+        """What a command line runs ran again after this fact, in the same folder as far as it is told."""
+        line = command_line(command)
+        here = _name(line.folder)
+        found = self._last.get((line.program or command, well), {})
+        return any(seq > fact.seq for folder, seq in found.items() if not folder or not here or folder == here)
 
 
-def _solved(fact: Fact, runs: Iterable[_Run], edits: Iterable[Fact]) -> bool:
+def _solved(fact: Fact, runs: _Runs, edits: Iterable[Fact]) -> bool:
     """True for an error that its command did not say again, or whose file was changed before something else ran well."""
-    if _ran_since(fact, fact.value, runs, well=False):
+    if runs.since(fact, fact.value, well=False):
         return True
-    mended = [e.seq for e in edits if e.seq > fact.seq and _name(e.key) in fact.key]
-    return bool(mended) and any(r.seq > min(mended) and not _failed(r) and not line.only_files for line, r in runs)
+    return any(fact.seq < e.seq < runs.checked and _name(e.key) in fact.key for e in edits)
 
 
 def _name(path: str) -> str:

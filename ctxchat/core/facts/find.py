@@ -224,6 +224,7 @@ _STEP = expression(
 """The next step, which decides nothing."""
 _ABOUT_TO = expression(r"\b(?:let me|let's|I(?:'ll| will| need| have|'ve)|now \w+ (?:all|the))\b", re.IGNORECASE)
 """What the agent says of its next call; how many it will read tells nothing."""
+_DIGIT = expression(r"\d")
 _IDENTIFIER = expression(
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
     r"|\b[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{2,5}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b"
@@ -275,19 +276,22 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
             continue
         if group.kind == "user" and _RULE.search(sentence) and not sentence.endswith(("?", "？")):
             yield Fact("rule", _clip(sentence), "", *at)
-        elif _DECISION.search(_PATH.sub(" ", sentence)) and not _STEP.search(sentence):
+        elif _DECISION.search(sentence) and _DECISION.search(_PATH.sub(" ", sentence)) and not _STEP.search(sentence):
             yield Fact("decision", _clip(sentence), "", *at)
     text = _pastes_left_out(text, message)
-    for match in _some(_URL, text, 20):
-        yield Fact("url", match.group().rstrip(".,;:"), "", *at)
-    text = _URL.sub(" ", text)
-    for path in _paths(_pastes_left_out(_URL.sub(" ", whole), message), by_person=message.role == "user"):
+    if "://" in whole:
+        for match in _some(_URL, text, 20):
+            yield Fact("url", match.group().rstrip(".,;:"), "", *at)
+        text, whole = _URL.sub(" ", text), _URL.sub(" ", whole)
+    for path in _paths(_pastes_left_out(whole, message), by_person=message.role == "user"):
         yield Fact("path", path, "", *at)
-    yield from _numbers(text, at)
-    for match in _some(_IDENTIFIER, _PATH.sub(" ", text), 20):
-        yield Fact("identifier", match.group(), "", *at)
+    bare = _PATH.sub(" ", text)
+    if _DIGIT.search(text):
+        yield from _numbers(text, at)
+        for match in _some(_IDENTIFIER, bare, 20):
+            yield Fact("identifier", match.group(), "", *at)
     quoted = (match[1] or match[2] for match in _CALLED.finditer(text))
-    named = (symbol for symbol in _symbols(_PATH.sub(" ", text)) if not _SHOUT.fullmatch(symbol))
+    named = (symbol for symbol in _symbols(bare) if not _SHOUT.fullmatch(symbol))
     for symbol in dict.fromkeys([*quoted, *named]):
         yield Fact("symbol", symbol, "", *at)
 
@@ -386,7 +390,8 @@ def defined(text: str) -> Iterator[str]:
 
 def _names_read(text: str) -> Iterator[str]:
     """What a file defines, and what it names more than once; examples of right and wrong aside."""
-    text = _BLOCK.sub(lambda block: "" if _EXAMPLE.search(block.group()) else block.group(), text)
+    if "```" in text:
+        text = _BLOCK.sub(lambda block: "" if _EXAMPLE.search(block.group()) else block.group(), text)
     yield from defined(text)
     counts = Counter(match.group() for match in _SYMBOL.finditer(text) if _names(match, text))
     yield from (name for name, times in counts.most_common(USED) if times > 1)
@@ -401,7 +406,8 @@ def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
     key = _clip(f"cd {line.folder} && {rest}" if line.folder else rest)
     text = _scanned(result.text)
     errors: list[str] = []
-    if not outcome.startswith("exit 0") and any(word in text.lower() for word in _TROUBLE):
+    lower = "" if outcome.startswith("exit 0") else text.lower()
+    if any(word in lower for word in _TROUBLE):
         errors = [
             plain(said) for said in text.splitlines() if _tells(said)
         ]  # one that ended well says of errors what it likes
