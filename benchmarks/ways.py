@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from ctxchat.core.journal import Changed
 from ctxchat.core.options import Options
-from ctxchat.tui.transcript.reply import ReplyBlock
+from ctxchat.tui.transcript.blocks import ReplyBlock
 from tests.doubles.scripted import ScriptedModel, says
 from tests.tui import real
 from tests.tui.chatting import idle, until

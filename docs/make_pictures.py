@@ -52,8 +52,8 @@ from ctxchat.tui.screens.settings import SettingsScreen
 from ctxchat.tui.screens.undoing import UndoScreen
 from ctxchat.tui.screens.xray import XrayScreen
 from ctxchat.tui.widgets.composer import Composer
-from ctxchat.tui.widgets.first_choice import FirstChoice
-from ctxchat.tui.widgets.header import HeaderState
+from ctxchat.tui.widgets.line import HeaderState
+from ctxchat.tui.widgets.offers import FirstChoice
 from tests.agent.desk import Desk
 from tests.doubles.planted import planted
 from tests.doubles.scripted import ScriptedModel, fails

@@ -40,20 +40,16 @@ from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.screens.panel import Panel
 from ctxchat.tui.services import Services
-from ctxchat.tui.style.theming import textual_theme
-from ctxchat.tui.transcript.compaction_mark import CompactionMark
+from ctxchat.tui.style.themed_app import textual_theme
+from ctxchat.tui.transcript.blocks import CompactionMark
 from ctxchat.tui.transcript.transcript import Transcript
-from ctxchat.tui.unsent.draft import Draft
-from ctxchat.tui.unsent.drafts import Drafts
+from ctxchat.tui.unsent.draft import Draft, Drafts
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.banner import AllNotices, BranchOffer
 from ctxchat.tui.widgets.composer import Composer
-from ctxchat.tui.widgets.first_choice import FirstChoice
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.importing import ImportOffer
+from ctxchat.tui.widgets.offers import FirstChoice, ImportOffer, SuggestionPanel, UnreachedPanel
 from ctxchat.tui.widgets.prompt import Prompt
-from ctxchat.tui.widgets.suggestion import SuggestionPanel
-from ctxchat.tui.widgets.unreached import UnreachedPanel
 from ctxchat.tui.work import Work
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from ctxchat.config.watch import Watch
 from ctxchat.core.errors import CtxchatError
 from ctxchat.tui.screens.panel import Panel
 from ctxchat.tui.starting import servers_arrive, spoken
-from ctxchat.tui.style.theming import textual_theme
+from ctxchat.tui.style.themed_app import textual_theme
 
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp

@@ -30,9 +30,16 @@ from ctxchat.core.ledger import open_end
 from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.reading.history import Shown, items, last_answer
 from ctxchat.tui.reading.inventory import weighed
-from ctxchat.tui.transcript.block import Block, ErrorBlock, NoticeBlock, RetryBlock, UserBlock, Waiting
-from ctxchat.tui.transcript.fold import ThinkingBlock
-from ctxchat.tui.transcript.reply import ReplyBlock
+from ctxchat.tui.transcript.blocks import (
+    Block,
+    ErrorBlock,
+    NoticeBlock,
+    ReplyBlock,
+    RetryBlock,
+    ThinkingBlock,
+    UserBlock,
+    Waiting,
+)
 from ctxchat.tui.transcript.tool_block import ToolBlock
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.widgets.notice import Level

@@ -13,7 +13,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.tui.actions.importing import tell_found
 from ctxchat.tui.reading.text import one_line
-from ctxchat.tui.widgets.first_choice import FirstChoice
+from ctxchat.tui.widgets.offers import FirstChoice
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session

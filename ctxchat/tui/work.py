@@ -21,10 +21,8 @@ from ctxchat.tui.feed import MAKING_ROOM, WAITING
 from ctxchat.tui.screens.chat import ChatScreen
 from ctxchat.tui.services import Services
 from ctxchat.tui.starting import arrive
-from ctxchat.tui.unsent.draft import Draft, joined
-from ctxchat.tui.unsent.drafts import Drafts
-from ctxchat.tui.unsent.outgoing import prepared
-from ctxchat.tui.widgets.suggestion import Reply
+from ctxchat.tui.unsent.draft import Draft, Drafts, joined, prepared
+from ctxchat.tui.widgets.offers import Reply
 
 if TYPE_CHECKING:
     from textual.worker_manager import WorkerManager

@@ -15,7 +15,7 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.transcript.block import Block
+from ctxchat.tui.transcript.blocks import Block
 from tests.tui.fakes import FakeServices, FakeSession
 
 Kind = TypeVar("Kind", bound=Block)

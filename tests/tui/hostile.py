@@ -56,7 +56,7 @@ from ctxchat.tui.screens.themes import ThemesScreen
 from ctxchat.tui.screens.trust import TrustScreen
 from ctxchat.tui.screens.undoing import UndoScreen
 from ctxchat.tui.screens.xray import XrayScreen
-from ctxchat.tui.style.theming import textual_theme
+from ctxchat.tui.style.themed_app import textual_theme
 from ctxchat.tui.widgets.banner import Told
 from tests.tui.chatting import HOSTILE
 from tests.tui.fakes import FakeServices

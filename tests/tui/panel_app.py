@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ctxchat.config.themes import load_themes
-from ctxchat.tui.style.themed_app import ThemedApp
-from ctxchat.tui.style.theming import textual_theme
+from ctxchat.tui.style.themed_app import ThemedApp, textual_theme
 
 DARK = textual_theme(load_themes().named("dark"))
 

@@ -14,11 +14,10 @@ from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Stamped
 from ctxchat.core.messages import Image, Part, Text
 from ctxchat.core.permissions import Answer
-from ctxchat.tui.transcript.block import UserBlock
+from ctxchat.tui.transcript.blocks import UserBlock
 from ctxchat.tui.unsent.clipboard import image_on_clipboard
-from ctxchat.tui.unsent.draft import Draft, Picture, joined
+from ctxchat.tui.unsent.draft import Draft, Drafts, Picture, joined
 from ctxchat.tui.unsent.draft import Paste as Pasted
-from ctxchat.tui.unsent.drafts import Drafts
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.chips import Chip, Mentioned
 from tests.doubles.images import png

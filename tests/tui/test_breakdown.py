@@ -16,8 +16,8 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.tui.reading.figures_text import off_by
 from ctxchat.tui.reading.fill import MARK, Point, bar, fill_points, squeezed
 from ctxchat.tui.widgets.breakdown import Breakdown, Head, Offenders, PartTable
+from ctxchat.tui.widgets.chart import FillLine
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.sparkline import FillLine
 from tests.tui.harbour import FRAME, HarbourSession, digest, history, state
 from tests.tui.panel_app import PanelApp
 

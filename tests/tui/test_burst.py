@@ -8,8 +8,7 @@ from textual.events import Key, Paste
 
 from ctxchat.core.openai import to_wire
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.unsent.draft import Draft
-from ctxchat.tui.unsent.drafts import Drafts
+from ctxchat.tui.unsent.draft import Draft, Drafts
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
 

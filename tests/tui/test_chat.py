@@ -32,9 +32,7 @@ from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.screens.archive import ArchiveScreen
 from ctxchat.tui.screens.xray import XrayScreen
-from ctxchat.tui.transcript.block import ErrorBlock, NoticeBlock, RetryBlock
-from ctxchat.tui.transcript.fold import ThinkingBlock
-from ctxchat.tui.transcript.reply import ReplyBlock
+from ctxchat.tui.transcript.blocks import ErrorBlock, NoticeBlock, ReplyBlock, RetryBlock, ThinkingBlock
 from ctxchat.tui.transcript.tool_block import ToolBlock
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.chips import Chip

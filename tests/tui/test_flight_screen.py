@@ -14,8 +14,7 @@ from textual.widgets import Static
 from ctxchat.core.events import Usage
 from ctxchat.core.journal import Changed, Measured, PassEnded, Sealed, SessionState, Undone, fold
 from ctxchat.core.record import PutBack
-from ctxchat.tui.reading.fill import fill_points
-from ctxchat.tui.reading.flight import DONE, REFUSED, UNDONE, FlightPoint, column, fitting, moments
+from ctxchat.tui.reading.fill import DONE, REFUSED, UNDONE, FlightPoint, column, fill_points, fitting, moments
 from ctxchat.tui.reading.passes import passes
 from ctxchat.tui.screens.flight import FlightScreen
 from ctxchat.tui.widgets.chart import LINE, FillChart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxchat.tui.transcript.block import NoticeBlock
+from ctxchat.tui.transcript.blocks import NoticeBlock
 from tests.doubles.scripted import says
 from tests.tui.chatting import blocks, said, until
 from tests.tui.real import LONG, say, talking

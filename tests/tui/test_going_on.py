@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ctxchat.core.errors import ModelError
 from ctxchat.tui.commands import BY_NAME
-from ctxchat.tui.transcript.block import NoticeBlock, RetryBlock, UserBlock
-from ctxchat.tui.transcript.reply import ReplyBlock
+from ctxchat.tui.transcript.blocks import NoticeBlock, ReplyBlock, RetryBlock, UserBlock
 from tests.agent.desk import Echo
 from tests.doubles.scripted import ScriptedModel, calls, fails, hangs, says
 from tests.tui.chatting import blocks, idle, said, until

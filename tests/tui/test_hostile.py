@@ -18,7 +18,7 @@ from ctxchat.core.sanitize import CONTROL
 from ctxchat.tui import screens
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.screens.panel import Over
-from ctxchat.tui.transcript.reply import ReplyBlock
+from ctxchat.tui.transcript.blocks import ReplyBlock
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from tests.agent.desk import Echo
 from tests.doubles.scripted import calls, fails, says

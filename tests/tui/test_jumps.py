@@ -18,7 +18,7 @@ from ctxchat.storage import importing
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.screens.search import SearchScreen
 from ctxchat.tui.screens.xray import XrayScreen
-from ctxchat.tui.widgets.first_choice import FirstChoice
+from ctxchat.tui.widgets.offers import FirstChoice
 from ctxchat.tui.widgets.search_results import SearchResults
 from tests.cli.conftest import Home
 from tests.cli.conftest import home as home

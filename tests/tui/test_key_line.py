@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.tui.commands import default_keys
-from ctxchat.tui.widgets.key_line import BUSY_KEYS, IDLE_KEYS, KeyLine
+from ctxchat.tui.widgets.line import BUSY_KEYS, IDLE_KEYS, KeyLine
 
 
 def shown(width: int, *, busy: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxchat.tui.transcript.heights import Heights
+from ctxchat.tui.transcript.column import Heights
 from ctxchat.tui.transcript.lines import DrawnLine
 from ctxchat.tui.transcript.markdown import FENCE, GrowingMarkdown
 from tests.tui.chatting import HOSTILE

@@ -22,8 +22,8 @@ from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
 from ctxchat.tui.screens.reader import ReaderScreen
 from ctxchat.tui.screens.search import SearchScreen
-from ctxchat.tui.style.hit_text import CLOSE, OPEN, highlighted, passage_of
-from ctxchat.tui.widgets.choice import Choice
+from ctxchat.tui.widgets.filters import Choice
+from ctxchat.tui.widgets.search_results import CLOSE, OPEN, highlighted, passage_of
 from tests.storage.samples import compaction
 from tests.tui.chatting import until
 from tests.tui.fakes import FakeServices

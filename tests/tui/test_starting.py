@@ -22,11 +22,11 @@ from ctxchat.tui.screens.help import HelpScreen
 from ctxchat.tui.screens.models import ModelsScreen
 from ctxchat.tui.screens.sessions import SessionsScreen
 from ctxchat.tui.screens.settings import SettingsScreen
-from ctxchat.tui.transcript.block import NoticeBlock
+from ctxchat.tui.transcript.blocks import NoticeBlock
 from ctxchat.tui.unsent.input_history import InputHistory
-from ctxchat.tui.widgets.answer import AnswerButton
-from ctxchat.tui.widgets.first_choice import FirstChoice, foremost, place_lines
+from ctxchat.tui.widgets.asked import AnswerButton
 from ctxchat.tui.widgets.notice import NoticeText
+from ctxchat.tui.widgets.offers import FirstChoice, foremost, place_lines
 from tests.tui.chatting import idle, said, until, words
 from tests.tui.fakes import FakeServices, FakeSession
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from ctxchat.core.errors import StorageError
 from ctxchat.core.events import TextDelta, ToolFinished, ToolStarted
 from ctxchat.core.messages import Image
-from ctxchat.tui.transcript.block import ErrorBlock
+from ctxchat.tui.transcript.blocks import ErrorBlock
 from ctxchat.tui.unsent.draft import Draft, Picture
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from tests.doubles.images import png

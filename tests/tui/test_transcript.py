@@ -19,10 +19,8 @@ from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.reading.history import Shown
 from ctxchat.tui.reading.inventory import inventory
 from ctxchat.tui.reading.text import short
-from ctxchat.tui.transcript.block import Block, UserBlock
+from ctxchat.tui.transcript.blocks import Block, CompactionMark, ReplyBlock, UserBlock
 from ctxchat.tui.transcript.column import MOST
-from ctxchat.tui.transcript.compaction_mark import CompactionMark
-from ctxchat.tui.transcript.reply import ReplyBlock
 from ctxchat.tui.transcript.tool_block import ToolBlock
 from tests.tui.chatting import blocks, chatting, said, until, words
 from tests.tui.fakes import AT, FakeSession, Pause, reply

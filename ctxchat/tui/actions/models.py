@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.ledger import NOTHING_OPEN, open_end
 from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.widgets.first_choice import OFFLINE
-from ctxchat.tui.widgets.unreached import Way
+from ctxchat.tui.widgets.offers import OFFLINE, Way
 
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp

@@ -1,7 +1,10 @@
-"""How full the window was over a session: the fill at the end of each turn, and the compactions between. Pure."""
+"""How full the window was over a session, and where compactions were made: in a line of small bars, and as the flight recorder
+draws it. Pure.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -9,6 +12,7 @@ import msgspec
 
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Ledger
+from ctxchat.tui.reading.passes import Pass, passes
 
 BARS = "▁▂▃▄▅▆▇█"
 MARK = "▴"
@@ -69,3 +73,71 @@ def bar(used: int, limit: int) -> str:
     if used <= 0 or limit <= 0:
         return " "
     return BARS[min(len(BARS), -(-used * len(BARS) // limit)) - 1]
+
+
+EIGHTHS = " ▁▂▃▄▅▆▇█"
+DONE, UNDONE, REFUSED = "▴", "▵", "×"
+"""Under the chart: a pass that was made, one that was undone since, one that was rejected or failed."""
+
+
+class FlightPoint(msgspec.Struct, frozen=True):
+    """Tokens in use at the end of a turn, or around a pass. `turn` is 0 where it is not known; `passes` are ids, `sign` the
+    weightiest of their marks."""
+
+    used: int
+    turn: int = 0
+    passes: tuple[str, ...] = ()
+    sign: str = ""
+
+
+def moments(state: SessionState) -> tuple[FlightPoint, ...]:
+    """The whole flight, oldest first."""
+    after = {one.id: fills for one, fills in zip(state.passes, state.endings, strict=False)}
+    waiting: dict[int, list[FlightPoint]] = {}
+    for one in reversed(passes(state)):
+        waiting.setdefault(after.get(one.id, _fills_before(one, state)), []).extend(_of_pass(one))
+    found = waiting.pop(0, [])
+    for place, (turn, used) in enumerate(zip(filled_turns(state), state.fills, strict=True), 1):
+        found += [FlightPoint(used, turn), *waiting.pop(place, [])]
+    return (*found, *(m for late in waiting.values() for m in late))
+
+
+def fitting(flight: Sequence[FlightPoint], width: int) -> tuple[FlightPoint, ...]:
+    """At most `width` moments: neighbours become one, as high as the highest of them, with all their passes."""
+    if len(flight) <= width:
+        return tuple(flight)
+    edges = [i * len(flight) // max(1, width) for i in range(max(1, width) + 1)]
+    return tuple(_joined(flight[a:b]) for a, b in pairwise(edges))
+
+
+def column(used: int, top: int, height: int) -> str:
+    """A bar of `height` characters from the bottom up, an eighth of one a step; empty only for nothing."""
+    eighths = max(1, used * height * 8 // top) if used > 0 and top > 0 else 0
+    eighths = min(eighths, height * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (EIGHTHS[rest] if rest else "")).ljust(height)
+
+
+def _of_pass(one: Pass) -> list[FlightPoint]:
+    before, after = one.record.before.used, one.record.after.used
+    if one.record.outcome != "compacted":
+        return [FlightPoint(before, passes=(one.id,), sign=REFUSED)] if before else []
+    return [FlightPoint(before), FlightPoint(after, passes=(one.id,), sign=DONE if one.in_force else UNDONE)]
+
+
+def _fills_before(one: Pass, state: SessionState) -> int:
+    """For a pass without an ending (of an older journal): behind the turn that began last before it."""
+    at = one.record.at
+    begun = [g.turn for g in state.ledger.groups if g.kind == "user" and g.first.at and at and g.first.at <= at]
+    turn = max(begun, default=state.ledger.turn)
+    return bisect_left(filled_turns(state), turn)
+
+
+def _joined(run: Sequence[FlightPoint]) -> FlightPoint:
+    signs = {m.sign for m in run}
+    return FlightPoint(
+        max(m.used for m in run),
+        next((m.turn for m in run if m.turn), 0),
+        tuple(p for m in run for p in m.passes),
+        next((s for s in (REFUSED, DONE, UNDONE) if s in signs), ""),
+    )

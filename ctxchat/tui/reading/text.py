@@ -6,6 +6,7 @@ sequences go; brackets stay brackets, because the result is only ever used as `C
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from ctxchat.core.sanitize import clean as clean  # handed on: widgets find all they need for foreign text here
@@ -19,6 +20,9 @@ def one_line(text: str, limit: int = 200) -> str:
     flat = " ".join(clean(text[: limit * 8]).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
+
+WHO: Mapping[str, str] = {"user": "you", "assistant": "answer", "tool": "result", "system": "system"}
+"""Who said a message, by its role."""
 
 LONGEST = 20_000
 """Characters of one text that a screen lays out whole: much more, and nothing else happens for seconds."""

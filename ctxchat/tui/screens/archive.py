@@ -22,9 +22,9 @@ from ctxchat.tui.screens.reader import ReaderScreen
 from ctxchat.tui.screens.undoing import UndoDone, redo, restore, undo
 from ctxchat.tui.services import Services
 from ctxchat.tui.style import pass_text
+from ctxchat.tui.widgets.chart import FillLine
 from ctxchat.tui.widgets.pass_detail import TABS, PassDetail
 from ctxchat.tui.widgets.rows import Rows
-from ctxchat.tui.widgets.sparkline import FillLine
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session

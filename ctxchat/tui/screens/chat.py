@@ -35,16 +35,14 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.feed import Feed
-from ctxchat.tui.gauges import Gauges
-from ctxchat.tui.prefetch_watch import PrefetchWatch
+from ctxchat.tui.gauges import Gauges, PrefetchWatch
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.banner import Banner
 from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.empty_chat import EmptyChat, Example
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.header import Header, HeaderState
-from ctxchat.tui.widgets.key_line import BUSY_KEYS, IDLE_KEYS, KeyLine
+from ctxchat.tui.widgets.line import BUSY_KEYS, IDLE_KEYS, Header, HeaderState, KeyLine
 from ctxchat.tui.widgets.notice import Level
 from ctxchat.tui.widgets.prompt import Prompt
 from ctxchat.tui.widgets.questions import Questions

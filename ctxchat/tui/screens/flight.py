@@ -18,7 +18,7 @@ from ctxchat.core.secrets import masked
 from ctxchat.core.strategies.builtin import LABELS
 from ctxchat.storage.markdown import flight_recorder
 from ctxchat.tui.reading.figures_text import count, gain, money, window_words
-from ctxchat.tui.reading.flight import DONE, REFUSED, UNDONE, moments
+from ctxchat.tui.reading.fill import DONE, REFUSED, UNDONE, moments
 from ctxchat.tui.reading.passes import REASONS, Pass, passes, tally
 from ctxchat.tui.reading.text import clock, elapsed, one_line, short
 from ctxchat.tui.screens.panel import Panel

@@ -7,13 +7,11 @@ from textual.binding import Binding
 from textual.widgets import TextArea
 
 from ctxchat.core.messages import Message
-from ctxchat.tui.reading.text import clock, cut, one_line
+from ctxchat.tui.reading.text import WHO, clock, cut, one_line
 from ctxchat.tui.screens.panel import Panel
 
 SHOWN = 400_000
 """Characters that are shown; what is longer says so and is whole in an export."""
-
-WHO = {"user": "you", "assistant": "answer", "tool": "result", "system": "system"}
 
 
 def whole(message: Message) -> str:

@@ -21,11 +21,9 @@ from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.screens.panel import Panel
 from ctxchat.tui.screens.reader import ReaderScreen
 from ctxchat.tui.services import Services
-from ctxchat.tui.style.hit_text import CLOSE, OPEN, put_back_words
-from ctxchat.tui.widgets.choice import Choice
 from ctxchat.tui.widgets.field import Field
-from ctxchat.tui.widgets.filters import Filters
-from ctxchat.tui.widgets.search_results import SearchResults
+from ctxchat.tui.widgets.filters import Choice, Filters
+from ctxchat.tui.widgets.search_results import CLOSE, OPEN, SearchResults, put_back_words
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session

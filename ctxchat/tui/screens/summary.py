@@ -16,7 +16,7 @@ from ctxchat.agent.preview import Preview
 from ctxchat.core.errors import CtxchatError
 from ctxchat.tui.reading.text import clean, editable, one_line, short
 from ctxchat.tui.screens.panel import Panel
-from ctxchat.tui.transcript.block import spin
+from ctxchat.tui.transcript.blocks import spin
 from ctxchat.tui.widgets.field import Editor
 
 BEAT = 1 / 8

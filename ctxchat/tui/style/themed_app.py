@@ -1,9 +1,11 @@
-"""An app with our looks: style sheets, sizes at which they change, themes, no colours where none are wanted (Textual turns them
-into greys, which are colours all the same: https://no-color.org), and text that stays text. Knows no settings and no session."""
+"""An app with our looks: the project's themes in Textual's terms, style sheets, sizes at which they change, no colours where none
+are wanted (Textual turns them into greys, which are colours all the same: https://no-color.org), and text that stays text. Knows
+no settings and no session.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from textwrap import wrap
 from typing import Any
@@ -15,12 +17,67 @@ from textual.app import App
 from textual.color import Color
 from textual.events import Resize
 from textual.filter import LineFilter, Monochrome
-from textual.theme import Theme
+from textual.theme import Theme as TextualTheme
 
+from ctxchat.config.themes import Theme
 from ctxchat.tui.reading.text import clean
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.style.stylesheet import RememberingStylesheet
-from ctxchat.tui.style.theming import DEFAULTS
+from ctxchat.tui.widgets.gauge import GAUGE_COLOURS
+
+DEFAULTS: Mapping[str, str] = {**GAUGE_COLOURS, "rule": "#4a5160", "gauge-ghost": "#3b4252"}
+"""Our own variables where a theme (one of Textual's, say) does not set them."""
+
+
+def textual_theme(theme: Theme) -> TextualTheme:
+    """The same colours under Textual's names; ours go in as variables."""
+    gauge = {f"gauge-{name.replace('_', '-')}": colour for name, colour in theme.gauge.items()}
+    inks = {f"gauge-ink-{name.replace('_', '-')}": colour for name, colour in theme.gauge_ink.items()}
+    signs = {f"gauge-sign-{name.replace('_', '-')}": str(ord(sign)) for name, sign in theme.patterns.items()}
+    return TextualTheme(
+        name=theme.name,
+        dark=theme.dark,
+        primary=theme.primary,
+        secondary=theme.secondary,
+        accent=theme.accent,
+        foreground=theme.foreground,
+        background=theme.background,
+        surface=theme.surface,
+        panel=theme.panel,
+        success=theme.success,
+        warning=theme.warning,
+        error=theme.error,
+        variables={
+            **gauge,
+            **inks,
+            **signs,
+            "gauge-ghost": theme.ghost,
+            "gauge-target": theme.target,
+            "gauge-trigger": theme.trigger,
+            "rule": theme.border,
+            "border": theme.border,
+            "border-blurred": theme.border,
+            "text-muted": theme.muted,
+            "text-disabled": theme.muted,
+            "text-accent": theme.accent,
+            "text-warning": theme.warning,
+            "text-error": theme.error,
+            "text-success": theme.success,
+            "link-color": theme.accent,
+            "block-cursor-background": theme.accent,
+            "block-cursor-foreground": theme.background,
+            "input-cursor-background": theme.foreground,
+            "input-cursor-foreground": theme.background,
+            "scrollbar": theme.panel,
+            "scrollbar-hover": theme.border,
+            "scrollbar-active": theme.muted,
+            "scrollbar-background": theme.background,
+            "scrollbar-background-hover": theme.background,
+            "scrollbar-background-active": theme.background,
+            "scrollbar-corner-color": theme.background,
+        },
+    )
+
 
 STANDS_OUT, QUIET, GREY = 0.1, 0.5, 0.3
 """From how much another brightness than the ground's a ground is reversed, up to how much other brightness and up to which
@@ -76,7 +133,7 @@ class ThemedApp(App[int]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-normal"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (9, "-short"), (18, "-tall"), (36, "-high")]
 
-    def __init__(self, themes: Iterable[Theme], theme: str = USUAL, driver: Any = None) -> None:
+    def __init__(self, themes: Iterable[TextualTheme], theme: str = USUAL, driver: Any = None) -> None:
         """`driver` makes what speaks to the terminal; None for Textual's own."""
         super().__init__(driver_class=driver)
         self.stylesheet = RememberingStylesheet(variables=self.get_css_variables())
@@ -88,7 +145,7 @@ class ThemedApp(App[int]):
             self.set_reactive(App.theme, worn)
             self.stylesheet.set_variables(self.get_css_variables())
 
-    def _take_in(self, themes: Iterable[Theme]) -> None:
+    def _take_in(self, themes: Iterable[TextualTheme]) -> None:
         found = list(themes)
         for theme in found:
             self.register_theme(theme)
@@ -121,7 +178,7 @@ class ThemedApp(App[int]):
         """The themes there are: ours and the person's, which are checked; not those that come with Textual."""
         return self._themes
 
-    def learn_themes(self, themes: Iterable[Theme]) -> None:
+    def learn_themes(self, themes: Iterable[TextualTheme]) -> None:
         """These themes are those there are; the one worn is put on anew."""
         self._take_in(themes)
         self.mutate_reactive(App.theme)

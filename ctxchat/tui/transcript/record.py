@@ -8,10 +8,15 @@ from ctxchat.core.events import ToolFinished
 from ctxchat.core.messages import Group, Message, ToolCall, attached, spoken
 from ctxchat.tui.reading.history import Shown
 from ctxchat.tui.reading.tool_words import decoded, ending
-from ctxchat.tui.transcript.block import Block, NoticeBlock, QuoteBlock, UserBlock
-from ctxchat.tui.transcript.compaction_mark import CompactionMark
-from ctxchat.tui.transcript.fold import ThinkingBlock
-from ctxchat.tui.transcript.reply import ReplyBlock
+from ctxchat.tui.transcript.blocks import (
+    Block,
+    CompactionMark,
+    NoticeBlock,
+    QuoteBlock,
+    ReplyBlock,
+    ThinkingBlock,
+    UserBlock,
+)
 from ctxchat.tui.transcript.tool_block import ToolBlock
 
 Tokens = Mapping[int | tuple[int, int], int]

@@ -14,8 +14,7 @@ from ctxchat.core.files import FileChange, files_words
 from ctxchat.tui.reading.figures_text import percent
 from ctxchat.tui.reading.text import clean, elapsed, one_line, short
 from ctxchat.tui.reading.tool_words import SIGNS, key_argument, lines_of, outcome
-from ctxchat.tui.transcript.block import spin
-from ctxchat.tui.transcript.fold import Fold
+from ctxchat.tui.transcript.blocks import Fold, spin
 from ctxchat.tui.transcript.lines import NOTHING, excerpt, spread
 
 COLUMNS = 20

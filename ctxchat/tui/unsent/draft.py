@@ -1,12 +1,25 @@
-"""An unsent message as a value: its words, and the pastes and images that go along with it. Knows no widget and no session."""
+"""An unsent message: its words, and the pastes and images that go along with it; how those of each session are kept beside the
+screen; and what of them a session is sent.
+
+A store that refuses costs the memory of it, nothing else.
+"""
 
 from __future__ import annotations
 
+from asyncio import Lock, to_thread
 from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from ctxchat.core.errors import CtxchatError
 from ctxchat.core.messages import Image, Part, Text
+from ctxchat.tools.mentions import LONGEST_TEXT, look_all, part_of
+
+if TYPE_CHECKING:
+    from ctxchat.agent.attachments import Attachments
+    from ctxchat.agent.session import Session
 
 GLIMPSE = 4_000
 """Characters of a paste that the message still holds, about, when it goes as a file."""
@@ -65,3 +78,77 @@ def joined(drafts: Iterable[Draft]) -> Draft:
     drafts = tuple(drafts)
     words = [draft.text.strip("\n") for draft in drafts if draft.text.strip()]
     return Draft("\n\n".join(words), tuple(each for draft in drafts for each in draft.along))
+
+
+REST = 0.4
+"""Seconds after which what was typed is kept."""
+
+
+class Drafts:
+    """Below the data folder; without one nothing is kept."""
+
+    def __init__(self, data: Path | None = None) -> None:
+        self._data = data
+        self._kept: dict[str, Draft] = {}
+        self._one = Lock()
+
+    async def keep(self, session: str, draft: Draft) -> bool:
+        """What is unsent now, in place of what was. False where it could not be kept."""
+        if self._kept.get(session, Draft()) == draft:
+            return True
+        if self._data is None:
+            return False
+        async with self._one:
+            self._kept[session] = draft
+            try:
+                await to_thread(_write, self._data, session, draft)
+            except (CtxchatError, OSError):
+                self._kept.pop(session, None)
+                return False
+        return True
+
+    async def left(self, session: str) -> Draft:
+        """What was unsent when the session was last on screen; empty for nothing, and for what cannot be read."""
+        if self._data is None:
+            return Draft()
+        try:
+            draft = await to_thread(_read, self._data, session)
+        except (CtxchatError, OSError, msgspec.MsgspecError):
+            return Draft()
+        self._kept[session] = draft
+        return draft
+
+
+def _write(data: Path, session: str, draft: Draft) -> None:
+    from ctxchat.storage.session_files import keep_draft
+
+    keep_draft(data, session, b"" if draft.empty else msgspec.json.encode(draft))
+
+
+def _read(data: Path, session: str) -> Draft:
+    from ctxchat.storage.session_files import kept_draft
+
+    kept = kept_draft(data, session)
+    return msgspec.json.decode(kept, type=Draft) if kept else Draft()
+
+
+async def prepared(draft: Draft, session: Session, workspace: Path) -> tuple[Part, ...]:
+    """What goes along with the words of a draft. Raises StorageError where something cannot be saved; nothing is sent then."""
+    named = await to_thread(look_all, draft.text, workspace, longest_text(session.figures.limit))
+    parts = [await _part(each, session.attachments) for each in draft.along]
+    parts += [
+        part for each in named if (part := await part_of(each, session.attachments.save, session.attachments.mask))
+    ]
+    await session.attachments.count(parts)
+    return tuple(parts)
+
+
+def longest_text(limit: int) -> int:
+    """Characters of a mentioned file that go along whole: about a third of a small window, no more."""
+    return min(LONGEST_TEXT, max(2_000, limit))
+
+
+async def _part(along: Along, attachments: Attachments) -> Part:
+    if isinstance(along, Paste):
+        return await attachments.put_away(along.name, along.text) if along.as_file else Text(along.text, along.name)
+    return await attachments.save(along.name, along.data)

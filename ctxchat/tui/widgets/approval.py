@@ -21,8 +21,7 @@ from textual.widgets import Static
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
 from ctxchat.tui.reading.text import LONGEST, MOST, clean, one_line, visible
-from ctxchat.tui.widgets.answer import AnswerButton
-from ctxchat.tui.widgets.asked import Keys, Offer, Offered
+from ctxchat.tui.widgets.asked import AnswerButton, KeyedAnswer, Keys, Offered
 from ctxchat.tui.widgets.field import Editor
 
 SHOWN_LINES = 2_000
@@ -108,7 +107,7 @@ class ApprovalPanel(Offered):
         return "\n".join(dict.fromkeys(rule.text for rule in (*mine, *also)))
 
     @property
-    def offers(self) -> Sequence[Offer]:
+    def offers(self) -> Sequence[KeyedAnswer]:
         rule = (("session", "s", "session", True), ("always", "a", "always", True)) if self._rules else ()
         return (("once", "y", "once", False), *rule, ("deny", "n", "deny", False), ("reason", "r", "say why", True))
 

@@ -10,15 +10,44 @@ from collections.abc import Iterable, Sequence
 
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.events import Key
+from textual.events import Click, Key
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from ctxchat.tui.widgets.answer import AnswerButton
 from ctxchat.tui.widgets.field import Field
 
-Offer = tuple[str, str, str, bool]
+
+class AnswerButton(Static, can_focus=True):
+    """`more` marks one that small windows leave out; its key works there too."""
+
+    BINDINGS = [("enter,space", "press", "Choose")]
+
+    class Pressed(Message):
+        """This one; `what` is its name."""
+
+        def __init__(self, what: str) -> None:
+            super().__init__()
+            self.what = what
+
+    def __init__(self, what: str, key: str, words: str, *, more: bool = False, classes: str = "") -> None:
+        super().__init__("", markup=False, classes=f"answer {classes} {'-more' * more}".strip())
+        self.what, self._key = what, key
+        self.reword(words)
+
+    def reword(self, words: str) -> None:
+        """Say it in other words."""
+        self.update(Content.assemble((f" {self._key} ", "bold $text-accent"), (f"{words} ", "$text")))
+
+    def action_press(self) -> None:
+        self.post_message(self.Pressed(self.what))
+
+    def on_click(self, event: Click) -> None:
+        event.stop()
+        self.action_press()
+
+
+KeyedAnswer = tuple[str, str, str, bool]
 """An answer: what it is, its key, its word, and whether small windows leave it out."""
 
 
@@ -100,7 +129,7 @@ class Offered(Asked, can_focus=True):
         raise NotImplementedError
 
     @property
-    def offers(self) -> Sequence[Offer]:
+    def offers(self) -> Sequence[KeyedAnswer]:
         """The answers there are."""
         raise NotImplementedError
 

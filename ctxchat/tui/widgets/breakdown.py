@@ -35,17 +35,16 @@ from ctxchat.tui.reading.figures_text import (
 from ctxchat.tui.reading.fill import fill_points
 from ctxchat.tui.reading.inventory import Row, offenders
 from ctxchat.tui.reading.text import short
+from ctxchat.tui.style import MUTED
 from ctxchat.tui.transcript.lines import spread
+from ctxchat.tui.widgets.chart import FillLine
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
 from ctxchat.tui.widgets.line import Line
-from ctxchat.tui.widgets.sparkline import FillLine
 
 ALWAYS = frozenset({"user", "assistant", "tool_results", "draft", "reserved", "free"})
 """Parts that have a row even when they hold nothing."""
 
 OFFENDERS = 4
-
-MUTED = "$text-muted"
 
 
 class PartTable(Widget):

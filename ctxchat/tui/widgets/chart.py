@@ -1,8 +1,9 @@
-"""The fill of a session as a chart: bars on the scale of the limit, the trigger as a line, a sign under every pass."""
+"""The fill of a session drawn: as a line of small bars, and as a chart with a scale, turns and a sign under every pass."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from rich.segment import Segment
 from rich.style import Style
@@ -11,7 +12,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ctxchat.tui.reading.flight import REFUSED, FlightPoint, column, fitting
+from ctxchat.tui.reading.fill import MARK, REFUSED, FlightPoint, Point, bar, column, fitting, squeezed
 from ctxchat.tui.reading.text import short
 
 AXIS = 7
@@ -130,3 +131,35 @@ def _turns(shown: Sequence[FlightPoint], wide: int) -> str:
     words = f"{' ' * start}turn {first}"
     end += 0 if wide > 1 else 1 - len(str(last))  # a bar's first cell, or its only one
     return words + f"{last:>{end - len(words) + len(str(last))}}" if end > len(words) else words
+
+
+class FillLine(Widget):
+    """Bars on the scale of the limit; the second line holds the marks."""
+
+    COMPONENT_CLASSES = {"fill--bar", "fill--high", "fill--mark"}
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._points: Sequence[Point] = ()
+        self._limit, self._trigger = 1, 1
+
+    def show(self, points: Sequence[Point], limit: int, trigger: int) -> None:
+        """Draw these; bars from the trigger up stand out."""
+        self._points, self._limit, self._trigger = points, limit, trigger
+        compactions = sum(p.mark for p in points)
+        self.tooltip = f"How full the window was, turn by turn; {MARK} marks a compaction ({compactions})."
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        points = squeezed(self._points, width)
+        line = Strip(self._bars(points) if y == 0 else self._marks(points))
+        return line.adjust_cell_length(width, self.rich_style)
+
+    def _bars(self, points: Sequence[Point]) -> Iterator[Segment]:
+        for high, run in groupby(points, lambda p: p.used >= self._trigger):
+            style = self.get_component_rich_style("fill--high" if high else "fill--bar")
+            yield Segment("".join(bar(p.used, self._limit) for p in run), style)
+
+    def _marks(self, points: Sequence[Point]) -> Iterator[Segment]:
+        yield Segment("".join(MARK if p.mark else " " for p in points), self.get_component_rich_style("fill--mark"))

@@ -17,10 +17,10 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.core.messages import Image, Part, Text, attached
-from ctxchat.tools.mentions import LONGEST_TEXT, MentionedFile, file_name, look_all
+from ctxchat.tools.mentions import MentionedFile, file_name, look_all
 from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.transcript.block import ATTACHED_SIGN, attached_size
-from ctxchat.tui.unsent.draft import Along, Draft, Paste, Picture
+from ctxchat.tui.transcript.blocks import ATTACHED_SIGN, attached_size
+from ctxchat.tui.unsent.draft import Along, Draft, Paste, Picture, longest_text
 
 NAME = 60
 """Characters of a name that are shown."""
@@ -122,7 +122,7 @@ class AttachedBox(Widget):
     async def look(self, text: str, folder: Path, limit: int, *, typing: Callable[[], str]) -> None:
         """At the files that a text mentions, off the event loop, as long as a window of so many tokens can hold one. A file
         whose name is still being typed is no news."""
-        found = await to_thread(look_all, text, folder, min(LONGEST_TEXT, max(2_000, limit)))
+        found = await to_thread(look_all, text, folder, longest_text(limit))
         self.mention([each for each in found if each.kind != "nothing" or each.name != typing()])
 
     def _changed(self) -> None:

@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from ctxchat.tools.mentions import mention
 from ctxchat.tui.commands import COMMANDS
 from ctxchat.tui.reading.text import one_line
-from ctxchat.tui.widgets.options import AnySizeList
+from ctxchat.tui.widgets.field import AnySizeList
 
 MOST = 8
 TALLEST = 8

@@ -25,8 +25,7 @@ from ctxchat.tools.mentions import LONGEST_TEXT
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.reading.figures_text import draft_words, starts_with_draft
 from ctxchat.tui.reading.text import clean
-from ctxchat.tui.unsent.draft import Along, Draft, Paste
-from ctxchat.tui.unsent.drafts import REST
+from ctxchat.tui.unsent.draft import REST, Along, Draft, Paste
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.widgets.chips import AttachedBox, Chip, Queued

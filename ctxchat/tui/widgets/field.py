@@ -1,10 +1,12 @@
-"""Where a person writes: a field of one line for what is asked for in a few words, an editor for more. Knows nothing of what is
+"""Textual's fields, editors and lists, so that no text is too long for them and no window too small. Knows nothing of what is
 asked."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 from textual.events import Paste
-from textual.widgets import Input, TextArea
+from textual.widgets import Input, OptionList, TextArea
 
 from ctxchat.tui.reading.text import LONGEST, MOST, WIDEST, clean, editable
 
@@ -42,3 +44,11 @@ class Editor(TextArea):
             event.stop()
             event.prevent_default()
             self.notify(f"A line takes {WIDEST:,} characters here, all {MOST:,}. The paste was left out.", markup=False)
+
+
+class AnySizeList(OptionList):
+    """One of its options can be chosen."""
+
+    def _move_page(self, direction: Literal[-1, 1]) -> None:
+        if self.scrollable_content_region:
+            super()._move_page(direction)

@@ -6,12 +6,63 @@ from collections.abc import Sequence
 
 import msgspec
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Horizontal
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widgets import Static
 
 from ctxchat.core.messages import Role
 from ctxchat.core.search import NEWEST, Scope
 from ctxchat.tui.reading.text import one_line
-from ctxchat.tui.widgets.choice import Choice
+
+
+class Choice(Static, can_focus=True):
+    """Shows its value; says when that changed. Set apart while it is not the first."""
+
+    BINDINGS = [
+        Binding("space,enter,right", "step(1)", "next", show=False),
+        Binding("left", "step(-1)", show=False),
+    ]
+
+    place: reactive[int] = reactive(0)
+
+    class Changed(Message):
+        """Another value is chosen."""
+
+        def __init__(self, choice: Choice) -> None:
+            super().__init__()
+            self.choice = choice
+
+        @property
+        def control(self) -> Choice:
+            return self.choice
+
+    def __init__(self, values: Sequence[str], *, id: str | None = None) -> None:
+        super().__init__(values[0], id=id, markup=False)
+        self._values = tuple(values)
+
+    @property
+    def value(self) -> str:
+        """The value in force."""
+        return self._values[self.place]
+
+    def step(self, by: int = 1) -> None:
+        """To the next value; after the last comes the first."""
+        self.place = (self.place + by) % len(self._values)
+
+    def watch_place(self, old: int, new: int) -> None:
+        if old != new:
+            self.update(self.value)
+            self.set_class(new > 0, "-chosen")
+            self.post_message(self.Changed(self))
+
+    def action_step(self, by: int) -> None:
+        self.step(by)
+
+    def on_click(self) -> None:
+        self.step()
+
 
 PLACES = ("all sessions", "this session")
 ROLES: dict[str, Role | str] = {"anyone": "", "you": "user", "answers": "assistant", "tool results": "tool"}

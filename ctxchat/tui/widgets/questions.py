@@ -27,12 +27,8 @@ from ctxchat.core.figures import Figures
 from ctxchat.tui.reading.text import clean, cut, one_line
 from ctxchat.tui.widgets.approval import ApprovalPanel
 from ctxchat.tui.widgets.asked import AFTER_TAB, GRACE, Asked, Keys
-from ctxchat.tui.widgets.field import Field
-from ctxchat.tui.widgets.first_choice import FirstChoice
-from ctxchat.tui.widgets.importing import ImportLine, ImportOffer
-from ctxchat.tui.widgets.options import AnySizeList
-from ctxchat.tui.widgets.suggestion import SuggestionPanel
-from ctxchat.tui.widgets.unreached import UnreachedPanel
+from ctxchat.tui.widgets.field import AnySizeList, Field
+from ctxchat.tui.widgets.offers import FirstChoice, ImportLine, ImportOffer, SuggestionPanel, UnreachedPanel
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session

@@ -1,0 +1,394 @@
+"""What the transcript is made of: blocks, which draw themselves as lines. What the person said, notices, errors, quotations and
+waits; what unfolds, reasoning among it; what the model says; where something was compacted. Calls of tools are in `tool_block`.
+
+All text is foreign: it is cleaned and enters as `Content` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+
+from textual.content import Content
+from textual.message import Message
+
+from ctxchat.core.ledger import Change
+from ctxchat.core.messages import Attached, Group
+from ctxchat.core.record import CompactionRecord
+from ctxchat.core.words import count
+from ctxchat.tui.reading.history import folded_messages
+from ctxchat.tui.reading.text import clean, clock, cut, one_line, short
+from ctxchat.tui.transcript.lines import LEAST, NOTHING, DrawnLine, excerpt, hung, packed, spread, target, wrapped
+from ctxchat.tui.transcript.markdown import GrowingMarkdown
+from ctxchat.tui.widgets.notice import SIGNS, Level
+
+ATTACHED_SIGN = "▪"
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+INDENT = Content(" ")
+
+
+def spin(seconds: float) -> str:
+    """The spinner after this time."""
+    return SPINNER[int(seconds * 8) % len(SPINNER)]
+
+
+class Block:
+    """One thing in the transcript. What it says may change: then it calls `changed`, and is drawn anew."""
+
+    above = below = 0
+    """Empty lines before and behind it, at least; of two neighbours the larger wish counts."""
+
+    yields = False
+    """In a narrow window the lines behind it go."""
+
+    keys: Mapping[str, str] = {}
+    """What its keys press while it has the focus; none for a block that cannot have it."""
+
+    moving = False
+    """It is drawn anew several times a second: something in it counts."""
+
+    changed: Callable[[], None] = staticmethod(lambda: None)
+    """Whoever shows it wants to know."""
+
+    def draw(self, width: int) -> list[DrawnLine]:
+        """Its lines in `width` cells, top to bottom."""
+        raise NotImplementedError
+
+    def press(self, what: str) -> Message | None:
+        """A key or a click on a target. What the program is to know of it, None for nothing."""
+        return None
+
+
+class UserBlock(Block):
+    """What the person said, with a bar at its left. Very long texts show their head and tail; the record has it all."""
+
+    above = below = 1
+    yields = True
+    HEAD, TAIL = 60, 20
+    BAR = Content.styled("▌", "$accent 80%").append(" ")
+
+    def __init__(self, text: str, at: str = "", *, attached: Sequence[Attached] = ()) -> None:
+        self.text, self.at, self.attached = text, at, attached
+
+    def draw(self, width: int) -> list[DrawnLine]:
+        room = max(1, width - 2)
+        at = Content.styled(clock(self.at), "$text-muted")
+        lines = [DrawnLine(spread(Content.styled("You", "bold $accent"), at, room))]
+        if self.text.strip() or not self.attached:
+            lines += wrapped(Content(excerpt(clean(self.text), self.HEAD, self.TAIL)), room)
+        for each in self.attached:
+            what = Content.assemble((f"{ATTACHED_SIGN} ", "$text-accent"), one_line(each.name, 200))
+            lines.append(DrawnLine(spread(what, Content.styled(attached_size(each), "$text-muted"), room)))
+        return hung(lines, self.BAR, self.BAR)
+
+    def weigh(self, attached: Sequence[Attached]) -> None:
+        """What went along with it, as it is counted now."""
+        if attached != self.attached:
+            self.attached = attached
+            self.changed()
+
+
+def attached_size(attached: Attached) -> str:
+    """`1280×800   1.1k`, `412 lines   3.1k`."""
+    size = f"{attached.width}×{attached.height}" if attached.width else ""
+    if attached.kind == "text":
+        size = f"{attached.lines:,} line{'' if attached.lines == 1 else 's'}"
+    return "   ".join(words for words in (size, short(attached.tokens) if attached.tokens else "") if words)
+
+
+def signed(sign: str, words: Content, width: int, style: str) -> list[DrawnLine]:
+    """The words hanging behind a sign."""
+    sign = f" {sign} " if width >= LEAST else ""
+    lines = wrapped(words.stylize_before(style), max(1, width - len(sign)))
+    return hung(lines, Content.styled(sign, style))
+
+
+class NoticeBlock(Block):
+    """A sentence from ctxchat."""
+
+    below = 1
+    STYLES: Mapping[Level, str] = {"info": "$text-muted", "warning": "$text-warning", "error": "$text-error"}
+
+    def __init__(self, level: Level, text: str) -> None:
+        self.level: Level = level
+        self.text = text
+
+    def draw(self, width: int) -> list[DrawnLine]:
+        return signed(SIGNS[self.level], Content(cut(self.text)), width, self.STYLES[self.level])
+
+
+class ErrorBlock(Block):
+    """A turn that could not go on, and what to do about it."""
+
+    below = 1
+
+    def __init__(self, text: str, hint: str = "") -> None:
+        self.text, self.hint = text, hint
+
+    def draw(self, width: int) -> list[DrawnLine]:
+        words = Content(excerpt(clean(self.text), 12, 4))
+        if self.hint:
+            words = words.append("\n").append(Content.styled(clean(self.hint), "$text-muted"))
+        return signed("✗", words, width, "$text-error")
+
+
+class QuoteBlock(Block):
+    """A note in the conversation that no person wrote: put back from the record, from a hook."""
+
+    below = 1
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+
+    def draw(self, width: int) -> list[DrawnLine]:
+        group = self._group
+        who = f"put back {group.source[8:]}" if group.source.startswith("restore:") else group.source or group.kind
+        text = "\n".join(m.text for m in group.messages)
+        words = Content.styled(f"{one_line(who, 60)}\n", "italic").append(excerpt(clean(text), 8, 2))
+        bar = INDENT.append(Content.styled("│ ", "$rule")) if width >= LEAST else INDENT
+        return hung(wrapped(words.stylize_before("$text-muted"), max(1, width - bar.cell_length)), bar, bar)
+
+
+class Waiting(Block):
+    """Something is under way and has nothing to show yet: a spinner, what, how long, how to stop it."""
+
+    moving = True
+
+    def __init__(self, what: str, stop: str = "esc stops") -> None:
+        self.what, self._stop, self._since = what, stop, monotonic()
+
+    def draw(self, width: int) -> list[DrawnLine]:
+        seconds = monotonic() - self._since
+        left = Content.assemble((spin(seconds), "$accent"), " ", (clean(self.what), "$text-muted"))
+        right = Content.styled(f"{seconds:.0f} s  {self._stop}" if seconds >= 1 else "", "$text-muted")
+        return [DrawnLine(spread(left, right, max(1, width - 1)), INDENT)]
+
+
+class RetryBlock(Block):
+    """The same request goes out again; counts down."""
+
+    below = 1
+
+    def __init__(self, attempt: int, after_seconds: float, cause: str) -> None:
+        self.cause = one_line(cause, 200) or "no answer"
+        self._over = ""
+        self._attempt, self._until = attempt, monotonic() + after_seconds
+
+    @property
+    def moving(self) -> bool:  # type: ignore[override]
+        return not self._over
+
+    def over(self, *, stopped: bool = False) -> None:
+        """The request went out again and was answered, or the wait was stopped."""
+        again = "tried again" if self._attempt == 1 else f"tried again {self._attempt} times"
+        self._over = "stopped" if stopped else again
+        self.changed()
+
+    def draw(self, width: int) -> list[DrawnLine]:
+        words, room = Content(f"! {self.cause}"), max(1, width - 1)
+        left = max(0.0, self._until - monotonic())
+        when = f"again in {left:.0f} s" if left >= 0.5 else "trying again"
+        right = self._over or (f"{left:.0f} s" if width < 60 else f"{when}, attempt {self._attempt + 1}   esc stops")
+        return [DrawnLine(spread(words, Content(right), room).stylize_before("$text-warning"), INDENT)]
+
+
+class Fold(Block):
+    """Folded to one line until asked."""
+
+    keys = {"enter": "fold", "space": "fold"}
+
+    def __init__(self, *, unfolded: bool = False) -> None:
+        self.unfolded = unfolded
+
+    def head(self, width: int) -> Content:
+        """The line in this many cells."""
+        raise NotImplementedError
+
+    def foot(self, width: int) -> Content:
+        """A line below it that is there folded as well; empty for none."""
+        return NOTHING
+
+    def body(self) -> Content:
+        """What unfolds."""
+        raise NotImplementedError
+
+    @property
+    def sign(self) -> str:
+        """▸ folded, ▾ unfolded."""
+        return "▾" if self.unfolded else "▸"
+
+    def press(self, what: str) -> None:
+        if what == "fold":
+            self.unfolded = not self.unfolded
+            self.changed()
+
+    def draw(self, width: int) -> list[DrawnLine]:
+        room = max(1, width - 1)
+        lines = [DrawnLine(target(self.head(room), "fold"), INDENT)]
+        if foot := self.foot(room):
+            lines.append(DrawnLine(foot, INDENT))
+        if self.unfolded and (body := self.body()):
+            bar = Content.assemble("   ", ("│", "$rule"), " ") if width >= LEAST else INDENT
+            lines += hung(wrapped(body, max(1, width - bar.cell_length)), bar, bar)
+            lines.append(DrawnLine(NOTHING))
+        return lines
+
+
+class ThinkingBlock(Fold):
+    """Reasoning: folded to a line with its size."""
+
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        streaming: bool = False,
+        unfolded: bool = False,
+        words: tuple[str, str] = ("thinking", "thought"),
+    ) -> None:
+        super().__init__(unfolded=unfolded)
+        self._words = words
+        self._text, self._streaming = text, streaming
+
+    def feed(self, text: str) -> None:
+        """More of it."""
+        self._text += text
+        self.changed()
+
+    def finish(self) -> None:
+        """It is whole."""
+        self._streaming = False
+        self.changed()
+
+    def head(self, width: int) -> Content:
+        """`▸ thinking   ~1.2k`, and while folded its newest line."""
+        word = self._words[0 if self._streaming else 1]
+        left = Content.styled(f"{self.sign} {word}", "$text-muted")
+        if not self.unfolded:
+            newest = (
+                clean(self._text[-400:]).rstrip().rsplit("\n", 1)[-1] if self._streaming else clean(self._text[:200])
+            )
+            left = left.append(Content.styled("  " + " ".join(newest.split()), "italic $text-disabled"))
+        return spread(left, Content.styled(f"~{short(max(1, len(self._text) // 4))}", "$text-muted"), width)
+
+    def body(self) -> Content:
+        return Content.styled(excerpt(clean(self._text), 60, 60).strip(), "$text-muted")
+
+
+WORDS = Content.styled("◌ interrupted, kept as it was", "$text-warning")
+OFFER = WORDS.append("   ").append(Content.styled("/continue", "$text-accent")).append(" goes on from here")
+
+LONGEST = 400_000
+"""Characters of a stored reply that are drawn; of a longer one, which no model writes, a line says how much more there is."""
+
+
+class ReplyBlock(Block):
+    """One text by the model. One that was `interrupted` says so, and where it is `offered` how to go on."""
+
+    above = below = 1
+
+    def __init__(self, text: str = "", *, interrupted: bool = False) -> None:
+        self._pieces = [text] if text else []
+        self.interrupted, self._offered = interrupted, False
+        self._growing: GrowingMarkdown | None = None
+
+    @property
+    def text(self) -> str:
+        """What has arrived so far."""
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def feed(self, text: str) -> None:
+        """More of it."""
+        self._pieces.append(text)
+        if self._growing:
+            self._growing.feed(text)
+        self.changed()
+
+    def finish(self, interrupted: bool = False) -> None:
+        """It is whole, or all there will be."""
+        self.interrupted = interrupted
+        if self._growing and self._growing.patched:
+            self._growing = None
+        self.changed()
+
+    def offer(self, offered: bool) -> None:
+        """It is the end of the conversation, and can be gone on with; or not any more."""
+        if offered != self._offered:
+            self._offered = offered
+            self.changed()
+
+    def draw(self, width: int) -> list[DrawnLine]:
+        if self._growing is None or self._growing.width != width:
+            self._growing = GrowingMarkdown(width, INDENT)
+            self._growing.feed(cut(self.text, LONGEST))
+        lines = self._growing.lines()
+        if self.interrupted:
+            lines += hung(wrapped(OFFER if self._offered else WORDS, max(1, width - 1)), INDENT)
+        return lines
+
+
+class CompactionMark(Block):
+    """A ruled line where a compaction was made, with what can be done about it."""
+
+    above = below = 1
+    yields = True
+    keys = {"v": "view", "enter": "view", "u": "undo", "b": "branch", "r": "re-insert"}
+
+    class Chosen(Message):
+        """A person wants to view, undo or branch from a compaction, or have what it lost."""
+
+        def __init__(self, change: Change, what: str) -> None:
+            super().__init__()
+            self.change, self.what = change, what
+
+    def __init__(self, change: Change, facts_back: bool = False) -> None:
+        self._change, self._facts_back = change, facts_back
+
+    def draw(self, width: int) -> list[DrawnLine]:
+        """Rule, figures, and the words to choose from; as many lines as they need where one is too narrow."""
+        lines = self._lines(max(1, width - 1))
+        return [DrawnLine(line.stylize_before("$text-muted"), INDENT) for line in lines]
+
+    def _lines(self, width: int) -> list[Content]:
+        figures = [Content.styled(words, "$text") for words in self._figures(self._change.record, wide=width >= 30)]
+        verbs = [self._verb(what, words) for what, words in self._verbs()]
+        rule = Content.styled("──── " if width >= 30 else "─ ", "$rule")
+        one = rule.append(Content("  ").join(figures)).append("   ").append(Content("   ").join(verbs)).append(" ")
+        at = Content.styled(clock(self._change.at), "$text-muted")
+        if one.cell_length + at.cell_length + 4 <= width:
+            fill = Content.styled("─" * (width - one.cell_length - at.cell_length - 1) + " ", "$rule")
+            return [one.append(fill).append(at)]
+        indent = Content("     " if width >= 30 else " ")
+        first, *more = packed(figures, width - rule.cell_length, "  ")
+        head = rule.append(first).append(" ").truncate(width, ellipsis=True)
+        head = head.append(Content.styled("─" * max(0, width - head.cell_length), "$rule"))
+        more += packed(verbs, width - indent.cell_length, "   " if width >= 60 else "  ")
+        return [head, *(indent.append(line).truncate(width, ellipsis=True) for line in more)]
+
+    def _figures(self, record: CompactionRecord | None, *, wide: bool) -> list[str]:
+        folded = folded_messages(self._change, record)
+        words = [f"{count(folded, 'message')} compacted" if wide else f"{folded:,} compacted"]
+        if record:
+            words.append(f"−{short(max(0, record.freed))}")
+            if record.back.messages:
+                words.append(f"{record.back.messages:,} put back")
+            elif record.facts.found:
+                of = f" of {count(record.facts.found, 'fact')}" if wide else f" of {record.facts.found}"
+                back = f", {len(record.lost)} put back" if self._facts_back else ""
+                words.append(f"kept {record.facts.kept}{of}{back}")
+            if record.missed and wide:
+                words.append("above the target")
+        return words
+
+    def _verbs(self) -> list[tuple[str, str]]:
+        """What can be done, and how that reads."""
+        lost = len(self._change.record.lost) if self._change.record else 0
+        verbs = [("view", "view"), ("undo", "undo"), ("branch", "branch")]
+        return [*verbs, ("re-insert", f"re-insert {lost}")] if lost and not self._facts_back else verbs
+
+    def _verb(self, what: str, words: str) -> Content:
+        return target(Content.styled(words, "$text-accent").append(Content.styled(f" {what[0]}", "$text-muted")), what)
+
+    def press(self, what: str) -> Message | None:
+        return self.Chosen(self._change, what) if what in dict(self._verbs()) else None
