@@ -42,7 +42,7 @@ from ctxchat.storage.journal import begin_journal, open_journal
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.delegating import Delegate
-from ctxchat.tools.make_room import AskForRoom, MakeRoom
+from ctxchat.tools.notes import AskForRoom, MakeRoom
 from ctxchat.tools.reading import ReadNow
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.todo import Todo, TodoList

@@ -1,4 +1,5 @@
-"""remember, recall and ask_user: tools that touch no file of the workspace. Where answers come from is handed in."""
+"""remember, recall, ask_user and make_room: tools that touch no file of the workspace. Where answers come from, and who makes
+room, is handed in."""
 
 from __future__ import annotations
 
@@ -140,3 +141,31 @@ class Recall(Tool[RecallArguments]):
             await self._search(arguments.query.strip(), arguments.scope, arguments.room)
             or f"Nothing in the archive matches {arguments.query!r}."
         )
+
+
+AskForRoom = Callable[[str], str]
+"""What has to stay, to what the model is told. Room is made later, where no call is open."""
+
+
+class RoomArguments(Arguments, frozen=True):
+    keep: Annotated[str, msgspec.Meta(description="What a summary must keep")] = ""
+
+
+class MakeRoom(Tool[RoomArguments]):
+    name = "make_room"
+    about = (
+        "Have older parts of this conversation shortened or summarised, before a long step. They stay in the archive."
+    )
+    arguments = RoomArguments
+    reads_only = False
+
+    def __init__(self, ask: AskForRoom) -> None:
+        super().__init__()
+        self._ask = ask
+
+    def wants(self, arguments: RoomArguments, context: ToolContext) -> Demand:
+        keep = " ".join(arguments.keep.split())
+        return Demand("none", summary=f"make room{f', keep {clip_line(keep, 200)}' if keep else ''}")
+
+    async def work(self, arguments: RoomArguments, context: ToolContext) -> Pieces:
+        yield ToolOutput(self._ask(arguments.keep.strip()))
