@@ -12,12 +12,12 @@ import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ctxchat.agent.learned import corrected
 from ctxchat.agent.session import Session
-from ctxchat.bootstrap import importing
 from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.model_choice import Overrides, settings_of, warm_up
 from ctxchat.bootstrap.opening import Opening
@@ -31,7 +31,6 @@ from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError, StorageError, UsageError
 from ctxchat.core.messages import Group
 from ctxchat.core.search import Hit, Scope
-from ctxchat.importing.outcome import Importable
 from ctxchat.models.catalogue import prices
 from ctxchat.models.discovery import FirstLook, FoundModel, configured, discover
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
@@ -41,6 +40,9 @@ from ctxchat.storage.database import Database
 from ctxchat.storage.importing import import_file
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.server import ServerRow
+
+if TYPE_CHECKING:
+    from ctxchat.importing.outcome import Importable
 
 QUIET = 30.0
 """Seconds after the start: by then everything has been drawn and loaded."""
@@ -290,10 +292,14 @@ class Program(Shared):
 
     async def importable(self, path: Path | None = None) -> Sequence[Importable]:
         """Sessions of other agents that are not here yet: in a file or folder, or without one in their usual places."""
+        from ctxchat.bootstrap import importing  # no part of a start
+
         return await importing.importable(self.database, path)
 
     async def first_found(self) -> Sequence[Importable]:
         """Those in the usual places, the first time that there are any; nothing from then on."""
+        from ctxchat.bootstrap import importing
+
         return await importing.first_found(self.database)
 
     async def mcp_servers(self, wait: bool = False) -> Sequence[ServerRow]:

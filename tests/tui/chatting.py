@@ -49,7 +49,7 @@ async def until(pilot: Pilot[int], holds: Callable[[], object]) -> None:
 
 
 async def idle(app: CtxchatApp, pilot: Pilot[int]) -> None:
-    await until(pilot, lambda: not app.has_class("-busy") and not app.chat.composer.queued.drafts)
+    await until(pilot, lambda: not app.work.busy and not app.chat.composer.queued.drafts)
 
 
 def blocks(app: CtxchatApp, kind: type[Kind]) -> list[Kind]:

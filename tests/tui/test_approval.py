@@ -32,7 +32,7 @@ async def test_a_question_is_answered_once_by_key(tmp_path: Path, keys: list[str
         await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
         assert "rm -rf /\\rls\\x1b[1A [/x]" in words(app)
         await pilot.press(*keys)
-        await until(pilot, lambda: not app.has_class("-busy"))
+        await until(pilot, lambda: not app.work.busy)
         assert session.answers == [answer]
         assert not app.query(ApprovalPanel)
         assert app.focused is app.chat.composer.prompt
@@ -83,7 +83,7 @@ async def test_a_question_goes_with_the_turn_it_belongs_to(tmp_path: Path) -> No
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.query(ApprovalPanel))
         app.work.interrupt()
-        await until(pilot, lambda: not app.has_class("-busy"))
+        await until(pilot, lambda: not app.work.busy)
         assert not app.query(ApprovalPanel) and session.answers == []
 
 

@@ -123,7 +123,7 @@ async def test_a_message_that_waits_keeps_what_goes_along(tmp_path: Path) -> Non
     session = FakeSession(lambda _: [Pause(), *reply("ok")])
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.has_class("-busy"))
+        await until(pilot, lambda: app.work.busy)
         app.chat.composer.attached.add(Picture("shot.png", SHOT, 64, 48))
         await pilot.press("y", "enter")
         await until(pilot, lambda: app.chat.composer.queued.drafts and "shot.png" in words(app))

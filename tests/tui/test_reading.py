@@ -88,7 +88,7 @@ async def test_what_is_marked_stays_marked_while_more_arrives(tmp_path: Path) ->
 async def test_a_fold_is_opened_with_a_click_and_marking_across_it_opens_nothing(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(lambda _: TOOLS), (80, 24)) as (app, pilot):
         app.work.say("go")
-        await until(pilot, lambda: "done" in words(app) and not app.has_class("-busy"))
+        await until(pilot, lambda: "done" in words(app) and not app.work.busy)
         await pilot.click(offset=where(app, "▸ grep"))
         await until(pilot, lambda: "one hit" in words(app) and "the file" not in words(app))
         x, y = where(app, "▸ read")
@@ -102,7 +102,7 @@ async def test_a_fold_is_opened_with_a_click_and_marking_across_it_opens_nothing
 async def test_tab_goes_from_fold_to_fold_and_out_again_and_letters_go_to_the_composer(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(lambda _: TOOLS), (80, 24)) as (app, pilot):
         app.work.say("go")
-        await until(pilot, lambda: "done" in words(app) and not app.has_class("-busy"))
+        await until(pilot, lambda: "done" in words(app) and not app.work.busy)
         app.chat.transcript.focus()
         await pilot.press("enter")
         await until(pilot, lambda: "one hit" in words(app))

@@ -96,7 +96,7 @@ async def test_a_reader_who_scrolled_up_is_left_alone_while_text_arrives(tmp_pat
     async with chatting(tmp_path, session) as (app, pilot):
         transcript = app.chat.transcript
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.has_class("-busy"))
+        await until(pilot, lambda: app.work.busy)
         await pilot.press("pageup", "pageup")
         await pilot.pause()
         before, y = reading(app), transcript.scroll_y
@@ -104,7 +104,7 @@ async def test_a_reader_who_scrolled_up_is_left_alone_while_text_arrives(tmp_pat
         await until(pilot, lambda: transcript.virtual_size.height > 200)
         assert transcript.scroll_y == y and reading(app) == before
         session.gate("b").set()
-        await until(pilot, lambda: not app.has_class("-busy"))
+        await until(pilot, lambda: not app.work.busy)
         assert reading(app) == before
 
 
@@ -116,13 +116,13 @@ async def test_the_end_stays_in_sight_for_one_who_did_not(tmp_path: Path) -> Non
         await pilot.press("x", "enter")
         await until(pilot, lambda: "new line 59" in words(app))
         session.gate().set()
-        await until(pilot, lambda: "the end" in words(app) and not app.has_class("-busy"))
+        await until(pilot, lambda: "the end" in words(app) and not app.work.busy)
 
 
 async def test_what_was_said_here_is_forgotten_and_made_again_like_the_rest(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(messages=long_talk(2 * MOST))) as (app, pilot):
         app.work.say("question one")
-        await until(pilot, lambda: len(app.chat.transcript.items) == 2 * MOST + 2 and not app.has_class("-busy"))
+        await until(pilot, lambda: len(app.chat.transcript.items) == 2 * MOST + 2 and not app.work.busy)
         for share in range(20, -1, -1):
             app.chat.transcript.scroll_to(y=app.chat.transcript.max_scroll_y * share / 20)
             await pilot.pause()
@@ -267,11 +267,11 @@ async def test_a_pass_between_turns_is_marked_between_them(tmp_path: Path) -> No
     async with chatting(tmp_path, session, (100, 40)) as (app, pilot):
         for text in ("one", "two"):
             await pilot.press(*text, "enter")
-            await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.has_class("-busy"))
+            await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.work.busy)
         session.fold()
         await app.chat.refresh_session()
         await pilot.press(*"six", "enter")
-        await until(pilot, lambda: "You said: six" in words(app) and not app.has_class("-busy"))
+        await until(pilot, lambda: "You said: six" in words(app) and not app.work.busy)
         wanted = ("said: one", "said: two", "compacted", "said: six")
         found = [w for row in words(app).split("\n") for w in wanted if w in row]
         assert found == list(wanted)

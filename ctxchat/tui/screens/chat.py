@@ -166,7 +166,7 @@ class ChatScreen(Screen[None]):
         self.show_figures(session.figures)
 
     def _show_empty(self) -> None:
-        self.set_class(self.feed.empty, "-empty")
+        self.set_class(self.feed.empty and not self.composer.queued.drafts, "-empty")
 
     def show_header(self) -> None:
         """Title, model, mode as they are now."""
@@ -203,14 +203,12 @@ class ChatScreen(Screen[None]):
         self.remove_class("-empty")
         await self.banner.clear()
         await self.questions.choose_no_model()
-        self.app.add_class("-busy")
         self.key_line.show(BUSY_KEYS)
         self._ghost.stop()
         self.feed.begin(what)
 
     async def end(self, interrupted: bool = False) -> None:
         """Work is over."""
-        self.app.remove_class("-busy")
         await self.questions.no_calls()
         self.remove_class("-approval")
         self.feed.end(interrupted)
