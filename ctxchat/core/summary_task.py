@@ -118,6 +118,8 @@ def _newest(groups: Sequence[Group], count: Count) -> list[str]:
     for message in (m for g in reversed(groups) for m in reversed(g.messages) if g.kind != "system"):
         called = "; ".join(f"{c.name} {first_line(use_of(c).target or c.arguments, 80)}" for c in message.calls)
         call = calls.get(message.call_id) if message.role == "tool" else None
+        if call and is_to_do(call):
+            continue  # it says that the list was kept; the call before it has the list
         text = gist(call, message, RESULT) if call else " ".join(message.text.split())
         words = clip(text, EACH, count, " […] ")
         line = f"- {message.id} {message.role}: {words}" + (f" [calls {called}]" if called else "")

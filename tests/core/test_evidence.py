@@ -359,9 +359,11 @@ def test_facts_of_older_sessions_can_be_read() -> None:
     assert msgspec.json.decode(b'["path", "src/a.py", "listed", 3]', type=Fact) == Fact("path", "src/a.py", "listed", 3)
 
 
-def test_a_quotation_that_was_put_back_makes_no_rules() -> None:
-    note = single("note", Message(3, "user", "assistant: You must never do this in src/a.py."), 1)
-    assert [f.kind for f in collect([note]).facts] == ["path"]
+def test_what_a_program_put_in_was_said_by_nobody() -> None:
+    note = single(
+        "note", Message(3, "user", "assistant: You must never do this in src/a.py. We decided on 3 workers."), 1
+    )
+    assert collect([note]).facts == ()
 
 
 def test_words_in_code_marks_are_names_only_where_they_look_like_one() -> None:
@@ -761,6 +763,7 @@ def test_what_stays_in_view_tells_otherwise_is_left_out() -> None:
         ("The decision was to keep the pool.", "decision", ["The decision was to keep the pool."]),
         ("It skips whitespace/comments/operators here", "path", []),
         ("It lies in `src/core/pool` now", "path", ["src/core/pool"]),
+        ("See CLAUDE.md/AGENTS.md there", "path", []),
     ],
 )
 def test_of_what_an_agent_says_no_bare_counts_lists_and_names_of_files_are_facts(

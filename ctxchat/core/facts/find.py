@@ -238,7 +238,7 @@ def facts_of(group: Group) -> tuple[Fact, ...]:
     """The facts in one group of the record, oldest first."""
     facts: list[Fact] = []
     results = {m.call_id: m for m in group.messages if m.role == "tool"} if group.kind == "round" else {}
-    if group.kind not in {"system", "summary", "stray"} and group.first.role != "tool":
+    if group.kind not in {"system", "summary", "stray", "note"} and group.first.role != "tool":
         facts += _said_facts(group.first, group)
     for call in group.first.calls if group.kind == "round" else ():
         if (result := results.get(call.id)) is not None:
@@ -483,7 +483,9 @@ def _words_before(text: str, match: re.Match[str]) -> list[str]:
 
 
 def _is_path(text: str) -> bool:
-    name = text.rstrip("/").rpartition("/")[2]
+    folders, _, name = text.rstrip("/").rpartition("/")
+    if any("." in part[1:] and part.rpartition(".")[2] in _ENDINGS for part in folders.split("/")):
+        return False  # `a.md/b.md` are two
     if "." in name[1:] and "@" not in name:
         return (
             (name.rpartition(".")[2] in _ENDINGS or "/" in text) and not _RATE.match(text) and not _NO_FILE.match(text)
