@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -32,7 +32,7 @@ from ctxchat.config import paths
 from ctxchat.config.rules import add_rules
 from ctxchat.context.budget_note import BudgetNote
 from ctxchat.core.errors import CtxchatError, SessionBusy, StorageError, UsageError
-from ctxchat.core.journal import AgentChosen, ModelChosen, Partial, Record, SessionState
+from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
 from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import JournalPort, ModelPort, ToolPort
 from ctxchat.models.offline import OFFLINE_NAME
@@ -101,37 +101,19 @@ class SubAgents:
 
 
 class ReadOnlyJournal:
-    """Fulfils the port and refuses every write with the same sentence."""
+    """Fulfils the port: whatever would write, or read for what is sent, raises SessionBusy with the same sentence."""
 
     def __init__(self, session: str, why: str) -> None:
         self.session = session
         self._why = why
 
-    async def write(self, *records: Record) -> None:
-        """Raises SessionBusy."""
-        self._refuse()
+    async def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise SessionBusy(self._why, "Close the other window, or fork the session.")
 
-    async def keep(self, partial: Partial) -> None:
-        """Raises SessionBusy."""
-        self._refuse()
-
-    async def spill(self, name: str, text: str) -> str:
-        """Raises SessionBusy."""
-        self._refuse()
-
-    async def attach(self, name: str, data: bytes) -> str:
-        """Raises SessionBusy."""
-        self._refuse()
-
-    async def attached(self, path: str) -> bytes:
-        """Nothing is sent from here, so nothing is read for it either. Raises SessionBusy."""
-        self._refuse()
+    write = keep = spill = attach = attached = _refuse
 
     async def close(self) -> None:
         """There is nothing to give free."""
-
-    def _refuse(self) -> NoReturn:
-        raise SessionBusy(self._why, "Close the other window, or fork the session.")
 
 
 _ONLY_READ = "This session was opened to be read only."

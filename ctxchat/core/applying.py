@@ -8,15 +8,15 @@ import msgspec
 
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.ledger import Change, Edit, Ledger
-from ctxchat.core.record import CompactionRecord, Digest
+from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import evidence_after, fold_edit
 
 
-def digest_for(ledger: Ledger, step: Step, summary: str, options: PlanOptions, recap: str = "") -> Digest:
+def digest_for(ledger: Ledger, step: Step, summary: str, options: PlanOptions) -> Digest:
     """What a fold step's summary is made of: the text, and the evidence of the groups and of the summary it merges."""
-    return Digest(summary=summary, recap=recap, evidence=evidence_after(ledger, step.fold, options.memory))
+    return Digest(summary=summary, evidence=evidence_after(ledger, step.fold, options.memory))
 
 
 def apply_step(
@@ -49,14 +49,13 @@ def apply_plan(
     *,
     summary: str = "",
     at: str = "",
-    record: CompactionRecord | None = None,
 ) -> Change:
     """The change that performs a plan. `summary` is the text for its fold step, where it has one.
 
     Where two steps touch one group the later one stands: it was planned on what the earlier would leave. Raises LedgerError.
     """
     edits = [edit for step in plan.steps for edit in apply_step(ledger, step, options, change_id, summary)]
-    return Change(id=change_id, kind="compaction", at=at, edits=_latest(edits), record=record)
+    return Change(id=change_id, kind="compaction", at=at, edits=_latest(edits))
 
 
 def _latest(edits: Sequence[Edit]) -> tuple[Edit, ...]:

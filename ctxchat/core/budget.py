@@ -32,7 +32,6 @@ class Budget(msgspec.Struct, frozen=True):
     reserved: int
     trigger: int
     target: int
-    note: str = ""
     sections: Mapping[str, int] = {}
 
     @property
@@ -56,12 +55,10 @@ def make_budget(
     """A budget that always leaves usable space.
 
     `reserved` in tokens, clamped to a quarter of the window; `trigger` and `target` as shares of the limit; `sections` in
-    tokens. A clamp is told in `note`.
+    tokens.
     """
     tokens = max(1, window.tokens)
-    most = tokens // 4
-    kept = min(max(0, reserved), most)
-    note = f"reserved output lowered from {reserved} to {kept}, a quarter of the window" if kept < reserved else ""
+    kept = min(max(0, reserved), tokens // 4)
     limit = limit_of(tokens, reserved)
     start = min(int(limit * trigger), limit - min(SAFETY_TOKENS, limit // 4))
     start = max(1, start)
@@ -70,6 +67,5 @@ def make_budget(
         reserved=kept,
         trigger=start,
         target=min(int(limit * target), start),
-        note=note,
         sections=sections or {},
     )

@@ -42,7 +42,7 @@ class Packed(msgspec.Struct, frozen=True, tag="packed"):
 
 _encoder = msgspec.json.Encoder(enc_hook=list)  # `GroupIds`
 _rows = msgspec.json.Decoder(Record | Packed)
-_partials = msgspec.json.Decoder(Partial)
+partials = msgspec.json.Decoder(Partial)
 
 
 class DamagedEntry(msgspec.Struct, frozen=True):
@@ -63,11 +63,6 @@ def encode(value: Record | Packed | Partial) -> bytes:
 def whole_text(text: str) -> str:
     """The text with halves of surrogate pairs replaced, so that it can be written."""
     return _LONE.sub("\ufffd", text)
-
-
-def decode_partial(body: bytes) -> Partial:
-    """A partial round. Raises msgspec.DecodeError."""
-    return _partials.decode(body)
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────

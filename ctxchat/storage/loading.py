@@ -216,7 +216,7 @@ def cut_off(database: Database, session: str, state: SessionState) -> tuple[list
     if not rows:
         return [], []
     try:
-        partial = entries.decode_partial(rows[0][0])
+        partial = entries.partials.decode(rows[0][0])
         group = seal(partial, state.ledger)
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
         return [], [f"session {session}: the round that was cut off is damaged and left out ({error})"]

@@ -37,7 +37,6 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     summary_tokens: int = 0
     evidence_tokens: int = 0
     spills: tuple[Spill, ...] = ()
-    note: str = ""
 
     @property
     def needs_summary(self) -> bool:

@@ -109,18 +109,16 @@ class OfflineAssistant:
         *,
         window: Window = OFFLINE_WINDOW,
         delay: float = 0.004,
-        name: str = OFFLINE_NAME,
     ) -> None:
         self._count = count
         self._meter = Meter(count)
         self._window = window
         self._delay = delay
-        self._name = name
 
     @property
     def name(self) -> str:
         """`offline/assistant`."""
-        return self._name
+        return OFFLINE_NAME
 
     @property
     def address(self) -> str:

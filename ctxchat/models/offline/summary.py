@@ -206,11 +206,10 @@ LEAST_TOKENS = 60
 
 
 class OfflineSummariser:
-    """core.ports.Summariser by rule: `model` is empty. `count` counts tokens, `most` caps a summary in tokens."""
+    """core.ports.Summariser by rule: `model` is empty. `count` counts tokens."""
 
-    def __init__(self, count: Count = rough_count, *, most: int = MOST_TOKENS) -> None:
+    def __init__(self, count: Count = rough_count) -> None:
         self._count = count
-        self._most = most
 
     @property
     def model(self) -> str:
@@ -233,7 +232,7 @@ class OfflineSummariser:
         said = conversation(groups)
         meter = Meter(self._count)
         share = int(SHARE * sum(meter.message(m) for g in groups for m in g.messages)) + self._count(previous)
-        room = min(max(LEAST_TOKENS, share), self._most, max_tokens if max_tokens > 0 else self._most)
+        room = min(max(LEAST_TOKENS, share), MOST_TOKENS, max_tokens if max_tokens > 0 else MOST_TOKENS)
         return extractive_summary(said, room, previous, count=self._count, focus=instructions)
 
 
