@@ -1,7 +1,7 @@
 """The application: its start and end, keys and commands, and which screen is on top.
 
 What it looks like is in `style`, what commands do in `actions`, what runs in `work`, what is
-on screen in `screens`. Started by the composition root with everything it needs.
+on screen in `chat`, what lies over it in `panels`. Started by the composition root with everything it needs.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import Handler, handler, importing, models
 from ctxchat.tui.actions.compaction import reinsert
+from ctxchat.tui.chat.banner import AllNotices, BranchOffer
+from ctxchat.tui.chat.composer import Composer
+from ctxchat.tui.chat.offers import FirstChoice, ImportOffer, SuggestionPanel, UnreachedPanel
+from ctxchat.tui.chat.prompt import Prompt
+from ctxchat.tui.chat.screen import ChatScreen
 from ctxchat.tui.edits import EVERY, Edits, soft_mark
 from ctxchat.tui.first_frame import UNSENT
 from ctxchat.tui.in_order import InOrder
+from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.screens.chat import ChatScreen
-from ctxchat.tui.screens.panel import Panel
 from ctxchat.tui.services import Services
 from ctxchat.tui.style.themed_app import textual_theme
 from ctxchat.tui.transcript.blocks import CompactionMark
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.draft import Draft, Drafts
 from ctxchat.tui.unsent.input_history import InputHistory
-from ctxchat.tui.widgets.banner import AllNotices, BranchOffer
-from ctxchat.tui.widgets.composer import Composer
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.offers import FirstChoice, ImportOffer, SuggestionPanel, UnreachedPanel
-from ctxchat.tui.widgets.prompt import Prompt
 from ctxchat.tui.work import Work
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.config.watch import Watch
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui.screens.panel import Panel
+from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.starting import servers_arrive, spoken
 from ctxchat.tui.style.themed_app import textual_theme
 

@@ -12,8 +12,8 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from ctxchat.core.words import percent
-from ctxchat.tui.screens.archive import ArchiveScreen
-from ctxchat.tui.screens.search import SearchScreen
+from ctxchat.tui.panels.archive import ArchiveScreen
+from ctxchat.tui.panels.search import SearchScreen
 
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.tui.actions.importing import tell_found
+from ctxchat.tui.chat.offers import FirstChoice
 from ctxchat.tui.reading.text import one_line
-from ctxchat.tui.widgets.offers import FirstChoice
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
     from ctxchat.tools.mcp.server import ServerRow
     from ctxchat.tui.app import CtxchatApp
-    from ctxchat.tui.screens.chat import ChatScreen
+    from ctxchat.tui.chat.screen import ChatScreen
     from ctxchat.tui.services import Services
 
 AGAIN = "/new tries again."

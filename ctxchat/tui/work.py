@@ -17,12 +17,12 @@ from textual.worker import Worker
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import ApprovalRequested, Stamped
 from ctxchat.core.record import CompactionRecord
-from ctxchat.tui.feed import MAKING_ROOM, WAITING
-from ctxchat.tui.screens.chat import ChatScreen
+from ctxchat.tui.chat.feed import MAKING_ROOM, WAITING
+from ctxchat.tui.chat.offers import Reply
+from ctxchat.tui.chat.screen import ChatScreen
 from ctxchat.tui.services import Services
 from ctxchat.tui.starting import arrive
 from ctxchat.tui.unsent.draft import Draft, Drafts, joined, prepared
-from ctxchat.tui.widgets.offers import Reply
 
 if TYPE_CHECKING:
     from textual.worker_manager import WorkerManager

@@ -32,32 +32,32 @@ from ctxchat.models.discovery import FoundModel
 from ctxchat.storage.archive import LastSaid
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.server import ServerRow
+from ctxchat.tui.chat.banner import Told
 from ctxchat.tui.commands import default_keys
-from ctxchat.tui.screens.agents import AgentsScreen
-from ctxchat.tui.screens.archive import ArchiveScreen
-from ctxchat.tui.screens.files import DiffScreen, MineScreen, RewindScreen
-from ctxchat.tui.screens.flight import FlightScreen
-from ctxchat.tui.screens.handoff import HandoffScreen
-from ctxchat.tui.screens.help import HelpScreen
-from ctxchat.tui.screens.keys import AskKey, KeysScreen
-from ctxchat.tui.screens.models import ModelsScreen
-from ctxchat.tui.screens.notices import NoticesScreen
-from ctxchat.tui.screens.panel import AskText, Confirm
-from ctxchat.tui.screens.permissions import PermissionsScreen, RuleScreen
-from ctxchat.tui.screens.preview import PreviewScreen
-from ctxchat.tui.screens.reader import ReaderScreen
-from ctxchat.tui.screens.search import SearchScreen
-from ctxchat.tui.screens.secrets import OriginalScreen, SecretsScreen
-from ctxchat.tui.screens.servers import ServersScreen
-from ctxchat.tui.screens.sessions import SessionsScreen
-from ctxchat.tui.screens.settings import SettingsScreen
-from ctxchat.tui.screens.summary import SummaryScreen
-from ctxchat.tui.screens.themes import ThemesScreen
-from ctxchat.tui.screens.trust import TrustScreen
-from ctxchat.tui.screens.undoing import UndoScreen
-from ctxchat.tui.screens.xray import XrayScreen
+from ctxchat.tui.panels.agents import AgentsScreen
+from ctxchat.tui.panels.archive import ArchiveScreen
+from ctxchat.tui.panels.files import DiffScreen, MineScreen, RewindScreen
+from ctxchat.tui.panels.flight import FlightScreen
+from ctxchat.tui.panels.handoff import HandoffScreen
+from ctxchat.tui.panels.help import HelpScreen
+from ctxchat.tui.panels.keys import AskKey, KeysScreen
+from ctxchat.tui.panels.models import ModelsScreen
+from ctxchat.tui.panels.notices import NoticesScreen
+from ctxchat.tui.panels.panel import AskText, Confirm
+from ctxchat.tui.panels.permissions import PermissionsScreen, RuleScreen
+from ctxchat.tui.panels.preview import PreviewScreen
+from ctxchat.tui.panels.reader import ReaderScreen
+from ctxchat.tui.panels.search import SearchScreen
+from ctxchat.tui.panels.secrets import OriginalScreen, SecretsScreen
+from ctxchat.tui.panels.servers import ServersScreen
+from ctxchat.tui.panels.sessions import SessionsScreen
+from ctxchat.tui.panels.settings import SettingsScreen
+from ctxchat.tui.panels.summary import SummaryScreen
+from ctxchat.tui.panels.themes import ThemesScreen
+from ctxchat.tui.panels.trust import TrustScreen
+from ctxchat.tui.panels.undoing import UndoScreen
+from ctxchat.tui.panels.xray import XrayScreen
 from ctxchat.tui.style.themed_app import textual_theme
-from ctxchat.tui.widgets.banner import Told
 from tests.tui.chatting import HOSTILE
 from tests.tui.fakes import FakeServices
 from tests.tui.harbour import ROW, HarbourSession, at, digest, recorded
@@ -237,7 +237,7 @@ async def _summary(of: Hostile) -> Screen[Any]:
 
 async def _setting(of: Hostile) -> Screen[Any]:
     from ctxchat.config.explain import rows
-    from ctxchat.tui.screens.settings import ChangeScreen
+    from ctxchat.tui.panels.settings import ChangeScreen
 
     row = msgspec.structs.replace(next(r for r in rows(of.load()) if r.key == "model"), value=of.text)
     return ChangeScreen(row, lambda _: of.text, lambda value: of.text if "no" in str(value) else "")

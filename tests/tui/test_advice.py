@@ -13,9 +13,9 @@ from ctxchat.core.journal import SessionState
 from ctxchat.core.record import CompactionRecord, Reason, SideFigures
 from ctxchat.core.sections import Section
 from ctxchat.tui.commands import COMMANDS, default_keys
+from ctxchat.tui.panels.help import entries, letters, lines, writing
 from ctxchat.tui.reading.advice import advice
 from ctxchat.tui.reading.effects import effect, with_marks
-from ctxchat.tui.screens.help import entries, letters, lines, writing
 from tests.tui.harbour import HarbourSession
 
 DESK = HarbourSession(window=200_000)

@@ -8,7 +8,7 @@ import pytest
 
 from ctxchat.core.events import ApprovalRequested, ApprovalResolved, ToolFinished, ToolStarted
 from ctxchat.core.permissions import Allowance, Answer
-from ctxchat.tui.widgets.approval import ApprovalPanel
+from ctxchat.tui.chat.approval import ApprovalPanel
 from tests.tui.chatting import ASK, chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
 

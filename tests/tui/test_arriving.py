@@ -14,9 +14,9 @@ from ctxchat.core.journal import Record
 from ctxchat.core.messages import Text
 from ctxchat.core.options import Options
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.chat.banner import Banner
+from ctxchat.tui.chat.offers import SuggestionPanel
 from ctxchat.tui.transcript.blocks import UserBlock
-from ctxchat.tui.widgets.banner import Banner
-from ctxchat.tui.widgets.offers import SuggestionPanel
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, says
 from tests.tui.chatting import idle, said, until

@@ -14,12 +14,12 @@ from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Stamped
 from ctxchat.core.messages import Image, Part, Text
 from ctxchat.core.permissions import Answer
+from ctxchat.tui.chat.approval import ApprovalPanel
+from ctxchat.tui.chat.chips import Chip, Mentioned
 from ctxchat.tui.transcript.blocks import UserBlock
 from ctxchat.tui.unsent.clipboard import image_on_clipboard
 from ctxchat.tui.unsent.draft import Draft, Drafts, Picture, joined
 from ctxchat.tui.unsent.draft import Paste as Pasted
-from ctxchat.tui.widgets.approval import ApprovalPanel
-from ctxchat.tui.widgets.chips import Chip, Mentioned
 from tests.doubles.images import png
 from tests.tui.chatting import ASK, HOSTILE, chatting, said, until, words
 from tests.tui.fakes import FakeSession, Pause, reply

@@ -11,8 +11,8 @@ from textual.widgets._toast import Toast
 
 from ctxchat.bootstrap.remembered import NOTHING_FOUND
 from ctxchat.config import trust
-from ctxchat.tui.screens.notices import NoticesScreen
-from ctxchat.tui.widgets.banner import AllNotices
+from ctxchat.tui.chat.banner import AllNotices
+from ctxchat.tui.panels.notices import NoticesScreen
 from ctxchat.tui.widgets.notice import NoticeText
 from tests.tui.chatting import chatting, idle, until, words
 from tests.tui.fakes import FakeServices, FakeSession

@@ -30,12 +30,12 @@ from ctxchat.core.events import (
 from ctxchat.core.messages import Message
 from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.screens.archive import ArchiveScreen
-from ctxchat.tui.screens.xray import XrayScreen
+from ctxchat.tui.chat.approval import ApprovalPanel
+from ctxchat.tui.chat.chips import Chip
+from ctxchat.tui.panels.archive import ArchiveScreen
+from ctxchat.tui.panels.xray import XrayScreen
 from ctxchat.tui.transcript.blocks import ErrorBlock, NoticeBlock, ReplyBlock, RetryBlock, ThinkingBlock
 from ctxchat.tui.transcript.tool_block import ToolBlock
-from ctxchat.tui.widgets.approval import ApprovalPanel
-from ctxchat.tui.widgets.chips import Chip
 from tests.tui.chatting import ASK, HOSTILE, blocks, chatting, idle, until, words
 from tests.tui.fakes import FakeServices, FakeSession, Pause, reply
 

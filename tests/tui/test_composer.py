@@ -16,13 +16,13 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.openai import to_wire
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile
+from ctxchat.tui.chat.chips import Chip
+from ctxchat.tui.chat.completion import Wanted, command_choices, file_choices, wanted
+from ctxchat.tui.chat.composer import draft_line
+from ctxchat.tui.chat.empty_chat import Example
 from ctxchat.tui.unsent.input_history import MOST, InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.unsent.workspace_files import examples, files_of
-from ctxchat.tui.widgets.chips import Chip
-from ctxchat.tui.widgets.completion import Wanted, command_choices, file_choices, wanted
-from ctxchat.tui.widgets.composer import draft_line
-from ctxchat.tui.widgets.empty_chat import Example
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession
 

@@ -16,10 +16,10 @@ from ctxchat.config.files import Loaded, load
 from ctxchat.config.themes import load_themes
 from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.screens.help import HelpScreen
-from ctxchat.tui.screens.keys import AskKey, KeysScreen
-from ctxchat.tui.screens.settings import SettingsScreen
-from ctxchat.tui.screens.themes import ThemesScreen
+from ctxchat.tui.panels.help import HelpScreen
+from ctxchat.tui.panels.keys import AskKey, KeysScreen
+from ctxchat.tui.panels.settings import SettingsScreen
+from ctxchat.tui.panels.themes import ThemesScreen
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.chatting import until
 from tests.tui.fakes import FakeServices, FakeSession

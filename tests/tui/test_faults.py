@@ -14,7 +14,7 @@ from textual.events import Key
 from textual.widgets import Static
 
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.screens.panel import Panel
+from ctxchat.tui.panels.panel import Panel
 from tests.tui.chatting import chatting, words
 from tests.tui.fakes import FakeSession
 

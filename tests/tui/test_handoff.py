@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.tui.screens.handoff import HandoffScreen
-from ctxchat.tui.screens.summary import SummaryEditor
+from ctxchat.tui.panels.handoff import HandoffScreen
+from ctxchat.tui.panels.summary import SummaryEditor
 from tests.doubles.scripted import says
 from tests.tui.chatting import until, words
 from tests.tui.fakes import FakeServices

@@ -15,11 +15,11 @@ from textual.widgets._toast import Toast
 
 from ctxchat.core.errors import ModelError
 from ctxchat.core.sanitize import CONTROL
-from ctxchat.tui import screens
+from ctxchat.tui import panels
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.screens.panel import Over
+from ctxchat.tui.chat.approval import ApprovalPanel
+from ctxchat.tui.panels.panel import Over
 from ctxchat.tui.transcript.blocks import ReplyBlock
-from ctxchat.tui.widgets.approval import ApprovalPanel
 from tests.agent.desk import Echo
 from tests.doubles.scripted import calls, fails, says
 from tests.tui import hostile
@@ -103,9 +103,9 @@ def harmless(app: CtxchatApp) -> str:
 
 
 def test_every_screen_is_in_the_list() -> None:
-    names = [name for _, name, _ in walk_packages(screens.__path__, f"{screens.__name__}.")]
+    names = [name for _, name, _ in walk_packages(panels.__path__, f"{panels.__name__}.")]
     made = [c for name in names for c in vars(import_module(name)).values() if isclass(c) and issubclass(c, Screen)]
-    ours = {c.__name__ for c in made if c.__module__.startswith(screens.__name__) and issubclass(c, Over)}
+    ours = {c.__name__ for c in made if c.__module__.startswith(panels.__name__) and issubclass(c, Over)}
     listed = {name for make, _ in hostile.SCREENS.values() for name in names_in(make)}
     assert ours - {"Over", "Panel", "Listing", "EditableListing", "Dialog", "Writing"} <= listed
 

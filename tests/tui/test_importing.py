@@ -12,8 +12,8 @@ from textual.events import Paste
 from ctxchat.core.errors import CtxchatError
 from ctxchat.importing.outcome import Importable, Imported, ImportNews, ReadSoFar, importable
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.chat.offers import ImportLine, ImportOffer
 from ctxchat.tui.transcript.blocks import NoticeBlock
-from ctxchat.tui.widgets.offers import ImportLine, ImportOffer
 from tests.tui.chatting import said, until, words
 from tests.tui.fakes import FakeServices, FakeSession
 from tests.tui.test_starting import banner, started

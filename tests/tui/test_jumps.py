@@ -16,10 +16,10 @@ from ctxchat.config.themes import load_themes
 from ctxchat.models.discovery import FoundModel, Offer
 from ctxchat.storage import importing
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.screens.search import SearchScreen
-from ctxchat.tui.screens.xray import XrayScreen
-from ctxchat.tui.widgets.offers import FirstChoice
-from ctxchat.tui.widgets.search_results import SearchResults
+from ctxchat.tui.chat.offers import FirstChoice
+from ctxchat.tui.panels.search import SearchScreen
+from ctxchat.tui.panels.search_results import SearchResults
+from ctxchat.tui.panels.xray import XrayScreen
 from tests.cli.conftest import Home
 from tests.cli.conftest import home as home
 from tests.tui.chatting import until

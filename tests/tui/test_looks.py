@@ -13,7 +13,7 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.events import ApprovalRequested, ReasoningDelta, TextDelta, ToolFinished, ToolStarted
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.widgets.approval import ApprovalPanel
+from ctxchat.tui.chat.approval import ApprovalPanel
 from tests.tui.chatting import until, words
 from tests.tui.fakes import FakeServices, FakeSession, Pause, Step, reply
 

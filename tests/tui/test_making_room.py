@@ -9,14 +9,14 @@ import pytest
 
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.core.permissions import Answer
+from ctxchat.tui.chat.approval import ApprovalPanel
+from ctxchat.tui.chat.offers import SuggestionPanel
+from ctxchat.tui.panels.preview import PreviewScreen
+from ctxchat.tui.panels.summary import SummaryEditor, SummaryScreen
+from ctxchat.tui.panels.undoing import UndoScreen
 from ctxchat.tui.reading.passes import passes
-from ctxchat.tui.screens.preview import PreviewScreen
-from ctxchat.tui.screens.summary import SummaryEditor, SummaryScreen
-from ctxchat.tui.screens.undoing import UndoScreen
 from ctxchat.tui.style.pass_text import record
 from ctxchat.tui.transcript.blocks import CompactionMark
-from ctxchat.tui.widgets.approval import ApprovalPanel
-from ctxchat.tui.widgets.offers import SuggestionPanel
 from tests.doubles.scripted import says
 from tests.tui.chatting import ASK, blocks, chatting, until, words
 from tests.tui.fakes import FakeServices, FakeSession, Pause, reply

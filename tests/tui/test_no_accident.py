@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
 from ctxchat.core.permissions import Answer
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.widgets.asked import AFTER_TAB, GRACE, Asked
+from ctxchat.tui.chat.asked import AFTER_TAB, GRACE, Asked
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
 

@@ -8,7 +8,7 @@ from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets._footer import FooterKey
 
-from ctxchat.tui.screens.panel import PanelKeys
+from ctxchat.tui.panels.panel import PanelKeys
 
 
 class Over(Screen[None]):

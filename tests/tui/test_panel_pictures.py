@@ -12,10 +12,10 @@ from textual.screen import Screen
 
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.models.discovery import FoundModel
-from ctxchat.tui.screens.models import ModelsScreen
-from ctxchat.tui.screens.preview import PreviewScreen
-from ctxchat.tui.screens.xray import XrayScreen
-from ctxchat.tui.widgets.breakdown import Breakdown
+from ctxchat.tui.chat.breakdown import Breakdown
+from ctxchat.tui.panels.models import ModelsScreen
+from ctxchat.tui.panels.preview import PreviewScreen
+from ctxchat.tui.panels.xray import XrayScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from tests.tui.fakes import FakeServices
 from tests.tui.harbour import HarbourSession, state

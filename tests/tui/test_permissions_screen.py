@@ -17,8 +17,8 @@ from ctxchat.config.rules import add_rules, read_rules, rules_file
 from ctxchat.config.trust import trust
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.permissions import Demand, Rule, parse_rule
-from ctxchat.tui.screens.panel import Confirm
-from ctxchat.tui.screens.permissions import PermissionsScreen, RuleScreen
+from ctxchat.tui.panels.panel import Confirm
+from ctxchat.tui.panels.permissions import PermissionsScreen, RuleScreen
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeServices, FakeSession

@@ -10,8 +10,8 @@ from textual.events import Key
 from textual.widgets import Static
 
 from ctxchat.core.events import ApprovalRequested, QuestionAsked, ToolFinished
-from ctxchat.tui.widgets.approval import ApprovalPanel
-from ctxchat.tui.widgets.questions import QuestionPanel
+from ctxchat.tui.chat.approval import ApprovalPanel
+from ctxchat.tui.chat.questions import QuestionPanel
 from tests.tui.chatting import HOSTILE, chatting, idle, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
 

@@ -17,10 +17,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.screens.archive import ArchiveScreen
-from ctxchat.tui.screens.panel import Over, Panel
-from ctxchat.tui.screens.search import SearchScreen
-from ctxchat.tui.screens.xray import XrayScreen
+from ctxchat.tui.panels.archive import ArchiveScreen
+from ctxchat.tui.panels.panel import Over, Panel
+from ctxchat.tui.panels.search import SearchScreen
+from ctxchat.tui.panels.xray import XrayScreen
 from tests.doubles.scripted import says
 from tests.tui.chatting import chatting, idle, until
 from tests.tui.fakes import FakeSession

@@ -20,10 +20,10 @@ from ctxchat.core.messages import Group, Message
 from ctxchat.core.search import Hit, Scope
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
-from ctxchat.tui.screens.reader import ReaderScreen
-from ctxchat.tui.screens.search import SearchScreen
-from ctxchat.tui.widgets.filters import Choice
-from ctxchat.tui.widgets.search_results import CLOSE, OPEN, highlighted, passage_of
+from ctxchat.tui.panels.filters import Choice
+from ctxchat.tui.panels.reader import ReaderScreen
+from ctxchat.tui.panels.search import SearchScreen
+from ctxchat.tui.panels.search_results import CLOSE, OPEN, highlighted, passage_of
 from tests.storage.samples import compaction
 from tests.tui.chatting import until
 from tests.tui.fakes import FakeServices

@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from ctxchat.config.files import load
 from ctxchat.core.messages import Message, Text, ToolCall
-from ctxchat.tui.screens.secrets import OriginalScreen, SecretsScreen
+from ctxchat.tui.panels.secrets import OriginalScreen, SecretsScreen
 from tests.doubles.planted import planted
 from tests.tui.chatting import HOSTILE, chatting, until, words
 from tests.tui.fakes import FakeServices, FakeSession

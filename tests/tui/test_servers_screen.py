@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ctxchat.tools.mcp.server import ServerRow
-from ctxchat.tui.screens.servers import ServersScreen
+from ctxchat.tui.panels.servers import ServersScreen
 from tests.tui.chatting import HOSTILE, chatting, until, words
 from tests.tui.fakes import FakeServices, FakeSession
 

@@ -10,7 +10,7 @@ import pytest
 from textual.widgets import Input, Static
 
 from ctxchat.config.files import load
-from ctxchat.tui.screens.settings import ChangeScreen, SettingsScreen
+from ctxchat.tui.panels.settings import ChangeScreen, SettingsScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.harbour import HarbourSession

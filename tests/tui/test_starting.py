@@ -17,16 +17,16 @@ from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import StorageError
 from ctxchat.models.discovery import FoundModel, Offer
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.chat.asked import AnswerButton
+from ctxchat.tui.chat.offers import FirstChoice, foremost, place_lines
 from ctxchat.tui.commands import BY_NAME
-from ctxchat.tui.screens.help import HelpScreen
-from ctxchat.tui.screens.models import ModelsScreen
-from ctxchat.tui.screens.sessions import SessionsScreen
-from ctxchat.tui.screens.settings import SettingsScreen
+from ctxchat.tui.panels.help import HelpScreen
+from ctxchat.tui.panels.models import ModelsScreen
+from ctxchat.tui.panels.sessions import SessionsScreen
+from ctxchat.tui.panels.settings import SettingsScreen
 from ctxchat.tui.transcript.blocks import NoticeBlock
 from ctxchat.tui.unsent.input_history import InputHistory
-from ctxchat.tui.widgets.asked import AnswerButton
 from ctxchat.tui.widgets.notice import NoticeText
-from ctxchat.tui.widgets.offers import FirstChoice, foremost, place_lines
 from tests.tui.chatting import idle, said, until, words
 from tests.tui.fakes import FakeServices, FakeSession
 

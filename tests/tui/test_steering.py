@@ -7,9 +7,9 @@ from pathlib import Path
 from ctxchat.core.errors import StorageError
 from ctxchat.core.events import TextDelta, ToolFinished, ToolStarted
 from ctxchat.core.messages import Image
+from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.transcript.blocks import ErrorBlock
 from ctxchat.tui.unsent.draft import Draft, Picture
-from ctxchat.tui.widgets.approval import ApprovalPanel
 from tests.doubles.images import png
 from tests.tui.chatting import ASK, blocks, chatting, idle, until, words
 from tests.tui.fakes import Boundary, FakeSession, Pause, reply

@@ -8,7 +8,7 @@ import msgspec
 
 from ctxchat.core.events import CompactionSuggested, Notice
 from ctxchat.core.record import CompactionRecord, SideFigures
-from ctxchat.tui.widgets.offers import SuggestionPanel
+from ctxchat.tui.chat.offers import SuggestionPanel
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
 

@@ -13,8 +13,8 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import ModelError
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.chat.offers import UnreachedPanel
 from ctxchat.tui.transcript.blocks import ErrorBlock, NoticeBlock, RetryBlock
-from ctxchat.tui.widgets.offers import UnreachedPanel
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, fails, says
 from tests.tui.chatting import blocks, idle, said, until, words

@@ -39,7 +39,7 @@ async def free_up_to(app: CtxchatApp, group: str) -> None:
 
 
 async def _agreed_to(app: CtxchatApp, preview: Preview) -> None:
-    from ctxchat.tui.screens.preview import PreviewScreen
+    from ctxchat.tui.panels.preview import PreviewScreen
 
     session = app.work.idle_session()
     agreed = await app.ask(PreviewScreen(session, preview))
@@ -52,7 +52,7 @@ async def _agreed_to(app: CtxchatApp, preview: Preview) -> None:
 
 
 async def _edited(app: CtxchatApp, preview: Preview, steps: tuple[str, ...]) -> str | None:
-    from ctxchat.tui.screens.summary import SummaryScreen
+    from ctxchat.tui.panels.summary import SummaryScreen
 
     drafted = app.work.idle_session().compaction.draft(preview, steps)
     return await app.ask(SummaryScreen(drafted, preview))
@@ -93,7 +93,7 @@ async def reinsert(app: CtxchatApp, argument: str) -> None:
 async def undo(app: CtxchatApp, argument: str = "") -> None:
     """Take back what came last, or the change with that id, or what a turn did to `files`; where that would fill the window too
     far, or concerns files the person changed since, they are asked."""
-    from ctxchat.tui.screens.undoing import undo
+    from ctxchat.tui.panels.undoing import undo
 
     try:
         done = await undo(app.work.idle_session(), app.ask, argument)
@@ -106,7 +106,7 @@ async def undo(app: CtxchatApp, argument: str = "") -> None:
 
 async def redo(app: CtxchatApp, argument: str = "") -> None:
     """Make again what was undone, what was undone last without an id."""
-    from ctxchat.tui.screens.undoing import redo
+    from ctxchat.tui.panels.undoing import redo
 
     try:
         done = await redo(app.work.idle_session(), app.ask, argument)

@@ -10,7 +10,7 @@ from textual.worker import get_current_worker
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.importing.outcome import Imported, importable, summary
-from ctxchat.tui.widgets.offers import ImportLine, ImportOffer
+from ctxchat.tui.chat.offers import ImportLine, ImportOffer
 
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp

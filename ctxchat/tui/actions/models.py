@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.ledger import NOTHING_OPEN, open_end
+from ctxchat.tui.chat.offers import OFFLINE, Way
 from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.widgets.offers import OFFLINE, Way
 
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 async def models(app: CtxchatApp, argument: str = "") -> None:
     """Choose from the list, or by name."""
-    from ctxchat.tui.screens.models import ModelsScreen
+    from ctxchat.tui.panels.models import ModelsScreen
 
     session = app.work.idle_session()
     if len(argument.split()) > 1:
@@ -32,7 +32,7 @@ async def models(app: CtxchatApp, argument: str = "") -> None:
 
 async def first_choice(app: CtxchatApp, name: str) -> None:
     """The first model of all, one that was found or (without a name) of the whole list. Sessions begin with it from now on."""
-    from ctxchat.tui.screens.models import ModelsScreen
+    from ctxchat.tui.panels.models import ModelsScreen
 
     session = app.work.idle_session()
     name = name or await app.ask(ModelsScreen(app.services, session, app.settings_file, "")) or ""
@@ -64,7 +64,7 @@ async def resume(app: CtxchatApp, argument: str = "") -> None:
 
 async def go_on(way: Way, waiting: bool, app: CtxchatApp, argument: str = "") -> None:
     """As was chosen where the model cannot be reached; a message that is `waiting` gets its answer then."""
-    from ctxchat.tui.screens.models import ModelsScreen
+    from ctxchat.tui.panels.models import ModelsScreen
 
     session = app.work.idle_session()
     name = OFFLINE if way == "offline" else ""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 async def settings(app: CtxchatApp, argument: str = "") -> None:
     """Every option, with its origin."""
-    from ctxchat.tui.screens.settings import SettingsScreen
+    from ctxchat.tui.panels.settings import SettingsScreen
 
     if await app.ask(SettingsScreen(app.load_settings, app.settings_file, app.work.session)):
         await _reread(app)
@@ -22,7 +22,7 @@ async def settings(app: CtxchatApp, argument: str = "") -> None:
 
 async def keys(app: CtxchatApp, argument: str = "") -> None:
     """Every action with its keys."""
-    from ctxchat.tui.screens.keys import KeysScreen
+    from ctxchat.tui.panels.keys import KeysScreen
 
     if await app.ask(KeysScreen(app.load_settings, app.settings_file)):
         await _reread(app)
@@ -30,14 +30,14 @@ async def keys(app: CtxchatApp, argument: str = "") -> None:
 
 async def notices(app: CtxchatApp, argument: str = "") -> None:
     """All that was said above the conversation and is still true."""
-    from ctxchat.tui.screens.notices import NoticesScreen
+    from ctxchat.tui.panels.notices import NoticesScreen
 
     await app.ask(NoticesScreen(app.chat.banner.told))
 
 
 async def secrets(app: CtxchatApp, argument: str = "") -> None:
     """What was masked in this session."""
-    from ctxchat.tui.screens.secrets import SecretsScreen
+    from ctxchat.tui.panels.secrets import SecretsScreen
 
     session = app.work.open_session()
     if await app.ask(SecretsScreen(app.load_settings, app.settings_file, session, app.services.masking)):
@@ -47,7 +47,7 @@ async def secrets(app: CtxchatApp, argument: str = "") -> None:
 async def trust(app: CtxchatApp, argument: str = "") -> None:
     """From now on this folder's own settings, as they are shown, may start programs and change permissions."""
     from ctxchat.config import paths, trust
-    from ctxchat.tui.screens.trust import TrustScreen
+    from ctxchat.tui.panels.trust import TrustScreen
 
     folder = app.services.workspace
     loaded = await to_thread(app.load_settings)
@@ -70,7 +70,7 @@ async def trust(app: CtxchatApp, argument: str = "") -> None:
 
 async def theme(app: CtxchatApp, argument: str = "") -> None:
     """Apply the named theme, or choose with a preview; the choice is kept in the person's settings."""
-    from ctxchat.tui.screens.themes import ThemesScreen
+    from ctxchat.tui.panels.themes import ThemesScreen
 
     figures = app.work.session.figures if app.work.session else None
     name = argument or await app.ask(ThemesScreen(app.theme_names, figures))
@@ -133,7 +133,7 @@ async def stop(app: CtxchatApp, argument: str = "") -> None:
 
 async def help_(app: CtxchatApp, argument: str = "") -> None:
     """Keys, commands, the gauge's letters."""
-    from ctxchat.tui.screens.help import HelpScreen
+    from ctxchat.tui.panels.help import HelpScreen
 
     await app.ask(HelpScreen(app.keys))
 

@@ -19,7 +19,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 async def sessions(app: CtxchatApp, argument: str = "") -> None:
     """Open another one; where none could be opened before, the first."""
-    from ctxchat.tui.screens.sessions import SessionsScreen
+    from ctxchat.tui.panels.sessions import SessionsScreen
 
     session = None if app.work.trouble else app.work.open_session()
     chosen = argument or await app.ask(SessionsScreen(app.services, session))
@@ -53,7 +53,7 @@ async def go_on_in(app: CtxchatApp, branched: str) -> None:
 
 async def handoff(app: CtxchatApp, argument: str = "") -> None:
     """Go on with the work in a fresh session: its first message, drafted, is shown to be mended, and sent there."""
-    from ctxchat.tui.screens.handoff import HandoffScreen
+    from ctxchat.tui.panels.handoff import HandoffScreen
 
     session = app.work.idle_session()
     text = await app.ask(HandoffScreen(session.handoff, argument, await session.handoff.draft(argument)))
@@ -78,7 +78,7 @@ async def rename(app: CtxchatApp, argument: str = "") -> None:
 
 async def agents(app: CtxchatApp, argument: str = "") -> None:
     """Choose from the list, or by name; `usual` is the one without a name, unless an agent is called that."""
-    from ctxchat.tui.screens.agents import AgentsScreen
+    from ctxchat.tui.panels.agents import AgentsScreen
 
     session = app.work.idle_session()
     before = session.setup.agent
@@ -95,7 +95,7 @@ async def agents(app: CtxchatApp, argument: str = "") -> None:
 
 async def permissions(app: CtxchatApp, argument: str = "") -> None:
     """The rules in force in this session."""
-    from ctxchat.tui.screens.permissions import PermissionsScreen
+    from ctxchat.tui.panels.permissions import PermissionsScreen
 
     gate = app.work.open_session().permissions
     await app.ask(PermissionsScreen(gate, app.load_settings, paths.config_dir()))

@@ -24,7 +24,7 @@ async def context(app: CtxchatApp, argument: str = "") -> None:
 
 async def archive(app: CtxchatApp, argument: str = "") -> None:
     """The history of compactions; a branch that was made there is opened."""
-    from ctxchat.tui.screens.archive import ArchiveScreen
+    from ctxchat.tui.panels.archive import ArchiveScreen
 
     made = await app.ask(ArchiveScreen(app.work.open_session(), app.services, argument))
     await app.chat.refresh_session()
@@ -35,7 +35,7 @@ async def archive(app: CtxchatApp, argument: str = "") -> None:
 async def xray(app: CtxchatApp, argument: str = "") -> None:
     """A row for each message, or for those of a section; there Enter comes back with a group to go to, `c` with one that
     everything is to be compacted up to."""
-    from ctxchat.tui.screens.xray import UP_TO, XrayScreen
+    from ctxchat.tui.panels.xray import UP_TO, XrayScreen
 
     section = SECTIONS[SECTIONS.index(argument)] if argument in SECTIONS else None
     group = await app.ask(XrayScreen(app.work.open_session(), section))
@@ -48,7 +48,7 @@ async def xray(app: CtxchatApp, argument: str = "") -> None:
 
 async def search(app: CtxchatApp, argument: str = "") -> None:
     """Over everything ever said; an opened hit is a session id, or a session and a group."""
-    from ctxchat.tui.screens.search import SearchScreen
+    from ctxchat.tui.panels.search import SearchScreen
 
     found = await app.ask(SearchScreen(app.services, app.work.open_session(), argument))
     await app.chat.refresh_session()
@@ -63,7 +63,7 @@ async def search(app: CtxchatApp, argument: str = "") -> None:
 
 async def flight(app: CtxchatApp, argument: str = "") -> None:
     """The fill over time and every pass; one that is chosen there is opened in the archive."""
-    from ctxchat.tui.screens.flight import FlightScreen
+    from ctxchat.tui.panels.flight import FlightScreen
 
     chosen = await app.ask(FlightScreen(app.work.open_session(), app.services))
     if chosen:
@@ -72,7 +72,7 @@ async def flight(app: CtxchatApp, argument: str = "") -> None:
 
 async def servers(app: CtxchatApp, argument: str = "") -> None:
     """The MCP servers, to switch on and off."""
-    from ctxchat.tui.screens.servers import ServersScreen
+    from ctxchat.tui.panels.servers import ServersScreen
 
     session = app.work.open_session()
     await app.ask(ServersScreen(app.services, session, lambda: app.chat.show_figures(session.figures)))

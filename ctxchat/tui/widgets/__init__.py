@@ -1,1 +1,1 @@
-"""The parts of the screens, named as a person would call them."""
+"""Widgets that the chat and the screens over it share."""

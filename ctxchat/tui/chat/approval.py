@@ -1,0 +1,308 @@
+"""The question before a call that may change something: what it would do, whole and with nothing hidden, and the answers to it.
+
+A panel over the composer, not a window over everything: the draft stays where it is, and so does the focus while someone types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
+from typing import get_args
+
+import msgspec
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ctxchat.core.events import ApprovalRequested
+from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
+from ctxchat.tui.chat.asked import AnswerButton, KeyedAnswer, Keys, Offered
+from ctxchat.tui.reading.text import LONGEST, MOST, clean, one_line, visible
+from ctxchat.tui.widgets.field import Editor
+
+SHOWN_LINES = 2_000
+SHELL = "shell"
+"""The tool whose rules may let it reach the network."""
+EDITING = "editing: enter takes it, esc leaves it"
+"""Said while a rule is edited: without colour nothing else tells it from one that is only shown."""
+
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+class RuleEditor(Editor):
+    """A rule being edited, or several, one a line: enter takes it, escape leaves it as it was."""
+
+    BINDINGS = [
+        Binding("enter", "done(True)", show=False, priority=True),
+        Binding("escape", "done(False)", show=False, priority=True),
+    ]
+
+    class Done(Message):
+        """It is as it shall be, or to be left alone."""
+
+        def __init__(self, taken: bool) -> None:
+            super().__init__()
+            self.taken = taken
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, soft_wrap=True, compact=True, highlight_cursor_line=False, classes="edited")
+        self.move_cursor(self.document.end)
+
+    def action_done(self, taken: bool) -> None:
+        self.post_message(self.Done(taken))
+
+
+class ApprovalPanel(Offered):
+    """One call that waits for an answer. `objection` says why a rule that was edited cannot be given to it."""
+
+    BINDINGS = [
+        Binding("y", "answer('once')", "Once", show=False),
+        Binding("s", "answer('session')", "This session", show=False),
+        Binding("a", "answer('always')", "Always", show=False),
+        Binding("n,escape", "answer('deny')", "Deny", show=False),
+        Binding("r", "answer('reason')", "Deny with a reason", show=False),
+        Binding("left", "answer('less')", "A narrower rule", show=False),
+        Binding("right", "answer('more')", "A wider rule", show=False),
+        Binding("e", "answer('edit')", "Edit the rule", show=False),
+        *(Binding(str(n), f"answer('tick {n}')", "Allow it, too", show=False) for n in range(1, 10)),
+        Binding("up", "scroll_text(-1)", show=False),
+        Binding("down", "scroll_text(1)", show=False),
+    ]
+    IN_WORDS = "reason"
+    PLACEHOLDER = "why not, for the model; enter denies, esc goes back"
+
+    class Answered(Message):
+        """What the person said."""
+
+        def __init__(self, request: ApprovalRequested, answer: Answer) -> None:
+            super().__init__()
+            self.request = request
+            self.answer = answer
+
+    def __init__(self, request: ApprovalRequested, objection: Callable[[str], str] = lambda rule: "") -> None:
+        super().__init__(id="approval")
+        self.request = request
+        self._objection = objection
+        self._rules = list(request.rules)
+        self._place = 0
+        self._edited = False
+        self._extras = extras(request.allowance)
+        self._ticked: set[int] = set()
+
+    @property
+    def rule(self) -> str:
+        """What `session` and `always` store: the breadth that is chosen with what is ticked, or what was made of it; empty for
+        none."""
+        text = self._rules[self._place] if self._rules else ""
+        rules = parse_rules(text)
+        if self._edited or rules is None:
+            return text
+        allowed = self._allowance()
+        mine = [msgspec.structs.replace(r, network=r.network or (allowed.network and r.tool == SHELL)) for r in rules]
+        also = [Rule(SHELL_FOLDER, folder) for folder in allowed.folders]
+        return "\n".join(dict.fromkeys(rule.text for rule in (*mine, *also)))
+
+    @property
+    def offers(self) -> Sequence[KeyedAnswer]:
+        rule = (("session", "s", "session", True), ("always", "a", "always", True)) if self._rules else ()
+        return (("once", "y", "once", False), *rule, ("deny", "n", "deny", False), ("reason", "r", "say why", True))
+
+    @property
+    def own_keys(self) -> Keys:
+        return (("=enter", "take the rule"), ("=esc", "leave it")) if self.query(RuleEditor) else super().own_keys
+
+    def body(self) -> Iterable[Widget]:
+        request = self.request
+        sign, name = ("? ", "bold $text-warning"), (_shown(request.name, 1), "bold")
+        above = "question above" if request.preview.strip() else "question"
+        yield Static(Content.assemble(sign, name, "  ", _shown(beside(request), 2)), markup=False, classes=above)
+        if request.preview.strip():
+            brief = Content.assemble(sign, name, "  ", _shown(request.summary, 1))
+            yield Static(brief, markup=False, classes="question brief")
+            preview = Static(_preview(request.preview, request.access), markup=False)
+            yield VerticalScroll(preview, classes="preview", can_focus=False)
+        if self._rules:
+            with Widget(classes="breadth"):
+                yield Static(self._breadth(), markup=False, classes="which")
+                if len(self._rules) > 1:
+                    yield AnswerButton("less", "←", "less")
+                    yield AnswerButton("more", "→", "more")
+                yield AnswerButton("edit", "e", "edit")
+            yield VerticalScroll(Static(Content(visible(self.rule)), markup=False), classes="rule", can_focus=False)
+        ticks = [
+            AnswerButton(f"tick {place}", str(place), _ticked(words, False), classes="tick")
+            for place, (words, _) in enumerate(self._extras, 1)
+        ]
+        if ticks:
+            yield VerticalScroll(*ticks, classes="ticks", can_focus=False)
+
+    def answer(self, what: str) -> None:
+        """A verdict."""
+        verdict = VERDICTS[VERDICTS.index(what)] if what in VERDICTS else "deny"
+        if verdict == "deny":
+            self.say(self.Answered(self.request, Answer("deny")))
+            return
+        if verdict != "once" and not self._rule_is_seen():
+            return
+        rule = self.rule if verdict in {"session", "always"} else ""
+        self.say(self.Answered(self.request, Answer(verdict, rule=rule, allowance=self._allowance())))
+
+    def worded(self, text: str) -> None:
+        self.say(self.Answered(self.request, Answer("deny", text)))
+
+    def action_answer(self, what: str) -> None:
+        tick = what.removeprefix("tick ")
+        if what != tick:
+            self._tick(int(tick))
+        elif what in {"less", "more"}:
+            self._walk(-1 if what == "less" else 1)
+        elif what == "edit":
+            self._edit()
+        else:
+            super().action_answer(what)
+
+    def _rule_is_seen(self) -> bool:
+        """Only what is on screen is stored: no rule that is being edited, none that the window has no room for."""
+        if self.query(RuleEditor):
+            self._take()
+        elif self.query_one(".rule").size.height:
+            return True
+        else:
+            self.app.notify("The window has no room to show the rule. y allows this call.", markup=False)
+        return False
+
+    # ── the rule ──
+
+    def _walk(self, by: int) -> None:
+        place = self._place + by
+        if self._rules and 0 <= place < len(self._rules) and not self.query(RuleEditor):
+            self._place, self._edited = place, False
+            self._show_rule()
+        elif self._rules:
+            self.app.notify("There is no narrower rule." if by < 0 else "There is no wider rule.", markup=False)
+
+    def _edit(self) -> None:
+        if len(self.rule) > LONGEST:
+            self.app.notify("The rule is too long to be edited here. y allows this call.", markup=False)
+        elif self._rules and not self.query(RuleEditor):
+            box = self.query_one(".rule")
+            box.display = False
+            editor = RuleEditor(self.rule)
+            self.mount(editor, after=box)
+            editor.focus()
+            self.call_after_refresh(self._show_rule)
+
+    def on_rule_editor_done(self, event: RuleEditor.Done) -> None:
+        event.stop()
+        if event.taken:
+            self._take()
+        else:
+            self._close_editor()
+
+    def _take(self) -> None:
+        """What was written is the rule from now on; what cannot be one stays in the editor, with the reason."""
+        written = "\n".join(line.strip() for line in self.query_one(RuleEditor).text.splitlines() if line.strip())
+        self.query(".objection").remove()
+        if why := self._objection(written):
+            line = Static(Content.styled(clean(why), "$text-warning"), markup=False, classes="objection")
+            self.mount(line, after=self.query_one(RuleEditor))
+            return
+        self._edited = self._edited or written != self.rule
+        self._rules[self._place] = written
+        self._close_editor()
+
+    def _close_editor(self) -> None:
+        self.query(RuleEditor).remove()
+        self.query(".objection").remove()
+        self.query_one(".rule").display = True
+        self.call_after_refresh(self._show_rule)
+        self.focus()
+
+    def _show_rule(self) -> None:
+        self.query_one(".which", Static).update(self._breadth())
+        self.query_one(".rule", VerticalScroll).query_one(Static).update(Content(visible(self.rule)))
+
+    def _breadth(self) -> Content:
+        if self.query(RuleEditor):
+            return Content.styled(EDITING, "$text-warning")
+        count = len(self._rules)
+        which = "as you wrote it" if self._edited else f"{self._place + 1} of {count}" if count > 1 else ""
+        return Content.assemble(("s and a allow from now on  ", "$text-muted"), (which, "$text-muted"))
+
+    # ── what is allowed besides ──
+
+    def _tick(self, place: int) -> None:
+        if place <= len(self._extras):
+            self._ticked ^= {place}
+            words = _ticked(self._extras[place - 1][0], place in self._ticked)
+            next(each for each in self.query(AnswerButton) if each.what == f"tick {place}").reword(words)
+            if self._rules:
+                self._show_rule()
+
+    def _allowance(self) -> Allowance:
+        allowed = Allowance()
+        for place in self._ticked:
+            allowed |= self._extras[place - 1][1]
+        return allowed
+
+    def action_scroll_text(self, lines: int) -> None:
+        """Move in a long preview, else in a long rule; at once, or keys that come faster than frames count once."""
+        for box in self.query(VerticalScroll):
+            if box.scroll_y < box.max_scroll_y if lines > 0 else box.scroll_y > 0:
+                box.scroll_relative(y=lines, animate=False, immediate=True)
+                return
+
+
+_CUT = re.compile(r"\[… [\d,]+ characters\]")
+"""Where the end of a long line is left out of a summary."""
+
+
+def extras(allowance: Allowance) -> tuple[tuple[str, Allowance], ...]:
+    """What can be allowed a command besides, each in words."""
+    network = (("the network", Allowance(network=True)),) if allowance.network else ()
+    folders = tuple((f"writing in {one_line(name, 400)}", Allowance(folders=(name,))) for name in allowance.folders)
+    outside = (("outside the sandbox, once", Allowance(outside=True)),) if allowance.outside else ()
+    return (*network, *folders, *outside)[:9]
+
+
+def beside(request: ApprovalRequested) -> str:
+    """What the summary says that the command below it does not say again."""
+    first = "run " + request.preview.partition("\n")[0]
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(request.summary, first, strict=False)))
+    cut = _CUT.match(request.summary, same)
+    if request.access != "run" or first == "run " or not (cut or same == len(first)):
+        return request.summary
+    return request.summary[cut.end() if cut else same :].removeprefix(" …").strip() or "wants to run"
+
+
+def _ticked(words: str, ticked: bool) -> str:
+    return f"[{'x' if ticked else ' '}] {words}"
+
+
+def _shown(text: str, lines: int) -> str:
+    return "\n".join(visible(text).split("\n")[:lines])
+
+
+def _preview(text: str, access: str) -> Content:
+    text = text.rstrip("\n")
+    whole = len(text) if access == "run" else MOST  # a command is shown whole: it is no longer than a system takes
+    lines, more = visible(text[:whole]).split("\n"), len(text) - whole
+    rest = 0 if access == "run" else len(lines) - SHOWN_LINES
+    shown = [_line(line, access) for line in lines[: len(lines) - max(0, rest)]]
+    if left := " and ".join(
+        f"{many:,} more {what}" for many, what in ((rest, "lines"), (more, "characters")) if many > 0
+    ):
+        shown.append(Content.styled(f"… {left}", "$text-warning"))
+    return Content("\n").join(shown)
+
+
+def _line(line: str, access: str) -> Content:
+    if access == "write" and line.startswith(("--- ", "+++ ")):
+        return Content.styled(line, "$text-muted")
+    if access == "write" and line[:1] in {"+", "-", "@"}:
+        return Content.styled(line, {"+": "$text-success", "-": "$text-error", "@": "$text-accent"}[line[0]])
+    return Content(line)

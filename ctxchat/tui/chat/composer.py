@@ -1,0 +1,246 @@
+"""Where a message is written: the editor, what goes along with it, what waits in the queue, and what it would do to the gauge.
+
+A draft is never lost: not by a resize, another session, an approval or a command that is refused.
+"""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.message import Message
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Static, TextArea
+
+from ctxchat.core.figures import Figures
+from ctxchat.core.messages import Image, Part
+from ctxchat.tools.mentions import LONGEST_TEXT
+from ctxchat.tui.chat.chips import AttachedBox, Chip, Queued
+from ctxchat.tui.chat.completion import CompletionList
+from ctxchat.tui.chat.prompt import Prompt
+from ctxchat.tui.commands import Keys
+from ctxchat.tui.reading.figures_text import draft_words, starts_with_draft
+from ctxchat.tui.reading.text import clean
+from ctxchat.tui.unsent.draft import REST, Along, Draft, Paste
+from ctxchat.tui.unsent.input_history import InputHistory
+from ctxchat.tui.unsent.outside_editor import edited
+
+if TYPE_CHECKING:
+    from ctxchat.agent.attachments import Attachments
+
+
+WORTH_SAYING = 0.02
+"""Share of the limit from which a draft gets a line of its own."""
+
+OFFER = "tab, then f: send the paste as a file"
+UNSEEN = "This model is shown no images: their names go instead."
+
+
+class DraftLine(Static):
+    """Empty for a message that hardly matters."""
+
+    def __init__(self) -> None:
+        super().__init__(id="draft-line", markup=False)
+
+    def say(self, figures: Figures, along: Sequence[Along], *, unseen: bool) -> bool:
+        """What there is to say; True where that is anything. `unseen`: images go along that the model is not shown."""
+        whole = any(isinstance(each, Paste) and not each.as_file for each in along)
+        offer = OFFER if whole and figures.used > figures.limit else ""
+        words = "\n".join(filter(None, (UNSEEN if unseen else "", draft_line(figures), offer)))
+        self.update(Content(words))
+        return bool(words)
+
+
+def draft_line(figures: Figures) -> str:
+    """`this message +18k → 92 %, compaction would start`; empty where it hardly matters."""
+    draft = figures.tokens("draft")
+    worth = figures.over or draft >= figures.limit * WORTH_SAYING or starts_with_draft(figures)
+    return draft_words(figures) if worth else ""
+
+
+DEBOUNCE = 0.1
+"""Seconds from a change to its news."""
+
+
+class Composer(Widget):
+    """Writes, attaches, queues. Calls `submit` and `take_back`; says `Changed`; is told figures, the queue and whose attachments
+    these are."""
+
+    class Changed(Message):
+        """The draft is another one, some 100 ms ago."""
+
+    class Rested(Message):
+        """Nobody has changed the draft for a moment."""
+
+    def __init__(self, keys: Keys, history: InputHistory) -> None:
+        super().__init__(id="composer")
+        self._completion = CompletionList()
+        self.attached, self.queued, self._line = AttachedBox(), Queued(), DraftLine()
+        self.prompt = Prompt(keys, history, self._completion, send=self._send, fold=self._fold)
+        self.submit: Callable[[Draft], None] = lambda draft: None  # the app's; it calls `sent` when it took the draft
+        self.take_back: Callable[[Draft], bool] = lambda draft: False  # likewise; False for what no longer waits
+        self.workspace = Path()
+        self._attachments: Attachments | None = None
+        self._figures: Figures | None = None
+        self._timer: Timer | None = None
+        self._rest: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self._completion
+        yield self.queued
+        with Widget(id="frame"):
+            yield self.attached
+            yield self.prompt
+        yield self._line
+
+    def belongs_to(self, attachments: Attachments) -> None:
+        """What goes along goes to this session, and is weighed by its model."""
+        self._attachments = attachments
+        self.attached.weigh = attachments.weigh
+        self.attached.redraw()
+
+    # ── the draft ──
+
+    @property
+    def draft(self) -> str:
+        """The words of the message."""
+        return self.prompt.text.strip()
+
+    @property
+    def whole(self) -> Draft:
+        """The message as it would be sent."""
+        return Draft(self.draft, self.attached.along)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What would go along, for the gauge."""
+        return self.attached.parts
+
+    def set_draft(self, text: str) -> None:
+        """Another text in the editor; attachments stay."""
+        self.prompt.put(text)
+        self.prompt.focus()
+
+    def put_back(self, draft: Draft) -> None:
+        """A message that is not to go out after all: before what is being written."""
+        words = [text for text in (draft.text, self.prompt.text) if text.strip()]
+        self.prompt.put("\n\n".join(words))
+        if draft.along:
+            self.attached.add(*draft.along)
+
+    def sent(self, *, keep_attached: bool = False) -> None:
+        """The draft is on its way: remember it, and start anew."""
+        self.prompt.input_history.add(self.prompt.text)
+        self.prompt.clear()
+        if not keep_attached:
+            self.attached.clear()
+        self._changed()
+
+    def _send(self, later: bool) -> None:
+        if not self.whole.empty:
+            self.submit(msgspec.structs.replace(self.whole, later=later))
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        event.stop()
+        self.prompt.look()
+        self._changed()
+
+    def on_completion_list_taken(self, event: CompletionList.Taken) -> None:
+        event.stop()
+        self.prompt.take(event.choice)
+
+    def on_attached_box_changed(self, event: AttachedBox.Changed) -> None:
+        event.stop()
+        self._changed()
+
+    def _changed(self) -> None:
+        if self._timer is None:
+            self._timer = self.set_timer(DEBOUNCE, self._tell)
+
+    def _tell(self) -> None:
+        self._timer = None
+        if "@" in self.prompt.text or self.attached.named:
+            most = self._figures.limit if self._figures else LONGEST_TEXT
+            look = partial(self.attached.look, self.prompt.text, self.workspace, most)
+            looking = partial(look, typing=lambda: self.prompt.typed_file)
+            self.run_worker(looking, group="mentions", exclusive=True, exit_on_error=False)
+        self.post_message(self.Changed())
+        if self._rest:
+            self._rest.stop()
+        self._rest = self.set_timer(REST, lambda: self.post_message(self.Rested()))
+
+    def weigh(self, figures: Figures) -> None:
+        """Say what this message would do to the gauge, where it matters."""
+        self._figures = figures
+        self.attached.redraw()
+        blind = self._attachments is not None and not self._attachments.seen
+        unseen = blind and any(isinstance(part, Image) for part in self.parts)
+        self.set_class(self._line.say(figures, self.attached.along, unseen=unseen), "-weighs")
+
+    # ── what goes along ──
+
+    def _fold(self, paste: str) -> None:
+        self.attached.add(Paste(0, paste))
+
+    def on_prompt_images_pasted(self, event: Prompt.ImagesPasted) -> None:
+        event.stop()
+        self.run_worker(partial(self._attach_images, event), group="images", exit_on_error=False)
+
+    async def _attach_images(self, event: Prompt.ImagesPasted) -> None:
+        """All of them, or the paste as the text it is, and why."""
+        found = await to_thread(event.load, self.workspace)
+        if all(each.kind == "image" for each in found):
+            self.attached.add_images(*found)
+            return
+        self.prompt.replace(event.text, *self.prompt.selection, maintain_selection_offset=False)
+        for each in found:
+            if each.kind == "nothing" and each.why.startswith("not sent"):
+                self.app.notify(f"{each.name}: {each.why}.", severity="warning", markup=False)
+
+    def on_attached_box_to_text(self, event: AttachedBox.ToText) -> None:
+        event.stop()
+        self.prompt.insert(event.text)
+        self.prompt.focus()
+
+    def focus_attached(self) -> bool:
+        """From the editor to what goes along; False where there is nothing, or the focus is elsewhere."""
+        if not (self.prompt.has_focus and self.attached.along):
+            return False
+        self.attached.query(Chip).first().focus()
+        return True
+
+    # ── the queue ──
+
+    def show_queue(self, queued: Sequence[Draft]) -> None:
+        """Messages that wait, in this order."""
+        self.queued.show(queued)
+
+    def on_prompt_fetch_back(self, event: Prompt.FetchBack) -> None:
+        event.stop()
+        if self.queued.drafts:
+            self._unqueue(self.queued.drafts[-1], edit=True)
+        else:
+            self.prompt.recall_older()
+
+    def on_queued_taken(self, event: Queued.Taken) -> None:
+        event.stop()
+        self._unqueue(event.draft, event.edit)
+        self.prompt.focus()
+
+    def _unqueue(self, draft: Draft, edit: bool) -> None:
+        if self.take_back(draft) and edit:
+            self.put_back(draft)
+
+    def edit_outside(self, command: str) -> None:
+        """The draft in the person's own editor. Raises CtxchatError where that cannot be."""
+        text = edited(self.prompt.text, command, self.app.suspend)
+        if text is not None:
+            self.set_draft(clean(text).rstrip("\n"))
+        self.app.refresh(layout=True)

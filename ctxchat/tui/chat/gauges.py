@@ -1,0 +1,86 @@
+"""Everything beside the transcript that shows figures, the draft's among them: the gauge, the context panel, the line under the
+draft; and a look now and then whether a summary that is made ahead stands ready, which the gauge shows.
+
+Knows one session at a time, and nothing of turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual.timer import Timer
+from textual.widget import Widget
+
+from ctxchat.core.figures import Figures
+from ctxchat.tui.chat.composer import Composer
+from ctxchat.tui.chat.side_panel import Side
+from ctxchat.tui.commands import parse
+from ctxchat.tui.widgets.gauge import Gauge
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+
+GLANCE, MOST = 1.0, 300
+"""Seconds between two looks, and after how many we give up."""
+
+
+class PrefetchWatch:
+    """`show` is called once when it stands. `soft_mark` is the share of the limit from which one is made, 0 for never."""
+
+    def __init__(self, widget: Widget, soft_mark: float, show: Callable[[], None]) -> None:
+        self._widget, self.soft_mark, self._show = widget, soft_mark, show
+        self._timer: Timer | None = None
+
+    def start(self, session: Session) -> None:
+        """A turn is over; look from now on, where one may be in the making."""
+        self.stop()
+        figures = session.figures
+        if self.soft_mark and not session.compaction.ghost and figures.used >= self.soft_mark * figures.limit > 0:
+            self._timer = self._widget.set_interval(GLANCE, lambda: self._glance(session), repeat=MOST)
+
+    def _glance(self, session: Session) -> None:
+        if session.compaction.ghost:
+            self.stop()
+            self._show()
+
+    def stop(self) -> None:
+        """Something else happens, and shows what there is to see."""
+        if self._timer:
+            self._timer.stop()
+            self._timer = None
+
+
+class Gauges:
+    """They show the same figures at any time."""
+
+    def __init__(self, gauge: Gauge, composer: Composer, side: Side) -> None:
+        self._gauge, self._composer, self._side = gauge, composer, side
+        self._session: Session | None = None
+
+    def belong_to(self, session: Session) -> None:
+        """From now on it is this one's draft and panel."""
+        self._session = session
+
+    def show(self, figures: Figures) -> None:
+        """These, with the draft in them where there is one."""
+        session, draft, parts = self._session, self._composer.draft, self._composer.parts
+        if draft.strip() == "/" or parse(draft) is not None:
+            draft = ""  # a command goes to no model
+        if session and (draft or parts):
+            figures = session.attachments.with_draft(draft, parts)
+        self._gauge.show(figures, ghost=session.compaction.ghost if session else 0)
+        self._composer.weigh(figures)
+        if session:
+            self._side.show_figures(figures, session)
+
+    def show_again(self) -> None:
+        """What the session holds may be the same; the draft, or what is on screen, is not."""
+        if self._session:
+            self.show(self._session.figures)
+
+    async def count_draft(self) -> None:
+        """What goes along, exactly: long texts are only estimated at first."""
+        if self._session and self._composer.parts:
+            await self._session.attachments.count(self._composer.parts)
+            self.show_again()

@@ -1,0 +1,295 @@
+"""What the program asks by itself over the composer, while nothing waits for an answer: which model should answer first, whether
+to make room, how to go on where nobody is at the model's address, whether to import; and how far an import is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, get_args
+
+from rich.cells import cell_len
+from textual.binding import Binding
+from textual.content import Content
+from textual.events import Click
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ctxchat.core.events import CompactionSuggested
+from ctxchat.core.figures import Figures
+from ctxchat.core.words import count
+from ctxchat.importing.outcome import Importable, ReadSoFar, importable, size_words
+from ctxchat.tui.chat.asked import KeyedAnswer, Keys, Offered
+from ctxchat.tui.reading.figures_text import brief, percent
+from ctxchat.tui.reading.text import one_line, short
+
+if TYPE_CHECKING:
+    from ctxchat.models.discovery import Offer
+
+OFFLINE = "offline/assistant"
+
+MOST = 4
+"""Places that are offered by name; all of them are in the list of models."""
+
+
+class FirstChoice(Offered):
+    """One line a place, then the offline assistant, the whole list, and not now."""
+
+    BINDINGS = [
+        *(Binding(str(n + 1), f"answer('{n}')", "Use", show=False) for n in range(MOST)),
+        Binding("o", "answer('offline')", "Offline assistant", show=False),
+        Binding("m", "answer('all')", "All models", show=False),
+        Binding("escape", "answer('later')", "Not now", show=False),
+    ]
+    ELSEWHERE = (("=tab", "to the question"), ("send", "send"), ("models", "models"), ("palette", "all commands"))
+
+    class Chosen(Message):
+        """This model, or one of the whole list (`name` is empty)."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+    class Declined(Message):
+        """Not now."""
+
+    def __init__(self, places: Sequence[Offer]) -> None:
+        super().__init__(id="first-choice")
+        self._places = foremost(places)
+
+    def on_mount(self) -> None:
+        self.screen.add_class("-choosing")
+
+    def on_unmount(self) -> None:
+        self.screen.remove_class("-choosing")
+
+    @property
+    def offers(self) -> Sequence[KeyedAnswer]:
+        # keys as wide as the widest, so that what they choose stands in one column
+        rows = [(str(n), f"{n + 1:<3}", words, False) for n, words in enumerate(place_lines(self._places))]
+        return (
+            *rows,
+            ("offline", "o  ", "the offline assistant: no network, quotes your files", False),
+            ("all", "m  ", "all models …", False),
+            ("later", "esc", "not now", False),
+        )
+
+    @property
+    def own_keys(self) -> Keys:
+        return (("=1", "use"), ("=o", "offline"), ("=m", "all"), ("=escape", "not now"))
+
+    def body(self) -> Iterable[Widget]:
+        question = Content.assemble(("? ", "bold $text-warning"), ("Which model should answer?", "bold"))
+        hint = Content.styled("  tab chooses, /model changes it later", "$text-muted")
+        yield Static(question.append(hint), classes="question")
+
+    def answer(self, what: str) -> None:
+        """More than once where the first did not work out."""
+        if what == "later":
+            self.post_message(self.Declined())
+        elif what == "offline":
+            self.post_message(self.Chosen(OFFLINE))
+        else:
+            self.post_message(self.Chosen("" if what == "all" else self._places[int(what)].model.name))
+
+
+def foremost(places: Sequence[Offer]) -> tuple[Offer, ...]:
+    """As many as are shown, in their order; an account whose key is set is among them, however many servers run here."""
+    first, rest = places[:MOST], places[MOST:]
+    accounts = [place for place in rest if not place.model.api_base]
+    if accounts and all(place.model.api_base for place in first):
+        first = [*first[:-1], accounts[0]]
+    return tuple(first)
+
+
+def place_lines(places: Sequence[Offer]) -> list[str]:
+    """A line a place, in columns, what matters most first: `llama.cpp  qwen3.gguf  16k loaded  at 127.0.0.1:8080`."""
+    rows = [_place_cells(place) for place in places]
+    widths = [max(cell_len(row[i]) for row in rows) for i in range(3)] if rows else []
+    return [
+        "  ".join(
+            (*(cell + " " * (room - cell_len(cell)) for cell, room in zip(row, widths, strict=False) if room), row[-1])
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _place_cells(place: Offer) -> tuple[str, str, str, str]:
+    """Provider, model, window, and what it costs or where it is."""
+    model = place.model
+    name = one_line(model.name.rsplit("/", 1)[-1], 40)
+    held = "loaded" if model.window_source == "loaded" else "window"
+    paid = model.input_cost is not None and model.output_cost
+    return (
+        one_line(model.provider, 20),
+        f"{name} +{place.others}" if place.others else name,
+        f"{brief(model.window):>5} {held}" if model.window > 0 else "",
+        f"${model.input_cost:g} / ${model.output_cost:g} per M" if paid else one_line(model.note, 60),
+    )
+
+
+Reply = Literal["now", "after", "later"]
+REPLIES: tuple[Reply, ...] = get_args(Reply)
+
+
+class SuggestionPanel(Offered):
+    """One suggestion that waits for a word."""
+
+    BINDINGS = [
+        Binding("n", "answer('now')", "Now", show=False),
+        Binding("a", "answer('after')", "After this task", show=False),
+        Binding("s,escape", "answer('later')", "Later", show=False),
+        Binding("i", "answer('instruct')", "With instructions", show=False),
+    ]
+    IN_WORDS = "instruct"
+    PLACEHOLDER = "what the summary is to keep; enter makes room, esc goes back"
+
+    class Replied(Message):
+        """What the person said, and what the summary is to keep."""
+
+        def __init__(self, reply: Reply, instructions: str = "") -> None:
+            super().__init__()
+            self.reply: Reply = reply
+            self.instructions = instructions
+
+    def __init__(self, suggested: CompactionSuggested) -> None:
+        super().__init__(id="suggestion")
+        self._suggested = suggested
+
+    @property
+    def offers(self) -> Sequence[KeyedAnswer]:
+        return (
+            ("now", "n", "now", False),
+            ("after", "a", "after this task", False),
+            ("later", "s", "snooze", False),
+            ("instruct", "i", "add instructions", True),
+        )
+
+    def keep_up(self, figures: Figures) -> None:
+        """The window is this full by now. What came since the question was asked stays where room is made."""
+        more = figures.used - self._suggested.used
+        self._suggested = CompactionSuggested(
+            figures.used, figures.limit, figures.pressure, max(0, self._suggested.after_used + more)
+        )
+        for question in self.query(".question").results(Static):
+            question.update(self._head())
+
+    def body(self) -> Iterable[Widget]:
+        yield Static(self._head(), markup=False, classes="question")
+
+    def _head(self) -> Content:
+        said = self._suggested
+        gain = f"{short(said.used)} → ~{short(said.after_used)}"
+        words = f"The window is {percent(said.pressure)} full. Free up context?  "
+        return Content.assemble(("? ", "bold $text-warning"), words, (gain, "bold"))
+
+    def answer(self, what: str) -> None:
+        """When, if at all."""
+        self.say(self.Replied(REPLIES[REPLIES.index(what)]))
+
+    def worded(self, text: str) -> None:
+        self.say(self.Replied("now", text))
+
+
+Way = Literal["again", "another", "offline"]
+WAYS: tuple[Way, ...] = get_args(Way)
+
+
+class UnreachedPanel(Offered):
+    """Try again, another model, the offline assistant, or none of it now. `waiting` says that a message has no answer yet, or
+    half of one."""
+
+    BINDINGS = [
+        Binding("r", "answer('again')", "Try again", show=False),
+        Binding("m", "answer('another')", "Another model", show=False),
+        Binding("o", "answer('offline')", "Offline assistant", show=False),
+        Binding("escape", "answer('later')", "Not now", show=False),
+    ]
+    ELSEWHERE = (("=tab", "to the question"), ("send", "send"), ("models", "models"), ("palette", "all commands"))
+
+    class Answered(Message):
+        """The way to go on, empty for none now."""
+
+        def __init__(self, way: Way | None, waiting: bool) -> None:
+            super().__init__()
+            self.way: Way | None = way
+            self.waiting = waiting
+
+    def __init__(self, model: str, address: str, *, waiting: bool) -> None:
+        super().__init__(id="unreached")
+        self._model, self._address, self._waiting = one_line(model, 80), one_line(address, 120), waiting
+
+    @property
+    def offers(self) -> Sequence[KeyedAnswer]:
+        return (
+            ("again", "r", "try again", False),
+            ("another", "m", "other model", False),
+            ("offline", "o", "offline assistant", False),
+            ("later", "esc", "not now", False),
+        )
+
+    def body(self) -> Iterable[Widget]:
+        where = f"{self._model} at {self._address}" if self._address else self._model
+        words = f"{where} cannot be reached."
+        if self._waiting:
+            words = f"Your message waits for {where}."
+        yield Static(Content.assemble(("? ", "bold $text-warning"), (words, "bold")), markup=False, classes="question")
+
+    def answer(self, what: str) -> None:
+        """Once; what comes of it may ask again."""
+        self.say(self.Answered(next((way for way in WAYS if way == what), None), self._waiting))
+
+
+class ImportOffer(Offered):
+    """Import what was found, in the usual places or where `path` says, or not now."""
+
+    BINDINGS = [
+        Binding("i", "answer('import')", "Import", show=False),
+        Binding("escape", "answer('later')", "Not now", show=False),
+    ]
+    ELSEWHERE = (("=tab", "to the question"), ("send", "send"), ("palette", "all commands"))
+
+    class Answered(Message):
+        """Whether to."""
+
+        def __init__(self, path: str, agreed: bool) -> None:
+            super().__init__()
+            self.path, self.agreed = path, agreed
+
+    def __init__(self, found: Sequence[Importable], path: str = "") -> None:
+        super().__init__(id="import-offer")
+        self._found, self._path = found, path
+
+    @property
+    def offers(self) -> Sequence[KeyedAnswer]:
+        return (("import", "i", "import", False), ("later", "esc", "not now", False))
+
+    def body(self) -> Iterable[Widget]:
+        words = f"Import {one_line(importable(self._found), 200)}?"
+        yield Static(Content.assemble(("? ", "bold $text-warning"), (words, "bold")), markup=False, classes="question")
+
+    def answer(self, what: str) -> None:
+        self.say(self.Answered(self._path, what == "import"))
+
+
+class ImportLine(Static, can_focus=True):
+    """`importing 34 % of 1.2 GB, 120 sessions`; x, enter or a click stops it, once."""
+
+    BINDINGS = [Binding("x,enter,delete", "stop", "Stop")]
+
+    def __init__(self, stop: Callable[[], object]) -> None:
+        super().__init__("importing …", id="import-line", markup=False)
+        self._stop = stop
+
+    def show(self, news: ReadSoFar, sessions: int) -> None:
+        """So far."""
+        done = min(100, news.read * 100 // max(1, news.of))
+        words = f"importing {done} % of {size_words(news.of)}, {count(sessions, 'session')}"
+        self.update(Content.assemble((words, "$text-muted"), ("   x", "$text-accent"), (" stops", "$text-muted")))
+
+    def action_stop(self) -> None:
+        self._stop()
+
+    def on_click(self, event: Click) -> None:
+        event.stop()
+        self._stop()

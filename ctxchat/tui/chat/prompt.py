@@ -1,0 +1,246 @@
+"""The text being written: a multi-line editor that sends on Enter, walks its history, completes, and folds huge pastes away.
+
+Knows text and keys only; what is sent, queued or measured is `composer`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from textual.events import Key, Paste
+from textual.message import Message
+from textual.strip import Strip
+from textual.widgets import TextArea
+
+from ctxchat.tools.mentions import MentionedFile, look, pasted_data, pasted_images, pasted_path
+from ctxchat.tui.chat.completion import Completion, CompletionList, Wanted, command_choices, file_choices, wanted
+from ctxchat.tui.commands import Keys
+from ctxchat.tui.first_frame import invitation
+from ctxchat.tui.reading.text import harmless
+from ctxchat.tui.unsent.input_history import InputHistory
+
+HUGE = 8_192
+"""Characters from which a paste becomes an attachment instead of text in the editor."""
+
+
+class Prompt(TextArea):
+    """Enter sends, ctrl+j makes a line. `send` (later or now) and `fold` (a paste too large to edit) are called, not
+    told in a message: what they are about has left the editor before the next key of a burst comes in."""
+
+    class ImagesPasted(Message):
+        """The paste is an image, or nothing but paths to images, as when files are dropped on the terminal."""
+
+        def __init__(self, text: str, paths: Sequence[str], image: MentionedFile | None) -> None:
+            super().__init__()
+            self.text, self._paths, self._image = text, paths, image
+
+        def load(self, workspace: Path) -> list[MentionedFile]:
+            """The images. Reads files."""
+            return [self._image] if self._image else [look(path, workspace) for path in self._paths]
+
+    class PathPasted(Message):
+        """The paste is one path and nothing else."""
+
+        def __init__(self, path: str) -> None:
+            super().__init__()
+            self.path = path
+
+    class Scrolled(Message):
+        """The conversation is to move by so many pages."""
+
+        def __init__(self, pages: int) -> None:
+            super().__init__()
+            self.pages = pages
+
+    class FetchBack(Message):
+        """Up was pressed in an empty editor: the last queued message, if there is one, else history."""
+
+    def __init__(
+        self,
+        keys: Keys,
+        history: InputHistory,
+        completion: CompletionList,
+        *,
+        send: Callable[[bool], None],
+        fold: Callable[[str], None],
+    ) -> None:
+        super().__init__(
+            id="prompt",
+            soft_wrap=True,
+            compact=True,
+            highlight_cursor_line=False,
+        )
+        self.cursor_blink = False  # calmer, and an idle screen costs nothing
+        self.use_keys(keys)
+        self._send, self._fold = send, fold
+        self._completion = completion
+        self._wanted: Wanted | None = None
+        self._recalled = ""
+        self.input_history = history
+        self.files: Sequence[str] = ()
+
+    def use_keys(self, keys: Keys) -> None:
+        """These from now on."""
+        self._send_keys = set(keys.get("send", ("enter",)))
+        self._later_keys = set(keys.get("send_later", ("ctrl+s",)))
+        self._line_keys = set(keys.get("newline", ("ctrl+j", "shift+enter"))) | {"shift+\r"}
+        self._scroll_keys = {
+            **dict.fromkeys(keys.get("scroll_up", ("pageup",)), -1),
+            **dict.fromkeys(keys.get("scroll_down", ("pagedown",)), 1),
+        }
+
+    def on_resize(self) -> None:
+        """The invitation that fits on one line, as an empty editor has."""
+        self.placeholder = invitation(self.content_size.width)
+
+    def render_line(self, y: int) -> Strip:
+        """As Textual's, which cannot break the placeholder where there is no column for it."""
+        return super().render_line(y) if self.content_size.width else Strip.blank(self.size.width)
+
+    # ── keys ──
+
+    async def _on_key(self, event: Key) -> None:
+        if self._completing(event.key) or self._own(event.key):
+            event.prevent_default()
+            event.stop()
+
+    def write(self, event: Key) -> bool:
+        """A key that came before the focus: letters, Enter, a new line, a letter taken back. False for any other."""
+        if event.key in self._send_keys | self._line_keys:
+            return self._own(event.key)
+        if event.key == "backspace":
+            self.action_delete_left()
+        elif event.is_printable and event.character:
+            self.insert(event.character)
+        else:
+            return False
+        return True
+
+    def scroll(self, key: str) -> bool:
+        """Move the conversation, where that is what this key does."""
+        if key in self._scroll_keys:
+            self.post_message(self.Scrolled(self._scroll_keys[key]))
+        return key in self._scroll_keys
+
+    def _completing(self, key: str) -> bool:
+        if self._completion.is_open and self._word() != self._wanted:
+            self.look()  # keys came faster than news of the text
+        if not self._completion.is_open:
+            return False
+        if key in {"up", "down"}:
+            self._completion.move(-1 if key == "up" else 1)
+        elif key == "tab" or (key in self._send_keys and not self._complete_already()):
+            self.take(self._completion.current)
+        elif key == "escape":
+            self._completion.offer(())
+        else:
+            return False
+        return True
+
+    def _complete_already(self) -> bool:
+        """Enter behind a command or a name that is typed whole sends the message."""
+        choice, wanted = self._completion.current, self._wanted
+        row, column = self.cursor_location
+        typed = self.document.get_line(row)[column - wanted.length : column] if wanted else ""
+        return choice is None or typed == choice.insert.strip()
+
+    def _own(self, key: str) -> bool:
+        if key in self._send_keys:
+            self._completion.offer(())
+            self._send(False)
+        elif key in self._later_keys:
+            self._send(True)
+        elif self.scroll(key):
+            pass
+        elif key in self._line_keys:
+            self.insert("\n")
+        elif key == "up" and self._at_top and (not self.text or self.text == self._recalled):
+            if self.text:
+                self.recall_older()
+            else:
+                self.post_message(self.FetchBack())
+        elif key == "up" and self._at_top:
+            self.recall_older()
+        elif key == "down" and self._at_bottom:
+            return self._recall(self.input_history.forward())
+        else:
+            return False
+        return True
+
+    @property
+    def _at_top(self) -> bool:
+        return self.cursor_location[0] == 0 and self.wrapped_document.location_to_offset(self.cursor_location).y == 0
+
+    @property
+    def _at_bottom(self) -> bool:
+        return self.cursor_location[0] == self.document.line_count - 1
+
+    # ── history ──
+
+    def recall_older(self) -> None:
+        """The message before, the draft is kept at the bottom."""
+        self._recall(self.input_history.back(self.text))
+
+    def _recall(self, text: str | None) -> bool:
+        if text is None:
+            return False
+        self.put(text)
+        self._recalled = text
+        return True
+
+    def put(self, text: str) -> None:
+        """Replace the text; the cursor at its end. Can be undone with ctrl+z."""
+        self.replace(harmless(text), (0, 0), self.document.end)
+        self.move_cursor(self.document.end)
+
+    # ── completion ──
+
+    def look(self) -> None:
+        """Offer what the word at the cursor could become."""
+        found = self._wanted = self._word()
+        if found is None or not self.has_focus:
+            self._completion.offer(())
+        elif found.kind == "command":
+            self._completion.offer(command_choices(found.typed))
+        else:
+            choices = file_choices(found.typed, self.files)
+            whole = bool(choices) and choices[0].insert.strip() == f"@{found.typed}"
+            self._completion.offer(() if whole else choices)
+
+    def _word(self) -> Wanted | None:
+        """The word at the cursor, where it can be completed."""
+        row, column = self.cursor_location
+        found = wanted(self.document.get_line(row)[:column])
+        if found and found.kind == "command" and (row or self.text == self._recalled):
+            return None
+        return found
+
+    @property
+    def typed_file(self) -> str:
+        """The name of a file that is being typed, empty for none."""
+        return self._wanted.typed if self._wanted and self._wanted.kind == "file" else ""
+
+    def take(self, choice: Completion | None) -> None:
+        """Put a choice in the place of the word at the cursor."""
+        if choice and self._wanted:
+            row, column = self.cursor_location
+            self.replace(choice.insert, (row, max(0, column - self._wanted.length)), (row, column))
+        self._completion.offer(())
+
+    # ── paste ──
+
+    async def _on_paste(self, event: Paste) -> None:
+        text = harmless(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+        event.prevent_default()
+        event.stop()
+        image = pasted_data(text)
+        paths = [] if image else pasted_images(text)
+        if image or paths:
+            self.post_message(self.ImagesPasted(text, paths, image))
+        elif len(text) >= HUGE:
+            self._fold(text)
+        elif text:
+            self.replace(text, *self.selection, maintain_selection_offset=False)
+            if path := pasted_path(text):
+                self.post_message(self.PathPasted(path))

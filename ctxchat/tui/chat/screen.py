@@ -1,0 +1,328 @@
+"""The chat: one conversation on screen. Turns events into widgets; what a person wants done it tells the app.
+
+Knows a session's values, never how they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.events import Key, Paste
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
+
+from ctxchat.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    CompactionSuggested,
+    Event,
+    Failed,
+    Notice,
+    QuestionAsked,
+    Retry,
+    Stamped,
+    ToolFinished,
+    TurnFinished,
+    Usage,
+)
+from ctxchat.core.figures import Figures
+from ctxchat.core.record import CompactionRecord
+from ctxchat.tui.chat.banner import Banner
+from ctxchat.tui.chat.composer import Composer
+from ctxchat.tui.chat.empty_chat import EmptyChat, Example
+from ctxchat.tui.chat.feed import Feed
+from ctxchat.tui.chat.gauges import Gauges, PrefetchWatch
+from ctxchat.tui.chat.prompt import Prompt
+from ctxchat.tui.chat.questions import Questions
+from ctxchat.tui.chat.side_panel import Side
+from ctxchat.tui.commands import Keys
+from ctxchat.tui.transcript.transcript import Transcript
+from ctxchat.tui.unsent.input_history import InputHistory
+from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.line import BUSY_KEYS, IDLE_KEYS, Header, HeaderState, KeyLine
+from ctxchat.tui.widgets.notice import Level
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+
+
+class ChatScreen(Screen[None]):
+    """Header, transcript, context panel, composer, gauge, keys."""
+
+    BINDINGS = [Binding("tab", "tab", show=False)]
+
+    def __init__(
+        self,
+        folder: str,
+        keys: Keys,
+        history: InputHistory,
+        *,
+        sandboxed: bool,
+        show_reasoning: bool = False,
+        soft_mark: float = 0.0,
+        now: Callable[[], float] = monotonic,
+    ) -> None:
+        super().__init__(id="chat")
+        self._sandboxed = sandboxed
+        self.header, self.gauge, self.key_line = Header(), Gauge(id="gauge"), KeyLine(keys)
+        self.transcript, self.composer = Transcript(), Composer(keys, history)
+        self.empty, self.banner = EmptyChat(folder), Banner()
+        self.questions, self.side = Questions(now), Side()
+        self.gauges = Gauges(self.gauge, self.composer, self.side)
+        self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
+        self.feed = Feed(self.transcript, show_reasoning=show_reasoning)
+        self.guide: Widget | None = None  # of the tour
+        self._session: Session | None = None
+        self._begun = False
+        self._away = False  # nobody was there to answer in this turn, or the key is missing or refused
+        self._retrying = False  # the last word of it was that a request goes out again
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        with Horizontal(id="body"):
+            with Vertical(id="main"):
+                yield self.banner
+                yield self.empty
+                yield self.transcript
+                yield self.questions
+                if self.guide:
+                    yield self.guide
+                yield self.composer
+            yield self.side
+        yield self.gauge
+        yield self.key_line
+
+    def on_mount(self) -> None:
+        self.composer.prompt.focus()
+        self.key_line.show(IDLE_KEYS)
+
+    def on_key(self, event: Key) -> None:
+        """Letters go to the composer wherever the focus is, unless they mean something there; typed early, so do all keys. What
+        nobody else scrolls by scrolls the conversation."""
+        if self.composer.prompt.scroll(event.key):  # a question has the focus
+            event.stop()
+            return
+        early = self.focused in (None, self.composer.prompt)  # it was sent here while nothing had the focus
+        if early and self.composer.prompt.write(event):
+            event.stop()
+            self.screen.set_focus(self.composer.prompt)  # at once: the next letter may be on its way
+            return
+        letter = event.character if event.is_printable else None
+        if letter and event.key not in self.active_bindings and not isinstance(self.focused, Input):
+            event.stop()
+            self.screen.set_focus(self.composer.prompt)  # at once: the next letter may be on its way
+            self.composer.prompt.insert(letter)
+
+    async def on_paste(self, event: Paste) -> None:
+        """A paste is for the composer wherever the focus is, unless there is a line to write in."""
+        if isinstance(self.focused, Input | TextArea):
+            return
+        event.stop()
+        self.screen.set_focus(self.composer.prompt)
+        await self.composer.prompt._on_paste(event)
+
+    def use_keys(self, keys: Keys) -> None:
+        """These from now on."""
+        self.composer.prompt.use_keys(keys)
+        self.key_line.use_keys(keys)
+
+    def follow(self, *, show_reasoning: bool, soft_mark: float) -> None:
+        """What the settings say from now on."""
+        self.feed.show_reasoning, self._ghost.soft_mark = show_reasoning, soft_mark
+
+    # ── the session ──
+
+    async def show_session(self, session: Session) -> None:
+        """Another conversation, or this one after a change. The draft stays."""
+        if self._session:
+            await self.banner.clear()
+        self._session, self._begun = session, False
+        self.gauges.belong_to(session)
+        self.composer.belongs_to(session.attachments)
+        await self.questions.belongs_to(session)
+        self.feed.show(session)
+        self._show_all(session)
+        self.banner.only("session", session.notices)
+        for text in session.notices:
+            self.announce(text, about="session")
+        if session.read_only:
+            self.banner.offer(f"{session.read_only} You can read here; nothing can be sent.")
+
+    async def refresh_session(self) -> None:
+        """The record or its changes may be others than those shown."""
+        if self._session and not self.feed.running:
+            self.feed.settle()
+            self._show_all(self._session)
+
+    def _show_all(self, session: Session) -> None:
+        self._show_empty()
+        self.show_header()
+        self.show_figures(session.figures)
+
+    def _show_empty(self) -> None:
+        self.set_class(self.feed.empty and not self.composer.queued.drafts, "-empty")
+
+    def show_header(self) -> None:
+        """Title, model, mode as they are now."""
+        if session := self._session:
+            heading = HeaderState(
+                title=session.state.title,
+                model=session.figures.model,
+                mode=session.permissions.mode,
+                sandboxed=self._sandboxed,
+                read_only=bool(session.read_only),
+                agent=session.setup.agent,
+            )
+            self.header.show(heading)
+
+    def show_figures(self, figures: Figures) -> None:
+        """The gauge and the panel, with the draft in it where there is one; and what is asked about the gauge."""
+        self.gauges.show(figures)
+        self.questions.keep_up(figures)
+
+    # ── the context panel ──
+
+    def on_side_opened(self, event: Side.Opened) -> None:
+        event.stop()
+        self.gauges.show_again()
+
+    def on_resize(self) -> None:
+        self.call_next(self.side.lay_out, self.size.width)
+
+    # ── a turn ──
+
+    async def begin(self, what: str) -> None:
+        """Work has begun."""
+        self._begun, self._away, self._retrying = True, False, False
+        self.remove_class("-empty")
+        await self.banner.clear()
+        await self.questions.choose_no_model()
+        self.key_line.show(BUSY_KEYS)
+        self._ghost.stop()
+        self.feed.begin(what)
+
+    async def end(self, interrupted: bool = False) -> None:
+        """Work is over."""
+        await self.questions.no_calls()
+        self.remove_class("-approval")
+        self.feed.end(interrupted)
+        self.key_line.show(IDLE_KEYS)
+        if self._session:
+            self._show_all(self._session)
+            self._ghost.start(self._session)
+            if self._away or (interrupted and self._retrying and await self._session.setup.unreached()):
+                await self.unreached(self._session, waiting=True)
+
+    async def take(self, stamped: Stamped) -> None:
+        """One event of the turn."""
+        event: Event = stamped.event
+        live = self.feed.live
+        if live is None:
+            return  # nothing is under way any more
+        match event:
+            case ApprovalRequested() | QuestionAsked():
+                live.take(event, stamped.at)
+                await self.questions.ask(event)
+            case ApprovalResolved():
+                await self.questions.answered(event.call_id)
+                live.take(event, stamped.at)
+            case Usage():
+                pass
+            case Figures():
+                self.show_figures(event)
+                self.show_header()  # another model may answer
+                self.feed.catch_up()
+            case CompactionSuggested():
+                await self.questions.suggest(event)
+            case CompactionRecord():
+                if event.outcome == "compacted":
+                    await self.questions.unsuggest()
+                self.feed.compacted(event)
+            case Notice():
+                self.notice(event.level, event.text)
+            case TurnFinished():
+                self.feed.close_turn(interrupted=event.status == "cancelled")
+            case _:
+                if isinstance(event, Failed):
+                    self._away = event.kind in ("connection", "auth")
+                self._retrying = isinstance(event, Retry)
+                if isinstance(event, ToolFinished):
+                    await self.questions.answered(event.call_id)  # what it asked matters no longer
+                live.take(event, stamped.at)
+
+    def announce(self, text: str, level: Level = "warning", about: str = "") -> None:
+        """Something to know before the next message: above the conversation, until one is sent; in it, once one was. What is
+        `about` something is said once, as long as it is true."""
+        if self.banner.say(text, level, about, shown=not self._begun) and self._begun:
+            self.notice(level, text)
+
+    def notice(self, level: Level, text: str) -> None:
+        """A sentence at the end of the transcript."""
+        self.remove_class("-empty")
+        self.feed.notice(level, text)
+
+    async def failed(self, text: str, hint: str = "") -> None:
+        """Something a person asked for did not work."""
+        self.remove_class("-empty")
+        self.feed.failed(text, hint)
+
+    def changed(self, figures: Figures, text: str) -> None:
+        """A change by hand is in force."""
+        self.show_figures(figures)
+        self.call_next(self.refresh_session)
+        self.call_next(self.notice, "info", text)  # last: a mark that comes or goes draws the transcript anew
+
+    # ── what waits for a word ──
+
+    async def unreached(self, session: Session, *, waiting: bool) -> None:
+        """Nobody is at its model's address: how to go on is asked. `waiting` where a message wants its answer."""
+        await self.questions.unreached(session.figures.model, session.setup.address, waiting=waiting)
+
+    def on_questions_changed(self, event: Questions.Changed) -> None:
+        event.stop()
+        panel = event.asking
+        self.set_class(panel is not None, "-approval")
+        if panel is None or (panel.held and self.focused is None):
+            self.composer.prompt.focus()
+        elif self.focused in (None, self.composer.prompt) and not self.composer.prompt.text and not panel.held:
+            panel.focus()  # nobody is writing
+        self._show_keys()
+
+    def on_descendant_focus(self) -> None:
+        """The keys that work are others where a question waits."""
+        self.call_after_refresh(self._show_keys)
+
+    def _show_keys(self) -> None:
+        self.key_line.show(self.questions.keys or (BUSY_KEYS if self.feed.running else IDLE_KEYS))
+
+    def action_tab(self) -> None:
+        """To the question that waits, else to what goes along with the message or could be asked, else to the next thing."""
+        if self.questions.focus_next_question() or self.composer.focus_attached():
+            return
+        if not (self.composer.prompt.has_focus and self.empty.focus_example()):
+            self.focus_next()
+
+    # ── the draft ──
+
+    def on_composer_changed(self, event: Composer.Changed) -> None:
+        event.stop()
+        self.gauges.show_again()
+        if self.composer.parts:
+            self.run_worker(self.gauges.count_draft, group="count", exclusive=True, exit_on_error=False)
+
+    def on_prompt_scrolled(self, event: Prompt.Scrolled) -> None:
+        event.stop()
+        if event.pages < 0:
+            self.transcript.scroll_page_up(animate=False)
+        else:
+            self.transcript.scroll_page_down(animate=False)
+
+    def on_example_pressed(self, event: Example.Pressed) -> None:
+        event.stop()
+        self.composer.set_draft(event.text)

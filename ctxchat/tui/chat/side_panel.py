@@ -1,0 +1,71 @@
+"""The place of the context panel: beside the chat where there is room, else over it when asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.containers import Vertical
+from textual.message import Message
+
+from ctxchat.core.figures import Figures
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+    from ctxchat.tui.chat.breakdown import Breakdown
+
+WIDE, LEAST = 110, 30
+"""Columns from which the panel stands beside the chat, and from which it can be shown at all."""
+
+
+class Side(Vertical):
+    """Makes the panel when it is first needed."""
+
+    class Opened(Message):
+        """The panel is to be filled."""
+
+    def __init__(self) -> None:
+        super().__init__(id="side")
+        self._panel: Breakdown | None = None
+        self._wanted: bool | None = None
+        self._width = 0
+
+    @property
+    def shown(self) -> bool:
+        """It is to be seen."""
+        return (self._width >= WIDE if self._wanted is None else self._wanted) and self._width >= LEAST
+
+    @property
+    def over(self) -> bool:
+        """It hides a part of the chat."""
+        return self.shown and self._width < WIDE
+
+    async def lay_out(self, width: int) -> None:
+        """Open or closed in a chat of so many columns."""
+        self._width = width
+        self.screen.set_class(self.shown, "-panel")
+        self.screen.set_class(self.over, "-panel-over")
+        if self.shown and self._panel is None:
+            from ctxchat.tui.chat.breakdown import Breakdown
+
+            self._panel = Breakdown()
+            await self.mount(self._panel)
+        if self.shown:
+            self.post_message(self.Opened())
+
+    def toggle(self) -> None:
+        """Open or close it from now on."""
+        self._wanted = not self.shown
+        self.call_next(self.lay_out, self._width)
+
+    def close(self) -> bool:
+        """As wide as it likes again; True when it lay over the chat."""
+        over = self.over
+        if over:
+            self._wanted = None
+            self.call_next(self.lay_out, self._width)
+        return over
+
+    def show_figures(self, figures: Figures, session: Session) -> None:
+        """What it says from now on."""
+        if self._panel and self.shown:
+            self._panel.show(figures, session.view, session.state)

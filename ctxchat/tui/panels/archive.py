@@ -1,0 +1,174 @@
+"""The archive: every compaction of the session, what each put away, and the ways back: undo, redo, put back, branch, export."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+
+from ctxchat.storage.archive import Archived
+from ctxchat.storage.exporting import FOLDER, write_pass
+from ctxchat.tui.panels.panel import Panel
+from ctxchat.tui.panels.pass_detail import TABS, PassDetail
+from ctxchat.tui.panels.reader import ReaderScreen
+from ctxchat.tui.panels.undoing import UndoDone, redo, restore, undo
+from ctxchat.tui.reading.fill import fill_points
+from ctxchat.tui.reading.passes import Pass, passes, put_away, tally
+from ctxchat.tui.reading.text import one_line
+from ctxchat.tui.services import Services
+from ctxchat.tui.style import pass_text
+from ctxchat.tui.widgets.chart import FillLine
+from ctxchat.tui.widgets.rows import Rows
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+
+
+EMPTY = "Nothing was compacted in this session yet. F8 shows what could be; what goes stays here, whole, and can be put back."
+
+
+class ArchiveScreen(Panel[str]):
+    """Comes back with the id of a branch that was made, else None."""
+
+    BINDINGS = [
+        Binding("enter", "choose", "open", key_display="enter"),
+        Binding("u", "change('undo')", "undo"),
+        Binding("u", "change('redo')", "redo"),
+        Binding("r", "restore", "put back"),
+        Binding("b", "branch", "branch here"),
+        Binding("x", "export", "export"),
+        Binding("right", "tab('', 1)", "tabs", show=False),
+        Binding("left", "tab('', -1)", "tabs", show=False),
+        *(Binding(str(i + 1), f"tab('{name}')", show=False) for i, name in enumerate(TABS)),
+    ]
+
+    def __init__(self, session: Session, services: Services, change_id: str = "") -> None:
+        super().__init__()
+        self._session, self._services, self._wanted = session, services, change_id
+        self._passes: tuple[Pass, ...] = ()
+
+    def body(self) -> ComposeResult:
+        with Horizontal(classes="panel-body"):
+            with Vertical(id="timeline"):
+                yield Rows(pass_text.PASSES, pass_text.pass_cells, id="passes", empty=EMPTY)
+                yield FillLine()
+            yield PassDetail(self._session)
+
+    def on_mount(self) -> None:
+        self.refresh_passes(self._wanted)
+
+    # ── what it shows ──
+
+    @property
+    def detail(self) -> PassDetail:
+        """What is shown of the chosen one."""
+        return self.query_one(PassDetail)
+
+    @property
+    def chosen(self) -> Pass | None:
+        """The compaction under the cursor."""
+        return self.rows.current
+
+    def refresh_passes(self, at: str = "") -> None:
+        """Read the session anew; the cursor goes to this compaction where it is there."""
+        state = self._session.state
+        self._passes = passes(state)
+        self.rows.show(self._passes, at=next((i for i, p in enumerate(self._passes) if p.id == at), None))
+        points, figures = fill_points(state), self._session.figures
+        line = self.query_one(FillLine)
+        line.display = len(points) > 1
+        line.show(points, figures.limit, figures.trigger_tokens)
+        self.head(*tally(self._passes), left=f"Archive   {one_line(state.title, 80)}")
+        self.set_class(not self._passes, "-empty")
+        self.detail.show(self.chosen, self._passes)
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        if event.rows.id == "passes":
+            self.detail.show(self.chosen, self._passes)
+        self.refresh_bindings()
+
+    def on_tabbed_content_tab_activated(self) -> None:
+        self.refresh_bindings()
+
+    # ── what is done ──
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action not in ("choose", "branch", "export", "change", "restore"):
+            return True
+        one = self.chosen if self.is_mounted else None
+        if one is None or (action in ("change", "restore") and self._session.read_only):
+            return False  # a session that is open elsewhere can be read and branched from
+        if action == "change":
+            return one.in_force if parameters == ("undo",) else one.undone
+        if action == "restore":
+            return (kept := self.detail.kept) is not None and kept.nested is None
+        return action == "choose" or one.change is not None
+
+    def action_back(self) -> None:
+        if self.has_class("-open"):
+            self.remove_class("-open")
+            self.set_focus(self.home)
+        else:
+            self.dismiss(None)
+
+    def action_choose(self) -> None:
+        """From the list into the detail; from a message to the whole of it, from a nested compaction to that one."""
+        kept = self.detail.kept if self.detail.messages.has_focus else None
+        if kept is None:
+            self.add_class("-open")
+            self.detail.enter()
+        elif kept.nested:
+            self.refresh_passes(kept.nested.id)
+        else:
+            self.app.push_screen(ReaderScreen(kept.message), lambda wish: self.action_restore() if wish else None)
+
+    def action_tab(self, name: str = "", by: int = 1) -> None:
+        """To this tab, or to the next."""
+        self.detail.turn_to(name, by)
+
+    def action_change(self, how: str) -> None:
+        """Undo the chosen one, or redo it."""
+        if (one := self.chosen) and how == "undo":
+            self._do(partial(undo, self._session, self.app.push_screen_wait, one.id))
+        elif one:
+            self._do(partial(redo, self._session, self.app.push_screen_wait, one.id))
+
+    def action_restore(self) -> None:
+        if kept := self.detail.kept:
+            self._do(partial(restore, self._session, kept.group.id))
+
+    @work(group="verb", exit_on_error=False)
+    async def _do(self, change: Callable[[], Awaitable[UndoDone | None]]) -> None:
+        """Make a change, say what came of it, and show the session as it is now."""
+        at, done = self.chosen, await self.attempt(change())
+        if done is not None:
+            self.notify(done.words, severity="warning" if done.figures.over else "information", markup=False)
+            self.refresh_passes(at.id if at else "")
+            self.refresh_bindings()
+
+    @work(group="verb", exit_on_error=False)
+    async def action_branch(self) -> None:
+        """From the message under the cursor, else right after the compaction, with what it put away still put away."""
+        if one := self.chosen:
+            place = kept.message.id if (kept := self.detail.kept) else one.id
+            made = await self.attempt(self._services.fork(self._session.id, place))
+            if made is not None:
+                self.dismiss(made)
+
+    @work(group="verb", exit_on_error=False)
+    async def action_export(self) -> None:
+        """To a file of its own, beside earlier ones."""
+        one = self.chosen
+        if one is None or one.change is None:
+            return
+        groups = await self._session.attachments.carried(put_away(one, self._session.state.ledger))
+        archived = Archived(self._session.id, one.change, groups, undone=one.undone)
+        written = await self.attempt(asyncio.to_thread(write_pass, self._services.workspace / FOLDER, archived))
+        if written is not None:
+            self.say(f"Written to {written}")

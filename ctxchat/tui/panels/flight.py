@@ -1,0 +1,175 @@
+"""The flight recorder: how full the window was over the session, every pass with its figures, and a report to hand on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.widgets import Static
+
+from ctxchat import __version__
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.secrets import masked
+from ctxchat.core.strategies.builtin import LABELS
+from ctxchat.storage.markdown import flight_recorder
+from ctxchat.tui.panels.panel import Panel
+from ctxchat.tui.reading.figures_text import count, gain, money, window_words
+from ctxchat.tui.reading.fill import DONE, REFUSED, UNDONE, moments
+from ctxchat.tui.reading.passes import REASONS, Pass, passes, tally
+from ctxchat.tui.reading.text import clock, elapsed, one_line, short
+from ctxchat.tui.services import Services
+from ctxchat.tui.style import MUTED
+from ctxchat.tui.style.pass_text import back_words
+from ctxchat.tui.widgets.chart import FillChart
+from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+
+COLUMNS = (
+    Column("when", 6),
+    Column("why", 12),
+    Column("before → after", 16, right=True),
+    Column("freed", 7, right=True, rank=2),
+    Column("how", least=10, rank=6),
+    Column("model", 18, rank=5),
+    Column("took", 7, right=True, rank=3),
+    Column("cost", 7, right=True, rank=4),
+    Column("outcome", 9, rank=1),
+)
+EMPTY = "Nothing was compacted in this session yet. The chart grows with every turn, and each compaction is listed under it."
+KEPT = 99
+"""Reports of one session that are told apart by a number in their name."""
+
+
+class FlightScreen(Panel[str]):
+    """Comes back with the id of a compaction to be looked at in the archive, else None."""
+
+    BINDINGS = [
+        Binding("enter", "choose", "look into it", key_display="enter"),
+        Binding("x", "export", "write a report"),
+    ]
+
+    def __init__(self, session: Session, services: Services) -> None:
+        super().__init__()
+        self._session, self._services = session, services
+
+    def body(self) -> ComposeResult:
+        yield FillChart()
+        yield Rows(COLUMNS, self._cells, id="passes", empty=EMPTY)
+        yield Static(id="detail-line", markup=False)
+
+    def on_mount(self) -> None:
+        state, figures = self._session.state, self._session.figures
+        self.query_one(FillChart).show(moments(state), figures.limit, figures.trigger_tokens)
+        found = passes(state)
+        self.rows.show(found, at=0)
+        turns, (whole, *shorter) = count(state.ledger.turn, "turn"), tally(found)
+        self.head(
+            f"{turns}, {whole}, {money(state.cost_usd)}   {window_words(figures)}",
+            f"{turns}, {whole}, {money(state.cost_usd)}",
+            whole,
+            *shorter,
+            left=f"Flight recorder   {one_line(state.title, 60)}",
+        )
+
+    # ── what it shows ──
+
+    @property
+    def chosen(self) -> Pass | None:
+        """The pass under the cursor."""
+        return self.rows.current
+
+    def _cells(self, one: Pass) -> tuple[Cell, ...]:
+        record, style = one.record, "" if one.in_force else "dim"
+        before = short(record.before.used)
+        return (
+            (clock(record.at) or "·", "dim"),
+            (REASONS[record.reason], style),
+            (f"{before} → {short(record.stands)}" if record.outcome == "compacted" else before, style),
+            (gain(record.freed) if one.in_force else "", "good"),
+            (one_line(record.strategy, 40), style),
+            (one_line(record.model.rpartition("/")[2], 40) or "no model", "dim"),
+            (elapsed(record.seconds), "dim"),
+            (money(record.cost_usd), "dim"),
+            (one.standing, "warn" if one.standing in ("failed", "rejected") else style),
+        )
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        one = self.chosen
+        self.query_one(FillChart).choose(one.id if one else "")
+        self.query_one("#detail-line", Static).update(_told(one) if one else _legend())
+        self.refresh_bindings()
+
+    def on_fill_chart_clicked(self, event: FillChart.Clicked) -> None:
+        event.stop()
+        for place, one in enumerate(self.rows.items):
+            if one.id == event.pass_id:
+                self.rows.cursor = place
+
+    # ── what is done ──
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "choose" and self.is_mounted:
+            return self.chosen is not None
+        return True
+
+    def action_choose(self) -> None:
+        if one := self.chosen:
+            self.dismiss(one.id)
+
+    @work(group="verb", exclusive=True, exit_on_error=False)
+    async def action_export(self) -> None:
+        stem = f"ctxchat-flight-{self._session.id[:8]}"
+        written = await self.attempt(asyncio.to_thread(_write_new, self._services.workspace, stem, self._report()))
+        if written is not None:
+            self.say(f"Written to {written}")
+
+    def _report(self) -> str:
+        """The session's flight as Markdown, secrets taken out."""
+        figures = self._session.figures
+        facts = {
+            "ctxchat": __version__,
+            "session": self._session.id,
+            "model": figures.model,
+            "window": f"{figures.window} ({figures.window_source})",
+            "limit": str(figures.limit),
+            "compaction starts at": str(figures.trigger_tokens),
+            "used now": f"{'~' if figures.estimated else ''}{figures.used}",
+        }
+        return masked(flight_recorder(self._session.state, facts))
+
+
+def _told(one: Pass) -> Content:
+    """What was said of a pass, and its steps."""
+    parts = [f"{LABELS.get(step.name, step.name)} {gain(step.tokens_freed)}" for step in one.record.steps]
+    if one.record.facts.found and "facts" not in one.record.detail:
+        parts.append(f"kept {one.record.facts.kept} of {count(one.record.facts.found, 'fact')}")
+    said = one_line(one.record.detail, 200)
+    back = [f"put back since: {back_words(one)}"] if one.record.back.messages else []
+    return Content.styled("   ".join([*back, *([said] if said else []), *parts]) or one.standing, MUTED)
+
+
+def _legend() -> Content:
+    return Content.styled(f"{DONE} compaction   {UNDONE} undone   {REFUSED} rejected or failed", MUTED)
+
+
+def _write_new(folder: Path, stem: str, text: str) -> Path:
+    """Write a new file that only its owner can read, beside earlier ones. Raises CtxchatError where that cannot be."""
+    for number in range(1, KEPT + 1):
+        path = folder / (f"{stem}.md" if number == 1 else f"{stem}-{number}.md")
+        try:
+            with path.open("x", encoding="utf-8", errors="replace") as file:
+                path.chmod(0o600)
+                file.write(text)
+            return path
+        except FileExistsError:
+            continue
+        except OSError as problem:
+            raise CtxchatError(f"{path}: {problem.strerror or problem}", "No report was written.") from None
+    raise CtxchatError(f"{folder} holds {KEPT} reports of this session already.", "Move them away first.")

@@ -1,0 +1,162 @@
+"""The models that can be had: their windows, prices, and whether this session would fit."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+from textual import work
+from textual.binding import Binding
+from textual.content import Content
+from textual.fuzzy import Matcher
+
+from ctxchat.config.write import set_value
+from ctxchat.core.budget import limit_of
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.figures import Figures
+from ctxchat.tui.panels.panel import Listing
+from ctxchat.tui.reading.figures_text import SOURCES, brief, count, fit_words, per_million
+from ctxchat.tui.reading.text import clean, one_line, short
+from ctxchat.tui.services import Services
+from ctxchat.tui.widgets.rows import Cell, Column
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+    from ctxchat.models.discovery import FoundModel
+
+
+def with_present(rows: Sequence[FoundModel], figures: Figures) -> Sequence[FoundModel]:
+    """The rows with the session's own model among them, first where nobody else names it, and with the window it really has."""
+    from ctxchat.models.discovery import FoundModel
+
+    if all(row.name != figures.model for row in rows):
+        provider = figures.model.partition("/")[0]
+        return (FoundModel(figures.model, provider, True, figures.window, figures.window_source, note="in use"), *rows)
+    window, source = figures.window, figures.window_source
+    return [
+        structs.replace(row, window=window, window_source=source) if row.name == figures.model else row for row in rows
+    ]
+
+
+def price_words(row: FoundModel) -> str:
+    """US dollars a million tokens, in and out; empty where they are not known."""
+    return per_million(row.input_cost, row.output_cost)
+
+
+def whole_words(row: FoundModel) -> str:
+    """All there is to say of a model where there is no room for columns."""
+    price = price_words(row)
+    window = f"window {brief(row.window)}, {SOURCES[row.window_source]}" if row.window > 0 else "window unknown"
+    paid = price if price in ("", "free") else f"$ {price} for a million tokens in / out"
+    said = one_line(row.note) or ("" if row.reachable else "does not answer")
+    return "\n".join(filter(None, (one_line(row.name), "   ".join(filter(None, (window, paid))), said)))
+
+
+def matching(rows: Sequence[FoundModel], words: str) -> list[FoundModel]:
+    """Those whose name, provider or note match, the best first; those that answer before those that do not."""
+    if not words.strip():
+        return sorted(rows, key=lambda r: not r.reachable)
+    matcher = Matcher(words.strip())
+    scored = [(matcher.match(f"{r.name} {r.provider} {r.note}"), r) for r in rows]
+    return [r for score, r in sorted(scored, key=lambda s: (not s[1].reachable, -s[0])) if score > 0]
+
+
+class ModelsScreen(Listing[str]):
+    """Comes back with the name of a model, or None."""
+
+    TITLE = "Models"
+    COLUMNS = (
+        Column("", 1),
+        Column("model", least=17, path=True),
+        Column("window", 6, right=True, rank=1),
+        Column("", 10, rank=4),
+        Column("would fit", 11, right=True, rank=2),
+        Column("$ in / out", 14, right=True, rank=3),
+        Column("note", 24, rank=5),
+    )
+    EMPTY = "looking for models …"
+    BINDINGS = [
+        Binding("enter", "choose", "go on with it", key_display="enter"),
+        Binding("d", "default", "begin with it from now on"),
+        Binding("r", "load", "look again"),
+    ]
+
+    def __init__(
+        self, services: Services, session: Session, settings_file: Path | None = None, default: str = ""
+    ) -> None:
+        """`default` is the model sessions begin with; another one is written to `settings_file`."""
+        super().__init__()
+        self._services, self._session = services, session
+        self._file, self._default = settings_file, default
+        self._all: Sequence[FoundModel] = ()
+
+    def on_mount(self) -> None:
+        self.action_load()
+
+    # ── what it shows ──
+
+    @work(group="load", exclusive=True, exit_on_error=False)
+    async def action_load(self) -> None:
+        """Ask which there are."""
+        self._all = with_present(await self.attempt(self._services.models()) or (), self._session.figures)
+        self._show(self._session.figures.model)
+
+    def _show(self, at: str = "") -> None:
+        shown = matching(self._all, self.words)
+        self.rows.retitle(self.COLUMNS, "Nothing found.")
+        self.put(shown, at, lambda row: row.name)
+        found = count(len(shown), "model")
+        self.head(f"{found}, this session holds {short(self._session.figures.used)}", found)
+
+    def cells(self, row: FoundModel) -> tuple[Cell, ...]:
+        style = "" if row.reachable else "dim"
+        figures = self._session.figures
+        limit = limit_of(row.window, figures.reserved_output) if row.window > 0 else 0
+        return (
+            (self._sign(row.name), "good"),
+            (one_line(row.name), style),
+            (brief(row.window) if row.window > 0 else "?", style),
+            (one_line(row.window_source, 20), "dim"),
+            (fit_words(figures.used, limit), "warn" if 0 < limit < figures.used else style),
+            (price_words(row), style),
+            (one_line(row.note) or ("" if row.reachable else "does not answer"), "dim"),
+        )
+
+    def _sign(self, name: str) -> str:
+        return "●" if name == self._session.figures.model else "d" if name == self._default else ""
+
+    def narrowed(self) -> None:
+        self._show()
+
+    def about(self, item: FoundModel | None) -> Content | str:
+        return Content(whole_words(item)) if item else ""
+
+    # ── what is done ──
+
+    async def action_default(self) -> None:
+        """Sessions begin with this one from now on; this session goes on as it is."""
+        row: FoundModel | None = self.rows.current
+        if row is None or self._file is None:
+            return
+        try:
+            await to_thread(set_value, self._file, "model", row.name)
+        except (CtxchatError, OSError) as problem:
+            self.say(f"Not kept: {problem}", error=True)
+            return
+        self._default = row.name
+        self._show(row.name)
+        self.say(f"Sessions begin with {one_line(row.name)} from now on ({self._file.name}).")
+
+    def action_choose(self) -> None:
+        """This one, if it can be had."""
+        row: FoundModel | None = self.rows.current
+        if row is None:
+            return
+        if row.reachable:
+            self.dismiss(row.name)
+        else:
+            why = clean(row.note) or "It does not answer."
+            self.notify(f"{one_line(row.name)}: {why} r looks again.", severity="warning", markup=False)

@@ -1,0 +1,248 @@
+"""The rules in force in a session: what each allows or forbids, where it comes from, and ways to edit, add and remove them.
+
+Rules of settings files are shown, and it is said where to edit them; they are never written from here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from ctxchat.agent.gate import Gate
+from ctxchat.config.files import Loaded
+from ctxchat.config.rules import read_rules, remove_rule, replace_rule
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.permissions import Mode, Rule, parse_rule
+from ctxchat.core.words import count
+from ctxchat.tui.panels.panel import Confirm, Dialog, Listing
+from ctxchat.tui.reading.text import clean, one_line
+from ctxchat.tui.style import MUTED
+from ctxchat.tui.widgets.field import Field
+from ctxchat.tui.widgets.rows import Cell, Column
+
+MODES: Mapping[Mode, str] = {
+    "ask": "reading in this folder is free, anything else is asked about, unless a rule allows it",
+    "read-only": "tools read in this folder; anything else is denied, whatever the rules allow",
+    "plan": "reading is free, commands that only read too; anything that writes is denied",
+    "auto-edit": "reading and writing in this folder are free, anything else is asked about, unless a rule allows it",
+    "all": "nothing asks; only deny rules hold",
+}
+
+HOW = (
+    "A rule lets a call run without asking, or forbids it: `shell: uv run pytest **`, `write_file: src/**`, `deny shell: rm **`. "
+    "Press a to add one here; a question of the agent offers fitting ones."
+)
+NONE = "There are no rules yet."
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A rule with where it is from: given in the `session`, stored for the `folder`, written in `settings` at `place`."""
+
+    rule: Rule
+    origin: Literal["session", "folder", "settings"]
+    holds: str
+    place: str
+
+
+def listed(gate: Gate, loaded: Loaded, stored: Sequence[Rule]) -> tuple[Listed, ...]:
+    """The rules in force, the deny rules first: they win."""
+    written = {
+        parse_rule(text): origin for text, origin in zip(loaded.settings.permissions.rules, loaded.rules, strict=True)
+    }
+    found: list[Listed] = []
+    for rule in gate.held:
+        if rule in stored:
+            found.append(Listed(rule, "folder", "this folder", "always"))
+        elif rule.folder:
+            found.append(Listed(rule, "session", "this folder", "this session"))
+        else:
+            origin = written.get(rule)
+            holds = "this folder" if origin and origin.layer == "project" else "everywhere"
+            found.append(Listed(rule, "settings", holds, origin.text if origin else "settings that changed since"))
+    return tuple(sorted(found, key=lambda each: not each.rule.denies))
+
+
+class RuleScreen(Dialog[Rule]):
+    """Comes back with the rule as written, or None. While it is written it is said what is wrong with it."""
+
+    def __init__(self, about: str, text: str = "") -> None:
+        super().__init__()
+        self._about, self._text = about, text
+
+    def body(self) -> ComposeResult:
+        yield Static(Content(clean(self._about)), markup=False)
+        yield Field(self._text, placeholder="shell: uv run pytest **", compact=True)
+        yield Static(Content(self._words(self._text, False)), id="said", classes="quiet", markup=False)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        wrong = bool(event.value.strip()) and parse_rule(event.value) is None
+        self.query_one("#said").set_class(wrong, "-wrong")
+        self.query_one("#said", Static).update(Content(self._words(event.value, wrong)))
+
+    @staticmethod
+    def _words(text: str, wrong: bool) -> str:
+        if wrong:
+            return "! No rule yet. One is a tool, a colon and a pattern."
+        rule = parse_rule(text)
+        verb = "Forbids" if rule and rule.denies else "Allows"
+        return f"{verb} it. * stays within a word or folder, ** does not. `deny` in front forbids. Enter takes it."
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        if rule := parse_rule(event.value):  # else it has been said already
+            self.dismiss(rule)
+
+
+class PermissionsScreen(Listing[None]):
+    """`gate` has the rules in force, `config` is the settings folder, where those for good are stored."""
+
+    TITLE = "Permissions"
+    COLUMNS = (
+        Column("", 1),
+        Column("rule", least=16, share=3),
+        Column("holds", 11, rank=1),
+        Column("from", least=22, rank=2, path=True),
+    )
+    EMPTY = NONE
+    FIND = "words of a rule"
+    BINDINGS = [
+        Binding("enter,e", "choose", "edit", key_display="e"),
+        Binding("d,delete", "remove", "remove", key_display="d"),
+        Binding("a", "add('always')", "add"),
+        Binding("s", "add('session')", "add for this session"),
+    ]
+
+    def __init__(self, gate: Gate, load: Callable[[], Loaded], config: Path) -> None:
+        super().__init__()
+        self._gate, self._load, self._config = gate, load, config
+        self._listed: Sequence[Listed] = ()
+
+    def body(self) -> ComposeResult:
+        mode = self._gate.mode
+        yield Static(
+            Content.assemble(("mode ", MUTED), (mode, "bold"), (f": {MODES[mode]}", MUTED)), id="mode", markup=False
+        )
+        yield from super().body()
+
+    def on_mount(self) -> None:
+        self.run_worker(self._show, group="load", exclusive=True)
+
+    def reread(self, loaded: Loaded) -> None:
+        self.run_worker(self._show, group="load", exclusive=True)
+
+    async def _show(self, at: Rule | None = None) -> None:
+        """The rules as they are now, with the cursor on this one."""
+        loaded = await asyncio.to_thread(self._load)
+        stored, _ = await asyncio.to_thread(read_rules, self._config)
+        self._listed = listed(self._gate, loaded, stored)
+        self._narrow(at)
+
+    def narrowed(self) -> None:
+        self._narrow(None)
+
+    def _narrow(self, at: Rule | None) -> None:
+        shown = self.holding(self._listed, lambda each: f"{each.rule.text} {each.holds} {each.place}")
+        at = at or (self.rows.current.rule if self.rows.current else None)
+        self.rows.retitle(self.COLUMNS, "No rule has these words." if self._listed else NONE)
+        self.put(shown, at, lambda each: each.rule)
+        forbid = sum(each.rule.denies for each in self._listed)
+        told = count(len(self._listed), "rule")
+        self.head(*([f"{told}, {forbid} of them forbid"] if forbid else []), told)
+
+    def cells(self, each: Listed) -> tuple[Cell, ...]:
+        rule = each.rule
+        sign = ("✗", "warn") if rule.denies else ("✓", "good")
+        return sign, (one_line(rule.text, 400), "warn" if rule.denies else ""), each.holds, (_brief(each.place), "dim")
+
+    def about(self, item: Listed | None) -> Content:
+        if item is None:
+            return Content.styled("" if self._listed else HOW, MUTED)
+        return Content("\n").join([Content(clean(item.rule.text)), Content.styled(clean(self._told(item)), MUTED)])
+
+    def _told(self, each: Listed) -> str:
+        match each.origin:
+            case "session":
+                return "Given in this session: it ends when the session is closed."
+            case "folder":
+                return f"Stored for this folder, in {self._config / 'permissions.toml'}."
+            case _:
+                return f"Written in {each.place}: edit it there."
+
+    # ── what is done ──
+
+    def _mine(self, what: str) -> Listed | None:
+        """The rule under the cursor where it can be changed from here; else it is said why not."""
+        each: Listed | None = self.rows.current
+        if each is None:
+            self.say(f"There is no rule to {what}. a adds one.")
+        elif each.origin == "settings":
+            self.say(f"This rule is written in {each.place}: {what} it there. It counts as soon as you save.")
+            return None
+        return each
+
+    @work(group="write", exit_on_error=False)
+    async def action_choose(self) -> None:
+        """Another rule in the place of this one."""
+        if (each := self._mine("edit")) is None:
+            return
+        for_how_long = "in this session" if each.origin == "session" else "always"
+        rule = await self.app.push_screen_wait(RuleScreen(f"In this folder, {for_how_long}:", each.rule.text))
+        if rule is None or rule.text == each.rule.text:
+            return
+        rule = msgspec.structs.replace(rule, folder=each.rule.folder)
+        if each.origin == "session" or await self._written(replace_rule, each.rule, rule):
+            self._gate.withdraw(each.rule)
+            await self._gate.allow([rule], "session")
+            await self._show(rule)
+
+    @work(group="write", exit_on_error=False)
+    async def action_remove(self) -> None:
+        """No longer in force; of one that forbids it is asked first."""
+        if (each := self._mine("remove")) is None:
+            return
+        sure = f"Without `{one_line(each.rule.text)}` this is no longer forbidden. Take the rule out?"
+        if each.rule.denies and not await self.app.push_screen_wait(Confirm(sure)):
+            return
+        if each.origin == "session" or await self._written(remove_rule, each.rule):
+            self._gate.withdraw(each.rule)
+            self.say(f"No longer in force: {one_line(each.rule.text)}")
+            await self._show()
+
+    @work(group="write", exit_on_error=False)
+    async def action_add(self, verdict: Literal["session", "always"]) -> None:
+        """One more, for this folder."""
+        for_how_long = "in this session" if verdict == "session" else "always"
+        rule = await self.app.push_screen_wait(RuleScreen(f"A new rule in this folder, {for_how_long}:"))
+        if rule is None:
+            return
+        try:
+            await self._gate.allow([rule], verdict)
+        except CtxchatError as problem:
+            self.say(f"The rule holds for this session only. {problem}", error=True)
+        await self._show(next((held for held in self._gate.held if held.text == rule.text), None))
+
+    async def _written(self, change: Callable[..., bool], *about: Rule) -> bool:
+        """The stored rules are others now; False, and it is said, where that failed."""
+        try:
+            if await asyncio.to_thread(change, self._config, *about):
+                return True
+        except OSError as problem:
+            why = str(problem) if isinstance(problem, CtxchatError) else problem.strerror or str(problem)
+            self.say(f"The rules could not be written: {why}", error=True)
+            return False
+        self.say("The rule is no longer stored: somebody took it out meanwhile.")
+        await self._show()
+        return False
+
+
+def _brief(place: str) -> str:
+    """Of a file its folder and name: `.ctxchat/config.toml:3`."""
+    return one_line("/".join(place.split("/")[-2:]))

@@ -1,0 +1,361 @@
+"""Free up context: what each step would free, what stays, and who would read the text, before anything is sent anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, Label, Static
+
+from ctxchat.agent.preview import Preview, PreviewStep
+from ctxchat.core.summaries import LEAST_GAIN, too_little
+from ctxchat.core.words import percent
+from ctxchat.tui.panels.panel import Panel
+from ctxchat.tui.reading.figures_text import count, gain, money, tilde
+from ctxchat.tui.reading.inventory import Row, inventory
+from ctxchat.tui.reading.text import clean, one_line, short
+from ctxchat.tui.style import MUTED
+from ctxchat.tui.widgets.field import Field
+from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
+from ctxchat.tui.widgets.line import Line
+from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+
+
+class PreviewResult(msgspec.Struct, frozen=True):
+    """What was agreed to: the preview, with the instruction for the summary in it, and the names of the ticked steps. `edit`:
+    the summary is to be read and mended first."""
+
+    preview: Preview
+    steps: tuple[str, ...]
+    edit: bool = False
+
+
+PAUSE = 0.15
+"""Seconds of rest before the session is asked for another preview, so that a held key asks once."""
+
+COLUMNS = (
+    Column("", 3),
+    Column("step", least=46),
+    Column("frees", 7, right=True),
+    Column("groups", 12, right=True, rank=2),
+    Column("by", 28, right=True, rank=1),
+)
+GOES = (Column("", 1), Column("turn", 4, right=True), Column("what", least=20), Column("tokens", 6, right=True))
+
+LARGEST = 3
+"""Messages that are named where there is no room for a list of them."""
+
+
+class Steps(Rows[PreviewStep]):
+    """The steps, each with its tick."""
+
+    class Toggled(Message):
+        """A step was clicked."""
+
+    def on_click(self, event: events.Click) -> None:
+        if 0 <= event.y < len(self.items):
+            self.post_message(self.Toggled())
+
+
+class Stepper(Line, can_focus=True):
+    """`keep verbatim ◂ 6 messages ▸`, by arrow keys or clicks."""
+
+    BINDINGS = [
+        Binding("left,minus", "step(-1)", "keep less", key_display="◂"),
+        Binding("right,plus", "step(1)", "keep more", key_display="▸"),
+    ]
+
+    class Changed(Message):
+        """Another number of messages is to stay as it is."""
+
+        def __init__(self, messages: int) -> None:
+            super().__init__()
+            self.messages = messages
+
+    def __init__(self, messages: int) -> None:
+        super().__init__(id="keep")
+        self.messages = messages
+
+    def _words(self, width: int) -> tuple[str, str]:
+        return ("keep verbatim  " if width >= 36 else "keep "), count(self.messages, "message")
+
+    def line(self, width: int) -> Content:
+        lead, number = self._words(width)
+        style = "bold $text-accent" if self.has_focus else ""
+        return Content.assemble((lead, MUTED), ("◂ ", "$text-accent"), (number, style), (" ▸", "$text-accent"))
+
+    def action_step(self, by: int) -> None:
+        self.messages = max(1, self.messages + by)
+        self.refresh()
+        self.post_message(self.Changed(self.messages))
+
+    def on_click(self, event: events.Click) -> None:
+        lead, number = self._words(self.size.width)
+        if event.x < len(lead) + 2:
+            self.action_step(-1)
+        elif len(lead) + 2 + len(number) <= event.x < len(lead) + len(number) + 4:
+            self.action_step(1)
+
+
+class PreviewScreen(Panel[PreviewResult]):
+    """Comes back with what was agreed to, or None: then everything is as it was."""
+
+    TITLE = "Free up context"
+    BINDINGS = [
+        Binding("enter", "apply", "apply", key_display="enter"),
+        Binding("space", "tick", "tick", key_display="space"),
+        Binding("e", "edit", "edit the summary first"),
+    ]
+
+    def __init__(self, session: Session, preview: Preview) -> None:
+        super().__init__()
+        self._session = session
+        self._preview = self._seen = preview  # with all steps, and with the ticked ones
+        self._unticked: frozenset[str] = frozenset()
+        self._rows: tuple[Row, ...] = ()
+        self._asked = False
+
+    def body(self) -> ComposeResult:
+        with Horizontal(classes="panel-body"):
+            with VerticalScroll(id="plan", can_focus=False):
+                yield Static(id="calm", markup=False)
+                yield Steps(COLUMNS, self._cells, titles=False, id="steps")
+                yield Static(id="goes", markup=False)
+                yield Stepper(self._preview.keep_recent)
+                yield Static(id="stays", markup=False)
+                yield Field(
+                    self._preview.instructions,
+                    placeholder="tell the summary what to keep",
+                    id="instruction",
+                    compact=True,
+                )
+                for name in ("before", "after"):
+                    with Horizontal(classes=f"bar -{name}"):
+                        yield Label(name, markup=False)
+                        yield Gauge(id=name)
+                yield Static(id="sent", markup=False)
+            with Vertical(id="beside"):
+                yield Label(id="about", markup=False)
+                yield Rows(GOES, self._message_cells, titles=False, id="messages")
+                with VerticalScroll(id="facts"):
+                    yield Static(markup=False)
+
+    def on_mount(self) -> None:
+        self._show()
+        self._look_through()
+
+    @property
+    def home(self) -> Widget | None:
+        return self.query_one(Steps) if self._preview.steps else None
+
+    @property
+    def ticked(self) -> tuple[str, ...]:
+        """Names of the steps that would be run."""
+        return tuple(step.name for step in self._preview.steps if step.name not in self._unticked)
+
+    # ── what it shows ──
+
+    def _show(self) -> None:
+        preview = self._preview
+        some = preview.plan is not None and bool(preview.steps)
+        figures = self._seen.after if self.ticked else preview.before
+        self.query_one(Steps).show(preview.steps)
+        self.query_one(Steps).display = some
+        self._say("calm", clean(self._seen.missed if some else preview.reason or "Nothing to free."))
+        self.set_class(not some, "-empty")
+        self._show_step()
+        self._say("stays", self._stays() if some else "")
+        self.query_one(Field).display = any(s.needs_model for s in preview.steps)
+        both = (preview.before, figures)
+        self.query_one("#before", Gauge).show(preview.before, among=both)
+        self.query_one("#after", Gauge).show(figures, among=both)
+        self.query_one(Stepper).display = some or self._asked
+        self.query_one(".-after").display = some
+        self.query_one(".-before Label", Label).update("before" if some else "now")
+        self._say("sent", self._sent() if some else "")
+        self._show_heading()
+
+    @property
+    def _freed(self) -> int:
+        return self._seen.freed if self.ticked else 0
+
+    def _show_heading(self) -> None:
+        before = self._preview.before
+        start = before.used - before.tokens("draft")
+        change = Content(f"{tilde(before)}{short(start)} → ~{short(start - self._freed)}")
+        freed = Content.styled(gain(self._freed), "bold $text-success")
+        whole = Content.assemble(change, (f" of {short(before.limit)}   ", MUTED), freed)
+        self.head(*((whole, change, freed) if self._preview.steps else ()))
+
+    def _say(self, which: str, words: str) -> None:
+        place = self.query_one(f"#{which}", Static)
+        place.display = bool(words)
+        place.update(Content(words))
+
+    def _cells(self, step: PreviewStep) -> tuple[Cell, ...]:
+        on = step.name not in self._unticked
+        style = "" if on else "dim"
+        return (
+            ("[x]" if on else "[ ]", "good" if on else "dim"),
+            (one_line(step.label, 120), style),
+            (gain(self._gain(step)), style),
+            (count(step.groups, "group") if step.groups else "", "dim"),
+            (self._price(step), "dim"),
+        )
+
+    def _gain(self, step: PreviewStep) -> int:
+        """What it frees with the other ticked ones; what it would free with all, where it is not ticked."""
+        ticked = {s.name: s.tokens_freed for s in self._seen.steps if s.name not in self._unticked}
+        return ticked.get(step.name, step.tokens_freed)
+
+    def _price(self, step: PreviewStep) -> str:
+        asks = step.needs_model and self._preview.model
+        return f"by {one_line(self._preview.model, 60).rsplit('/', 1)[-1]}" if asks else "no model needed"
+
+    @work(group="goes", exclusive=True, exit_on_error=False)
+    async def _look_through(self) -> None:
+        """Find what the steps touch: a row for each message, with its size."""
+        rows = await asyncio.to_thread(inventory, self._session.view, self._preview.before)
+        self._rows = tuple(sorted(rows, key=lambda row: -row.tokens))
+        self._show_step()
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        if event.rows.id == "steps":
+            self._show_step()
+
+    def _show_step(self) -> None:
+        """What the step under the cursor touches, the biggest first, and the facts that its summary carries over: beside the
+        plan where it is wide, else in a line."""
+        step = self.query_one(Steps).current
+        if step is None:
+            return
+        goes = [row for row in self._rows if row.group in step.goes]
+        first, last = step.turns
+        where = f"turn {first}" if first == last else f"turns {first}–{last}"
+        largest = ", ".join(f"{one_line(row.what, 40)} {short(row.tokens)}" for row in goes[:LARGEST])
+        self.query_one("#goes", Static).update(f"{where}; largest: {largest}" if largest else where)
+        self.query_one("#about", Label).update(f"{where}, {count(len(goes), 'message')}")
+        self.query_one("#messages", Rows).show(goes, at=0)
+        facts = self.query_one("#facts")
+        facts.display = step.needs_model and bool(self._seen.facts_text)
+        facts.query_one(Static).update(Content(clean(self._seen.facts_text)))
+
+    def _message_cells(self, row: Row) -> tuple[Cell, ...]:
+        sign = signs_of(self.app)[row.section]
+        return (sign, component(row.section)), (str(row.turn or ""), "dim"), row.what, (short(row.tokens), "dim")
+
+    def _stays(self) -> str:
+        preview = self._seen
+        words = [f"{count(preview.pinned, 'pinned message')} kept"] if preview.pinned else []
+        words += [f"{count(preview.facts.kept, 'fact')} carried over"] if preview.facts.kept else []
+        words += [f"as on disk now: {', '.join(one_line(f, 60) for f in preview.files)}"] if preview.files else []
+        return "   ".join(words)
+
+    def _sent(self) -> str:
+        preview = self._seen
+        asks = any(s.needs_model for s in preview.steps if s.name in self.ticked)
+        price = f"~{max(1, round(preview.seconds))} s" + (f", {money(preview.cost_usd)}" if preview.cost_usd else "")
+        if not asks or not preview.model:
+            words = ["Nothing is sent anywhere.", *self._too_little()]
+        elif preview.other_provider:
+            words = [f"! Sent to {one_line(preview.model)}, not the provider you are using ({price})."]
+        else:
+            words = [f"Sent to {one_line(preview.model)}, the provider you are using ({price})."]
+        return "  ".join([*words, *self._cache()])
+
+    def _too_little(self) -> list[str]:
+        """That the pass would be refused. Told only where no summary is written: how short one turns out is not known before."""
+        before = self._preview.before
+        start = before.used - before.tokens("draft")
+        if not self.ticked or not too_little(start, start - self._freed):
+            return []
+        return [f"! It frees less than {percent(LEAST_GAIN)}: too little for a pass, nothing would be changed."]
+
+    def _cache(self) -> list[str]:
+        """What the server has cached of the prompt, and what of it the next request pays in full again."""
+        preview, before = self._seen, self._preview.before
+        if not before.cached or preview.plan is None:
+            return []
+        lost = preview.cache_lost if self.ticked else 0
+        have = f"{short(before.cached)} tokens of the prompt are cached"
+        if not lost:
+            return [f"{have}, and stay so."]
+        more = lost * (before.price.input - before.price.cached)
+        return [f"{have}; {short(lost)} of them are paid in full once more{f' (≈ {money(more)})' if more > 0 else ''}."]
+
+    # ── what is done ──
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "edit":
+            return any(s.needs_model for s in self._preview.steps if s.name in self.ticked)
+        return self._preview.plan is not None if action in ("apply", "tick") else True
+
+    def action_tick(self) -> None:
+        step = self.query_one(Steps).current
+        if step is not None:
+            self._unticked ^= {step.name}
+            if not self._unticked:
+                self._seen = self._preview
+            self._show()
+            self.run_worker(self._reckon, group="preview", exclusive=True, exit_on_error=False)
+
+    async def _reckon(self) -> None:
+        """What is ticked, as the planner weighs it; the figures before stand until it has."""
+        if self._unticked and self.ticked:
+            await asyncio.sleep(PAUSE)
+            seen = await self.attempt(self._session.planner.with_steps(self._preview, self.ticked))
+            self._seen = seen or self._preview
+            self._show()
+
+    def on_steps_toggled(self) -> None:
+        self.action_tick()
+
+    def on_stepper_changed(self, event: Stepper.Changed) -> None:
+        event.stop()
+        self.run_worker(partial(self._ask, event.messages), group="preview", exclusive=True, exit_on_error=False)
+
+    async def _ask(self, keep: int) -> None:
+        await asyncio.sleep(PAUSE)
+        found = await self.attempt(self._session.preview(self.query_one(Field).text, keep))
+        if found is not None:
+            self._asked = True
+            self._preview = self._seen = found
+            self._show()
+            self._look_through()
+            self.refresh_bindings()
+            await self._reckon()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_apply()
+
+    def action_apply(self) -> None:
+        """Agree to the ticked steps."""
+        self._agree(edit=False)
+
+    def action_edit(self) -> None:
+        """Agree to the ticked steps once the summary has been read and mended."""
+        self._agree(edit=True)
+
+    def again(self) -> None:
+        """The key that opened the preview runs what it shows."""
+        self.action_apply() if self._preview.plan else self.dismiss(None)
+
+    def _agree(self, *, edit: bool) -> None:
+        if not self.ticked:
+            self.notify("No step is ticked. Space ticks one, Esc leaves everything as it is.", markup=False)
+        else:
+            told = self.query_one(Field).text.strip()
+            self.dismiss(PreviewResult(msgspec.structs.replace(self._preview, instructions=told), self.ticked, edit))

@@ -1,0 +1,182 @@
+"""Search over everything ever said: in view or put away, in this session or another. What is found can be gone to or put back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widget import Widget
+from textual.widgets import Input, OptionList, Static
+
+from ctxchat.core.errors import UsageError
+from ctxchat.core.figures import Figures
+from ctxchat.core.search import FILTERS, Hit, Scope, incomplete
+from ctxchat.tui.panels.filters import Choice, Filters
+from ctxchat.tui.panels.panel import Panel
+from ctxchat.tui.panels.reader import ReaderScreen
+from ctxchat.tui.panels.search_results import CLOSE, OPEN, SearchResults, put_back_words
+from ctxchat.tui.reading.figures_text import count
+from ctxchat.tui.reading.text import clean, one_line
+from ctxchat.tui.services import Services
+from ctxchat.tui.widgets.field import Field
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+
+PAUSE = 0.12
+"""Seconds of rest after a key before a search begins."""
+
+HITS = 50
+
+START = f"""Everything ever said is searched, in every session, what was put away too.
+Filters among the words: {FILTERS}."""
+
+
+class SearchScreen(Panel[tuple[str, str]]):
+    """Comes back with a session's id and the group to go to there, or None."""
+
+    TITLE = "Search"
+    BINDINGS = [
+        Binding("r", "restore", "put back here"),
+        Binding("v", "view", "read it whole"),
+        Binding("s", "filter('place')", "session"),
+        Binding("w", "filter('role')", "who"),
+        Binding("o", "filter('tool')", "tool"),
+        Binding("t", "filter('time')", "when"),
+        Binding("slash", "find", "words", key_display="/"),
+        Binding("down", "into", show=False),
+    ]
+
+    def __init__(self, services: Services, session: Session, words: str = "") -> None:
+        super().__init__()
+        self._services, self._session, self._words = services, session, words
+
+    def body(self) -> ComposeResult:
+        yield Field(
+            self._words,
+            placeholder='words; "…" keeps them together; who:me tool:shell since:3d file:app.py',
+            compact=True,
+        )
+        yield Filters(self._session.id, [tool.name for tool in self._session.view.tools])
+        yield Static(id="partly", markup=False)
+        yield SearchResults(self._session.id)
+
+    def on_mount(self) -> None:
+        self._show((), "")
+        self.set_focus(self.query_one(Input))
+
+    # ── what it shows ──
+
+    @property
+    def home(self) -> Widget | None:
+        return self.query_one(SearchResults).list if self.chosen else None
+
+    @property
+    def chosen(self) -> Hit | None:
+        """The hit under the cursor."""
+        return self.query_one(SearchResults).chosen
+
+    @property
+    def scope(self) -> Scope:
+        """Where to look, as the filters say."""
+        return self.query_one(Filters).scope
+
+    @on(Input.Changed)
+    @on(Input.Submitted)
+    @on(Choice.Changed)
+    def look(self, event: Input.Changed | Input.Submitted | Choice.Changed) -> None:
+        """Search for what stands in the field, and go into the hits after Enter; an answer to something older is dropped."""
+        event.stop()
+        pause, into = PAUSE * isinstance(event, Input.Changed), isinstance(event, Input.Submitted)
+        self.run_worker(partial(self._search, pause, into), group="search", exclusive=True, exit_on_error=False)
+
+    async def _search(self, pause: float, into: bool) -> None:
+        await asyncio.sleep(pause)
+        words = self.query_one(Field).value.strip()
+        found: Sequence[Hit] | None = ()
+        wrong = ""
+
+        async def asked() -> Sequence[Hit]:
+            nonlocal wrong
+            try:
+                return await self._services.search(words, self.scope, limit=HITS, marks=(OPEN, CLOSE))
+            except UsageError as problem:  # a filter that may still be being typed
+                wrong = clean(str(problem))
+                return ()
+
+        if words:
+            found = await self.attempt(asked())
+        part = await self.attempt(self._services.indexed()) if words else None
+        self._show(found or (), words, wrong, incomplete(1.0 if part is None else part))
+        if into:
+            self.action_into()
+
+    def _show(self, hits: Sequence[Hit], words: str, wrong: str = "", partly: str = "") -> None:
+        """These hits; or what is `wrong` with a filter, which may still be being typed. `partly`: how far the index is."""
+        fewer = " Fewer filters may help: s, w, o, t." if self.scope != Scope() else ""
+        nothing = wrong or (f"Nothing found for {one_line(words, 60)}.{fewer}" if words else START)
+        self.query_one(SearchResults).show(hits, words, nothing)
+        self.query_one("#partly", Static).update(partly)
+        self.set_class(bool(partly), "-partly")
+        tail = f"the {len(hits)} best" if len(hits) == HITS else count(len(hits), "hit") if hits else ""
+        self.head(tail)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("restore", "view") and self.is_mounted:
+            return self.chosen is not None
+        return True
+
+    # ── what is done ──
+
+    def action_into(self) -> None:
+        """From the field to the hits."""
+        if self.home:
+            self.set_focus(self.home)
+
+    def action_filter(self, which: str) -> None:
+        self.query_one(Filters).step(which)
+
+    def action_find(self) -> None:
+        self.set_focus(self.query_one(Input))
+
+    def action_back(self) -> None:
+        self.dismiss(None)
+
+    @on(OptionList.OptionSelected)
+    def action_open(self) -> None:
+        if hit := self.chosen:
+            self.dismiss((hit.session, hit.group))
+
+    @work(group="verb", exit_on_error=False)
+    async def action_view(self) -> None:
+        hit = self.chosen
+        if hit is None:
+            return
+        group = await self.attempt(self._services.group(hit.session, hit.message))
+        message = next((m for m in group.messages if m.id == hit.message), None) if group else None
+
+        def read(wish: str | None) -> None:
+            if wish:
+                self.action_restore()
+
+        if message is not None:
+            self.app.push_screen(ReaderScreen(message), read)
+
+    @work(group="verb", exit_on_error=False)
+    async def action_restore(self) -> None:
+        hit = self.chosen
+        if hit and (figures := await self.attempt(put_back(self._services, self._session, hit))):
+            severity = "warning" if figures.over else "information"
+            self.notify(put_back_words(figures), severity=severity, markup=False)
+
+
+async def put_back(services: Services, session: Session, hit: Hit) -> Figures:
+    """What was found at the end of this session, as a quotation: its own as restored, another session's with its title."""
+    if hit.session == session.id:
+        return await session.changes.restore(hit.group)
+    return await session.changes.quote(await services.group(hit.session, hit.message), hit.title)

@@ -1,0 +1,150 @@
+"""What was masked in this session: the kind and mark of each secret and where it was met; the original while the program still
+holds it; a false alarm is allowed by its id, in the person's own settings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from ctxchat.config.files import Loaded
+from ctxchat.config.write import own_value, set_value
+from ctxchat.core.secrets import Masking, allowed_by
+from ctxchat.core.words import count
+from ctxchat.tui.panels.panel import Dialog, EditableListing
+from ctxchat.tui.reading.masked import Masked, masked_in
+from ctxchat.tui.reading.text import clean, cut, one_line
+from ctxchat.tui.style import MUTED
+from ctxchat.tui.widgets.rows import Cell, Column
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+
+KEY = "secrets.allow"
+
+HOW = "Keys and passwords in what tools, files and hooks bring back are masked before a model sees them, and in the record."
+
+
+class OriginalScreen(Dialog[None]):
+    """A secret as it is, or where it can be read again."""
+
+    BINDINGS = [Binding("escape,enter,q", "back", "back", key_display="esc")]
+
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__()
+        self._title, self._text = title, text
+
+    def body(self) -> ComposeResult:
+        yield Static(Content(clean(self._title)), classes="quiet", markup=False)
+        with VerticalScroll(classes="held"):
+            yield Static(Content(cut(self._text)), id="original", markup=False)
+
+    def on_mount(self) -> None:
+        self.set_focus(self.query_one(VerticalScroll))
+
+
+class SecretsScreen(EditableListing):
+    """Comes back with True where a false alarm was written down, else None. `masking` holds the originals since the start."""
+
+    TITLE = "Secrets"
+    COLUMNS = (Column("what", 20, rank=1), Column("mark", 9), Column("", 7), Column("where", least=16))
+    EMPTY = "Nothing was masked in this session."
+    FIND = "words of a kind, a mark or a place"
+    BINDINGS = [Binding("enter", "choose", "show", key_display="enter"), Binding("a", "allow", "allow")]
+
+    def __init__(self, load: Callable[[], Loaded], file: Path, session: Session, masking: Masking) -> None:
+        super().__init__(load, file)
+        self._session, self._masking = session, masking
+        self._masked: Sequence[Masked] = ()
+        self._loaded: Loaded | None = None
+
+    def on_mount(self) -> None:
+        self.run_worker(self._read, group="load", exclusive=True)
+
+    async def _read(self) -> None:
+        state, view = self._session.state, self._session.view
+        self._masked = await asyncio.to_thread(masked_in, state.ledger, view)
+        self.reread(await asyncio.to_thread(self._load))
+
+    def reread(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self.narrowed()
+
+    def narrowed(self) -> None:
+        shown = self.holding(self._masked, lambda each: f"{each.kind} #{each.id} {' '.join(each.places)}")
+        self.put(shown, self.rows.current.id if self.rows.current else "", lambda each: each.id)
+        off = self._loaded is not None and not self._loaded.settings.secrets.mask
+        found = f"{count(len(self._masked), 'secret')} masked"
+        self.head(*(("masking is switched off", "off") if off else (f"{found} in this session", found)))
+
+    def cells(self, each: Masked) -> tuple[Cell, ...]:
+        more = f" and {count(len(each.places) - 1, 'other place')}" if each.places[1:] else ""
+        return (
+            (each.kind, ""),
+            (f"#{each.id}", "strong"),
+            ("allowed", "good") if self._allowed(each) else "",
+            (f"{one_line(each.places[0])}{more}", "dim"),
+        )
+
+    def _allowed(self, each: Masked) -> str:
+        """The entry of the settings that allows it, or empty."""
+        return allowed_by(self._loaded.settings.secrets.allow, each.id, self._original(each)) if self._loaded else ""
+
+    def _original(self, each: Masked) -> str:
+        seen = self._masking.seen.get(each.id)
+        return seen.value if seen else ""
+
+    def about(self, item: Masked | None) -> Content:
+        if item is None:
+            return Content.styled("" if self._masked else HOW, MUTED)
+        more = len(item.places) - 5
+        quiet = [*item.places[:5], *([f"and {more} more"] if more > 0 else [])]
+        lines = [Content.styled(clean(words), MUTED) for words in quiet]
+        return Content("\n").join([Content(f"[masked {item.kind} #{item.id}]"), *lines])
+
+    # ── what is done ──
+
+    def action_choose(self) -> None:
+        """The original, or where to read it."""
+        each: Masked | None = self.rows.current
+        if each is None:
+            return
+        text = self._original(each) or (
+            "It is held only until the program ends, and was masked before this start. Read it where it was met: "
+            + ", ".join(each.places[:3])
+        )
+        self.app.push_screen(OriginalScreen(f"{each.kind} #{each.id}", text))
+
+    @work(group="write", exit_on_error=False)
+    async def action_allow(self) -> None:
+        """A false alarm; once more, and it is masked again."""
+        each: Masked | None = self.rows.current
+        if each is None:
+            return
+        entry = self._allowed(each)
+        if entry and entry != each.id:
+            self.say(f"{KEY} allows it already: {entry}")
+            return
+        await self.write(_allow, each.id, not entry)
+        now = self._allowed(each)
+        if now and not entry:
+            self.say(f'Written: "{each.id}" in {KEY} of {self._file}. What comes from now on stays as it is.')
+        elif entry and not now:
+            self.say(f"{each.id} was taken out of {KEY} in {self._file}: it is masked from now on.")
+        elif entry:
+            self.say(f"{KEY} allows it elsewhere than in {self._file}: take {each.id} out there.")
+
+
+def _allow(file: Path, id: str, allow: bool) -> None:
+    own = own_value(file, KEY)
+    ids = [entry for entry in own if entry != id] if isinstance(own, list) else []
+    if allow or own is not None:
+        set_value(file, KEY, [*ids, id] if allow else ids)

@@ -1,0 +1,119 @@
+"""The MCP servers: which are up, what their tools cost in tokens, why one failed. Space switches one on or off, for this run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.binding import Binding
+from textual.content import Content
+
+from ctxchat.core.tokens import apportion
+from ctxchat.tui.panels.panel import Listing
+from ctxchat.tui.reading.figures_text import count
+from ctxchat.tui.reading.text import clean, one_line, short
+from ctxchat.tui.services import Services
+from ctxchat.tui.starting import coming_up
+from ctxchat.tui.style import MUTED
+from ctxchat.tui.widgets.rows import Cell, Column
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+    from ctxchat.tools.mcp.server import ServerRow
+
+SIGNS = {"ready": ("●", "good"), "starting": ("◌", "dim"), "failed": ("✗", "warn"), "off": ("○", "dim")}
+
+HOW = (
+    "An MCP server brings tools of its own. Add one to config.toml as [mcp.NAME], with the command that starts it or its url. "
+    "What its tools cost of the window is shown here."
+)
+
+
+def prices(session: Session) -> dict[str, int]:
+    """What each tool in the window costs, in the gauge's tokens."""
+    view = session.view
+    costs = apportion(session.figures.tokens("tools"), list(view.tool_tokens))
+    return {tool.name: tokens for tool, tokens in zip(view.tools, costs, strict=True)}
+
+
+class ServersScreen(Listing[None]):
+    """`changed` is told when the tools of the session are others."""
+
+    TITLE = "MCP servers"
+    COLUMNS = (
+        Column("", 1),
+        Column("server", 18),
+        Column("", 8),
+        Column("tools", 5, right=True, rank=1),
+        Column("tokens", 7, right=True),
+        Column("where", least=16, rank=2),
+    )
+    EMPTY = "No MCP server is configured."
+    BINDINGS = [Binding("space", "choose", "on or off", key_display="space")]
+
+    def __init__(self, services: Services, session: Session, changed: Callable[[], None]) -> None:
+        super().__init__()
+        self._services, self._session, self._changed = services, session, changed
+        self._servers: Sequence[ServerRow] = ()
+        self._prices: dict[str, int] = {}
+
+    def on_mount(self) -> None:
+        self.run_worker(self._load, group="load", exclusive=True)
+
+    async def _load(self) -> None:
+        """Each as soon as it is up or has failed; the tools of one that came up count at once."""
+        async with aclosing(coming_up(self._services)) as changes:
+            async for rows in changes:
+                first, self._servers = not self._servers, rows
+                if not first:
+                    await self.attempt(self._session.setup.adapt())
+                    self._changed()
+                self.narrowed()
+
+    def narrowed(self) -> None:
+        self._prices = prices(self._session)
+        at = self.rows.current.name if self.rows.current else ""
+        self.put(self.holding(self._servers, lambda row: row.name), at, lambda row: row.name)
+        theirs = sum(self._cost(row) for row in self._servers)
+        told = f"{count(len(self._servers), 'server')}, {short(theirs)} of {short(self._session.figures.used)} in use"
+        self.head(told if self._servers else "")
+
+    def _cost(self, row: ServerRow) -> int:
+        return sum(self._prices.get(tool, 0) for tool in row.tools)
+
+    def cells(self, row: ServerRow) -> tuple[Cell, ...]:
+        sign, style = SIGNS[row.state]
+        return (
+            (sign, style),
+            (one_line(row.name, 40), ""),
+            (row.state, style),
+            (str(len(row.tools)) if row.tools else "", ""),
+            (short(self._cost(row)) if row.tools else "", ""),
+            (one_line(row.where, 200), "dim"),
+        )
+
+    def about(self, item: ServerRow | None) -> Content:
+        """Its trouble, else its tools with their price, and those left out."""
+        if item is None:
+            return Content.styled("" if self._servers else HOW, MUTED)
+        if item.trouble:
+            return Content(clean(item.trouble))
+        tools = sorted(item.tools, key=lambda tool: -self._prices.get(tool, 0))
+        words = [f"{one_line(tool, 64)} {short(self._prices.get(tool, 0))}" for tool in tools[:12]]
+        more = f", and {len(tools) - 12} more" if len(tools) > 12 else ""
+        left_out = [one_line(tool, 120) for tool in item.left_out[:6]]
+        missing = f"\nLeft out: {', '.join(left_out)}{', …' if item.left_out[6:] else ''}" if left_out else ""
+        return Content.styled(", ".join(words) + more, MUTED) + Content.styled(missing, "$text-warning")
+
+    @work(group="switch", exclusive=True)
+    async def action_choose(self) -> None:
+        """On where it is off or has failed, else off; the gauge follows."""
+        row: ServerRow | None = self.rows.current
+        if row is None or await self.attempt(self._services.switch_server(row.name)) is None:
+            return
+        await self.attempt(self._session.setup.adapt())
+        self._servers = await self._services.mcp_servers()
+        self.narrowed()
+        self._changed()

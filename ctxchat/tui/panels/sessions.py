@@ -1,0 +1,207 @@
+"""All stored sessions: find one, go on with it, begin anew, rename, fork, delete."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.widgets import Static
+
+from ctxchat.tui.panels.panel import AskText, Confirm, Listing
+from ctxchat.tui.reading.figures_text import age, count, percent
+from ctxchat.tui.reading.text import one_line, short
+from ctxchat.tui.services import Services
+from ctxchat.tui.widgets.field import Field
+from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+    from ctxchat.storage.sessions import SessionRow
+
+NEW = ""
+"""What stands for a session that is still to be begun."""
+
+WHO = {"user": "you    ", "assistant": "answer "}
+
+
+REST = 0.08
+"""Seconds the cursor rests before the session under it is looked into."""
+
+
+def _fit(used: int, limit: int, estimated: bool) -> str:
+    """The share of the limit it would take, or by how much it is over; empty where there is nothing in it."""
+    if limit <= 0 or not used:
+        return ""
+    words = percent(used / limit) if used <= limit else f"{short(used - limit)} over"
+    return f"~{words}" if estimated else words
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """A session in the list, and how many forks deep it is."""
+
+    row: SessionRow
+    depth: int = 0
+
+
+def as_tree(rows: Sequence[SessionRow]) -> list[Branch]:
+    """Sessions as they come, each fork below the one it came from. One whose parent is gone, or which is its own
+    ancestor, stands alone."""
+    ids = {row.id for row in rows}
+    children: dict[str, list[SessionRow]] = {}
+    for row in rows:
+        children.setdefault(row.parent if row.parent in ids else "", []).append(row)
+    placed: set[str] = set()
+
+    def below(parent: str) -> Iterator[Branch]:
+        waiting = [Branch(row) for row in reversed(children.get(parent, ()))]
+        while waiting:
+            branch = waiting.pop()
+            if branch.row.id in placed:
+                continue
+            placed.add(branch.row.id)
+            yield branch
+            waiting += [Branch(row, branch.depth + 1) for row in reversed(children.get(branch.row.id, ()))]
+
+    tree = list(below(""))
+    return tree + [Branch(row) for row in rows if row.id not in placed]
+
+
+class SessionsScreen(Listing[str]):
+    """Comes back with the id of the session to go on with, `NEW` for a new one, or None."""
+
+    TITLE = "Sessions"
+    COLUMNS = (
+        Column("", 1),
+        Column("title", least=22),
+        Column("last used", 11, right=True, rank=2),
+        Column("messages", 8, right=True, rank=4),
+        Column("used", 7, right=True, rank=3),
+        Column("would fill", 12, right=True, rank=1),
+        Column("compacted", 9, right=True, rank=6),
+        Column("model", 22, rank=5),
+    )
+    ABOUT = False
+    BINDINGS = [
+        Binding("enter", "choose", "go on with it", key_display="enter"),
+        Binding("n", "new", "new"),
+        Binding("r", "rename", "rename"),
+        Binding("b,f", "fork", "branch", key_display="b"),
+        Binding("d", "delete", "delete"),
+    ]
+
+    def __init__(self, services: Services, session: Session | None = None, now: datetime | None = None) -> None:
+        super().__init__()
+        self._services, self._session = services, session
+        self._now = now or datetime.now(UTC)
+        self._tree: list[Branch] = []
+
+    def body(self) -> ComposeResult:
+        yield Rows(self.COLUMNS, self.cells, empty="looking …")
+        yield Static(id="glance", markup=False)
+        yield Field(placeholder="words of a title or a model", classes="find", compact=True)
+
+    def on_mount(self) -> None:
+        self._load(self._session.id if self._session else "")
+
+    # ── what it shows ──
+
+    @property
+    def chosen(self) -> SessionRow | None:
+        """The session under the cursor."""
+        branch = self.rows.current
+        return branch.row if branch else None
+
+    @work(group="load", exit_on_error=False)
+    async def _load(self, at: str = "") -> None:
+        rows = await self.attempt(self._services.sessions())
+        self._tree = as_tree(rows or ())
+        self._show(at)
+
+    def _show(self, at: str = "") -> None:
+        shown = self.holding(self._tree, lambda b: f"{b.row.title} {b.row.id} {b.row.model}")
+        self.rows.retitle(self.COLUMNS, "Nothing found." if self._tree else "No session is stored yet. n begins one.")
+        self.rows.show(shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None))
+        figures = self._session.figures if self._session else None
+        of = f"would fill: of the {short(figures.limit)} of {one_line(figures.model, 40)}" if figures else ""
+        many = count(len(shown), "session")
+        self.head(f"{many}   {of}".rstrip(), many)
+
+    def cells(self, branch: Branch) -> tuple[Cell, ...]:
+        row = branch.row
+        here = self._session is not None and row.id == self._session.id
+        title = one_line(row.title) or "without a title"
+        limit = self._session.figures.limit if self._session else 0
+        over = 0 < limit < row.used
+        return (
+            ("●" if here else "", "good"),
+            "  " * min(branch.depth - 1, 8) + ("└ " if branch.depth else "") + title,
+            (age(row.updated, self._now), "dim"),
+            (f"{row.messages:,}", ""),
+            (("~" if row.estimated else "") + short(row.used) if row.used else "", ""),
+            (_fit(row.used, limit, row.estimated), "warn" if over else "dim"),
+            (str(row.compactions) if row.compactions else "", "dim"),
+            (one_line(row.model, 60).rsplit("/", 1)[-1], "dim"),
+        )
+
+    def narrowed(self) -> None:
+        self._show()
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        self.run_worker(self._glance, group="glance", exclusive=True, exit_on_error=False)
+
+    async def _glance(self) -> None:
+        """What was said last in the session under the cursor, once the cursor rests."""
+        row = self.chosen
+        await asyncio.sleep(REST)
+        said = await self.attempt(self._services.glance(row.id)) if row else ()
+        lines = [f"{WHO.get(one.role, '')}{one_line(one.text, 300)}" for one in said or ()]
+        self.query_one("#glance", Static).update(Content("\n".join(lines)))
+
+    # ── what is done ──
+
+    def action_choose(self) -> None:
+        if row := self.chosen:
+            self.dismiss(row.id)
+
+    def action_new(self) -> None:
+        self.dismiss(NEW)
+
+    @work(group="verb", exit_on_error=False)
+    async def action_rename(self) -> None:
+        row = self.chosen
+        title = await self.app.push_screen_wait(AskText("New title", row.title)) if row else None
+        if row is None or not title:
+            return
+        if self._session and row.id == self._session.id:
+            await self.attempt(self._session.rename(title))
+        elif other := await self.attempt(self._services.open(row.id)):
+            await self.attempt(other.rename(title))
+            await other.close()
+        self._load(row.id)
+
+    @work(group="verb", exit_on_error=False)
+    async def action_fork(self) -> None:
+        if row := self.chosen:
+            self._load(await self.attempt(self._services.fork(row.id)) or row.id)
+
+    @work(group="verb", exit_on_error=False)
+    async def action_delete(self) -> None:
+        row = self.chosen
+        if row is None:
+            return
+        if self._session and row.id == self._session.id:
+            self.notify("This session is open here. Open another one first.", severity="warning", markup=False)
+            return
+        title = one_line(row.title, 60) or row.id
+        what = f"its {count(row.messages, 'message')}, its files and its sub-agents' sessions"
+        question = f"Delete “{title}” with {what}, for good?"
+        if await self.app.push_screen_wait(Confirm(question)):
+            await self.attempt(self._services.delete(row.id))
+            self._load()

@@ -1,0 +1,82 @@
+"""The themes there are, worn while the cursor is on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.widgets import Static
+
+from ctxchat.core.figures import Figures
+from ctxchat.tui.panels.panel import Listing
+from ctxchat.tui.reading.figures_text import count
+from ctxchat.tui.reading.text import one_line
+from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+SAMPLE = (
+    ("text", "$foreground"),
+    ("quiet", "$text-muted"),
+    ("accent", "$text-accent"),
+    ("good", "$text-success"),
+    ("careful", "$text-warning"),
+    ("wrong", "$text-error"),
+)
+"""A word in each ink a theme has."""
+
+
+class ThemesScreen(Listing[str]):
+    """Comes back with a theme's name, or with None and the theme that was worn before. `names` are those there are."""
+
+    TITLE = "Themes"
+    COLUMNS = (Column("", 1), Column("theme", least=16), Column("kind", 8), Column("", 14, rank=1))
+    EMPTY = "No theme is called that."
+    ABOUT = False
+    BINDINGS = [Binding("enter", "choose", "keep this one", key_display="enter")]
+
+    def __init__(self, names: Collection[str], figures: Figures | None = None) -> None:
+        super().__init__()
+        self._names, self._figures = sorted(names), figures
+        self._before = ""
+
+    def body(self) -> ComposeResult:
+        yield from super().body()
+        sample = Content("   ").join([Content.styled(word, ink) for word, ink in SAMPLE])
+        yield Static(sample, id="sample", markup=False)
+        yield Gauge(self._figures)
+
+    def on_mount(self) -> None:
+        self._before = self.app.theme
+        self.narrowed()
+
+    def narrowed(self) -> None:
+        shown = self.holding(self._names, str)
+        self.put(shown, at=self.app.theme)
+        found = count(len(shown), "theme")
+        self.head(f"{found}; yours go into the themes folder", found)
+
+    def cells(self, name: str) -> tuple[Cell, ...]:
+        theme = self.app.get_theme(name)
+        ground = "" if theme is None else "dark" if theme.dark else "light"
+        now = "in use so far" if name == self._before else ""
+        return (("●" if name == self._before else "", "good"), (one_line(name), ""), (ground, "dim"), (now, "dim"))
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        """Worn as soon as the cursor rests on it."""
+        if event.item and event.item != self.app.theme:
+            self.app.theme = event.item
+
+    def action_choose(self) -> None:
+        """This one, from now on."""
+        self.dismiss(self.rows.current)
+
+    def action_back(self) -> None:
+        if self.focused is self.home:
+            self.app.theme = self._before
+        super().action_back()
+
+    def again(self) -> None:
+        self.app.theme = self._before
+        super().again()

@@ -1,0 +1,230 @@
+"""Undo, redo and put back as a person does them, and the question before an undo that would fill the window too far: how full it
+would be, by how much it is too much, and the part that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import msgspec
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Label, Static
+
+from ctxchat.agent.files import Files
+from ctxchat.core.changes import Undoing
+from ctxchat.core.errors import LedgerError
+from ctxchat.core.figures import Figures
+from ctxchat.core.files import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
+from ctxchat.core.ledger import ChangeKind
+from ctxchat.tui.panels.files import MineScreen
+from ctxchat.tui.panels.panel import Panel
+from ctxchat.tui.reading.figures_text import count, day_and_clock, percent, tilde
+from ctxchat.tui.reading.passes import REASONS
+from ctxchat.tui.reading.text import one_line, short
+from ctxchat.tui.style import MUTED
+from ctxchat.tui.widgets.gauge import Gauge
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+
+Answer = TypeVar("Answer")
+
+FILES = "files"
+"""In place of a change's id: what was done to files, whatever came after it."""
+
+BY_HAND: dict[ChangeKind, str] = {
+    "drop": "the message is back in the view",
+    "shrink": "the message is shown whole again",
+    "pin": "the message is pinned no more",
+    "restore": "what was put back is out of the view again",
+    "rewind": "what the rewind took back is there again",
+}
+"""What undoing a change by hand does."""
+
+
+class UndoChoice(msgspec.Struct, frozen=True):
+    """What is to be undone: all of it, or these groups."""
+
+    groups: tuple[str, ...] = ()
+
+
+class UndoDone(msgspec.Struct, frozen=True):
+    """What came of a change: the gauge, and a sentence."""
+
+    figures: Figures
+    words: str
+
+
+class Ask(Protocol):
+    """Opens a screen; what it comes back with."""
+
+    async def __call__(self, screen: Screen[Answer], /) -> Answer | None: ...
+
+
+async def undo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | None:
+    """Take back what came last: what a turn did to files, or a change of the view; or the change with that id, or `files`. Where
+    that would fill the window too far, or concerns files the person changed since, what is asked for, or nothing (None). Raises
+    CtxchatError."""
+    changes = session.state.ledger.changes
+    files_last = not change_id and made_last(session.state.checkpoints) > (changes[-1].at if changes else "")
+    if session.files and (change_id == FILES or files_last):
+        return await _back(session, session.files, ask, await session.files.undoing(), "Undone", "/redo")
+    looked = await session.changes.undoing(change_id)
+    wish = UndoChoice() if looked.fits else await ask(UndoScreen(looked))
+    if wish is None:
+        return None
+    if looked.change.kind == "rewind" and session.files:
+        wanted = await session.files.unrewinding(looked.change.id)
+        keep = await agreed(ask, wanted)
+        if keep is None:
+            return None
+        figures = await session.files.unrewind(looked.change.id, wanted, keep)
+    else:
+        figures = await session.changes.undo(looked.change.id, wish.groups)
+    return UndoDone(figures, _done(looked, wish, figures))
+
+
+async def redo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | None:
+    """Make again what was undone, what was undone last without an id. Raises CtxchatError."""
+    undone, taken = session.state.undone, redoable(session.state.checkpoints)
+    files_last = taken and not change_id and (not undone or taken.at > undone[-1].at)
+    if session.files and (change_id == FILES or files_last):
+        return await _back(session, session.files, ask, await session.files.redoing(), "Redone", "/undo")
+    figures = await session.changes.redo(change_id)
+    return UndoDone(figures, f"Redone: in force again, exactly as it was.{_over(figures)}")
+
+
+async def agreed(ask: Ask, wanted: Restoring) -> Keep | None:
+    """What becomes of files the person changed since; asked only where there are some. None: nothing is to be done."""
+    return await ask(MineScreen(wanted)) if wanted.mine else "mine"
+
+
+async def _back(session: Session, files: Files, ask: Ask, wanted: Restoring, word: str, again: str) -> UndoDone | None:
+    """Files brought back to what was looked at."""
+    if not wanted.undoes:
+        raise LedgerError(
+            "No change to files is there to be taken back." if word == "Undone" else "There is nothing to redo."
+        )
+    keep = await agreed(ask, wanted)
+    if keep is None:
+        return None
+    done = await files.restore(wanted, keep)
+    turns = f"turn {wanted.first}" if wanted.first == wanted.last else f"turns {wanted.first}–{wanted.last}"
+    of = f"what {turns} did" if word == "Undone" else "what was undone"
+    words = files_told(done, wanted, keep) or "no file had to change"
+    return UndoDone(await session.measure(), f"{word} {of} to files: {words}. {again} files brings that back.")
+
+
+def files_told(done: Checkpoint, wanted: Restoring, keep: Keep) -> str:
+    """What was restored, what was left out and why, and where the person's versions are; no more than a few names each."""
+    looked, carried = {c.path for c in wanted.changes}, {c.path for c in done.changes}
+    beside = [
+        c for c in done.changes if c.path not in looked and not is_folder(c)
+    ]  # a folder came back for what is in it
+    words = [files_words([c for c in done.changes if c not in beside])]
+    if keep == "mine" and wanted.mine:
+        words.append(f"as you left them: {_names([m.name for m in wanted.mine])}")
+    if under := [c.name for c in chosen(wanted, keep) if c.path not in carried]:
+        words.append(f"left out, for you put something else in place of their folder: {_names(under)}")
+    if beside:
+        words.append(f"your versions are beside: {_names([c.name for c in beside])}")
+    if wanted.lost:
+        words.append(f"not kept, so as they are: {_names([name.removeprefix(chr(0)) for name in wanted.lost])}")
+    return "; ".join(word for word in words if word)
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(one_line(name, 60) for name in names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+
+
+async def restore(session: Session, group_id: str) -> UndoDone:
+    """Put a group back at the end. Raises CtxchatError."""
+    figures = await session.changes.restore(group_id)
+    return UndoDone(figures, f"Put back at the end, as a quotation.{_over(figures)}")
+
+
+def _over(figures: Figures) -> str:
+    return f" That is {short(figures.over)} too much for the window: free up some of it." if figures.over else ""
+
+
+def _done(looked: Undoing, wish: UndoChoice, figures: Figures) -> str:
+    back = looked.part_messages if wish.groups else looked.messages
+    if words := BY_HAND.get(looked.change.kind):
+        return f"Undone: {words}.{_over(figures)}"
+    if not back:
+        return "Undone. A later compaction stands for these messages: undo that to see them again."
+    words = f"{count(back, 'message')} {'is' if back == 1 else 'are'} back in the view"
+    if wish.groups:
+        return f"Undone in part: {words}, the rest stays put away."
+    return f"Undone: {words}.{_over(figures)}"
+
+
+class UndoScreen(Panel[UndoChoice]):
+    """Comes back with what is to be undone, or None: then everything is as it was."""
+
+    BINDINGS = [
+        Binding("enter", "part", "put back that part", key_display="enter"),
+        Binding("a", "all", "put back all"),
+    ]
+
+    def __init__(self, looked: Undoing) -> None:
+        super().__init__()
+        self._looked = looked
+
+    def body(self) -> ComposeResult:
+        looked = self._looked
+        with VerticalScroll(classes="panel-body", can_focus=False):
+            yield Static(self._sentence(), id="why", markup=False)
+            bars = [("now", looked.before), ("part", looked.part), ("all", looked.after)]
+            shown = [(name, figures) for name, figures in bars if figures is not None]
+            for name, figures in shown:
+                with Horizontal(classes="bar"):
+                    yield Label(name, markup=False)
+                    yield Gauge(figures, among=[each for _, each in shown])
+            yield Static(self._ways(), id="ways", markup=False)
+
+    def on_mount(self) -> None:
+        looked, record = self._looked, self._looked.change.record
+        why = f"{REASONS[record.reason]}, " if record else ""
+        change = Content.assemble(
+            f"{tilde(looked.before)}{short(looked.before.used)} → ~{short(looked.after.used)}",
+            (f" of {short(looked.after.limit)}", MUTED),
+        )
+        self.head(change, left=f"Undo   {why}{day_and_clock(looked.change.at)}")
+
+    def _sentence(self) -> str:
+        looked = self._looked
+        after = looked.after
+        words = f"{count(looked.messages, 'message')} would come back. "
+        if after.over:
+            return f"{words}That is {short(after.over)} more than the window holds."
+        past = f"{percent(after.pressure)} full, {short(after.used - after.trigger_tokens)} past the trigger"
+        return f"{words}The window would be {past}: the next message would start a compaction."
+
+    def _ways(self) -> str:
+        looked = self._looked
+        if looked.part is None:
+            return (
+                "No part of it fits. Free up something first (F8), or put single messages back from the archive (F3)."
+            )
+        rest = count(looked.messages - looked.part_messages, "message")
+        one = looked.part_messages == 1
+        newest = "The newest message fits" if one else f"The newest {looked.part_messages:,} messages fit"
+        summed = ", with their summary" if any(edit.digest for edit in looked.change.edits) else ""
+        return f"{newest}: {percent(looked.part.pressure)} full then. The other {rest} stay put away{summed}."
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return bool(self._looked.groups) if action == "part" else True
+
+    def action_part(self) -> None:
+        """The newest that fit."""
+        self.dismiss(UndoChoice(self._looked.groups))
+
+    def action_all(self) -> None:
+        """All of it, full or not."""
+        self.dismiss(UndoChoice())

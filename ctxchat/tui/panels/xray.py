@@ -1,0 +1,221 @@
+"""X-ray: a row for everything the window holds, with its price, and what can be done about it: pin, drop, shrink, undo."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+from textual.app import ComposeResult
+from textual.binding import Binding
+
+from ctxchat.core.figures import Figures
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.sections import SECTIONS, SectionName
+from ctxchat.tui.panels.panel import Listing
+from ctxchat.tui.panels.undoing import undo
+from ctxchat.tui.reading.alarms import alarms
+from ctxchat.tui.reading.bar import SIGNS
+from ctxchat.tui.reading.figures_text import PARTS, count, exact, share, tilde
+from ctxchat.tui.reading.inventory import Row, inventory, summed
+from ctxchat.tui.reading.text import short
+from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
+from ctxchat.tui.widgets.rows import Cell, Column, Rows
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+
+FOREIGN = (
+    "Only messages of the conversation can be changed: the system prompt, tools and memory come from their own source."
+)
+SUMMARY = "A summary stands for what was compacted. Enter goes to its compaction, where it can be undone."
+
+
+def pin_of(ledger: Ledger, group: str) -> str:
+    """The id of the change that pinned a group."""
+    return next(c.id for c in reversed(ledger.changes) if group in c.pins)
+
+
+UP_TO = "up to:"
+"""Before a group that comes back to be compacted up to."""
+
+
+class XrayScreen(Listing[str]):
+    """Comes back with the key of what to go to in the chat (a group's, a compaction's), or None."""
+
+    TITLE = "X-ray"
+    COLUMNS = (
+        Column("#", 5, right=True, rank=5),
+        Column("turn", 4, right=True, rank=4),
+        Column("", 1),
+        Column("kind", 8, rank=3),
+        Column("what", least=30),
+        Column("tokens", 8, right=True),
+        Column("share", 5, right=True, rank=1),
+        Column("sum", 5, right=True, rank=6),
+        Column("from", 10, rank=7),
+        Column("", 2, rank=2),
+    )
+    EMPTY = "counting …"
+    FIND = "words to find"
+    ABOUT = False
+    BINDINGS = [
+        Binding("enter", "choose", "go there", key_display="enter"),
+        Binding("p", "change('pin')", "pin"),
+        Binding("d", "change('drop')", "drop"),
+        Binding("s", "change('shrink')", "shrink to a line"),
+        Binding("c", "up_to", "compact up to here"),
+        Binding("u", "undo", "undo"),
+        Binding("o", "sort", "order"),
+        Binding("f", "part(1)", "part"),
+        Binding("F", "part(-1)", show=False),
+    ]
+
+    def __init__(self, session: Session, section: SectionName | None = None) -> None:
+        super().__init__()
+        self._session = session
+        self._section: SectionName | None = section
+        self._rows: tuple[Row, ...] = ()
+        self._by_size = True
+        self._signs: Mapping[SectionName, str] = SIGNS
+        self._figures: Figures = session.figures
+
+    def body(self) -> ComposeResult:
+        yield from super().body()
+        yield Gauge(self._figures)
+
+    def on_mount(self) -> None:
+        self.run_worker(self._load, group="rows", exclusive=True, exit_on_error=False)
+
+    # ── what it shows ──
+
+    @property
+    def chosen(self) -> Row | None:
+        """The row under the cursor."""
+        return self.rows.current
+
+    async def _load(self, group: str = "") -> None:
+        """Read the view anew. Thousands of messages are put into words beside the event loop."""
+        self._figures = self._session.figures
+        self.query_one(Gauge).show(self._figures)
+        self._rows = await asyncio.to_thread(inventory, self._session.view, self._figures)
+        self._show(group)
+
+    def _show(self, group: str = "", top: bool = False) -> None:
+        part = [row for row in self._rows if self._section in (None, row.section)]
+        found = self.holding(part, lambda row: f"{row.kind} {row.what} {row.source}")
+        found = summed(sorted(found, key=lambda row: (-row.tokens, row.number)) if self._by_size else found)
+        at = next((i for i, row in enumerate(found) if group and row.group == group), 0 if top else None)
+        self._signs = signs_of(self.app)
+        marked = "tokens" if self._by_size else "#"
+        titles = [replace(c, title=f"{c.title} ▾") if c.title == marked else c for c in self.COLUMNS]
+        self.rows.retitle(titles, empty="Nothing here." if self._rows else "The window is empty.")
+        self.rows.show(found, at=at)
+        named = PARTS[self._section].label if self._section else "all"
+        held = f"{tilde(self._figures)}{short(sum(row.tokens for row in found))}"
+        order = "biggest first" if self._by_size else "as sent"
+        left = f"X-ray   {count(len(found), 'row')}   {held}"
+        self.head(f"{named}, {order}", named if self._section else "", left=left)
+
+    def cells(self, row: Row) -> tuple[Cell, ...]:
+        used = self._figures.used
+        return (
+            (str(row.number), "dim"),
+            (str(row.turn) if row.turn else "", "dim"),
+            (self._signs[row.section], component(row.section)),
+            row.kind,
+            row.what,
+            exact(row.tokens),
+            (share(row.tokens, used), "dim"),
+            (share(row.running, used), "dim"),
+            (row.source, "dim"),
+            (("P" if row.pinned else " ") + ("c" if row.cached else ""), "strong" if row.pinned else "dim"),
+        )
+
+    # ── choosing ──
+
+    def on_rows_title_clicked(self, event: Rows.TitleClicked) -> None:
+        title = event.title.removesuffix(" ▾")
+        if title in ("tokens", "share", "#", "turn", "sum"):
+            self._by_size = title in ("tokens", "share")
+            self._show(top=True)
+
+    def on_gauge_segment_clicked(self, event: Gauge.SegmentClicked) -> None:
+        event.stop()
+        inside = event.name not in ("draft", "reserved", "free") and event.name != self._section
+        self._section = event.name if inside else None
+        self._show(top=True)
+
+    def narrowed(self) -> None:
+        self._show(top=True)
+
+    def action_sort(self) -> None:
+        self._by_size = not self._by_size
+        self._show(self.chosen.group if self.chosen else "")
+
+    def action_part(self, by: int) -> None:
+        """Only the next part that holds something; after the last, all."""
+        parts: list[SectionName | None] = [None]
+        parts.extend(section for section in SECTIONS if any(row.section == section for row in self._rows))
+        place = parts.index(self._section) if self._section in parts else 0
+        self._section = parts[(place + by) % len(parts)]
+        self._show(top=True)
+
+    def action_choose(self) -> None:
+        row = self.chosen
+        if row is None:
+            return
+        if row.group:
+            self.dismiss(f"change:{row.change}" if row.section == "summary" else row.group)
+        else:
+            self.notify("This stands around the conversation, not in it.", markup=False)
+
+    def action_up_to(self) -> None:
+        """Look at what a pass up to the row under the cursor would do."""
+        row = self.chosen
+        if row is None:
+            return
+        if row.group and row.section != "summary":
+            self.dismiss(f"{UP_TO}{row.group}")
+        else:
+            self.notify(SUMMARY if row.group else FOREIGN, markup=False)
+
+    # ── changing ──
+
+    def action_change(self, verb: str) -> None:
+        """Pin, drop or shrink the row under the cursor, with its group. A pinned one is let go."""
+        row = self.chosen
+        if row is None:
+            return
+        if not row.group or row.section == "summary":
+            self.notify(SUMMARY if row.group else FOREIGN, markup=False)
+            return
+        changes = self._session.changes
+        if verb == "pin" and row.pinned:
+            self._start(partial(changes.undo, pin_of(self._session.state.ledger, row.group)), row.group)
+        else:
+            verbs = {"pin": changes.pin, "drop": changes.drop, "shrink": changes.shrink}
+            self._start(partial(verbs[verb], row.group), row.group)
+
+    def action_undo(self) -> None:
+        self._start(self._undone, self.chosen.group if self.chosen else "")
+
+    async def _undone(self) -> Figures | None:
+        """The last change taken back; where that would fill the window too far, as much of it as is wanted."""
+        done = await undo(self._session, self.app.push_screen_wait)
+        return done.figures if done else None
+
+    def _start(self, work: Callable[[], Awaitable[Figures | None]], group: str) -> None:
+        self.run_worker(partial(self._do, work, group), group="verb", exit_on_error=False)
+
+    async def _do(self, work: Callable[[], Awaitable[Figures | None]], group: str) -> None:
+        before = alarms(self._figures, self._session.view)
+        figures = await self.attempt(work())
+        if figures is not None:
+            self.query_one(Gauge).show(figures)
+            await self._load(group)
+            for what, words in alarms(figures, self._session.view).items():
+                if what not in before:
+                    self.notify(words, severity="warning", markup=False)

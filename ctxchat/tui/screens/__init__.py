@@ -1,1 +1,0 @@
-"""The screens: the chat, and those it opens."""
