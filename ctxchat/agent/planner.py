@@ -336,13 +336,15 @@ class Planner:
             return 0.1, 0.0
         records = [c.record for c in look.ledger.compactions if c.record and c.record.attempts]
         seconds = records[-1].seconds if records else SUMMARY_SECONDS
+        if self._prices is None:
+            return seconds, 0.0
         known, *instead = written(look.ledger)
         groups = (look.ledger.group(name) for s in steps for name in s.fold if name not in known.covers)
         task = SummaryTask(tuple(groups), known.text, instead=tuple(instead))
         task = shortened(task, PARTS * look.budget.limit)  # as if the window of the one who writes were this one's
         read = input_tokens(task.groups) + self._conversation.meter.text(task.previous)
         most = sum(s.summary_tokens for s in steps)
-        return seconds, self._prices(self.writer, read + most, most) if self._prices else 0.0
+        return seconds, self._prices(self.writer, read + most, most)
 
 
 def _shown(plan: Plan, look: Look, after: int, labels: Mapping[str, str]) -> tuple[PreviewStep, ...]:
