@@ -52,16 +52,9 @@ def count_with(table: str) -> Count:
 
 
 def _count(name: str, text: str) -> int:
-    if len(text) <= SLICE:
-        with _LOADING:
-            file = _file(name)
-        counted = file.count(text) if file else None
-        if counted is not None:
-            return counted
-    encoding = _encoding(name)
-    if encoding is None:
-        return rough_count(text)
-    return sum(_slice(encoding, text[i : i + SLICE]) for i in range(0, len(text), SLICE))
+    with _LOADING:
+        file = _file(name)
+    return sum(_slice(name, file, text[i : i + SLICE]) for i in range(0, len(text), SLICE))
 
 
 @functools.cache
@@ -81,9 +74,12 @@ def _file(name: str) -> TokenTable | None:
     return None
 
 
-def _slice(encoding: Any, text: str) -> int:
+def _slice(name: str, file: TokenTable | None, text: str) -> int:
+    if file and (counted := file.count(text)) is not None:
+        return counted
+    encoding = _encoding(name)
     try:
-        return len(encoding.encode_ordinary(text))
+        return len(encoding.encode_ordinary(text)) if encoding else rough_count(text)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # a panic in the encoder's Rust is no Exception

@@ -48,6 +48,7 @@ def by_tiktoken() -> dict[str, Callable[[str], int]]:
     return {name: counter(model) for name, model in MODELS.items()}
 
 
+RUN = st.text(st.sampled_from("吾輩は猫であるщыabcXYZé"), min_size=20, max_size=200)
 SOME = st.text(st.sampled_from("aAbe 1'.\n\r\t,漢のは👩‍é\u0301ſK\x1c\x85\u2028<|>/_-{}"), max_size=40)
 
 
@@ -88,4 +89,6 @@ def test_made_once_it_needs_no_tiktoken_and_damaged_it_is_made_again(tmp_path: P
         file.write_bytes(damaged)
         assert counted(tmp_path, "Hello, world!") == first
         assert file.read_bytes() == whole
-    assert counted(tmp_path, "x" * 200) == (counted(tmp_path / "none", "x" * 200)[0], True)
+    long = "x" * 20_000
+    assert counted(tmp_path, long) == (counted(tmp_path / "none", long)[0], True)
+    assert counted(tmp_path, "吾輩は猫である" * 40, "щ" * 60, "word " * 20_000)[1] is False
