@@ -1,13 +1,13 @@
 """The application: its start and end, keys and commands, and which screen is on top.
 
-What it looks like is in `style`, what commands do in `actions`, what runs in `work`, what is on screen in `chat`, what lies over it
-in `panels`. Started by the composition root with everything it needs.
+What it looks like is in `style`, what commands do in `actions`, what runs in `work`, what is on screen in `chat`, what lies
+over it in `panels`. Started by the composition root with everything it needs.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -111,7 +111,7 @@ class CtxchatApp(InOrder):
         )
         self.chat.composer.workspace = services.workspace
         self.chat.composer.submit = self.submit
-        self.work = Work(self.chat, services, self._start_turn, self._alert, Drafts(data_folder))
+        self.work = Work(self.chat, services, self._alert, Drafts(data_folder))
         self.chat.composer.take_back = self.work.take_back
         self._plain = self._bindings.copy()
         self._bind()
@@ -203,9 +203,6 @@ class CtxchatApp(InOrder):
     def session(self) -> Session | None:
         """The session on screen, None before there is one."""
         return self.work.session
-
-    def _start_turn(self, turn: Callable[[], Coroutine[None, None, None]]) -> Worker[None]:
-        return self.run_worker(turn, group="turn", exclusive=True, exit_on_error=False)
 
     def _alert(self, what: str) -> None:
         """Tell the terminal, for someone who looks elsewhere."""

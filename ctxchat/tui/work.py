@@ -6,7 +6,7 @@ Knows the chat screen and the services; commands, keys and the screens over the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from itertools import takewhile
@@ -39,7 +39,6 @@ SNOOZE = 3
 
 NOT_MADE = "Stopped. Nothing was compacted: everything is as it was."
 
-Start = Callable[[Callable[[], Coroutine[None, None, None]]], Worker[None]]
 Alert = Callable[[str], None]
 """Told what has come about, for a person who is elsewhere."""
 
@@ -48,14 +47,12 @@ LONG_WORK = 10.0
 
 
 class Work:
-    """What the person set going. `start` runs a coroutine beside the screen, `alert` tells someone who looks elsewhere."""
+    """What the person set going. `alert` tells someone who looks elsewhere."""
 
-    def __init__(
-        self, chat: ChatScreen, services: Services, start: Start, alert: Alert, drafts: Drafts | None = None
-    ) -> None:
+    def __init__(self, chat: ChatScreen, services: Services, alert: Alert, drafts: Drafts | None = None) -> None:
         self.session: Session | None = None
         self._chat, self._services = chat, services
-        self._start, self._alert = start, alert
+        self._alert = alert
         self._drafts = drafts or Drafts()
         self._queue: list[Draft] = []
         self._leaving: Draft | None = None  # out of the queue and not in the record yet
@@ -260,7 +257,8 @@ class Work:
         return worker is self._worker
 
     def _begin(self, events: AsyncGenerator[Stamped, None], what: str, stopped: str = "") -> None:
-        self._worker = self._start(partial(self._run, events, what, stopped))
+        run = partial(self._run, events, what, stopped)
+        self._worker = self._chat.app.run_worker(run, group="turn", exclusive=True, exit_on_error=False)
 
     async def _run(self, events: AsyncGenerator[Stamped, None], what: str, stopped: str) -> None:
         interrupted, began, made = True, _now(), False

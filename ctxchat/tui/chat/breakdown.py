@@ -176,8 +176,6 @@ class Breakdown(VerticalScroll):
         figures: Figures,
         view: View,
         state: SessionState,
-        *,
-        free_key: str = "F8",
     ) -> None:
         """Draw these. A view is only looked into when it is a new one, or something is amiss with it."""
         self.query_one(Head).show(figures)
@@ -193,7 +191,6 @@ class Breakdown(VerticalScroll):
         if self._view is not view:
             self.query_one(Offenders).show(offenders(view, figures, OFFENDERS, TALK))
             self._view = view
-        self.query_one(Button).label = Content("Free up context" + (f"  {free_key}" if free_key else ""))
 
     def _say(self, which: str, words: str) -> None:
         place = self.query_one(f".{which}", Static)

@@ -102,9 +102,9 @@ class ModelsScreen(Listing[str]):
     async def action_load(self) -> None:
         """Ask which there are."""
         self._all = with_present(await self.attempt(self._services.models()) or (), self._session.figures)
-        self._show(self._session.figures.model)
+        self.narrowed(self._session.figures.model)
 
-    def _show(self, at: str = "") -> None:
+    def narrowed(self, at: str = "") -> None:
         shown = matching(self._all, self.words)
         self.rows.retitle(self.COLUMNS, "Nothing found.")
         self.put(shown, at, lambda row: row.name)
@@ -128,9 +128,6 @@ class ModelsScreen(Listing[str]):
     def _sign(self, name: str) -> str:
         return "●" if name == self._session.figures.model else "d" if name == self._default else ""
 
-    def narrowed(self) -> None:
-        self._show()
-
     def about(self, item: FoundModel | None) -> Content | str:
         return Content(whole_words(item)) if item else ""
 
@@ -147,7 +144,7 @@ class ModelsScreen(Listing[str]):
             self.say(f"Not kept: {problem}", error=True)
             return
         self._default = row.name
-        self._show(row.name)
+        self.narrowed(row.name)
         self.say(f"Sessions begin with {one_line(row.name)} from now on ({self._file.name}).")
 
     def action_choose(self) -> None:

@@ -143,12 +143,9 @@ class PermissionsScreen(Listing[None]):
         loaded = await asyncio.to_thread(self._load)
         stored, _ = await asyncio.to_thread(read_rules, self._config)
         self._listed = listed(self._gate, loaded, stored)
-        self._narrow(at)
+        self.narrowed(at)
 
-    def narrowed(self) -> None:
-        self._narrow(None)
-
-    def _narrow(self, at: Rule | None) -> None:
+    def narrowed(self, at: Rule | None = None) -> None:
         shown = self.holding(self._listed, lambda each: f"{each.rule.text} {each.holds} {each.place}")
         at = at or (self.rows.current.rule if self.rows.current else None)
         self.rows.retitle(self.COLUMNS, "No rule has these words." if self._listed else NONE)

@@ -122,9 +122,9 @@ class SessionsScreen(Listing[str]):
     async def _load(self, at: str = "") -> None:
         rows = await self.attempt(self._services.sessions())
         self._tree = as_tree(rows or ())
-        self._show(at)
+        self.narrowed(at)
 
-    def _show(self, at: str = "") -> None:
+    def narrowed(self, at: str = "") -> None:
         shown = self.holding(self._tree, lambda b: f"{b.row.title} {b.row.id} {b.row.model}")
         self.rows.retitle(self.COLUMNS, "Nothing found." if self._tree else "No session is stored yet. n begins one.")
         self.rows.show(shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None))
@@ -149,9 +149,6 @@ class SessionsScreen(Listing[str]):
             (str(row.compactions) if row.compactions else "", "dim"),
             (one_line(row.model, 60).rsplit("/", 1)[-1], "dim"),
         )
-
-    def narrowed(self) -> None:
-        self._show()
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         self.run_worker(self._glance, group="glance", exclusive=True, exit_on_error=False)

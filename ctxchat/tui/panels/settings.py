@@ -153,7 +153,7 @@ class SettingsScreen(EditableListing):
     def reread(self, loaded: Loaded) -> None:
         self._rows = rows(loaded)
         self._advise(loaded)
-        self._show(self.chosen.key if self.chosen else "")
+        self.narrowed(self.chosen.key if self.chosen else "")
 
     def _advise(self, loaded: Loaded) -> None:
         session = self._session
@@ -171,10 +171,7 @@ class SettingsScreen(EditableListing):
         marks = with_marks(session.figures, compression_trigger=context.compression_trigger, target=context.target)
         self.query_one(Gauge).show(marks)
 
-    def narrowed(self) -> None:
-        self._show()
-
-    def _show(self, at: str = "") -> None:
+    def narrowed(self, at: str = "") -> None:
         some = [row for row in self._rows if not self._only_changed or row.origin.layer != "default"]
         shown = self.holding(some, lambda row: f"{row.key} {row.option.facts.help}")
         self.put(shown, at, lambda row: row.key)
@@ -217,7 +214,7 @@ class SettingsScreen(EditableListing):
 
     def action_changed(self) -> None:
         self._only_changed = not self._only_changed
-        self._show(self.chosen.key if self.chosen else "")
+        self.narrowed(self.chosen.key if self.chosen else "")
 
     def action_advised(self) -> None:
         """To the option the first advice is about; pressed there, to the next one's."""
@@ -227,7 +224,7 @@ class SettingsScreen(EditableListing):
             return
         at = self.chosen.key if self.chosen else ""
         self._only_changed = False
-        self._show(keys[(keys.index(at) + 1) % len(keys)] if at in keys else keys[0])
+        self.narrowed(keys[(keys.index(at) + 1) % len(keys)] if at in keys else keys[0])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return bool(self._advice) if action == "advised" else True

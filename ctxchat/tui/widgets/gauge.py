@@ -118,7 +118,6 @@ class Gauge(Widget):
         figures: Figures | None = None,
         *,
         ghost: int = 0,
-        words: bool = True,
         among: Sequence[Figures] = (),
         id: str | None = None,
     ) -> None:
@@ -126,7 +125,6 @@ class Gauge(Widget):
         self._figures = figures
         self._among = among
         self._ghost = ghost
-        self._words = words
         self._cells: tuple[Cell, ...] = ()
 
     def on_mount(self) -> None:
@@ -146,7 +144,7 @@ class Gauge(Widget):
     @property
     def words(self) -> str:
         """What stands beside the bar at this width."""
-        return words_beside(self._figures, self.size.width, self._among) if self._figures and self._words else ""
+        return words_beside(self._figures, self.size.width, self._among) if self._figures else ""
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
