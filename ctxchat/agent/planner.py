@@ -63,9 +63,12 @@ class Look(msgspec.Struct, frozen=True):
         return self.figures.used - self.figures.tokens("draft")
 
     def reaches(self, plan: Plan | None) -> bool:
-        """A plan that comes down to the target or near it, as far as can be told."""
-        near = self.budget.target + int(self.budget.limit * NEAR)
-        return plan is not None and plan.after - unneeded(plan, self.ledger) <= near
+        """A plan that comes down to the target or near it, as far as can be told; none at all, where the pass before did and was
+        out by as much again."""
+        target, near = self.budget.target, int(self.budget.limit * NEAR)
+        if plan is None:
+            return self.view.raw <= min(target + 2 * near, self.budget.trigger)
+        return plan.after - unneeded(plan, self.ledger) <= target + near
 
 
 class Planner:
@@ -154,7 +157,7 @@ class Planner:
         keep = self._conversation.options.keep_recent
         floor = self._conversation.options.emergency_floor if floor is None else floor
         best = self._plan(name, self.options(), look)
-        while keep > floor and not look.reaches(best):
+        while keep > floor and (best is None or not look.reaches(best)):
             keep = max(floor, keep // 2)
             plan = self._plan(name, self.options(keep), look)
             best = plan if plan is not None and (best is None or plan.after < best.after) else best

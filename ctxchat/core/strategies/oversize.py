@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -63,30 +63,40 @@ def clip_step(name: str, basis: Basis, entries: Iterable[Entry], cap: int, neede
 def clip_kept(basis: Basis, strategy: Strategy, planned: Plan | None, budget: Budget) -> Plan | None:
     """What the strategy `planned` with a step before it where it misses the target because of what it keeps: results of tools and
     notes among that become head and tail, by ever smaller caps, only down to the target. The rest is planned anew on what that
-    leaves: how much a summary may take is weighed by it. What the person said stays, and so does the round under way, which the
-    model has not seen yet."""
-    after, covered = (planned.after, set(planned.covers)) if planned else (basis.view.raw, set[str]())
+    leaves, unless that misses the target by more: how much a summary may take is weighed by it, and what it folds no longer may
+    be cut in turn. What the person said stays, and so does the round under way, which the model has not seen yet."""
+    raw, best = basis.view.raw, planned
+    rest = planned or Plan("oversize", (), raw, raw, basis.options.keep_recent)
+    while (step := _kept_step(basis, frozenset(rest.covers), budget, rest.after - budget.target)) is not None:
+        view, ledger = after_step(basis.view, basis.ledger, step, basis.options.meter)
+        again = strategy.plan(view, ledger, budget) or msgspec.structs.replace(rest, steps=(), after=view.raw)
+        after = rest.after - step.tokens_freed
+        if again.after <= max(budget.target, after):
+            rest = msgspec.structs.replace(again, before=raw, after=again.after + step.tokens_freed)
+            after = again.after
+        if best is not None and after >= best.after:
+            break
+        steps = (step, *rest.steps)
+        best = msgspec.structs.replace(rest, steps=steps, before=raw, after=after, target=budget.target)
+    return best
+
+
+def _kept_step(basis: Basis, covers: Collection[str], budget: Budget, needed: int) -> Step | None:
+    """The step that cuts results outside `covers` by the gentlest cap that frees what is needed, else by the strictest."""
     entries = [
         entry
         for place, entry in enumerate(basis.entries, 1)
         if entry.group is not None
-        and covered.isdisjoint(entry.covers)
+        and not any(name in covers for name in entry.covers)
         and entry.group.kind in {"round", "stray", "note"}
         and not (place == len(basis.entries) and entry.group.kind == "round")
     ]
     step: Step | None = None
     for cap in (cap for part in CAPS if (cap := budget.limit // part) >= LEAST_KEPT):
-        step = clip_step(KEPT, basis, entries, cap, after - budget.target) or step
-        if step and after - step.tokens_freed <= budget.target:
+        step = clip_step(KEPT, basis, entries, cap, needed) or step
+        if step and step.tokens_freed >= needed:
             break
-    if step is None:
-        return planned
-    view, ledger = after_step(basis.view, basis.ledger, step, basis.options.meter)
-    rest = strategy.plan(view, ledger, budget)
-    if rest is None:
-        rest = Plan(planned.strategy if planned else "oversize", (), 0, view.raw, basis.options.keep_recent)
-    plan = msgspec.structs.replace(rest, steps=(step, *rest.steps), before=basis.view.raw, target=budget.target)
-    return plan if planned is None or plan.after < planned.after else planned
+    return step
 
 
 def _clipped(basis: Basis, entries: Iterable[Entry], cap: int) -> Iterator[Shortened]:
