@@ -32,7 +32,7 @@ class _Share(click.FloatRange):
 @click.option("--strategy", default="", metavar="S", help="Another strategy than in the settings.")
 @click.option("--keep-recent", type=click.IntRange(min=0), metavar="N", help="Newest messages that stay as they are.")
 @click.option("--target", type=_Share(0, 1), metavar="R", help="Free down to this share of the limit.")
-@click.option("--instructions", default="", metavar="T", help="What the summary should heed.")
+@click.option("--instructions", default="", metavar="T", help="What the summary must keep.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @common_options
 def command(

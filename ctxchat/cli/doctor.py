@@ -40,7 +40,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 @click.command("doctor")
-@click.option("--repair", "mending", is_flag=True, help="Mend the store: the damaged file is kept under backups/.")
+@click.option("--repair", "mending", is_flag=True, help="Repair the store; the damaged file is kept under backups/.")
 @click.option("--backups", "listing", is_flag=True, help="List the copies of the store.")
 @click.option("--restore-backup", "wanted", metavar="NAME", help="Put a copy in place; the present file is kept.")
 @common_options
@@ -88,11 +88,11 @@ def _restored(name: str) -> Check:
 def _repaired() -> Check:
     done = repair.repair(paths.data_dir(), _progress("repairing"))
     if not done.before.faults:
-        return Check("repair", True, "nothing had to be mended")
+        return Check("repair", True, "nothing had to be repaired")
     still = [fault for fault in done.after.faults if not fault.known]
     kept = f"; the damaged file is kept as {done.kept}" if done.kept else ""
     mended = len(done.before.faults) - len(still)
-    return Check("repair", not still, f"{mended} of {count(len(done.before.faults), 'fault')} mended{kept}")
+    return Check("repair", not still, f"{mended} of {count(len(done.before.faults), 'fault')} repaired{kept}")
 
 
 def _progress(what: str) -> Progress:
@@ -153,13 +153,13 @@ def _settings() -> Iterator[Check]:
     if not loaded.problems:
         yield Check("settings", True, f"{paths.user_file(paths.config_dir())}")
     for problem in loaded.problems:
-        yield Check("settings", False, problem.text, "Mend the file; `ctxchat config check` lists all problems.")
+        yield Check("settings", False, problem.text, "Correct the file; `ctxchat config check` lists all problems.")
 
 
 def _themes() -> Check:
     found = load_themes(paths.config_dir())
     if found.problems:
-        return Check("themes", False, "; ".join(p.text for p in found.problems), "Mend or remove the file.")
+        return Check("themes", False, "; ".join(p.text for p in found.problems), "Correct or remove the file.")
     return Check("themes", True, f"{len(found.themes)} themes")
 
 

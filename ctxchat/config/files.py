@@ -69,7 +69,7 @@ class Loaded(msgspec.Struct, frozen=True):
         if more := len(self.problems) - len(told):
             told.append(f"And {more} more: `ctxchat config check` lists them all.")
         if any(o.layer == "last good" for o in self.origins.values()):
-            told.append("Using the last good settings until the file is mended.")
+            told.append("Using the last good settings until the file is corrected.")
         if self.untrusted:
             told.append(f"{self.files[1]}: {self._why_not()}: {', '.join(self.untrusted)}")
         return tuple(told)

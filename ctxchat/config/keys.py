@@ -126,7 +126,7 @@ ACTIONS: tuple[Action, ...] = (
         "agents", ("alt+a",), "Agents: go on as another one", "agent", "sessions.agents", argument="[name]", screen=True
     ),
     Action("servers", ("alt+v",), "MCP servers: their tools and what they cost", "mcp", "views.servers", screen=True),
-    Action("notices", ("alt+o",), "Notices: what is amiss, all of it", "notices", "program.notices", screen=True),
+    Action("notices", ("alt+o",), "Notices: everything that is wrong", "notices", "program.notices", screen=True),
     Action(
         "secrets",
         ("alt+s",),

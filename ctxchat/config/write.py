@@ -80,7 +80,7 @@ def _parts(key: str) -> tuple[str, ...]:
 def _read(path: Path) -> tuple[str, dict[str, Any]]:
     found = read(path)
     if found.problem:
-        raise UsageError(found.problem.text, "Mend the file by hand first.")
+        raise UsageError(found.problem.text, "Correct the file by hand first.")
     return found.text, found.tree or {}
 
 

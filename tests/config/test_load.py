@@ -129,7 +129,7 @@ def test_last_good_settings_stay_in_force_and_the_notice_says_so(home: Home) -> 
     assert loaded.settings.model == "a/b"
     assert loaded.origin("model").layer == "last good"
     assert f"{home.file}:3: context.keep_recnt: is unknown, did you mean keep_recent?" in loaded.notices
-    assert "Using the last good settings until the file is mended." in loaded.notices
+    assert "Using the last good settings until the file is corrected." in loaded.notices
     home.file.write_text('model = "c/d"\n')
     assert home.load().settings.model == "c/d"
 

@@ -81,7 +81,7 @@ class HookSettings(Table, frozen=True):
     show_output: Annotated[bool, opt("`run`: what it prints goes to the model as a note.")] = False
     text: Annotated[str, opt("`notify` and `inject`: the words.")] = ""
     strategy: Annotated[str, opt("`compact_context`: another strategy than usual.", names="strategies")] = ""
-    instructions: Annotated[str, opt("`compact_context`: what the summary should heed.")] = ""
+    instructions: Annotated[str, opt("`compact_context`: what the summary must keep.")] = ""
     cooldown: Annotated[int, opt("Turns it rests after it did something.", unit="turns", ge=0, le=10_000)] = 0
     max_fires: Annotated[int, opt("How often in a session; 0 for no end.", unit="calls", ge=0)] = 0
     priority: Annotated[int, opt("Higher goes first.", ge=-1000, le=1000)] = 0

@@ -123,7 +123,7 @@ class ContextSettings(Table, frozen=True):
     max_tokens: Annotated[
         int,
         opt(
-            "The window to reckon with; 0 detects what the model really has.",
+            "The window to count with; 0 detects what the model really has.",
             unit="tokens",
             effect="Lower than the real window: compaction comes earlier, calls cost less.",
             ge=0,
@@ -215,7 +215,7 @@ class ContextSettings(Table, frozen=True):
     auto_compact: Annotated[
         Literal["auto", "ask", "off"],
         opt(
-            "Compact by itself, ask first, or never. A request the server refuses as too long is mended in every mode."
+            "Compact by itself, ask first, or never. A request the server refuses as too long is made smaller in every mode."
         ),
     ] = USUAL.consent
     min_messages: Annotated[int, opt("No compaction by itself below this.", unit="messages", ge=1, le=10_000)] = (
@@ -241,7 +241,7 @@ class ContextSettings(Table, frozen=True):
     providers: Annotated[
         tuple[str, ...],
         opt(
-            "What is put in anew with each request, in this order; what changes most comes last.",
+            "What is added to each request, made anew each time, in this order; what changes most comes last.",
             names="providers",
             trust=True,
         ),

@@ -28,7 +28,7 @@ class NoticesScreen(Panel[None]):
     def body(self) -> ComposeResult:
         with VerticalScroll(classes="panel-body"):
             if not self._told:
-                yield NoticeText("info", "Nothing is amiss.")
+                yield NoticeText("info", "Nothing is wrong.")
             for each in self._told:
                 yield NoticeText(each.level, each.text)
 
