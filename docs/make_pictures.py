@@ -425,7 +425,7 @@ async def drawn(picture: Picture, size: tuple[int, int] | None = None, theme: st
             settings_file=file,
             now=count().__next__,  # time flies: a question takes its answer as soon as it is seen
         )
-        async with app.run_test(size=size or picture.size or (120, 36)) as pilot:
+        async with app.run_test(size=size or picture.size or (120, 36), notifications=True) as pilot:
             await app.workers.wait_for_complete()
             await pilot.pause()
             await picture.steps(pilot, desk)

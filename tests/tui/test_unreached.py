@@ -73,7 +73,7 @@ async def test_attempts_for_the_same_cause_share_a_line(tmp_path: Path) -> None:
     async with talking(tmp_path, [GONE] * 4, address=ADDRESS, retries=3) as (app, pilot, _desk):
         await say(app, pilot, "hello")
         await until(pilot, lambda: app.query(UnreachedPanel))
-        assert "tried again 3 times" in words(app) and len(blocks(app, RetryBlock)) == 1
+        assert "3 more tries" in words(app) and len(blocks(app, RetryBlock)) == 1
 
 
 async def test_a_missing_key_asks_how_to_go_on(tmp_path: Path) -> None:

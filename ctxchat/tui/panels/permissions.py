@@ -30,10 +30,10 @@ from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.rows import Cell, Column
 
 MODES: Mapping[Mode, str] = {
-    "ask": "reading in this folder is free, anything else is asked about, unless a rule allows it",
+    "ask": "reading in this folder is free; all else needs a rule or your yes",
     "read-only": "tools read in this folder; anything else is denied, whatever the rules allow",
     "plan": "reading is free, commands that only read too; anything that writes is denied",
-    "auto-edit": "reading and writing in this folder are free, anything else is asked about, unless a rule allows it",
+    "auto-edit": "reading and writing in this folder are free; all else needs a rule or your yes",
     "all": "nothing asks; only deny rules hold",
 }
 

@@ -180,7 +180,7 @@ class RetryBlock(Block):
 
     def over(self, *, stopped: bool = False) -> None:
         """The request went out again and was answered, or the wait was stopped."""
-        again = "tried again" if self._attempt == 1 else f"tried again {self._attempt} times"
+        again = "tried again" if self._attempt == 1 else f"{self._attempt} more tries"
         self._over = "stopped" if stopped else again
         self.changed()
 
