@@ -27,7 +27,8 @@ _NONE = 1 << 30  # a rank beyond all
 
 
 def write(file: Path, pattern: str, ranks: Mapping[bytes, int]) -> None:
-    """A table by what tiktoken knows of it: how a text is cut into runs, and the rank of each token. Raises OSError."""
+    """A table by what tiktoken knows of it: how a text is cut into runs, and the rank of each token. Private, and
+    there whole or not at all. Raises OSError."""
     places = 1 << (2 * len(ranks) - 1).bit_length()
     cut = pattern.encode()
     cut += b" " * (-len(cut) % 4)
@@ -41,8 +42,12 @@ def write(file: Path, pattern: str, ranks: Mapping[bytes, int]) -> None:
     body = cut + struct.pack(f"={places}I", *index) + entries
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     beside = file.with_suffix(f".{os.getpid()}")
-    beside.write_bytes(_HEAD.pack(_MAGIC, places, len(cut), crc32(body)) + body)
-    beside.replace(file)
+    try:
+        with os.fdopen(os.open(beside, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW, 0o600), "wb") as half:
+            half.write(_HEAD.pack(_MAGIC, places, len(cut), crc32(body)) + body)
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 class TokenTable:

@@ -13,6 +13,7 @@ from ctxchat.bootstrap.remembered import NOTHING_FOUND
 from ctxchat.config import trust
 from ctxchat.tui.chat.banner import AllNotices
 from ctxchat.tui.panels.notices import NoticesScreen
+from ctxchat.tui.starting import tell_servers
 from ctxchat.tui.widgets.notice import NoticeText
 from tests.tui.chatting import chatting, idle, until, words
 from tests.tui.fakes import FakeServices, FakeSession
@@ -107,13 +108,11 @@ async def test_a_server_that_failed_is_named_once_and_no_more_when_it_is_up(tmp_
     services = FakeServices(tmp_path, FakeSession())
     services.mcp = (msgspec.structs.replace(FAILED, name="harbour"),)
     async with chatting(tmp_path, services.first, (80, 24), services=services) as (app, pilot):
-        from ctxchat.tui import servers
-
         await until(pilot, lambda: "harbour failed" in above(app))
-        await servers.tell(app)
+        await tell_servers(app)
         assert above(app).count("harbour failed") == 1
         services.mcp = (msgspec.structs.replace(FAILED, name="harbour", state="ready", trouble=""),)
-        await servers.tell(app)
+        await tell_servers(app)
         await pilot.pause()
         assert above(app) == ""
 
