@@ -62,11 +62,11 @@ def _file(name: str) -> TokenTable | None:
     if not _FOLDER:
         return None
     file = _FOLDER[0] / f"{name}.table"
-    with suppress(OSError, ValueError):
+    with suppress(Exception):  # not there, damaged
         return TokenTable(file)
     if (encoding := _load(name)) is None:
         return None
-    with suppress(OSError, ValueError, AttributeError):  # a full disk, say, or another tiktoken
+    with suppress(Exception):  # a full disk, say, or another tiktoken
         token_table.write(file, encoding._pat_str, encoding._mergeable_ranks)
         table = TokenTable(file)
         _load.cache_clear()  # it is read again for a text that wants it
