@@ -24,6 +24,7 @@ from ctxchat.core.summaries import earlier, merged_digest, too_little, within
 from ctxchat.core.summary_task import chunks, input_tokens, render_input, shortened, summary_task
 from ctxchat.core.tokens import rough_count
 from tests.core.histories import budget_of, histories, see
+from tests.examples import examples
 
 OPTIONS = PlanOptions(keep_recent=2, summary_tokens=300)
 BUDGET = budget_of(8000, 6000, 500)
@@ -97,6 +98,7 @@ WRITERS = {
 }
 
 
+@examples(15, 300)
 @given(st.lists(st.sampled_from(sorted(WRITERS)), min_size=1, max_size=4), st.integers(0, 9_000))
 def test_a_summariser_reads_the_originals_of_all_that_nobody_wrote_of_who_had_read_them(
     writers: list[str], most: int

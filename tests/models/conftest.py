@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -38,9 +38,9 @@ async def way(request: pytest.FixtureRequest, worker: ModelProcess, connections:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the straight way to families it does not lead to."""
-    items_here: Sequence[pytest.Item] = [item for item in items if _leads(getattr(item, "callspec", None))]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(items_here)])
-    items[:] = items_here
+    leads = [_leads(getattr(item, "callspec", None)) for item in items]
+    config.hook.pytest_deselected(items=[item for item, stays in zip(items, leads, strict=True) if not stays])
+    items[:] = [item for item, stays in zip(items, leads, strict=True) if stays]
 
 
 def _leads(call: object) -> bool:
