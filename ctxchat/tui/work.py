@@ -163,8 +163,11 @@ class Work:
         """The next message that waits, when nothing runs."""
         if not self._chat.is_running or not self._chat.is_attached:
             return  # on the way out
-        if self._queue and self.session and not self.busy:
-            self._begin(self._turn(self.session, self._queue.pop(0)), WAITING)
+        if not self.busy:
+            self._bring_back()  # stopped before its turn began
+            if self._queue and self.session:
+                self._leaving = self._queue.pop(0)
+                self._begin(self._turn(self.session, self._leaving), WAITING)
         self._chat.composer.show_queue(self._queue)
 
     async def _turn(self, session: Session, draft: Draft | None = None) -> AsyncGenerator[Stamped, None]:
@@ -249,8 +252,8 @@ class Work:
 
     def interrupt(self) -> None:
         """Stop the turn or the pass; what exists is kept."""
-        if self._worker and self.busy:
-            self._worker.cancel()
+        if self._worker and self.busy:  # not at once: one that never began would count as under way for ever
+            asyncio.get_running_loop().call_soon(self._worker.cancel)
 
     def is_of(self, worker: Worker[object]) -> bool:
         """That worker runs, or ran, our turn."""

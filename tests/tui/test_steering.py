@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+
+import pytest
 
 from ctxchat.core.errors import StorageError
 from ctxchat.core.events import TextDelta, ToolFinished, ToolStarted
@@ -85,6 +88,22 @@ class NoRoom(FakeSession):
 
     async def save(self, name: str, data: bytes) -> Image:
         raise StorageError("The disk is full.")
+
+
+@pytest.mark.parametrize("steps", range(4))
+async def test_stopped_before_its_turn_began_a_message_comes_back(tmp_path: Path, steps: int) -> None:
+    """Enter and Esc in one go, each so many steps of the loop behind the other."""
+    session = FakeSession(lambda text: [Pause(), *reply("done")])
+    async with chatting(tmp_path, session) as (app, pilot):
+        app.work.say("words")
+        assert app.work.unsent.text == "words"
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        app.work.interrupt()
+        await until(pilot, lambda: not app.work.busy)
+        await pilot.pause()
+        arrived = any(group.first.text == "words" for group in session.state.ledger.groups)
+        assert arrived or app.chat.composer.prompt.text == "words"
 
 
 async def test_what_cannot_be_kept_comes_back_and_the_turn_goes_on(tmp_path: Path) -> None:
