@@ -83,9 +83,13 @@ class Work:
 
     async def switch(self, session_id: str) -> None:
         """Open another session (a new one without an id). The draft stays; the one before stays open when this fails."""
+        under_way = CtxchatError("A turn is under way in this session.", "Esc stops it; then open the other one.")
         if self.busy:
-            raise CtxchatError("A turn is under way in this session.", "Esc stops it; then open the other one.")
+            raise under_way
         session = await self._services.open(session_id)
+        if self.busy:  # a message was sent meanwhile
+            await session.close()
+            raise under_way
         if self.trouble:
             await self._chat.banner.clear()
         before, self.session, self.trouble = self.session, session, ""

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.core.errors import StorageError
+from ctxchat.agent.session import Session
+from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import TextDelta, ToolFinished, ToolStarted
 from ctxchat.core.messages import Image
 from ctxchat.tui.chat.approval import ApprovalPanel
@@ -15,7 +16,7 @@ from ctxchat.tui.transcript.blocks import ErrorBlock
 from ctxchat.tui.unsent.draft import Draft, Picture
 from tests.doubles.images import png
 from tests.tui.chatting import ASK, blocks, chatting, idle, until, words
-from tests.tui.fakes import Boundary, FakeSession, Pause, reply
+from tests.tui.fakes import Boundary, FakeServices, FakeSession, Pause, reply
 
 CALL = ToolStarted("c1", "shell", {"command": "ls"})
 DONE = ToolFinished("c1", "shell", "ok", "a.py", 3, 0.2, exit_code=0)
@@ -104,6 +105,22 @@ async def test_stopped_before_its_turn_began_a_message_comes_back(tmp_path: Path
         await pilot.pause()
         arrived = any(group.first.text == "words" for group in session.state.ledger.groups)
         assert arrived or app.chat.composer.prompt.text == "words"
+
+
+async def test_a_message_sent_while_another_session_is_opened_keeps_its_own_on_screen(tmp_path: Path) -> None:
+    class Slow(FakeServices):
+        async def open(self, session_id: str = "") -> FakeSession | Session:
+            if session_id:
+                app.work.say("x")
+                await until(pilot, lambda: bool(session.state.ledger.groups))
+            return await super().open(session_id)
+
+    session, other = working(), FakeSession(id="s2")
+    services = Slow(tmp_path, session, other)
+    async with chatting(tmp_path, session, services=services) as (app, pilot):
+        with pytest.raises(CtxchatError, match="under way"):
+            await app.work.switch("s2")
+        assert app.session is session and not session.closed and other.closed
 
 
 async def test_what_cannot_be_kept_comes_back_and_the_turn_goes_on(tmp_path: Path) -> None:
