@@ -59,6 +59,16 @@ def desk() -> HarbourSession:
     return HarbourSession(state(30), window=24_000)
 
 
+async def test_a_double_click_on_a_message_decides_nothing() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await weighed(app)
+        await pilot.double_click("#steps", offset=(8, 0))
+        await pilot.double_click("#messages", offset=(8, 0))
+        await pilot.pause()
+        assert isinstance(app.screen, PreviewScreen) and app.result is UNASKED
+
+
 async def test_enter_agrees_to_all_that_is_ticked() -> None:
     app = Opened(desk())
     async with app.run_test(size=(100, 30)) as pilot:

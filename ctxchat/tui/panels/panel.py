@@ -141,8 +141,7 @@ class Panel(Over[Result]):
         self.action_choose()
 
     def action_choose(self) -> object:
-        """What Enter does."""
-        raise NotImplementedError
+        """What Enter does with a row, and so does a double click; nothing, where rows are only looked at."""
 
     def action_back(self) -> None:
         """Out of a field, or out of the screen with nothing chosen."""
