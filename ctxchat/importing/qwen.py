@@ -29,7 +29,7 @@ def files(home: Path) -> Iterator[Path]:
 
 def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator[Step]:
     """The session of a file."""
-    chain = _Chain()
+    thread = _Thread()
     waiting: list[Step] = []
     begun = False
     for _, line in lines:
@@ -37,7 +37,7 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
             begun = True
             yield Begin(session)
             yield from waiting
-        made = [line] if isinstance(line, Damaged) else list(chain.steps(line))
+        made = [line] if isinstance(line, Damaged) else list(thread.steps(line))
         if begun:
             yield from made
         else:
@@ -47,7 +47,7 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
         yield from waiting
 
 
-class _Chain:
+class _Thread:
     """A conversation as its lines come."""
 
     def __init__(self) -> None:

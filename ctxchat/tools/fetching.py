@@ -80,7 +80,7 @@ MAX_BYTES = 2_000_000
 MAX_REDIRECTS = 5
 
 
-class Answered(msgspec.Struct, frozen=True):
+class Fetched(msgspec.Struct, frozen=True):
     """A response that was read, at most MAX_BYTES of it."""
 
     url: httpx.URL
@@ -113,7 +113,7 @@ class Fetcher:
         self._resolve, self._allowed, self._seconds, self._verify = resolve, allowed, seconds, verify
         self._proxy = proxy
 
-    async def fetch(self, url: httpx.URL) -> Answered | Elsewhere:
+    async def fetch(self, url: httpx.URL) -> Fetched | Elsewhere:
         """What the address answers. Raises ToolError."""
         try:
             async with asyncio.timeout(self._seconds):
@@ -123,18 +123,18 @@ class Fetcher:
         except (httpx.HTTPError, httpx.InvalidURL, ImportError) as error:  # a kind of proxy that httpx needs more for
             raise ToolError(f"{url.host} could not be read: {str(error) or type(error).__name__}.") from error
 
-    async def _follow(self, url: httpx.URL) -> Answered | Elsewhere:
+    async def _follow(self, url: httpx.URL) -> Fetched | Elsewhere:
         start, allowed = url, near_only(url, self._allowed)
         for _ in range(MAX_REDIRECTS + 1):
             got = await self._get(url, allowed)
-            if isinstance(got, Answered):
+            if isinstance(got, Fetched):
                 return got
             if not _same_place(start, got.url):
                 return got
             url = got.url
         raise ToolError(f"{start} redirects more than {MAX_REDIRECTS} times.")
 
-    async def _get(self, url: httpx.URL, allowed: Callable[[IPAddress], bool]) -> Answered | Elsewhere:
+    async def _get(self, url: httpx.URL, allowed: Callable[[IPAddress], bool]) -> Fetched | Elsewhere:
         """One request, to one of the addresses that were judged: a name that changes its mind meanwhile changes nothing."""
         if proxy := self._proxy(url):
             async with self._open(url, url.host, proxy) as response:
@@ -167,7 +167,7 @@ class Fetcher:
             yield response
 
 
-async def _answer(url: httpx.URL, response: httpx.Response) -> Answered | Elsewhere:
+async def _answer(url: httpx.URL, response: httpx.Response) -> Fetched | Elsewhere:
     if response.is_redirect and (target := response.headers.get("location")):
         try:
             joined = url.join(target)
@@ -186,7 +186,7 @@ async def _answer(url: httpx.URL, response: httpx.Response) -> Answered | Elsewh
     cut = max(len(packed), len(body)) > MAX_BYTES
     kind, charset = header.get_content_type(), str(header.get_param("charset", "") or "").lower()
     given = kind if response.headers.get("content-type") else ""
-    return Answered(url, response.status_code, given, charset, body[:MAX_BYTES], cut)
+    return Fetched(url, response.status_code, given, charset, body[:MAX_BYTES], cut)
 
 
 def _same_place(start: httpx.URL, target: httpx.URL) -> bool:

@@ -18,7 +18,7 @@ from ctxchat.tools.worker import HtmlJob, WebPage
 from ctxchat.tools.worker_client import TimeUp, answers
 
 if TYPE_CHECKING:  # httpx takes a tenth of a second to import: when it is first needed
-    from ctxchat.tools.fetching import Answered, Fetcher
+    from ctxchat.tools.fetching import Fetched, Fetcher
 
 _CONVERTING = 15.0
 """Seconds to turn a page into Markdown."""
@@ -76,7 +76,7 @@ def _without_password(address: str) -> str:
     return re.sub(r"//[^/]*@", "//", address)
 
 
-async def _readable(got: Answered) -> str:
+async def _readable(got: Fetched) -> str:
     if kind := binary_kind(got.body[:SNIFF]):
         raise ToolError(f"{got.url} is not text: {kind}, {got.kind or 'type not given'}, {size(len(got.body))}.")
     text = _decoded(got)
@@ -91,7 +91,7 @@ async def _readable(got: Answered) -> str:
     return f"{head}\n\n{without_zeros(text.strip()) or '[the page holds no text]'}"
 
 
-def _decoded(got: Answered) -> str:
+def _decoded(got: Fetched) -> str:
     charset = got.charset
     if not charset and (meta := re.search(rb"<meta[^>]{0,200}?charset=[\"']?([\w-]{1,40})", got.body[:4096], re.I)):
         charset = meta[1].decode("ascii").lower()
