@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ctxchat.tui.transcript.column import Heights
@@ -52,6 +52,7 @@ def test_in_pieces_it_looks_as_it_does_whole(parts: list[str], step: int, width:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(PARTS), max_size=8), st.integers(2, 90))
+@example(["```python\ndef f():\n    return 1\n```\n"], 2)
 def test_no_line_is_wider_than_the_screen_and_no_control_sequence_gets_through(parts: list[str], width: int) -> None:
     for line in drawn("".join(parts), width):
         assert (line.gutter + line.words).cell_length <= width

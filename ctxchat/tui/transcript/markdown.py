@@ -184,7 +184,8 @@ def _code(code: str, language: str, width: int, *, head: bool = True) -> list[Dr
     words = _highlighted(code, language)
     lines = [line for text in words.split("\n", allow_blank=True) for line in _folded(text, width - 2 * pad)]
     if head and language:
-        lines.insert(0, DrawnLine(Content(""), Content.styled(language, MUTED)))
+        named = Content.styled(language, MUTED).truncate(width - 2 * pad, ellipsis=True)
+        lines.insert(0, DrawnLine(Content(""), named))
     for line in lines:
         line.words, line.fill = line.words.stylize_before(CODE), CODE
         line.gutter = Content(" " * pad).append(line.gutter).stylize_before(CODE)
