@@ -35,8 +35,11 @@ class EarlyKeys:
 
     @property
     def unsent(self) -> str:
-        """All that was written, messages that wait and the one that was begun."""
-        return "\n\n".join(filter(None, (*self.sent, self.text.strip())))
+        """All that was written: messages that wait, the one that was begun, and the letters behind a key that is not shown."""
+        behind = (
+            "".join(c for c in self._left.replace("\r", "\n") if c.isprintable() or c == "\n") if self._unknown else ""
+        )
+        return "\n\n".join(filter(None, (*self.sent, self.text.strip(), behind.strip())))
 
     def _key(self) -> str:
         """The next key, empty while it has not come whole."""

@@ -65,6 +65,10 @@ def test_keys_do_what_they_do_in_an_editor(keys: str, text: str, sent: list[str]
     assert (seen.text, seen.sent) == (text, sent)
 
 
+def test_what_could_not_be_shown_is_among_what_was_not_sent() -> None:
+    assert typed(b"sent\rbegun\x1bOQbehind\rit\x1b").unsent == "sent\n\nbegun\n\nbehind\nit"
+
+
 @given(st.lists(st.sampled_from([*KEYS, "\r", "\x1bOQ"]), max_size=12), st.integers(0, 60))
 def test_wherever_what_comes_in_is_cut_it_is_the_same(keys: list[str], cut: int) -> None:
     data = "".join(keys).encode()
