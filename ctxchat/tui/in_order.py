@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Coroutine, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import islice, takewhile
 from typing import Any
 
 from textual import events
 from textual.await_complete import AwaitComplete
+from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
@@ -27,12 +28,18 @@ PATIENCE = 10.0
 machine is only slow."""
 LEAVING = 2.0
 """Seconds that the key to leave waits for what was pressed before it."""
+HELD = 1.0
+"""Seconds for which the first picture waits for what was typed before: a key may ask for what takes longer."""
 LONG_RUN = 32
 """Letters waiting in a row from which they are a paste that the terminal did not mark."""
 REPEATED = 3
 """How many of the same turn of the wheel, or page key, may wait: what piles up while a key is held would go on without it."""
 ROUNDS = 20
 """How often what a message led to in the same widget is waited for: one that streams never rests."""
+
+
+class TypedEarly(Message):
+    """Everything that was typed before the app was there has been sent to it."""
 
 
 class InOrder(ThemedApp):
@@ -45,6 +52,7 @@ class InOrder(ThemedApp):
         self._ahead: asyncio.Event = asyncio.Event()
         self._coming: asyncio.Future[None] | None = None
         self._going: list[Screen[Any]] = []
+        self._unpainted = ExitStack()
 
     @property
     def taking_input(self) -> bool:
@@ -144,6 +152,22 @@ class InOrder(ThemedApp):
         if self.screen_stack and not self.screen.is_mounted:
             await self.screen._mounted_event.wait()
             await _handled([self.screen])  # where its focus is to be
+
+    # ── the first picture ──
+
+    def hold_picture(self) -> None:
+        """Paint and lay out nothing until `TypedEarly` has come and all sent before it has been done: what was typed is on screen
+        already, and would go and come back."""
+        self._unpainted.enter_context(self.batch_update())
+
+    def on_typed_early(self) -> None:
+        self.run_worker(self._show_picture, group="start", exit_on_error=False)
+
+    async def _show_picture(self) -> None:
+        if self._taking:
+            await asyncio.wait({self._taking}, timeout=HELD)
+        self._unpainted.close()
+        self.refresh()
 
     # ── screens ──
 

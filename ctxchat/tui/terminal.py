@@ -1,7 +1,7 @@
 """The terminal the interface is drawn in: what it sends goes through `terminal_input`, and its modes are as they were whenever
 ctxchat does not have it: while it is stopped, behind an editor, at the end, and when the terminal itself goes away.
 
-Knows no widget, and of the app only that it runs.
+Knows no widget, and of the app only that it runs and takes what was typed before.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import IO, Any
 
-from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 from ctxchat.tui.first_frame import FirstFrame
+from ctxchat.tui.in_order import InOrder, TypedEarly
 from ctxchat.tui.terminal_input import InputParser, forgiving
 
 LEFT = (
@@ -29,21 +29,24 @@ LEFT = (
 )
 """Every mode that is set is left again: pastes, wrapping, sizes, mouse, keys, the other screen, the cursor, the focus."""
 
-TAKEN = "\x1b[?1049h\x1b[?25l\x1b[?1004h\x1b[=25;1u\x1b[?2004h\x1b[?7l"
+OTHER_SCREEN = "\x1b[?1049h"
+TAKEN = OTHER_SCREEN + "\x1b[?25l\x1b[?1004h\x1b[=25;1u\x1b[?2004h\x1b[?7l"
 """Modes that Textual sets, but for the mouse: those of keys are set, not laid over others, to be left only once."""
 
 
 class Terminal(LinuxDriver):
     """Textual's driver of a terminal. `first` has the keys until this takes them over, and the settings to give back."""
 
-    def __init__(self, app: App[Any], *, first: FirstFrame | None = None, **more: Any) -> None:
+    def __init__(self, app: InOrder, *, first: FirstFrame | None = None, **more: Any) -> None:
         super().__init__(app, **more)
-        self._first = first
+        self._in_order, self._first = app, first
         self._settings = first.settings if first else None
         self._file = _Output(sys.__stderr__, self._gone)  # type: ignore[assignment]
 
     def start_application_mode(self) -> None:
         self._stop_reading, self._stopped = socket.socketpair()
+        if self._first:
+            self._in_order.hold_picture()
         super().start_application_mode()
         if self._settings is not None:
             self.attrs_before = self._settings
@@ -61,6 +64,8 @@ class Terminal(LinuxDriver):
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
 
     def write(self, data: str) -> None:
+        if self._first and data == OTHER_SCREEN:
+            return  # it is there, and many terminals would clear it
         if self._writer_thread is not None:  # else somebody else has the terminal
             super().write(data)
 
@@ -136,8 +141,11 @@ class Terminal(LinuxDriver):
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(self._stopped, selectors.EVENT_READ)
-            if self._first and (typed := self._first.taken_over()):
-                self._take(parser.feed(decode(typed)))
+            if self._first:
+                if typed := self._first.taken_over():  # nothing would say that it is the end
+                    self._take(parser.feed(decode(typed)))
+                self._first = None
+                self.process_message(TypedEarly())
             while True:
                 ready = {key.fileobj for key, _ in selector.select(0.1 if parser.within else None)}
                 if self._stopped in ready:

@@ -104,9 +104,9 @@ class Terminal:
 
     # ── what is done ──
 
-    def read(self, timeout: float = 0.05) -> bool:
-        """Take what has been written and draw it; False when nothing came in time."""
-        new = self.take(timeout)
+    def read(self, timeout: float = 0.05, most: int = 1 << 16) -> bool:
+        """Take what has been written, `most` bytes of it, and draw it; False when nothing came in time."""
+        new = self.take(timeout, most)
         self._stream.feed(_known(new))
         return bool(new)
 

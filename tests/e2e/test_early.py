@@ -61,6 +61,20 @@ def test_keys_are_seen_before_the_interface_is_there(chat: Open) -> None:
         assert terminal.wait() == 0
 
 
+def test_what_was_typed_stays_in_sight_until_the_interface_is_there(chat: Open) -> None:
+    """Each frame is drawn in small pieces and looked at after each; the other screen is not entered, and cleared, again."""
+    with chat("--model", "offline/assistant") as terminal:
+        terminal.until("Ask, or type")
+        terminal.type("zebra")
+        terminal.until("zebra")
+        while not terminal.shows(READY):
+            terminal.read(0.05, 64)
+            assert terminal.shows("zebra")
+        assert terminal.raw.count("\x1b[?1049h") == 1
+        terminal.press("ctrl+q")
+        assert terminal.wait() == 0
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_asked_to_end_while_it_starts_it_gives_the_terminal_back(chat: Open, seed: int) -> None:
     chosen = random.Random(seed)
