@@ -13,7 +13,7 @@ from ctxchat.tui.first_frame import FirstFrame, in_browser
 
 TYPE_CHECKING = False  # without the import
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 NO_TERMINAL = (
@@ -22,16 +22,17 @@ NO_TERMINAL = (
 )
 
 
-def open_chat(flags: Mapping[str, Any], *, tour: bool = False) -> int:
-    """Open the interface until it is left, with the tour's guide or without; the exit code. `flags` are the fields of `Flags`."""
+def open_chat(flags: Mapping[str, Any], *, tour: Callable[[], object] | None = None) -> int:
+    """Open the interface until it is left; the exit code. `flags` are the fields of `Flags`. With `tour` it has the tour's
+    guide; `tour()` removes what the tour made where the program is ended on the spot."""
     if not in_browser() and (why := _no_terminal()):
         print(NO_TERMINAL.format(why=why), file=sys.stderr)
         return 2
     return ended(lambda: _painted(flags, tour))
 
 
-def _painted(given: Mapping[str, Any], tour: bool) -> int:
-    with FirstFrame() as first:
+def _painted(given: Mapping[str, Any], tour: Callable[[], object] | None) -> int:
+    with FirstFrame(tour) as first:
         from ctxchat.bootstrap.flags import Flags
         from ctxchat.bootstrap.lazy_program import LazyProgram
 
@@ -39,7 +40,7 @@ def _painted(given: Mapping[str, Any], tour: bool) -> int:
         program = LazyProgram(flags)
         from ctxchat.cli.interface import run  # the big import; the program tries its sandbox meanwhile
 
-        return run(program, flags.session, first, tour=tour)
+        return run(program, flags.session, first, tour=tour is not None)
 
 
 def _no_terminal() -> str:

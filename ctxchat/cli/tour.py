@@ -74,11 +74,12 @@ def files(folder: Path) -> Iterator[tuple[Path, str]]:
 @common_options
 def command() -> None:
     """The gauge, a compaction, the archive, a search and an undo, in two minutes on a made-up project."""
-    with TemporaryDirectory(prefix="ctxchat-tour-", ignore_cleanup_errors=True) as place:
+    made = TemporaryDirectory(prefix="ctxchat-tour-", ignore_cleanup_errors=True)
+    with made as place:
         harbour, home = Path(place, "harbour"), Path(place, "home")
         for file, text in (*files(harbour), (home / "config.toml", SETTINGS)):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
         os.environ.update(CTXCHAT_CONFIG_DIR=str(home), CTXCHAT_DATA_DIR=str(home / "data"))
-        ended = open_chat({"model": "offline/assistant", "window": WINDOW, "cwd": str(harbour)}, tour=True)
+        ended = open_chat({"model": "offline/assistant", "window": WINDOW, "cwd": str(harbour)}, tour=made.cleanup)
         click.get_current_context().exit(ended)

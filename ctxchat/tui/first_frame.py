@@ -17,6 +17,7 @@ from ctxchat.tui.early_keys import EarlyKeys, cells, line
 
 TYPE_CHECKING = False  # without the import
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Any
 
@@ -80,10 +81,12 @@ class FirstFrame:
     """`with FirstFrame() as first: …; first.hand_over(); …; first.taken_over()`. Asked to end meanwhile, it ends the program.
 
     Until the application takes them over, all keys are kept as they were sent. The terminal's settings come back at the end,
-    whatever happens; so does the screen, unless the application left it. Where there is no terminal nothing is done.
+    whatever happens; so does the screen, unless the application left it. Where there is no terminal nothing is done. `tidy` is
+    called where it ends the program, which then runs nothing else.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tidy: Callable[[], object] | None = None) -> None:
+        self._tidy = tidy
         self.settings: list[Any] | None = None
         """The terminal's own, as it had them before; None where it has none."""
         self._painted = False
@@ -138,8 +141,12 @@ class FirstFrame:
     def _end(self, number: int, _: object) -> None:
         """Not by raising: it may come in the middle of an import, and libraries are not made for that. Nothing is open yet that
         would have to be closed."""
-        self.__exit__(None, None, None)
-        os._exit(128 + number)
+        try:
+            self.__exit__(None, None, None)
+            if self._tidy:
+                self._tidy()
+        finally:
+            os._exit(128 + number)
 
     def _keep_keys(self) -> None:
         """Keys are neither echoed nor held back until Enter, and Enter stays Enter; ctrl+c still works."""
@@ -223,7 +230,9 @@ def _is_terminal() -> bool:
 
 
 def _write(text: str) -> None:
+    """Past the stream's buffer: a signal may come in the middle of a write, and its handler writes too."""
     stream = sys.__stderr__
     if stream is not None:
-        stream.write(text)
-        stream.flush()
+        data = text.encode(stream.encoding, "backslashreplace")
+        while data:
+            data = data[os.write(stream.fileno(), data) :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from signal import SIGTERM
 
 import pytest
 
@@ -38,3 +39,15 @@ def test_each_step_leads_to_the_next_and_nothing_is_left_behind(chat: Open, harb
     assert not any((tmp_path / "tmp").iterdir())
     assert sorted(harbour.work.rglob("*")) == before and not any(harbour.settings.iterdir())
     assert not harbour.data.exists()
+
+
+@pytest.mark.pty
+def test_ended_before_the_interface_is_there_it_leaves_nothing_behind(chat: Open, tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    with chat("tour", TMPDIR=str(tmp_path / "tmp")) as terminal:
+        terminal.until("Ask, or type")
+        assert any((tmp_path / "tmp").glob("ctxchat-tour-*"))
+        terminal.kill(SIGTERM)
+        assert terminal.wait() == 128 + SIGTERM
+        assert left_clean(terminal)
+    assert not any((tmp_path / "tmp").iterdir())
