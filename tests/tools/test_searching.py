@@ -238,7 +238,7 @@ async def test_the_loop_stays_free_in_a_large_tree(call: Callable, workspace: Pa
     found = (await call(glob, pattern="*.txt")).text
     ticking.cancel()
     assert found.endswith("[the newest 500 of 5000 are shown; use a narrower pattern]")
-    assert ticks > 10
+    assert ticks > 2
 
 
 def test_rules_from_above_hold_below(tree: Path) -> None:
