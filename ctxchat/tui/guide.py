@@ -1,5 +1,5 @@
 """The tour's guide: a line over the composer that says what to press next, and goes on when that has been done. Knows the app it
-leads through; nobody else knows of it."""
+leads through; of it only the chat knows that it is there."""
 
 from __future__ import annotations
 
@@ -91,9 +91,10 @@ class Guide(Static):
         self._seen: set[type[Screen[Any]]] = set()
 
     def on_mount(self) -> None:
-        self.set_interval(GLANCE, self._look)
+        self.set_interval(GLANCE, self.look)
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Go on where the step is done; called where another screen opens as well, which may be gone again soon."""
         app: CtxchatApp = self.app  # type: ignore[assignment]
         self._seen.update(type(screen) for screen in app.screen_stack[1:])
         if (self._at < 0 and app.session) or (

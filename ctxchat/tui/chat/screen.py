@@ -14,7 +14,6 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.events import Key, Paste
 from textual.screen import Screen
-from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from ctxchat.core.events import (
@@ -50,6 +49,7 @@ from ctxchat.tui.widgets.notice import Level
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
+    from ctxchat.tui.guide import Guide
 
 
 class ChatScreen(Screen[None]):
@@ -77,11 +77,15 @@ class ChatScreen(Screen[None]):
         self.gauges = Gauges(self.gauge, self.composer, self.side)
         self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
         self.feed = Feed(self.transcript, show_reasoning=show_reasoning)
-        self.guide: Widget | None = None  # of the tour
+        self.guide: Guide | None = None  # of the tour
         self._session: Session | None = None
         self._begun = False
         self._away = False  # nobody was there to answer in this turn, or the key is missing or refused
         self._retrying = False  # the last word of it was that a request goes out again
+
+    def on_screen_suspend(self) -> None:
+        if self.guide:
+            self.guide.look()
 
     def compose(self) -> ComposeResult:
         yield self.header
