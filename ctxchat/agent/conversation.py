@@ -27,6 +27,9 @@ from ctxchat.core.sections import section_of
 from ctxchat.core.tool_share import Afforded, afford
 from ctxchat.core.view import BUDGET, Frame, Item, ToolSpec, View, compile, grown
 
+CHARACTERS = 4
+"""Characters of a token, for a first guess."""
+
 
 class Conversation(JournalWriter):
     """The journal of one session, and the view and figures that follow from it."""
@@ -237,12 +240,17 @@ class Conversation(JournalWriter):
         return Counting(self.model.name, learned.calibration, learned.anchor, self._price or TokenPrice())
 
 
-def shared_out(used: int, ledger: Ledger) -> dict[str, int]:
-    """A total in tokens by section, as long as what a view would show of each; looks at lengths only."""
+def lengths_of(ledger: Ledger) -> Counter[str]:
+    """Characters of what a view would show, by section."""
     lengths = Counter[str]()
     for entry in ledger.live():
         for message in entry.group.messages if entry.group and entry.group.kind != "system" else ():
             lengths[section_of(message, entry)] += len(message.text) + sum(len(c.arguments) for c in message.calls)
+    return lengths
+
+
+def shared_out(used: int, lengths: Counter[str]) -> dict[str, int]:
+    """A total in tokens by section, in proportion to these lengths."""
     whole = sum(lengths.values())
     parts = {name: used * length // whole for name, length in lengths.items()} if whole else {}
     rest = max(parts, key=parts.__getitem__, default="assistant")
@@ -251,13 +259,20 @@ def shared_out(used: int, ledger: Ledger) -> dict[str, int]:
 
 def closed_with(empty: Figures, state: SessionState, off: float) -> Figures:
     """The gauge of a stored session before the first look at it: the total and the parts it closed with. One that was imported,
-    or that an older version wrote, knows the total only, which is shared out by the length of what is there. `empty` is the gauge
-    of an empty view, `off` the tokens by which the total may be off."""
+    or that an older version wrote, knows the total only, which is shared out by the length of what is there; where nothing was
+    ever measured, the total is estimated by it as well. `empty` is the gauge of an empty view, `off` the tokens by which the
+    total may be off."""
     used, parts = state.used, state.parts
+    if not used or sum(parts.values()) != used:
+        lengths = lengths_of(state.ledger)
+        if not used:
+            used = sum(lengths.values()) // CHARACTERS
+            off = used / 2
+        parts = shared_out(used, lengths)
     if not used or empty.used:
         return empty
     free = max(0, empty.window - empty.reserved_output - used)
-    tokens = {**(parts if sum(parts.values()) == used else shared_out(used, state.ledger)), "free": free}
+    tokens = {**parts, "free": free}
     sections = tuple(
         msgspec.structs.replace(s, tokens=tokens.get(s.name, s.tokens), estimated=s.name in tokens)
         for s in empty.sections

@@ -301,3 +301,6 @@ async def test_where_only_the_total_is_known_it_is_shared_out_by_what_is_there()
     first = Desk(ScriptedModel([], window=Window(200_000, "configured")), records=records).session.figures
     assert first.used == 520 and adds_up(first)
     assert 0 < first.tokens("user") < first.tokens("assistant")
+    never = [r for r in records if not isinstance(r, Measured)]
+    guess = Desk(ScriptedModel([], window=Window(200_000, "configured")), records=never).session.figures
+    assert guess.used == (60 + 180) // 4 and guess.estimated and guess.band == 0.5 and adds_up(guess)
