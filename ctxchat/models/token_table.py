@@ -55,9 +55,8 @@ class TokenTable:
     """One such file. Raises OSError and ValueError for one that is not there or not whole."""
 
     def __init__(self, file: Path) -> None:
-        self._data = file.read_bytes().ljust(
-            _HEAD.size
-        )  # not mapped: cut short by somebody, that would end the program
+        # Not mapped: cut short by somebody else, that would end the program.
+        self._data = file.read_bytes().ljust(_HEAD.size)
         checksum, magic, places, cut = _HEAD.unpack_from(self._data)
         if magic != _MAGIC or crc32(memoryview(self._data)[4:]) != checksum:
             raise ValueError("another form, or damaged")

@@ -761,6 +761,8 @@ def test_what_stays_in_view_tells_otherwise_is_left_out() -> None:
         ("The failure is in docs/review-decision.md, not mine.", "decision", []),
         ("Also update the decision table in the guide:", "decision", []),
         ("The decision was to keep the pool.", "decision", ["The decision was to keep the pool."]),
+        ("Looked for `settled`, `eight`; read `needle.py`.", "decision", []),
+        ("We chose `pool` over `queue`.", "decision", ["We chose `pool` over `queue`."]),
         ("It skips whitespace/comments/operators here", "path", []),
         ("It lies in `src/core/pool` now", "path", ["src/core/pool"]),
         ("See CLAUDE.md/AGENTS.md there", "path", []),

@@ -230,6 +230,7 @@ _IDENTIFIER = expression(
     r"|\b[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{2,5}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b"
 )
 _HEADING = expression(r"^m(\d{1,12}) \((call of )?", re.MULTILINE)
+_MARKED = expression(r"`[^`]*`")
 _CALLED = expression(r"`(?:[\w$]+\.)*([A-Za-z_$][\w$]{2,60})\(\)`|`(--?[a-z][\w-]+)`")
 """A function or an option, in code marks."""
 
@@ -276,7 +277,7 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
             continue
         if group.kind == "user" and _RULE.search(sentence) and not sentence.endswith(("?", "？")):
             yield Fact("rule", _clip(sentence), "", *at)
-        elif _DECISION.search(sentence) and _DECISION.search(_PATH.sub(" ", sentence)) and not _STEP.search(sentence):
+        elif _DECISION.search(sentence) and _decides(sentence):
             yield Fact("decision", _clip(sentence), "", *at)
     text = _pastes_left_out(text, message)
     if "://" in whole:
@@ -294,6 +295,11 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
     named = (symbol for symbol in _symbols(bare) if not _SHOUT.fullmatch(symbol))
     for symbol in dict.fromkeys([*quoted, *named]):
         yield Fact("symbol", symbol, "", *at)
+
+
+def _decides(sentence: str) -> bool:
+    """The word that tells of a decision stands in the sentence itself, not in code marks or in the name of a file."""
+    return bool(_DECISION.search(_PATH.sub(" ", _MARKED.sub(" ", sentence)))) and not _STEP.search(sentence)
 
 
 def _paths(text: str, *, by_person: bool) -> Iterator[str]:
