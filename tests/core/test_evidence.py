@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.evidence import run, summarised, truncated
@@ -109,6 +109,18 @@ def test_what_is_rendered_fits_and_nothing_is_said_twice(history: list[Message],
     assert set(fitting(evidence, cap, rough_count).facts) <= set(evidence.facts)
 
 
+LATE = [
+    Message(1, "user", ""),
+    Message(2, "assistant", "", calls=(ToolCall("a", "read_file", '{"path": "src/app/db.py"}'),)),
+    Message(3, "user", ""),
+    Message(4, "assistant", "", calls=(ToolCall("a", "read_file", '{"path": "src/app/db.py"}'),)),
+    Message(5, "tool", "", call_id="a"),
+    Message(6, "tool", "", call_id="a"),
+]
+"""The answer to the first turn's call comes behind that of the second's."""
+
+
+@example(LATE)
 @given(histories)
 def test_collecting_in_steps_is_collecting_at_once(history: list[Message]) -> None:
     groups = group_messages(history)

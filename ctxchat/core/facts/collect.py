@@ -88,7 +88,9 @@ def collect(
         found, ended = memory.look(group)
         newer += (fact for fact in found if fact.kind in _CHANGING or fact.kind == "changed")
         later += ended
-    fresh = Evidence(tuple(sorted(facts, key=lambda f: f.seq)), gone=tuple(gone))
+    fresh = Evidence(
+        tuple(sorted(facts, key=lambda f: (f.turn, f.seq))), gone=tuple(gone)
+    )  # a late result: seq alone lies
     evidence = merged([previous, fresh] if previous else [fresh], per_kind)
     if later:
         evidence = msgspec.structs.replace(evidence, facts=tuple(still_true(evidence.facts, later)))
