@@ -236,7 +236,7 @@ class Planner:
         return min(self._conversation.options.target, (figures.used - figures.tokens("draft")) / figures.limit / 2)
 
     async def ticked(self, plan: Plan, names: Sequence[str] | None) -> Plan:
-        """The plan with the named steps only, all without names. A pipeline plans anew: its steps build on the ones before."""
+        """The plan with the named steps only, all without names. They are planned anew, since each builds on the ones before."""
         if names is None:
             return plan
         return await asyncio.to_thread(self._ticked, plan, names, self._look())
@@ -244,13 +244,15 @@ class Planner:
     def _ticked(self, plan: Plan, names: Sequence[str], look: Look) -> Plan:
         unticked = [s.name for s in plan.steps if s.name not in names]
         strategy = self._registry(self._options_for(plan.keep_recent)).get(plan.strategy)
-        if unticked and isinstance(strategy, Pipeline):
+        if unticked and strategy is not None:
+            if isinstance(strategy, Pipeline):
+                strategy = strategy.without(*unticked)
             budget = msgspec.structs.replace(look.budget, target=plan.after)
             kept = [s for s in plan.steps if s.name == KEPT and s.name in names]
             view, ledger = look.view, look.ledger
             for step in kept:
                 view, ledger = after_step(view, ledger, step, self._conversation.meter)
-            again = strategy.without(*unticked).plan(view, ledger, budget) or plan
+            again = strategy.plan(view, ledger, budget) or plan
             steps = (*kept, *(s for s in again.steps if s.name != KEPT))
             plan = msgspec.structs.replace(again, steps=steps, target=plan.target)
         return msgspec.structs.replace(plan, steps=tuple(s for s in plan.steps if s.name in names))

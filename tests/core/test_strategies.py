@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -186,6 +188,26 @@ def test_a_huge_result_among_what_is_kept_gives_way_where_the_target_is_missed()
     assert clip_kept(Basis(see(open_round, options), open_round, options), summarize, None, budget) is None, (
         "not seen yet"
     )
+
+
+def test_long_arguments_give_way_where_only_the_result_was_superseded() -> None:
+    def ran(seq: int, result: str) -> list[Message]:
+        call = ToolCall(f"c{seq}", "shell", json.dumps({"command": "naive line\n" * 900}))
+        return [Message(seq, "assistant", calls=(call,)), Message(seq + 1, "tool", result, call_id=call.id)]
+
+    history = [Message(1, "user", "Go."), *ran(2, "word " * 300), *ran(4, "done")]
+    options = PlanOptions(keep_recent=0)
+    ledger = Ledger(groups=group_messages(history))
+    view, budget = see(ledger, options), budget_of(20_000, 9_000, 100)
+    superseded = builtin_strategies(options)["drop_superseded"]
+    plan = clip_kept(Basis(view, ledger, options), superseded, superseded.plan(view, ledger, budget), budget)
+    assert plan is not None
+    assert [step.name for step in plan.steps] == [KEPT, "drop_superseded"]
+    done = ledger.apply(apply_plan(ledger, plan, "p", options))
+    left = see(done, options)
+    assert left.raw == plan.after
+    assert superseded.plan(left, done, budget) is None, "the same call still, whatever was cut of it"
+    assert clip_kept(Basis(left, done, options), superseded, None, budget) is None, "nothing is left for a second pass"
 
 
 @given(st.integers(600, 4_000), st.integers(0, 60), st.sampled_from([0.1, 0.2, 0.3, 0.5]))

@@ -44,8 +44,9 @@ class DropSuperseded:
             group = entry.group
             if group is None or group.kind != "round" or not basis.items(entry):
                 continue
+            calls = basis.originals(entry)[group.first.seq].calls  # whatever was cut of them
             for place in range(len(group.messages) - 1, 0, -1):
-                call, result = group.first.calls[place - 1], group.messages[place]
+                call, result = calls[place - 1], group.messages[place]
                 key = (call.name, "" if is_to_do(call) else same_arguments(call.arguments))
                 if key in newest:
                     if is_to_do(call):

@@ -67,11 +67,12 @@ def clip_kept(basis: Basis, strategy: Strategy, planned: Plan | None, budget: Bu
     be cut in turn. What the person said stays, and so does the round under way, which the model has not seen yet."""
     raw, best = basis.view.raw, planned
     rest = planned or Plan("oversize", (), raw, raw, basis.options.keep_recent)
-    while (step := _kept_step(basis, frozenset(rest.covers), budget, rest.after - budget.target)) is not None:
+    while (step := _kept_step(basis, _gone(rest), budget, rest.after - budget.target)) is not None:
         view, ledger = after_step(basis.view, basis.ledger, step, basis.options.meter)
         again = strategy.plan(view, ledger, budget) or msgspec.structs.replace(rest, steps=(), after=view.raw)
         after = rest.after - step.tokens_freed
-        if again.after <= max(budget.target, after):
+        both = any(name in rest.covers for edit in step.edits for name in edit.covers)  # made for what is cut now
+        if both or again.after <= max(budget.target, after):
             rest = msgspec.structs.replace(again, before=raw, after=again.after + step.tokens_freed)
             after = again.after
         if best is not None and after >= best.after:
@@ -79,6 +80,12 @@ def clip_kept(basis: Basis, strategy: Strategy, planned: Plan | None, budget: Bu
         steps = (step, *rest.steps)
         best = msgspec.structs.replace(rest, steps=steps, before=raw, after=after, target=budget.target)
     return best
+
+
+def _gone(plan: Plan) -> frozenset[str]:
+    """The groups that a plan takes out of the view; of those it makes shorter, more can be cut."""
+    gone = (c for step in plan.steps for edit in step.edits if edit.kind != "shrink" for c in edit.covers)
+    return frozenset(gone).union(*(step.fold for step in plan.steps))
 
 
 def _kept_step(basis: Basis, covers: Collection[str], budget: Budget, needed: int) -> Step | None:
