@@ -32,11 +32,6 @@ def rows(loaded: Loaded) -> tuple[OptionRow, ...]:
     return tuple(_row(loaded, tree, path, option) for path, option in found if option)
 
 
-def as_json(loaded: Loaded) -> dict[str, dict[str, Any]]:
-    """`config show --json`: `{key: {value, default, origin}}`."""
-    return {row.key: {"value": row.value, "default": row.default, "origin": row.origin.text} for row in rows(loaded)}
-
-
 def _row(loaded: Loaded, tree: dict[str, Any], path: KeyPath, option: Option) -> OptionRow:
     default = _as_list(msgspec.to_builtins(option.default))
     value = get(tree, path)

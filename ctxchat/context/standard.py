@@ -38,10 +38,6 @@ class Identity:
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def standard_providers(
-    root: Path, user_skills: Path | None = None, *, trusted: bool = True
-) -> tuple[ContextProvider, ...]:
-    """Skills of the workspace and of the user, the workspace's snapshot (with git only where it is trusted), then identity
-    and date."""
-    folders = [workspace_skills(root), *([user_skills] if user_skills else [])]
-    return (Skills(*folders), Workspace(root, git="git" if trusted else ""), Identity(root))
+def standard_providers(root: Path, *, trusted: bool = True) -> tuple[ContextProvider, ...]:
+    """Skills of the workspace, the workspace's snapshot (with git only where it is trusted), then identity and date."""
+    return (Skills(workspace_skills(root)), Workspace(root, git="git" if trusted else ""), Identity(root))

@@ -111,11 +111,11 @@ def offers(found: Sequence[FoundModel]) -> tuple[Offer, ...]:
     return tuple(Offer(models[0], len(models) - 1) for models in places.values())
 
 
-def row(name: str, provider: Provider, *, note: str = "", reachable: bool = True) -> FoundModel:
-    """A provider's model as the catalogue knows it."""
+def row(name: str, provider: Provider, *, note: str = "") -> FoundModel:
+    """A provider's model that answered or has its key, as the catalogue knows it."""
     window = windows.without_server(ModelSettings(name=name))
     costs = catalogue.prices(name)
-    return FoundModel(name, provider.title, reachable, window.tokens, window.source, costs.input, costs.output, note)
+    return FoundModel(name, provider.title, True, window.tokens, window.source, costs.input, costs.output, note)
 
 
 async def configured(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> FoundModel:

@@ -66,13 +66,6 @@ class ModelProcess:
                 ) from error
             self._reader = asyncio.create_task(self._read(self._process))
 
-    async def ready(self) -> None:
-        """Wait until litellm is loaded. Raises ModelError when the process ends before."""
-        await self.start()
-        await self._loaded(self._reader)
-        if not self._warm.is_set():
-            raise self._death(self._process)
-
     async def _loaded(self, reader: asyncio.Task[None] | None) -> None:
         """Until litellm is loaded, or nobody can say so any more."""
         warm = asyncio.create_task(self._warm.wait())
@@ -178,10 +171,9 @@ class ModelProcess:
         elif inbox := self._inboxes.get(news.id):
             inbox.put_nowait(news)
 
-    def _death(self, process: asyncio.subprocess.Process | None) -> ModelError:
-        code = process.returncode if process else None
+    def _death(self, process: asyncio.subprocess.Process) -> ModelError:
         hint = f"It is started again with the next request; what it said is in {self._log}." if self._log else ""
-        return ModelError(f"The model process ended (exit code {code}).", hint, kind="worker")
+        return ModelError(f"The model process ended (exit code {process.returncode}).", hint, kind="worker")
 
     def _cancel(self, id: int, inbox: Inbox) -> None:
         self._send(protocol.Cancel(id))

@@ -290,11 +290,6 @@ def _take_in(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
         connection.execute(stems, (row, indexed(text, role, tools)))
 
 
-def stale(connection: sqlite3.Connection) -> None:
-    """Have it made anew at the next opening, or when somebody writes: rows went without it."""
-    _mark_stale(connection, _number(_named(connection)))
-
-
 def verify(connection: sqlite3.Connection) -> None:
     """Raises sqlite3.DatabaseError where the index is damaged, or does not hold every message."""
     for table in ("search", "stems"):

@@ -5,7 +5,6 @@ bytes stand for."""
 from __future__ import annotations
 
 import asyncio
-import ssl
 import zlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -98,8 +97,8 @@ class Elsewhere(msgspec.Struct, frozen=True):
 
 
 class Fetcher:
-    """`allowed` judges every address before it is connected to, but for one that was asked for as an address; `proxy` names the
-    proxy for a URL, empty for none; `seconds` is for everything together."""
+    """`allowed` judges every address before it is connected to, but for one that was asked for as an address; `seconds` is for
+    everything together."""
 
     def __init__(
         self,
@@ -107,11 +106,8 @@ class Fetcher:
         resolve: Resolve = system_resolve,
         allowed: Callable[[IPAddress], bool] = is_public,
         seconds: float = 30.0,
-        verify: ssl.SSLContext | bool = True,
-        proxy: Callable[[httpx.URL], str] = proxy_for,
     ) -> None:
-        self._resolve, self._allowed, self._seconds, self._verify = resolve, allowed, seconds, verify
-        self._proxy = proxy
+        self._resolve, self._allowed, self._seconds = resolve, allowed, seconds
 
     async def fetch(self, url: httpx.URL) -> Fetched | Elsewhere:
         """What the address answers. Raises ToolError."""
@@ -136,7 +132,7 @@ class Fetcher:
 
     async def _get(self, url: httpx.URL, allowed: Callable[[IPAddress], bool]) -> Fetched | Elsewhere:
         """One request, to one of the addresses that were judged: a name that changes its mind meanwhile changes nothing."""
-        if proxy := self._proxy(url):
+        if proxy := proxy_for(url):
             async with self._open(url, url.host, proxy) as response:
                 return await _answer(url, response)
         refused: Exception | None = None
@@ -157,7 +153,7 @@ class Fetcher:
             "Accept-Encoding": ACCEPTED,
         }
         # Reading the certificates of the authorities takes some fifty milliseconds.
-        verify = await asyncio.to_thread(httpx.create_ssl_context) if self._verify is True else self._verify
+        verify = await asyncio.to_thread(httpx.create_ssl_context)
         # The certificate is still checked against the name.
         extensions = {"sni_hostname": url.raw_host.decode("ascii")} if url.scheme == "https" else {}
         async with (

@@ -218,18 +218,18 @@ class CtxchatApp(InOrder):
         if self._driver:
             self._driver.write(sequence)
 
-    async def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Work that ended: what failed is said, what waits goes out."""
         if not self.is_running or not self.chat.transcript.is_attached:
             return  # on the way out: nowhere to say it
         if event.state is WorkerState.ERROR and (error := event.worker.error):
             if isinstance(error, CtxchatError):
-                await self.chat.failed(error.text, error.hint)
+                self.chat.failed(error.text, error.hint)
             else:
                 written = self._write_down and isinstance(error, Exception) and self._write_down(error)
                 said = written or "This is a fault in ctxchat."
                 words = f"{type(error).__name__}: {one_line(str(error), 300)}"
-                await self.chat.failed(words, f"{said} The session is kept; you can go on.")
+                self.chat.failed(words, f"{said} The session is kept; you can go on.")
         if self.work.is_of(event.worker) and event.worker.is_finished:
             self.call_next(self.work.go_on)
 

@@ -84,9 +84,8 @@ END = "{full} again, word for word. That is all: ctrl+q leaves, and `ctxchat` in
 class Guide(Static):
     """One step at a time, with its draft in the composer where nothing is written there."""
 
-    def __init__(self, steps: Sequence[TourStep] = STEPS) -> None:
+    def __init__(self) -> None:
         super().__init__(id="guide", markup=False)
-        self._steps = steps
         self._at = -1
         self._seen: set[type[Screen[Any]]] = set()
 
@@ -97,18 +96,16 @@ class Guide(Static):
         """Go on where the step is done; called where another screen opens as well, which may be gone again soon."""
         app: CtxchatApp = self.app  # type: ignore[assignment]
         self._seen.update(type(screen) for screen in app.screen_stack[1:])
-        if (self._at < 0 and app.session) or (
-            0 <= self._at < len(self._steps) and self._steps[self._at].done(app, self._seen)
-        ):
+        if (self._at < 0 and app.session) or (0 <= self._at < len(STEPS) and STEPS[self._at].done(app, self._seen)):
             self._go_on(app)
 
     def _go_on(self, app: CtxchatApp) -> None:
         self._at += 1
         self._seen.clear()
-        step = self._steps[self._at] if self._at < len(self._steps) else None
+        step = STEPS[self._at] if self._at < len(STEPS) else None
         full = percent(app.session.figures.pressure) if app.session else ""
         words = (step.words if step else END).replace("{full}", full)
-        place = f"tour {min(self._at + 1, len(self._steps))}/{len(self._steps)}  "
+        place = f"tour {min(self._at + 1, len(STEPS))}/{len(STEPS)}  "
         self.update(Content.assemble((place, "bold $text-accent"), words))
         if step and step.draft and not app.chat.composer.draft:
             app.chat.composer.set_draft(step.draft)

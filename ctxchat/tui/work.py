@@ -91,7 +91,7 @@ class Work:
             await session.close()
             raise under_way
         if self.trouble:
-            await self._chat.banner.clear()
+            self._chat.banner.clear()
         before, self.session, self.trouble = self.session, session, ""
         await self._chat.show_session(session)
         if not session.read_only:
@@ -280,7 +280,7 @@ class Work:
             interrupted = False
         except CtxchatError as problem:
             interrupted = False
-            await self._chat.failed(problem.text, problem.hint)
+            self._chat.failed(problem.text, problem.hint)
         finally:
             await self._chat.end(interrupted)
             if interrupted and stopped and not made:

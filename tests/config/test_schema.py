@@ -17,7 +17,7 @@ import pytest
 from ctxchat.config import paths
 from ctxchat.config.check import check
 from ctxchat.config.consistency import build, contradictions, for_agent
-from ctxchat.config.explain import as_json, rows
+from ctxchat.config.explain import rows
 from ctxchat.config.keys import ACTION_IDS
 from ctxchat.config.options import options
 from ctxchat.config.reference import TABLES, json_schema, keys_table, options_table, page, render, write
@@ -137,10 +137,10 @@ def test_json_schema_says_the_same() -> None:
 def test_rows_show_value_default_and_origin(home: Home) -> None:
     home.file.write_text('[context]\nkeep_recent = 3\n[models."a/b"]\nwindow = 9\n')
     loaded = home.load()
-    shown = as_json(loaded)
-    assert shown["context.keep_recent"] == {"value": 3, "default": 12, "origin": f"{home.file}:2"}
-    assert shown["context.target"] == {"value": 0.5, "default": 0.5, "origin": "default"}
-    assert shown['models."a/b".window'] == {"value": 9, "default": 0, "origin": f"{home.file}:4"}
+    shown = {row.key: [row.value, row.default, row.origin.text] for row in rows(loaded)}
+    assert shown["context.keep_recent"] == [3, 12, f"{home.file}:2"]
+    assert shown["context.target"] == [0.5, 0.5, "default"]
+    assert shown['models."a/b".window'] == [9, 0, f"{home.file}:4"]
     assert json.loads(json.dumps(shown)) == shown
     assert [r.key for r in rows(loaded)][:3] == ["model", "theme", "agent"]
     assert {o.key for o in options() if "*" not in o.path} <= {r.key for r in rows(loaded)} | {"hooks"}

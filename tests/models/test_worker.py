@@ -74,9 +74,8 @@ async def test_a_call_cancelled_while_litellm_is_loading_costs_no_second_load(tm
         await asyncio.sleep(0)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
-        await own.ready()
-        assert own.pid == started
         assert "asked" in (await first_failure(own, "hi")).text
+        assert own.pid == started
     finally:
         await own.close()
 
@@ -85,9 +84,8 @@ async def test_a_broken_litellm_is_an_error_that_names_the_log(tmp_path: Path) -
     (tmp_path / "litellm.py").write_text("raise ImportError('torn apart')")
     log = tmp_path / "worker.log"
     own = ModelProcess(log, {**os.environ, "PYTHONPATH": str(tmp_path)})
-    with pytest.raises(ModelError) as caught:
-        await own.ready()
-    assert caught.value.kind == "worker" and str(log) in caught.value.hint
+    error = await first_failure(own, "hi")
+    assert error.kind == "worker" and str(log) in error.hint
     assert "torn apart" in log.read_text()
     await own.close()
 
@@ -134,7 +132,6 @@ async def first_failure(worker: ModelProcess, line: str) -> ModelError:
 
 
 async def test_a_line_that_cannot_be_read_fails_its_own_call_only(odd: ModelProcess) -> None:
-    await odd.ready()
     silent = asyncio.create_task(first_failure(odd, '{"type":"done","id":0}'))
     await asyncio.sleep(0)
     error = await first_failure(odd, '{"type":"piece","id":2,"piece":{"type":"end","cost":null}}')
@@ -146,11 +143,11 @@ async def test_a_line_that_cannot_be_read_fails_its_own_call_only(odd: ModelProc
 
 
 async def test_a_process_that_falls_silent_for_good_is_ended_and_replaced(odd: ModelProcess) -> None:
-    await odd.ready()
+    await odd.start()
     deaf = odd.pid
     error = await first_failure(odd, "closes")
     assert error.kind == "worker" and "ended" in error.text
-    await odd.ready()
+    await odd.start()
     assert odd.pid not in {0, deaf}
     async with asyncio.timeout(60):
         await asyncio.to_thread(_wait_for_end, deaf)

@@ -113,7 +113,7 @@ class Banner(Vertical):
         self.told = tuple(told for told in self.told if told not in gone)
         self._remove(block for told, block in self._blocks if told in gone)
 
-    async def clear(self) -> None:
+    def clear(self) -> None:
         """All has been read."""
         self._remove(self.blocks)
 

@@ -52,8 +52,8 @@ class PartTable(Widget):
 
     COMPONENT_CLASSES = {component(name) for name in SECTIONS} | {"parts--over", "parts--quiet"}
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._figures: Figures | None = None
         self._rows: Sequence[Section] = ()
 
@@ -156,8 +156,8 @@ class Breakdown(VerticalScroll):
     class FreeUpPressed(Message):
         """The button was pressed."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes, can_focus=False)
+    def __init__(self) -> None:
+        super().__init__(can_focus=False)
         self._view: View | None = None
 
     def compose(self) -> ComposeResult:

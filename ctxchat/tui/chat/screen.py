@@ -145,7 +145,7 @@ class ChatScreen(Screen[None]):
     async def show_session(self, session: Session) -> None:
         """Another conversation, or this one after a change. The draft stays."""
         if self._session:
-            await self.banner.clear()
+            self.banner.clear()
         self._session, self._begun = session, False
         self.gauges.belong_to(session)
         self.composer.belongs_to(session.attachments)
@@ -205,7 +205,7 @@ class ChatScreen(Screen[None]):
         """Work has begun."""
         self._begun, self._away, self._retrying = True, False, False
         self.remove_class("-empty")
-        await self.banner.clear()
+        self.banner.clear()
         await self.questions.choose_no_model()
         self.key_line.show(BUSY_KEYS)
         self._ghost.stop()
@@ -271,7 +271,7 @@ class ChatScreen(Screen[None]):
         self.remove_class("-empty")
         self.feed.notice(level, text)
 
-    async def failed(self, text: str, hint: str = "") -> None:
+    def failed(self, text: str, hint: str = "") -> None:
         """Something a person asked for did not work."""
         self.remove_class("-empty")
         self.feed.failed(text, hint)

@@ -154,13 +154,13 @@ class Waiting(Block):
 
     moving = True
 
-    def __init__(self, what: str, stop: str = "esc stops") -> None:
-        self.what, self._stop, self._since = what, stop, monotonic()
+    def __init__(self, what: str) -> None:
+        self.what, self._since = what, monotonic()
 
     def draw(self, width: int) -> list[DrawnLine]:
         seconds = monotonic() - self._since
         left = Content.assemble((spin(seconds), "$accent"), " ", (clean(self.what), "$text-muted"))
-        right = Content.styled(f"{seconds:.0f} s  {self._stop}" if seconds >= 1 else "", "$text-muted")
+        right = Content.styled(f"{seconds:.0f} s  esc stops" if seconds >= 1 else "", "$text-muted")
         return [DrawnLine(spread(left, right, max(1, width - 1)), INDENT)]
 
 

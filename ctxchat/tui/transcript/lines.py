@@ -29,8 +29,9 @@ class DrawnLine:
 
     __slots__ = ("at", "fill", "glue", "gutter", "strip", "words")
 
-    def __init__(self, words: Content, gutter: Content = NOTHING, fill: str = "", glue: str = HARD) -> None:
-        self.words, self.gutter, self.fill, self.glue = words, gutter, fill, glue
+    def __init__(self, words: Content, gutter: Content = NOTHING, glue: str = HARD) -> None:
+        self.words, self.gutter, self.glue = words, gutter, glue
+        self.fill = ""
         self.strip: Strip | None = None  # as it was drawn last, at this place and look
         self.at: tuple[int, int] = (-1, -1)
 
@@ -73,9 +74,9 @@ def hung(lines: Iterable[DrawnLine], first: Content, more: Content | None = None
     return found
 
 
-def target(words: Content, what: str, about: str = "") -> Content:
+def target(words: Content, what: str) -> Content:
     """The words as something to press: whoever owns the line is told `what`."""
-    return words.stylize(Style.from_meta({"press": (what, about)}))
+    return words.stylize(Style.from_meta({"press": (what, "")}))
 
 
 def spread(left: Content, right: Content, width: int) -> Content:

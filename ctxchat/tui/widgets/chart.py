@@ -36,8 +36,8 @@ class FillChart(Widget):
             super().__init__()
             self.pass_id = pass_id
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._flight: Sequence[FlightPoint] = ()
         self._limit, self._trigger, self._chosen = 1, 0, ""
 
@@ -138,8 +138,8 @@ class FillLine(Widget):
 
     COMPONENT_CLASSES = {"fill--bar", "fill--high", "fill--mark"}
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._points: Sequence[Point] = ()
         self._limit, self._trigger = 1, 1
 
