@@ -24,7 +24,6 @@ __all__ = [
     "ContextSettings",
     "HookSettings",
     "McpSettings",
-    "ModelSettings",
     "Settings",
     "Table",
     "own_names",
