@@ -1,1 +1,4 @@
-"""The agent: the corridor where time passes. Imports the core only and is handed its adapters."""
+"""The agent: one conversation at work, with its turns, model calls, tool calls and compactions. Begin with `session`, then `turn`.
+
+Imports the core only; models, tools, stores and clocks are handed in as `core.ports`.
+"""
