@@ -1,7 +1,8 @@
 """An MCP server that speaks the protocol by hand, to be as wrong as its argument says: `deaf` to every plea to end, `silent`,
 `babbling` without an end, `endless` (a line without one), `beside` the protocol, `twins` (tools of one name once cleaned),
 `shapeless` (schemas no provider takes), `broken` (entries that are no tools), `crowd` (results of very many parts), `long`
-(results of very many characters). As `harbour` it is right, and up at once."""
+(results of very many characters). As `harbour` it is right, and up at once; as `busy` as well, with a tool that never answers and
+one that it dies of."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ OBJECT = {"type": "object", "properties": {}}
 TOOLS = {
     "twins": [("a b", OBJECT), ("a_b", OBJECT), ("a.b", OBJECT), ("x" * 90, OBJECT), ("x" * 91, OBJECT)],
     "harbour": [("add", OBJECT), ("fail", OBJECT)],
+    "busy": [("add", OBJECT), ("slow", OBJECT), ("die", OBJECT)],
     "shapeless": [
         ("text", {"type": "string"}),
         ("number", {"type": "object", "required": 5, "properties": None}),
@@ -66,6 +68,12 @@ def main(mode: str) -> None:
         print("\n".join(f"Listening \x1b[2J {n}" for n in range(50)), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
+        match mode, asked.get("params", {}).get("name"):
+            case "busy", "slow":
+                continue
+            case "busy", "die":
+                print("goodbye from the server", file=sys.stderr, flush=True)
+                return
         if asked.get("method") in {"initialize", "tools/list", "tools/call"}:
             result = answer(mode, asked["method"], asked.get("params", {}))
             print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)

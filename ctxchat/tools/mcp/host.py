@@ -168,8 +168,9 @@ async def _opened(line: _ProcessRun, id: int, inbox: Inbox) -> ConnectionHandle:
                 tools.append(tool)
             case Up(left_out=left_out):
                 return ConnectionHandle(line, id, tuple(tools), left_out)
-            case Down(why=why):
-                raise ToolError(why or "The server has ended.")
+            case Down() as down:
+                inbox.put_nowait(down)  # for whoever closes it: it is closed
+                raise ToolError(down.why or "The server has ended.")
             case _:
                 pass
 
