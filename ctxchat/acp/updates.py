@@ -62,6 +62,7 @@ KINDS: dict[UseKind, ToolKind] = {
     "run": "execute",
     "search": "search",
     "fetch": "fetch",
+    "ask": "think",
     "other": "other",
 }
 STATUS: dict[str, PlanEntryStatus] = {"pending": "pending", "in_progress": "in_progress", "done": "completed"}

@@ -24,7 +24,7 @@ from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import exchanges, failed, first_line, gist, is_to_do, patch_in, use_of
 from ctxchat.core.working_set import not_in_view
 
-RESULTS = {"run": 700, "change": 120, "read": 300, "search": 300, "fetch": 500, "other": 500}
+RESULTS = {"run": 700, "change": 120, "read": 300, "search": 300, "fetch": 500, "ask": 1_500, "other": 500}
 """Tokens of a result that a summariser is shown, by what its call does: a file can be read again, an output cannot."""
 
 ANSWER, ATTACHED, NOTE, EDIT, ARGUMENTS = 1_500, 600, 300, 500, 300

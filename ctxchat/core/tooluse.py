@@ -18,7 +18,7 @@ from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.expressions import expression
 from ctxchat.core.messages import Message, ToolCall
 
-UseKind = Literal["read", "change", "run", "search", "fetch", "other"]
+UseKind = Literal["read", "change", "run", "search", "fetch", "ask", "other"]
 
 _PATHS = (
     *("path", "file_path", "filePath", "filepath", "filename", "file", "target_file", "absolute_path", "relative_path"),
@@ -50,6 +50,8 @@ _CHANGES = frozenset(
 _RUNS = frozenset(
     {"shell", "bash", "sh", "run", "exec", "execute", "command", "terminal", "powershell", "cmd", "process"}
 )
+_AGENTS = frozenset({"agent", "delegate", "task", "subagent", "dispatch", "subtask"})
+_TASKS = ("prompt", "task", "instructions")
 _SEARCHES = frozenset({"grep", "search", "find", "glob", "list", "ls", "rg", "tree"})
 _WORD = expression(r"[A-Z]?[a-z]+|[A-Z]+")
 _EXIT = expression(
@@ -68,7 +70,9 @@ _ERROR_LINE = expression(
     r"|not found\b|No such file|[Dd]enied|Segmentation fault|\A\s*assert\b"
 )
 BARE = expression(
-    r"\W*(?:error|failed)\W*|npm err\w*!? (?:command|location|path|code|errno|lifecycle|workspace)\b.*", re.IGNORECASE
+    r"\W*(?:\S+\W+)?(?:error|failed)(?:\W+task failed)?\W*"
+    r"|npm err\w*!? (?:command|location|path|code|errno|lifecycle|workspace)\b.*",
+    re.IGNORECASE,
 )
 """A line that only says that there was an error, or where its log is."""
 _DEFINES = expression(
@@ -99,6 +103,8 @@ def use_of(call: ToolCall) -> Use:
     words = {word.lower() for word in _WORD.findall(call.name)}
     command, path = _first(fields, _COMMANDS), _first(fields, _PATHS)
     address, query = _first(fields, _ADDRESSES), _first(fields, _QUERIES)
+    if words & _AGENTS and (task := _first(fields, _TASKS)):
+        return Use("ask", task)
     if command and (not path or words & _RUNS):
         return Use("run", command)
     if path and words & _CHANGES:

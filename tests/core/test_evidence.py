@@ -821,3 +821,138 @@ def test_lines_that_tell_of_no_trouble_are_no_errors_and_examples_of_a_guide_no_
     assert by_kind(collect(runs(("make", HARMLESS))), "error") == {}
     found = by_kind(collect([ran("read_file", '{"path": "guide.md"}', GUIDE)]), "symbol")
     assert {"make_pool", "planned_name"} <= set(found) and "odd_path" not in found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "zsh: command not found: staticcheck",
+        "cmd/main.go:12:5: undefined: gauge",
+        "cmd/set.go:390:20: Error return value of `reader.Close` is not checked (errcheck)",
+        "src/a.ts(3,5): error TS2322: Type 'x' is not assignable to type 'y'.",
+        "a_test.go:263: expected no error, got: session not found",
+        "--- FAIL: TestGauge (0.02s)",
+        "E AssertionError: 3 != 4",
+        "2026/01/20 16:02:36 ERROR error before init",
+        "mise ERROR error parsing config file: ~/mise.toml",
+        "CONFLICT (content): Merge conflict in src/gauge.py",
+        '{"message": "Failed to update the metadata: block not found"}',
+        "Internal Server Error: the gauge is broken",
+        "error[E0425]: cannot find value `gauge`",
+    ],
+)
+def test_a_line_that_tells_of_an_error_is_one(line: str) -> None:
+    assert list(by_kind(collect([ran("shell", '{"command": "make"}', f"{line}\n[exit code: 1]")]), "error")) == [line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[main f0bea619] Fix empty repo 'reference not found' error (#242)",
+        "func load() (*Gauge, error) {",
+        "ReadCommitted(ctx, id string) (*Result, error)",
+        "+ t.Errorf('expected a helpful error message')",
+        "=== RUN   TestGaugeError",
+        "--- PASS: TestGaugeError (0.00s)",
+        '"body": "Inconsistent error messages where the transcript is missing"',
+        '{"url": "https://example.org/1", "diff": "+ return nil, error: none"}',
+        "Branch: fix/error-in-gauge",
+        "[lint] ERROR task failed",
+        "- `load()` still raises an error",
+        "setup.go:12:3: warning: unused",
+    ],
+)
+def test_a_line_that_only_has_the_word_is_no_error(line: str) -> None:
+    assert list(by_kind(collect([ran("shell", '{"command": "make"}', f"{line}\n[exit code: 1]")]), "error")) == []
+
+
+def test_what_an_agent_counts_of_its_work_is_no_fact_and_a_script_has_no_prices() -> None:
+    words = "All 62 gauge tests pass. Resolved threads: 1. The branch has all the code changes (41 files). The hook gets $1."
+    assert by_kind(collect([said(words, "assistant")]), "number") == {}
+    kept = by_kind(collect([said("Keep uploads under 40 files. retries = 3, it costs $5.50")]), "number")
+    assert kept == {"Keep uploads under 40 files": "", "retries": "3", "it costs $5.50": ""}
+
+
+def test_of_a_share_only_the_newest_figure_stands_however_it_is_said() -> None:
+    told = [
+        "Branch coverage is 67 %.",
+        "Branch coverage went from 67 % to 92 %.",
+        "branch coverage now stands at 95 %",
+    ]
+    for many, kept in ((2, "Branch coverage went 92 %"), (3, "branch coverage now stands at 95 %")):
+        groups = [said(text, "assistant", n) for n, text in enumerate(told[:many], 1)]
+        assert list(by_kind(collect(groups), "number")) == [kept]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The session was never committed to main.",
+        "wrapper hooks can never be removed through the menu",
+        "API Error: 400 messages.1 must be a tool result",
+        "invalid_request_error: max_tokens must be below 4096",
+        "fix a.go:1:9: var-naming: avoid names of the library",
+        "400 Bad Request: prompts must not be empty",
+    ],
+)
+def test_what_describes_and_what_a_server_said_is_no_rule(text: str) -> None:
+    assert by_kind(collect([said(text)]), "rule") == {}
+
+
+def test_what_is_asked_and_what_others_chose_is_no_decision() -> None:
+    for text in (
+        "Want to go with the wrapper?",
+        "It is safe: they chose not to keep it.",
+        "I'll use the fast command:",
+    ):
+        assert by_kind(collect([said(text, "assistant")]), "decision") == {}, text
+
+
+def test_a_pasted_screen_is_nobodys_words() -> None:
+    screen = "● Skill(plan)\n  ⎿ Done, 46 tool uses, 69.8k tokens\nWe decided to wait 44 ms."
+    assert by_kind(collect([said(f"Look:\n\n{screen}")]), "number") == {}
+
+
+def test_a_list_of_words_is_no_path_and_neither_is_what_was_masked_or_cut() -> None:
+    words = "mind whitespace/comments/operators, --soft/mixed and /home/a/.REDACTED.jsonl, see `src/core/facts` and @lib/deep/er"
+    assert list(by_kind(collect([said(words)]), "path")) == ["src/core/facts", "lib/deep/er"]
+    for path in ("/home/[masked secret #1a2b3c4d]/a.py", "/home/someone/proje…"):
+        arguments = msgspec.json.encode({"path": path, "content": "x"}).decode()
+        assert collect([ran("write_file", arguments, "ok"), ran("read_file", arguments, "x", 3)]).facts == ()
+
+
+def test_names_of_the_language_and_parts_of_paths_are_no_symbols() -> None:
+    code = """import "git/remote_ops/types"
+    if err := os.MkdirAll(stateDir, 0o755); filepath.IsAbs(stateDir) { sb.WriteString(os.DevNull) }
+    os.MkdirAll(stateDir); filepath.IsAbs(x); see get_closing_text.py and get_closing_text.py, git/remote_ops/types"""
+    read = ran("read_file", '{"path": "a.go"}', code)
+    assert list(by_kind(collect([read]), "symbol")) == ["stateDir"]
+
+
+def test_the_examples_of_a_guide_are_no_symbols_those_of_a_plan_are() -> None:
+    text = "Use `keep_recent`, keep_recent.\n\n```python\ndef example_pool(): ...\n```\n"
+    for path, names in (
+        ("docs/style.md", ["keep_recent"]),
+        ("/a/skills/py/CLAUDE.md", ["keep_recent"]),
+        ("plan.md", ["example_pool", "keep_recent"]),
+    ):
+        read = ran("read_file", msgspec.json.encode({"path": path}).decode(), text)
+        assert sorted(by_kind(collect([read]), "symbol")) == names, path
+
+
+def test_what_a_sub_agent_answers_names_files_and_symbols() -> None:
+    answer = "The pool is made by `make_pool` in src/deep/pool.py.\nagentId: a1b2\n<usage>duration_ms: 12</usage>"
+    evidence = collect([ran("delegate", '{"task": "Where is the pool made?"}', answer)])
+    assert {(f.kind, f.key, f.by) for f in evidence.facts} == {
+        ("symbol", "make_pool", "tool"),
+        ("path", "src/deep/pool.py", "tool"),
+    }
+
+
+def test_commands_that_begin_alike_and_were_cut_are_not_counted_as_one_form() -> None:
+    begun = "python - <<'EOF'; " + "import gauge; " * 30
+    several = [
+        ran("shell", msgspec.json.encode({"command": begun + end}).decode(), "[exit code: 0]", seq)
+        for seq, end in ((1, "a()"), (3, "b()"))
+    ]
+    assert [f.times for f in collect(several).facts if f.kind == "command"] == [1]

@@ -3,9 +3,10 @@ pass, `order` says which matter most, `page` writes what fits. No model is asked
 """
 
 from ctxchat.core.facts.collect import Memory, collect, merged, survival
-from ctxchat.core.facts.find import facts_of, plain
+from ctxchat.core.facts.find import facts_of
 from ctxchat.core.facts.order import KINDS
 from ctxchat.core.facts.page import TITLES, fitting, line_of, render
+from ctxchat.core.facts.shared import plain
 
 __all__ = [
     "KINDS",

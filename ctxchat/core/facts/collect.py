@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from ctxchat.core.facts.find import CUT, facts_of, plain, recalled
+from ctxchat.core.facts.find import CUT, facts_of, recalled
 from ctxchat.core.facts.gone import FILES, FORBIDS, gone_of, newest, still_true
+from ctxchat.core.facts.numbers import subject_of
 from ctxchat.core.facts.order import KINDS, SPEAKERS, ranked
 from ctxchat.core.facts.page import line_of, stands, unfolded
+from ctxchat.core.facts.shared import plain
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Evidence, Fact, FactCount, FactKind, Gone
 from ctxchat.core.tooluse import command_line, use_of
@@ -34,10 +36,6 @@ _INSTEAD = re.compile(
 )
 """What is not to be any more: "Postgres instead of SQLite"."""
 _WORD = re.compile(r"[A-Za-z0-9]+")
-_VALUE = re.compile(r"[-+$€£<>≤≥~≈]*\d[\d.,_–-]*(?=\D*\Z)")
-"""The amount that a fact ends with, which its unit may follow."""
-_SINCE = re.compile(r" (?:(?:is|are|was|were|now|still|only|at|to|from|of|already|currently) )*")
-"""Words between a thing and its amount, which tell nothing of which thing it is."""
 _CHANGING: frozenset[FactKind] = frozenset({"rule", "decision", "command", "error", "number"})
 """What a later message can make untrue."""
 
@@ -137,8 +135,8 @@ def _thing(fact: Fact) -> tuple[FactKind, str]:
         if line.program == "git commit" and not _failed(fact):
             return "command", fact.key  # each is a deed of its own
         return "command", f"{'failed' if _failed(fact) else 'ran'} {_name(line.folder)}: {line.program or fact.key}"
-    if fact.kind == "number" and not fact.value:  # "coverage is 67 %", "coverage is now 100 %"
-        return "number", _SINCE.sub(" ", _VALUE.sub("#", fact.key.lower()))
+    if fact.kind == "number" and not fact.value:
+        return "number", subject_of(fact.key)
     return ("path" if fact.kind in FILES else fact.kind), fact.key
 
 
@@ -225,7 +223,7 @@ def _one(before: Fact, fact: Fact) -> Fact:
     old = before if new is fact else fact
     value = new.value or old.value if kind == "symbol" else new.value  # where it stands is told by some calls only
     times = new.times  # of this form: that another was run before is not told by it
-    if before.key == fact.key:
+    if before.key == fact.key and not fact.key.endswith(CUT):  # two that were cut may end in different ways
         times = before.times + fact.times if fact.seq > before.seq else max(before.times, fact.times)
     return Fact(
         kind, new.key, value, new.seq, by, max(before.turn, fact.turn), turns, times if kind == "command" else 1

@@ -7,15 +7,17 @@ shows was said by nobody. Patterns and nothing else; what is kept of the facts i
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 from ctxchat.core.expressions import expression
+from ctxchat.core.facts.numbers import numbers
+from ctxchat.core.facts.shared import At, plain, some
+from ctxchat.core.facts.symbols import SHOUT, names_read, symbols
+from ctxchat.core.facts.troubles import troubles
 from ctxchat.core.messages import Group, Message, Text, ToolCall
-from ctxchat.core.record import Fact, Speaker
+from ctxchat.core.record import Fact
 from ctxchat.core.sanitize import clean
 from ctxchat.core.tooluse import (
-    BARE,
     Use,
     command_line,
     exchanges,
@@ -32,15 +34,6 @@ _LONG = 240
 
 CUT = "…"
 """The end of a sentence, an error or a command that is longer than what is kept of it."""
-
-At = tuple[int, Speaker, int]
-"""Where a fact was met: the message's place, who brought it up, the turn."""
-
-SYMBOLS = 400
-"""Symbols that are taken from one call or one message at most, those that stand there most often."""
-
-USED = 60
-"""Names that a file uses more than once, which are taken of one reading of it at most."""
 
 _LOOKED_UP = 3
 """Messages of one answer of recall that count as looked up."""
@@ -63,88 +56,16 @@ _PATH = expression(
     r"(?<![\w/.:@~+\\-])(?:~|\.{1,2}|[\w@.+-]+)?(?:/[\w@.+-]+)+/?"
     r"|(?<![\w/.\\-])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}(?![\w/.(])"
 )
-_SUBJECT = expression(
-    r"(?!(?:the|this|that|these|those|its?|it's|are|was|were|has|had|have|and|but|for|from|with|into|now|only|just|all|about|also|to|"
-    r"why|you|your|do|dude|instead|it's|our|one|not|than|then|too|down|reduced|saved|removed|added|changed|set|use|using|small|like|over|under|more|less|"
-    r"first|last|next|each|every|another|around|lines?|files?|because|will|would|can|could|should|still|there|here|when|what|which|who|how|so|if|as|at|by|in|is|of|on|or|an)\b)"
-    r"[/~.]*[^\W\d_][\w/@.'’-]+[^\W\d_][\w()]*",
-    re.IGNORECASE,
-)
-"""A word that tells what a number is about."""
-_ABOVE = expression(
-    r"^[ \t#*-]*[`*]*([A-Za-z][\w./-]{1,40})[`*]*:[`*]*[ \t]*\n(?:[ \t]+[^\n]*\n|[-*][^\n]*\n)*\Z", re.MULTILINE
-)
-"""A line of one name, with the lines that stand under it."""
 _URL = expression(r"\b(?:https?|wss?|ftp|ssh|git|postgres(?:ql)?|mysql|redis|amqp|file)://[^\s<>\"'`)\]}]+")
-_UNIT = (
-    r"%|‰|°C|°F|€|(?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|h|hours?|days?|weeks?|months?|years?"
-    r"|[kKMGT]i?B(?:/s)?|[kMG]bit/s|[kMG]bps|bytes?|B|px|[kMG]?Hz|tokens?|rows?|records?|tests?|passed|failed|skipped"
-    r"|files?|lines?|match(?:es)?|results?|hits?|characters?|chars?|words?|bits?|requests?|req/s|rps|qps|users?|items?|errors?|warnings?|commits?|cores?|threads?|workers?|retries"
-    r"|attempts?|connections?|replicas?|pages?|points?|USD|EUR|GBP|dollars?|euros?|kg|mg|km|cm|mm|kWh|W|V|x|fps|cents?"
-    r"|vCPUs?|CPUs?|GPUs?|epochs?|steps?|samples?|messages?|partitions?|shards?)(?![\w/])"
-)
-_AMOUNT = r"[+-]?\d(?:[\d_,.]*\d)?"
-_NUMBER = expression(
-    rf"(?<![\w.,])(?:[<>≤≥~≈]=?\s?)?(?:\d+(?:\.\d+)?\s?[-–]\s?)?(?:[$€£]\s?{_AMOUNT}[kKM]?\b|{_AMOUNT}\s?(?:{_UNIT}))"
-)
-_VALUE = rf"(?:#[0-9A-Fa-f]{{6}}(?:[0-9A-Fa-f]{{2}})?|{_AMOUNT}(?:\s?(?:{_UNIT}))?)"
-_NAMED = expression(
-    rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})`?[ \t]*[:=][ \t]*`?(?:{_VALUE}`?[ \t]*(?:→|->)[ \t]*`?)?({_VALUE})(?![\w:/.-]\d|\w)"
-)
-"""`timeout = 30`, `gray`: `#808080`, and the new value of "gray: 242 → #6c6c6c"."""
-_SET = expression(
-    r"\b(?:set|change|raise|lower|increase|decrease|reduce|bump|update)d? (?:the |our )?`?([A-Za-z_][\w.-]{1,40})`? "
-    rf"(?:from \S+(?: \S+)? )?to `?({_VALUE})(?![\w:/.-]\d|\w)",
-    re.IGNORECASE,
-)
-"""`set timeout to 30 s`."""
 _TALLY = expression(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b")
-_SYMBOL = expression(
-    r"(?<![\w$#])(?:[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
-    r"|_?[A-Za-z]\w*_\w+|[A-Z]{2}[A-Z0-9]{2,})(?![\w$])"
-)
-"""`applyTheme`, `ThemeBg`, `keep_recent`, `ANSI`: what programs name, and words do not look like."""
-_ESCAPE = expression(r"\\[nrt](?=[A-Z\d\s])")
-"""A line end or a tab as a program writes it, which is no part of the word behind it."""
-_SHOUT = expression(r"[A-Z]+")
-_NO_NAME = expression(r"(?:[A-Za-z_]*\d){5}|[a-z]+[A-Z]\Z")
-"""An id that a machine made, a date, a slip of the shift key: nobody works with it by name."""
-_IN_CODE = expression(r"\s*=|[(\[]|\.\w+\(")
-_OF_THE_LANGUAGE = frozenset(
-    re.findall(
-        r"\w+",
-        "indexOf lastIndexOf toFixed toString startsWith endsWith padEnd padStart localeCompare toLowerCase toUpperCase "
-        "setTimeout clearTimeout setInterval clearInterval setImmediate parseInt parseFloat isNaN isArray hasOwnProperty "
-        "forEach findIndex flatMap charCodeAt charAt codePointAt fromCharCode replaceAll addEventListener "
-        "removeEventListener querySelector getElementById innerHTML JSON Math ReturnType "
-        "readFileSync writeFileSync existsSync mkdirSync statSync child_process strictEqual deepEqual "
-        "TypeError ValueError KeyError IndexError RuntimeError AttributeError FileNotFoundError NotImplementedError OSError "
-        "NamedTuple TypedDict TypeVar TypeAlias ClassVar ParamSpec TYPE_CHECKING DEVNULL CalledProcessError TimeoutExpired "
-        "StopIteration ImportError ModuleNotFoundError ReferenceError SyntaxError "
-        "__init__ __name__ __main__ __file__ __future__ __repr__ __str__ __eq__ __len__ __enter__ __exit__ __all__ "
-        "beforeEach afterEach beforeAll afterAll TypeScript JavaScript GitHub GitLab macOS PostgreSQL MySQL SQLite OpenAI "
-        "TODO FIXME NOTE XXX HTTP HTTPS HTML README CHANGELOG LICENSE UTF8 YYYYMMDD",
-    )
-)
-"""What every program of a language names."""
 _LOOKS = expression(
     r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk|git (?:status|log|diff|show))\b"
 )
 """A command that only looks around: nothing was done, and its troubles are no errors of the work."""
-_BEGINNING = r"^(?:\s*\d+[\t:|│→])?[ \t]*"
-_BLOCK = expression(_BEGINNING + r"```.*?" + _BEGINNING + r"```[ \t]*$", re.MULTILINE | re.DOTALL)
-_EXAMPLE = expression(r"(?:#|//|--) *(?:WRONG|CORRECT|RIGHT|BAD|GOOD|Bad|Good|Wrong|Correct)\b|[❌✅]")
-"""What a block of a guide has that shows how something is done and how it is not: nothing of this program."""
-_DEFINED = expression(
-    _BEGINNING + r"(?:(?:export|default|declare|abstract|async|pub|unsafe) )*"
-    r"(?:(?P<whole>(?:def|class|function\*?|fn|func|interface|struct|enum|trait)\s+)|(?:type|const|let|var|#define)\s+)"
-    r"(?P<name>[A-Za-z_$][\w$]{2,100})(?![\w$])"
-    r"|"
-    + _BEGINNING
-    + r"(?:(?:private|public|protected|static|async|override) )+(?P<method>[A-Za-z_$][\w$]{2,100})(?=[(<])",
-    re.MULTILINE,
+_GUIDE = expression(
+    r"(?:\A|/)(?:(?:docs?|guides?|skills?)/.*|(?:README|CLAUDE|AGENTS|CONTRIBUTING|SKILL)\b[^/]*)\.(?:md|mdx|rst)\Z"
 )
-"""A definition at the beginning of a line, and whether it is one of a function or a class; others may be any local variable."""
+"""A document that tells how things are done anywhere, whose blocks are examples."""
 _SHOWN = expression(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[ \t]*$|\Z)|^ {0,3}>[^\n]*", re.MULTILINE | re.DOTALL)
 _PASTED = 15
 """So many lines without an empty one between are a log or a listing, not somebody's words; a rule in them is one all the same."""
@@ -153,46 +74,33 @@ _TRACE = expression(
     r"^[ \t]*(?:Traceback \(most recent|File \"[^\"\n]+\", line \d|at [\w.$<>\[\] ]+ ?\(?[^\s()]+:\d+|Caused by:|goroutine \d"
     r"|(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Warning|Panic)\b(?:\[\w+\])?:|(?:[Ee]rror|warning|fatal|panic)(?:\[\w+\])?:"
     r"|\S+:\d+(?::\d+)?:? +(?:error|warning|note)\b|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[(?:ERROR|WARN|INFO|DEBUG)\]|npm ERR!)[^\n]*"
-    r"|^(?: {4,}|\t)[^\n]*$|^[^\n]*\{\"\w+\":[^\n]*$",
+    r"|^(?: {4,}|\t)[^\n]*$|^[^\n]*(?:\{\"\w+\":|\b\w+_error\b|\b(?:API|HTTP) ?[Ee]rror\b|\b[45]\d\d (?:[A-Z]\w+ ?)+[:{(]"
+    r"|\S\.\w{1,5}:\d+:\d+:|\bat (?:\w+\.){2,}\w+\()[^\n]*$",
     re.MULTILINE,
 )
-"""Lines of a pasted error, a stack trace or a log: nobody's words. Their paths are looked at all the same."""
+"""Lines of a pasted error, a stack trace, a log or a server's refusal: nobody's words. Their paths are looked at all the same."""
 _OUTPUT = expression(
-    r"^(?:\S*[➜❯] |[$%#>] \w|\S+@\S+[:~]\S*[$#%] |> \S+@\d|\s*\{?\"\w+\":)|\{\"\w+\":|^\s+at \S+ \(|\bcode: '\w+'",
+    r"^(?:\S*[➜❯] |[$%#>] \w|\S+@\S+[:~]\S*[$#%] |> \S+@\d|\s*\{?\"\w+\":)|\{\"\w+\":|^\s+at \S+ \(|\bcode: '\w+'|[─-╿▀-▟⎿⏺❯●]",
     re.MULTILINE,
 )
-"""What a line in a pasted terminal, log or JSON begins with."""
+"""What a pasted terminal, log or JSON has: what its lines begin with, and what only a screen draws."""
+_WRAPPED = expression(r"^agentId: [^\n]*|^<(usage)>.*?</\1>", re.MULTILINE | re.DOTALL)
+"""What a program writes around the answer of an agent."""
 _EMPTY_LINE = expression(r"\n[ \t]*\n")
-_BREAK = expression(r"[\n,;|]|[.!?:] ")
 _WHOLE_HEAD = expression(r"(?:\n[^\n]{0,200}|\S{0,200})\Z")
 _WHOLE_TAIL = expression(r"\A(?:[^\n]{0,200}\n|\S{0,200})")
-_LAST_WORD = expression(r"\S{0,120}\Z")
-_WORDS = expression(r"[\w/@.'’-]*\w")
 _COMMENT = expression(r"^\s*#.*$", re.MULTILINE)
 _GOES_ON = expression(r"(?:\b(?:do|then|else)|[({|&;\\])\Z")
 """The end of a line of a command that the next one belongs to."""
-_TROUBLE = ("error", "exception", "panic", "fatal", "fail", "not found", "no such", "denied", "fault")
-_ERROR = expression(
-    r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed)\b"
-    r"|command not found|No such file|Permission denied|Segmentation fault"
-)
-_LISTED = expression(r"\s*\d+\s?[:|│→\t]|\s*\d+\s{2,}|\s*(?:raise|except|throw|catch|import|from|#|//|/?\*)\b|\s*#")
-_SLIP = expression(
-    r"(?:unknown|unrecogni[sz]ed|invalid|illegal|unexpected|no such) (?:command[ -]line )?(?:option|argument|flag|switch)",
-    re.IGNORECASE,
-)
-"""A command was called in a wrong way, which is no error of the work."""
-_NO_TROUBLE = expression(
-    r"\b0 (?:errors?|remaining|failed|failures)\b|\"(?:success|ok)\": ?true|\A\s*[-*] \*\*", re.IGNORECASE
-)
-"""A line that has the word and tells of none."""
 _NOTHING_FOUND = expression(
     r"\s*(?:\[?\(?no (?:\w+ )?(?:match|file|result|hit|output)|(?:found )?0 )|\s*\Z", re.IGNORECASE
 )
 _FOLDER = expression(r"(?:[a-z0-9_.-]*[a-z][a-z0-9_.-]*/)+[a-z0-9_.-]*")
 """A relative folder; with capitals or no letters it is more often one thing or another than a place."""
-_SLASHED = expression(r"\w[\w-]*(?:/[\w-]+)+")
+_SLASHED = expression(r"[\w-]+(?:/[\w-]+)+")
 """A folder, or alternatives: `src/core/facts`, and "comments/operators"."""
+_PARTIAL = expression(r"\[masked |REDACTED|\*\*\*|…|\.\.\.|[\n<>|]")
+"""What a path has that was masked or cut off: no file has that name."""
 _QUOTES = frozenset("`'\"")
 _NO_FILE = expression(r"(?:\d[\d./]*\Z|(?:node|next|vue|nuxt|react|express|three|chart|d3|p5)\.js\Z)", re.IGNORECASE)
 _QUOTED_PATH = expression(r"""(?P<mark>['"`])(?P<path>~?/[^'"`\n]{1,300}\.\w{1,5})(?P=mark)""")
@@ -201,7 +109,9 @@ _RATE = expression(r"\d[\d.,]*[A-Za-z]*/\w+$")
 _SENTENCE = expression(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
 _RULE = expression(
     r"(?:\A|[,;:(–—-] ?|\b(?:please|and|but|also|so|ok|okay|then) )(?:do not|don't|dont|avoid|prefer|use only|only use)\b"
-    r"|\b(?:always|never(?! ?mind)|must(?:n't)?|from now on|make sure|only ever|please keep"
+    r"|(?:\A|[,;:–—-] ?|\b(?:please|and|but|also|so|ok|okay|then|should|must|shall|to|we|\w+:) )"
+    r"\**(?:always|never(?! ?mind))\b"
+    r"|\b(?:must(?:n't)?|from now on|make sure|only ever|please keep"
     r"|under no circumstances|sempre|nunca|jamais|siempre|no (?:uses|toques|borres)"
     r"|não (?:use|faça|mexa|altere|apague|toque|remova|mude|crie|escreva)"
     r"|immer|nie(?:mals)?|toujours|ne (?:\w+ )?(?:pas|jamais))\b"
@@ -210,9 +120,9 @@ _RULE = expression(
 )
 _DECISION = expression(
     r"\b(?:decided|decision(?= (?:is|was|to|that|made|taken)\b|s?:)"
-    r"|we(?:'ll| will) (?:use|go|keep|take)|I(?:'ll| will) (?:use the|go with|take the)"
-    r"|let's (?:use|go|keep|take)|going with|go with"
-    r"|settled(?! down)|chose|chosen|agreed|opted for"
+    r"|we(?:'ll| will) (?:use|go|keep|take)|I(?:'ll| will) (?:go with|take the)"
+    r"|let's (?:use|go|keep|take)|(?<!keep )(?:going|go) with"
+    r"|settled(?! down)|(?<!they )(?<!he )(?<!user )(?<!users )(?:chose|chosen)|agreed|opted for"
     r"|decidi(?:mos|u|do)?|decisão|decisión|entschieden|entscheidung|décidé|décision)\b"
     r"|決定|に決め|决定",
     re.IGNORECASE,
@@ -222,12 +132,10 @@ _STEP = expression(
     re.IGNORECASE,
 )
 """The next step, which decides nothing."""
-_ABOUT_TO = expression(r"\b(?:let me|let's|I(?:'ll| will| need| have|'ve)|now \w+ (?:all|the))\b", re.IGNORECASE)
-"""What the agent says of its next call; how many it will read tells nothing."""
 _DIGIT = expression(r"\d")
 _IDENTIFIER = expression(
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
-    r"|\b[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{2,5}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b"
+    r"|\b(?!(?:UTF|SHA|ISO|RFC|MD|CVE|AES|RSA|GPT|IPV|PEP|HTTP|TLS|GPL|BSD|LGPL|AGPL|APACHE|ISO|TS|ES|X)-)[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{2,5}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b"
 )
 _HEADING = expression(r"^m(\d{1,12}) \((call of )?", re.MULTILINE)
 _MARKED = expression(r"`[^`]*`")
@@ -257,11 +165,6 @@ def recalled(group: Group) -> tuple[int, ...]:
     return tuple(found)
 
 
-def plain(text: str) -> str:
-    """Text in one line, single spaces."""
-    return " ".join(text.split())
-
-
 # ── what somebody said ──
 
 
@@ -281,36 +184,40 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
             yield Fact("decision", _clip(sentence), "", *at)
     text = _pastes_left_out(text, message)
     if "://" in whole:
-        for match in _some(_URL, text, 20):
+        for match in some(_URL, text, 20):
             yield Fact("url", match.group().rstrip(".,;:"), "", *at)
         text, whole = _URL.sub(" ", text), _URL.sub(" ", whole)
     for path in _paths(_pastes_left_out(whole, message), by_person=message.role == "user"):
         yield Fact("path", path, "", *at)
     bare = _PATH.sub(" ", text)
     if _DIGIT.search(text):
-        yield from _numbers(text, at)
-        for match in _some(_IDENTIFIER, bare, 20):
+        yield from numbers(text, at, _ENDINGS)
+        for match in some(_IDENTIFIER, bare, 20):
             yield Fact("identifier", match.group(), "", *at)
     quoted = (match[1] or match[2] for match in _CALLED.finditer(text))
-    named = (symbol for symbol in _symbols(bare) if not _SHOUT.fullmatch(symbol))
+    named = (symbol for symbol in symbols(bare) if not SHOUT.fullmatch(symbol))
     for symbol in dict.fromkeys([*quoted, *named]):
         yield Fact("symbol", symbol, "", *at)
 
 
 def _decides(sentence: str) -> bool:
-    """The word that tells of a decision stands in the sentence itself, not in code marks or in the name of a file."""
-    return bool(_DECISION.search(_PATH.sub(" ", _MARKED.sub(" ", sentence)))) and not _STEP.search(sentence)
+    """The word for a decision stands in the sentence itself, not in code marks or a file's name, and nothing is asked."""
+    return (
+        not sentence.endswith(("?", "？"))
+        and bool(_DECISION.search(_PATH.sub(" ", _MARKED.sub(" ", sentence))))
+        and not _STEP.search(sentence)
+    )
 
 
-def _paths(text: str, *, by_person: bool) -> Iterator[str]:
-    """Files and folders that a text names. A person may put a mark in front, and none around; of an agent `a/b/c` without marks
-    around is a list."""
-    for match in _some(_QUOTED_PATH, text, 20):
+def _paths(text: str, *, by_person: bool = False) -> Iterator[str]:
+    """Files and folders that a text names; `a/b/c` without marks around is a list. A person may put an @ in front."""
+    for match in some(_QUOTED_PATH, text, 20):
         yield match["path"]
-    for match in _some(_PATH, _QUOTED_PATH.sub(" ", text), 60):
+    for match in some(_PATH, _QUOTED_PATH.sub(" ", text), 60):
         path = match.group().rstrip(".")
-        path = path.removeprefix("@") if by_person else path
-        if _is_path(path) and (by_person or not _SLASHED.fullmatch(path) or _QUOTES.issuperset(_around(text, match))):
+        at = by_person and path.startswith("@")
+        path = path[at:]
+        if _is_path(path) and (at or not _SLASHED.fullmatch(path) or _QUOTES.issuperset(_around(text, match))):
             yield path
 
 
@@ -333,32 +240,6 @@ def _words(message: Message) -> str:
     return _SHOWN.sub("\n", "\n".join(part.name if part.name else part.text for part in parts))
 
 
-def _numbers(text: str, at: At) -> Iterator[Fact]:
-    text = _ESCAPE.sub(" ", text)
-    named: set[int] = set()
-    for match in sorted([*_some(_NAMED, text, 30), *_some(_SET, text, 30)], key=re.Match[str].start):
-        named.update(range(*match.span()))
-        if match[1].rsplit(".", 1)[-1] not in _ENDINGS:  # there it is a place in a file, not an amount
-            whose = _whose(text, match) if match.re.pattern == _NAMED.pattern else ""
-            yield Fact("number", whose + match[1], plain(match[2]), *at)
-    for match in _some(_NUMBER, text, 30):
-        words = [] if match.start() in named else _words_before(text, match)
-        if any(map(_SUBJECT.fullmatch, words)) and not (at[1] == "assistant" and _ABOUT_TO.search(" ".join(words))):
-            yield Fact("number", " ".join([*words, plain(match.group())]), "", *at)
-
-
-def _whose(text: str, match: re.Match[str]) -> str:
-    """What a value belongs to, in front of its name: the words before it, or the line that it stands under (`staging:`). A name
-    that only a program gives says enough by itself."""
-    if _SYMBOL.fullmatch(match[1]):
-        return ""
-    start = text.rfind("\n", 0, match.start()) + 1
-    words = [w for w in text[start : match.start()].replace("`", " ").split()[-2:] if _SUBJECT.fullmatch(w)]
-    if words or not (above := _ABOVE.search(text, max(0, start - 600), start)):
-        return "".join(f"{word} " for word in words)
-    return f"{above[1]} "
-
-
 # ── what was done ──
 
 
@@ -371,36 +252,28 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
     yield from (Fact("changed", path, "", *at) for path in patch)
     match use:
         case Use("change" | "read" as kind, path):
-            yield Fact("changed" if kind == "change" else "read", path, "", *at)
+            if not _PARTIAL.search(path):
+                yield Fact("changed" if kind == "change" else "read", path, "", *at)
         case Use("run", command):
             yield from _command_facts(command, result, at)
         case Use("fetch", address):
             yield Fact("url", address, "", *at)
+        case Use("ask", _):  # an agent's answer, seen and not said by the one who asked
+            seen = (result.seq, "tool", group.turn)
+            yield from (
+                Fact("path", path, "", *seen) for path in _paths(_SHOWN.sub("", _scanned(result.text))) if "/" in path
+            )
         case _:
             pass
     where = use.target if use.kind in {"change", "read"} else patch[0] if len(patch) == 1 else ""
-    for symbol in _symbols(_wanted(call, use, result)):
+    for symbol in symbols(_wanted(call, use, result)):
         yield Fact("symbol", symbol, where, *at)
+    if use.kind == "ask":
+        for symbol in symbols(_PATH.sub(" ", _URL.sub(" ", _WRAPPED.sub("", result.text[:_WRITTEN])))):
+            yield Fact("symbol", symbol, "", result.seq, "tool", group.turn)
     if use.kind == "read":  # what stands there is not what somebody worked with, but its names may be asked for
-        for symbol in _names_read(result.text[:_WRITTEN]):
+        for symbol in names_read(result.text[:_WRITTEN], guide=bool(_GUIDE.search(use.target))):
             yield Fact("symbol", symbol, where, result.seq, "tool", group.turn)
-
-
-def defined(text: str) -> Iterator[str]:
-    """The functions, classes and values that a text defines."""
-    for match in _some(_DEFINED, text, SYMBOLS):
-        name = match["method"] or match["name"]
-        if name not in _OF_THE_LANGUAGE and (match["whole"] or match["method"] or _SYMBOL.fullmatch(name)):
-            yield name
-
-
-def _names_read(text: str) -> Iterator[str]:
-    """What a file defines, and what it names more than once; examples of right and wrong aside."""
-    if "```" in text:
-        text = _BLOCK.sub(lambda block: "" if _EXAMPLE.search(block.group()) else block.group(), text)
-    yield from defined(text)
-    counts = Counter(match.group() for match in _SYMBOL.finditer(text) if _names(match, text))
-    yield from (name for name, times in counts.most_common(USED) if times > 1)
 
 
 def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
@@ -411,12 +284,9 @@ def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
     rest = _in_one_line(line.rest)
     key = _clip(f"cd {line.folder} && {rest}" if line.folder else rest)
     text = _scanned(result.text)
-    errors: list[str] = []
-    lower = "" if outcome.startswith("exit 0") else text.lower()
-    if any(word in lower for word in _TROUBLE):
-        errors = [
-            plain(said) for said in text.splitlines() if _tells(said)
-        ]  # one that ended well says of errors what it likes
+    errors = (
+        [] if outcome.startswith("exit 0") else list(map(plain, troubles(text)))
+    )  # one that ended well may name some
     yield Fact("command", key, outcome or ("with errors" if errors else ""), *at)
     for error in [*errors[:2], *errors[2:][-1:]]:
         yield Fact("error", _clip(error), key, *at)
@@ -429,12 +299,6 @@ def _in_one_line(command: str) -> str:
     for line in (line for line in lines if line and not line.startswith("#")):
         told += (" " if not told or _GOES_ON.search(told) else "; ") + line.rstrip("\\")
     return plain(told) or plain(command)
-
-
-def _tells(line: str) -> bool:
-    return bool(_ERROR.search(line)) and not any(
-        (_LISTED.match(line), BARE.fullmatch(line), _SLIP.search(line), _NO_TROUBLE.search(line))
-    )
 
 
 def _outcome(result: Message, *, masked: bool) -> str:
@@ -458,37 +322,9 @@ def _wanted(call: ToolCall, use: Use, result: Message) -> str:
     return "\n".join(new for _, new in exchanges(call))[:_WRITTEN] if use.kind == "change" else ""
 
 
-def _symbols(text: str) -> list[str]:
-    """What programs name, each once, in their order; those that stand there most often where there are too many."""
-    text = _ESCAPE.sub(" ", text)
-    counts = Counter(match.group() for match in _SYMBOL.finditer(text) if _names(match, text))
-    kept = {symbol for symbol, _ in counts.most_common(SYMBOLS)}
-    return [symbol for symbol in counts if symbol in kept]
-
-
-def _names(match: re.Match[str], text: str) -> bool:
-    """A word that looks like a program's names something of this program; one in capitals where it stands in code."""
-    word = match.group()
-    if word in _OF_THE_LANGUAGE or _NO_NAME.match(word):
-        return False
-    in_code = text[match.start() - 1 : match.start()] in {".", "{"} or _IN_CODE.match(text, match.end())
-    return not _SHOUT.fullmatch(word) or bool(in_code)
-
-
-def _some(pattern: re.Pattern[str], text: str, most: int) -> list[re.Match[str]]:
-    """The first and the last matches: what stands in the middle of a long text matters least."""
-    found = list(pattern.finditer(text))
-    return found if len(found) <= most else [*found[: most // 2], *found[-(most - most // 2) :]]
-
-
-def _words_before(text: str, match: re.Match[str]) -> list[str]:
-    begin = max(0, match.start() - 80)
-    whole = _LAST_WORD.search(text, max(0, begin - 120), begin)  # the first word whole, such as a long path
-    line = _BREAK.split(text[whole.start() if whole else begin : match.start()])[-1]
-    return _WORDS.findall(line)[-6:]
-
-
 def _is_path(text: str) -> bool:
+    if _PARTIAL.search(text):
+        return False
     folders, _, name = text.rstrip("/").rpartition("/")
     if any("." in part[1:] and part.rpartition(".")[2] in _ENDINGS for part in folders.split("/")):
         return False  # `a.md/b.md` are two
@@ -499,7 +335,7 @@ def _is_path(text: str) -> bool:
     folder = text.strip("/")
     if text.startswith(("/", "~/", "./", "../")):
         return _WORD.search(folder) is not None and (
-            text.count("/") > 1 or text[0] != "/"
+            folder.count("/") > 0 or text[0] != "/"
         )  # a command such as /export is none
     return _FOLDER.fullmatch(text) is not None and (text.count("/") > 1 or text.endswith("/"))
 

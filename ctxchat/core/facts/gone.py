@@ -14,7 +14,8 @@ import msgspec
 
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.expressions import expression
-from ctxchat.core.facts.find import defined, plain
+from ctxchat.core.facts.shared import plain
+from ctxchat.core.facts.symbols import defined
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.record import Fact, FactKind, Gone
 from ctxchat.core.tooluse import command_line, exchanges, exit_code, failed, patched, refused, use_of

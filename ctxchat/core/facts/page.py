@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from ctxchat.core.expressions import expression
-from ctxchat.core.facts.find import plain
 from ctxchat.core.facts.order import KINDS, ranked
+from ctxchat.core.facts.shared import plain
 from ctxchat.core.record import Evidence, Fact, FactKind
 from ctxchat.core.tokens import Count
 

@@ -1,0 +1,121 @@
+"""Numbers that somebody said of something: values with their name, amounts with what they are of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ctxchat.core.expressions import expression
+from ctxchat.core.facts.shared import At, plain, some
+from ctxchat.core.facts.symbols import ESCAPE, SYMBOL
+from ctxchat.core.record import Fact
+
+_SUBJECT = expression(
+    r"(?!(?:the|this|that|these|those|its?|it's|are|was|were|has|had|have|and|but|for|from|with|into|now|only|just|all|about|also|to|"
+    r"why|you|your|do|dude|instead|it's|our|one|not|than|then|too|down|reduced|saved|removed|added|changed|set|use|using|small|like|over|under|more|less|"
+    r"first|last|next|each|every|another|other|both|around|lines?|files?|because|will|would|can|could|should|still|there|here|when|what|which|who|how|so|if|as|at|by|in|is|of|on|or|an"
+    r"|went|goes|rose|rises|fell|falls|grew|grows|dropped|drops|reached|reaches|got|gets|became|stands|already|currently|roughly|most|least|up)\b)"
+    r"[/~.]*[^\W\d_][\w/@.'’-]+[^\W\d_][\w()]*",
+    re.IGNORECASE,
+)
+"""A word that tells what a number is about."""
+_ABOVE = expression(
+    r"^[ \t#*-]*[`*]*([A-Za-z][\w./-]{1,40})[`*]*:[`*]*[ \t]*\n(?:[ \t]+[^\n]*\n|[-*][^\n]*\n)*\Z", re.MULTILINE
+)
+"""A line of one name, with the lines that stand under it."""
+_COUNTED = (
+    r"tests?|passed|failed|skipped|files?|lines?|match(?:es)?|results?|hits?|errors?|warnings?|commits?|items?|messages?"
+    r"|steps?"
+)
+"""What an agent counts of its own work: the figure of a moment."""
+_UNIT = (
+    r"%|‰|°C|°F|€|(?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|h|hours?|days?|weeks?|months?|years?"
+    r"|[kKMGT]i?B(?:/s)?|[kMG]bit/s|[kMG]bps|bytes?|B|px|[kMG]?Hz|tokens?|rows?|records?"
+    r"|characters?|chars?|words?|bits?|requests?|req/s|rps|qps|users?|cores?|threads?|workers?|retries"
+    r"|attempts?|connections?|replicas?|pages?|points?|USD|EUR|GBP|dollars?|euros?|kg|mg|km|cm|mm|kWh|W|V|x|fps|cents?"
+    rf"|vCPUs?|CPUs?|GPUs?|epochs?|samples?|partitions?|shards?|{_COUNTED})(?![\w/])"
+)
+_AMOUNT = r"[+-]?\d(?:[\d_,.]*\d)?"
+_NUMBER = expression(
+    rf"(?<![\w.,])(?:[<>≤≥~≈]=?\s?)?(?:\d+(?:\.\d+)?\s?[-–]\s?)?"
+    rf"(?:(?:[$€£]\s?(?!\d(?!\d|[.,]\d|[kKM])){_AMOUNT}[kKM]?\b)|{_AMOUNT}\s?(?:{_UNIT}))"
+)
+"""An amount with its unit; `$1` is a word of a script."""
+_BEFORE = expression(rf"(?:\bfrom )?(?<![\w.,])[$€£]?{_AMOUNT}\s?(?:{_UNIT})?\s?(?:\bto\b|→|->)\s?(?=[$€£~]?\d)")
+"""The old value in "from 67 % to 92 %"."""
+_REPORT = expression(rf"\d\s?(?:{_COUNTED})\Z")
+_MEASURED = expression(r"\d[\d.,]*[A-Za-z%]{1,2}")
+_VALUE = rf"(?:#[0-9A-Fa-f]{{6}}(?:[0-9A-Fa-f]{{2}})?|{_AMOUNT}(?:\s?(?:{_UNIT}))?)"
+_NAMED = expression(
+    rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})`?[ \t]*[:=][ \t]*`?(?:{_VALUE}`?[ \t]*(?:→|->)[ \t]*`?)?({_VALUE})(?![\w:/.-]\d|\w)"
+)
+"""`timeout = 30`, `gray`: `#808080`, and the new value of "gray: 242 → #6c6c6c"."""
+_SET = expression(
+    r"\b(?:set|change|raise|lower|increase|decrease|reduce|bump|update)d? (?:the |our )?`?([A-Za-z_][\w.-]{1,40})`? "
+    rf"(?:from \S+(?: \S+)? )?to `?({_VALUE})(?![\w:/.-]\d|\w)",
+    re.IGNORECASE,
+)
+"""`set timeout to 30 s`."""
+_COUNT = expression(r"[A-Za-z][a-z]*`?[ \t]*:[ \t]*`?\d")
+"""`Threads: 1`: a word, and so few that it is a count of something."""
+_ABOUT_TO = expression(r"\b(?:let me|let's|I(?:'ll| will| need| have|'ve)|now \w+ (?:all|the))\b", re.IGNORECASE)
+"""What the agent says of its next call; how many it will read tells nothing."""
+_BREAK = expression(r"[\n,;|]|[.!?:] ")
+_LAST_WORD = expression(r"\S{0,120}\Z")
+_WORDS = expression(r"[\w/@.'’-]*\w")
+_LAST_AMOUNT = expression(r"[-+$€£<>≤≥~≈]*\d[\d.,_–-]*(?=\D*\Z)")
+
+
+def numbers(text: str, at: At, endings: frozenset[str]) -> Iterator[Fact]:
+    """The numbers that a text tells. A name that ends like a file is a place in one, not an amount."""
+    text = ESCAPE.sub(" ", text)
+    named: set[int] = set()
+    for match in sorted([*some(_NAMED, text, 30), *some(_SET, text, 30)], key=re.Match[str].start):
+        named.update(range(*match.span()))
+        if (
+            match[1].rsplit(".", 1)[-1] not in endings
+            and _SUBJECT.fullmatch(match[1])
+            and not _COUNT.fullmatch(match[0])
+        ):
+            whose = _whose(text, match) if match.re.pattern == _NAMED.pattern else ""
+            yield Fact("number", whose + match[1], plain(match[2]), *at)
+    text = _BEFORE.sub(lambda old: " " * len(old[0]), text)
+    for match in some(_NUMBER, text, 30):
+        words = [] if match.start() in named else _words_before(text, match)
+        if not any(map(_SUBJECT.fullmatch, words)):
+            continue
+        if at[1] == "user" or not (_REPORT.search(match[0]) or _ABOUT_TO.search(" ".join(words))):
+            yield Fact("number", " ".join([*words, plain(match.group())]), "", *at)
+
+
+def subject_of(number: str) -> str:
+    """What a number without a name is about, in words: of "coverage is 67 %" and "coverage has reached 92 %" the same."""
+    words = [
+        word
+        for word in _WORDS.findall(_LAST_AMOUNT.sub(" ", number.lower()))
+        if word.isdigit() or _SUBJECT.fullmatch(word)
+    ]
+    amount = _LAST_AMOUNT.search(number)
+    return " ".join([*words, "#", number[amount.end() :].strip().lower() if amount else ""])
+
+
+def _whose(text: str, match: re.Match[str]) -> str:
+    """What a value belongs to, in front of its name: the words before it, or the line that it stands under (`staging:`). A name
+    that only a program gives says enough by itself."""
+    if SYMBOL.fullmatch(match[1]):
+        return ""
+    start = text.rfind("\n", 0, match.start()) + 1
+    words = [w for w in text[start : match.start()].replace("`", " ").split()[-2:] if _SUBJECT.fullmatch(w)]
+    if words or not (above := _ABOVE.search(text, max(0, start - 600), start)):
+        return "".join(f"{word} " for word in words)
+    return f"{above[1]} "
+
+
+def _words_before(text: str, match: re.Match[str]) -> list[str]:
+    """The words that an amount belongs to: of its sentence, and behind an amount before it."""
+    begin = max(0, match.start() - 80)
+    whole = _LAST_WORD.search(text, max(0, begin - 120), begin)  # the first word whole, such as a long path
+    line = _BREAK.split(text[whole.start() if whole else begin : match.start()])[-1]
+    words = _WORDS.findall(line)[-6:]
+    last = max((place for place, word in enumerate(words, 1) if _MEASURED.fullmatch(word)), default=0)
+    return words[last:]

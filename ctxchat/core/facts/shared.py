@@ -1,0 +1,21 @@
+"""What all that looks for facts has in common."""
+
+from __future__ import annotations
+
+import re
+
+from ctxchat.core.record import Speaker
+
+At = tuple[int, Speaker, int]
+"""Where a fact was met: the message's place, who brought it up, the turn."""
+
+
+def plain(text: str) -> str:
+    """Text in one line, single spaces."""
+    return " ".join(text.split())
+
+
+def some(pattern: re.Pattern[str], text: str, most: int) -> list[re.Match[str]]:
+    """The first and the last matches: what stands in the middle of a long text matters least."""
+    found = list(pattern.finditer(text))
+    return found if len(found) <= most else [*found[: most // 2], *found[-(most - most // 2) :]]

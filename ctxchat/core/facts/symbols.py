@@ -1,0 +1,119 @@
+"""What programs name: functions, classes, settings, ids, in what was written, looked for and read.
+
+A word that looks like a name is taken for one, wherever it stands; not those that every program of a language has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from ctxchat.core.expressions import expression
+from ctxchat.core.facts.shared import some
+
+SYMBOLS = 400
+"""Symbols that are taken from one call or one message at most, those that stand there most often."""
+
+USED = 60
+"""Names that a file uses more than once, which are taken of one reading of it at most."""
+
+SYMBOL = expression(
+    r"(?<![\w$#])(?<!\w/)(?:[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
+    r"|_?[A-Za-z]\w*_\w+|[A-Z]{2}[A-Z0-9]{2,})(?![\w$]|/\w|\.(?:py|go|rs|tsx?|m?jsx?|md|json|toml|ya?ml|sh|txt|css|sql)\b(?!\())"
+)
+"""`applyTheme`, `ThemeBg`, `keep_recent`, `ANSI`: what programs name, and words do not look like; no part of a path."""
+ESCAPE = expression(r"\\[nrt](?=[A-Z\d\s])")
+"""A line end or a tab as a program writes it, which is no part of the word behind it."""
+SHOUT = expression(r"[A-Z]+")
+_NO_NAME = expression(r"(?:[A-Za-z_]*\d){5}|[a-z]+[A-Z]\Z")
+"""An id that a machine made, a date, a slip of the shift key: nobody works with it by name."""
+_IN_CODE = expression(r"\s*=|[(\[]|\.\w+\(")
+_OWNER = expression(r"(?<![\w.])\w+\.\Z")
+_MODULES = frozenset(
+    re.findall(
+        r"\w+",
+        "fmt os io ioutil bufio bytes strings strconv errors filepath json exec sort slices maps sync atomic regexp unicode utf8 "
+        "reflect runtime signal syscall hex base64 sha256 rand httptest t b assert require "
+        "sys re subprocess shutil itertools functools asyncio argparse datetime pathlib contextlib dataclasses collections "
+        "unittest mock pytest monkeypatch textwrap tempfile traceback "
+        "fs process console Math JSON Object Array Promise Number String Date Buffer window document vi jest expect",
+    )
+)
+"""What belongs to the languages: `os.MkdirAll` is nobody's own."""
+_OF_THE_LANGUAGE = frozenset(
+    re.findall(
+        r"\w+",
+        "indexOf lastIndexOf toFixed toString startsWith endsWith padEnd padStart localeCompare toLowerCase toUpperCase "
+        "setTimeout clearTimeout setInterval clearInterval setImmediate parseInt parseFloat isNaN isArray hasOwnProperty "
+        "forEach findIndex flatMap charCodeAt charAt codePointAt fromCharCode replaceAll addEventListener "
+        "removeEventListener querySelector getElementById innerHTML JSON Math ReturnType "
+        "readFileSync writeFileSync existsSync mkdirSync statSync child_process strictEqual deepEqual "
+        "mockReturnValue mockResolvedValue mockImplementation toBeDefined toBeNull toBeUndefined toEqual toContain toThrow "
+        "toHaveBeenCalled toHaveBeenCalledWith toHaveLength toStrictEqual toBeTruthy toBeFalsy "
+        "TypeError ValueError KeyError IndexError RuntimeError AttributeError FileNotFoundError NotImplementedError OSError "
+        "NamedTuple TypedDict TypeVar TypeAlias ClassVar ParamSpec TYPE_CHECKING DEVNULL CalledProcessError TimeoutExpired "
+        "StopIteration ImportError ModuleNotFoundError ReferenceError SyntaxError SystemExit KeyboardInterrupt AssertionError "
+        "PermissionError TimeoutError UnicodeDecodeError StringIO BytesIO MagicMock SimpleNamespace CompletedProcess "
+        "__init__ __name__ __main__ __file__ __future__ __repr__ __str__ __eq__ __len__ __enter__ __exit__ __all__ "
+        "read_text write_text read_bytes write_bytes is_file is_dir exist_ok missing_ok capture_output tmp_path capsys "
+        "return_value side_effect call_args call_count assert_called_once assert_called_once_with assert_called_with "
+        "assert_not_called default_factory splitlines isoformat "
+        "WriteString ReadString ReadAll WriteFile ReadFile MkdirAll TempDir TrimSpace HasPrefix HasSuffix CombinedOutput "
+        "StdoutPipe StderrPipe IsNotExist IsExist NewReader NewBuffer NewScanner Errorf Fatalf Printf Println Sprintf Fprintf "
+        "beforeEach afterEach beforeAll afterAll TypeScript JavaScript GitHub GitLab macOS PostgreSQL MySQL SQLite OpenAI "
+        "TODO FIXME NOTE XXX HTTP HTTPS HTML README CHANGELOG LICENSE UTF8 YYYYMMDD",
+    )
+)
+"""What every program of a language names."""
+_BEGINNING = r"^(?:\s*\d+[\t:|│→])?[ \t]*"
+_BLOCK = expression(_BEGINNING + r"```.*?" + _BEGINNING + r"```[ \t]*$", re.MULTILINE | re.DOTALL)
+_EXAMPLE = expression(r"(?:#|//|--) *(?:WRONG|CORRECT|RIGHT|BAD|GOOD|Bad|Good|Wrong|Correct)\b|[❌✅]")
+"""What a block of a guide has that shows how something is done and how it is not: nothing of this program."""
+_DEFINED = expression(
+    _BEGINNING + r"(?:(?:export|default|declare|abstract|async|pub|unsafe) )*"
+    r"(?:(?P<whole>(?:def|class|function\*?|fn|func|interface|struct|enum|trait)\s+)|(?:type|const|let|var|#define)\s+)"
+    r"(?P<name>[A-Za-z_$][\w$]{2,100})(?![\w$])"
+    r"|"
+    + _BEGINNING
+    + r"(?:(?:private|public|protected|static|async|override) )+(?P<method>[A-Za-z_$][\w$]{2,100})(?=[(<])",
+    re.MULTILINE,
+)
+"""A definition at the beginning of a line, and whether it is one of a function or a class; others may be any local variable."""
+
+
+def symbols(text: str) -> list[str]:
+    """What programs name, each once, in their order; those that stand there most often where there are too many."""
+    text = ESCAPE.sub(" ", text)
+    counts = Counter(match.group() for match in SYMBOL.finditer(text) if _names(match, text))
+    kept = {symbol for symbol, _ in counts.most_common(SYMBOLS)}
+    return [symbol for symbol in counts if symbol in kept]
+
+
+def defined(text: str) -> Iterator[str]:
+    """The functions, classes and values that a text defines."""
+    for match in some(_DEFINED, text, SYMBOLS):
+        name = match["method"] or match["name"]
+        if name not in _OF_THE_LANGUAGE and (match["whole"] or match["method"] or SYMBOL.fullmatch(name)):
+            yield name
+
+
+def names_read(text: str, *, guide: bool = False) -> Iterator[str]:
+    """What a file defines, and what it names more than once; the blocks of a guide and examples of right and wrong aside."""
+    if "```" in text:
+        text = _BLOCK.sub(lambda block: "" if guide or _EXAMPLE.search(block.group()) else block.group(), text)
+    yield from defined(text)
+    counts = Counter(match.group() for match in SYMBOL.finditer(text) if _names(match, text))
+    yield from (name for name, times in counts.most_common(USED) if times > 1)
+
+
+def _names(match: re.Match[str], text: str) -> bool:
+    """A word that looks like a program's names something of this program; one in capitals where it stands in code."""
+    word = match.group()
+    if word in _OF_THE_LANGUAGE or _NO_NAME.match(word):
+        return False
+    before = text[max(0, match.start() - 30) : match.start()]
+    if before.endswith(".") and (owner := _OWNER.search(before)) and owner[0][:-1] in _MODULES:
+        return False
+    in_code = before[-1:] in {".", "{"} or _IN_CODE.match(text, match.end())
+    return not SHOUT.fullmatch(word) or bool(in_code)

@@ -1,0 +1,63 @@
+"""Which lines of what a command printed tell of an error.
+
+Programs say so at the beginning of a line: behind a place in a file, a time, a tag or their own name. A line that only has the
+word somewhere (a signature, a title, what a reviewer wrote) tells of none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ctxchat.core.expressions import expression
+from ctxchat.core.tooluse import BARE
+
+_SEEN = 600
+"""Characters at the head of a line that are looked at."""
+
+_FRONT = (
+    r"^[\s>*!✗✘✕×|]*(?:E +)?(?:-{3} )?"
+    r"(?:(?:\[[^\]\s]{1,30}\]|[({]\w+[)}]|\d{4}[-/]\d\d[-/]\d\d\S*|\d\d:\d\d:\d\d\S*|[\w./\\@~-]+[:(]\d+(?:[:,]\d+)?\)?"
+    r"|Caused by|Uncaught(?: \(in promise\))?|[\w./@~-]{1,60}:|line|\d+|\w[\w.-]{0,20}(?= (?:ERROR|FATAL|ERR!)))[\s:-]+){0,5}"
+)
+"""What may stand before the word: marks, tags, times, places in files, names of programs."""
+_ERROR = expression(
+    _FRONT
+    + r"(?:(?:[A-Z]\w+ ){0,2}(?:[\w.$]+[.:])?\w*(?:Error|Exception|Panic|Failure)(?:\[\w+\]| \[[^\]\n]+\]| \w+)?:"
+    r"|(?:[Ee]rror|ERROR|[Ff]atal|FATAL|[Pp]anic|[Ff]ailed|FAIL(?:ED)?|ERR!)(?:\[\w+\])?(?::|\s+(?!handling|messages?\b))"
+    r"|CONFLICT \(|Exception in thread\b|thread '[^']*' panicked)"
+    r"|command not found|No such file or directory|Permission denied|Segmentation fault"
+    r"|\((?:\w+::)*\w+Error\)\s*$"
+)
+_PLACED = expression(
+    r"\s*[\w./\\@~-]+\.\w{1,5}:\d+:(?:(?P<column>\d+):?)? (?!\s*(?:warning|note|info|hint|style)\b)(?=\S)"
+)
+"""What compilers, linters and tests begin a finding with; only those tell of a column."""
+_WORD = expression(r"error|exception|panic|fatal|fail|not found|no such|denied|fault|expected", re.IGNORECASE)
+_NAMED = expression(
+    r"\s*[{\[]*\"(?:error|message|detail|stderr)\": ?\"[^\"]{0,100}(?:rror|ailed|not found|denied|nvalid)"
+)
+"""An error in JSON; other values have the word in them for any reason."""
+_LISTED = expression(r"\s*\d+\s?[:|│→\t]|\s*\d+\s{2,}|\s*(?:raise|except|throw|catch|import|from|#|//|/?\*)\b|\s*#")
+_SLIP = expression(
+    r"(?:unknown|unrecogni[sz]ed|invalid|illegal|unexpected|no such) (?:command[ -]line )?(?:option|argument|flag|switch)",
+    re.IGNORECASE,
+)
+"""A command was called in a wrong way, which is no error of the work."""
+_NO_TROUBLE = expression(
+    r"\b0 (?:errors?|remaining|failed|failures)\b|\"(?:success|ok)\": ?true|\A\s*[-*] \*\*", re.IGNORECASE
+)
+"""A line that has the word and tells of none."""
+
+
+def troubles(output: str) -> Iterator[str]:
+    """The lines that tell of an error, in their order."""
+    return (line for line in output.splitlines() if _tells(line[:_SEEN]))
+
+
+def _tells(line: str) -> bool:
+    placed = _PLACED.match(line)
+    found = _ERROR.search(line) or _NAMED.match(line) or (placed and (placed["column"] or _WORD.search(line)))
+    return bool(found) and not any(
+        (_LISTED.match(line), BARE.fullmatch(line), _SLIP.search(line), _NO_TROUBLE.search(line))
+    )
