@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 
 import pytest
@@ -13,6 +14,9 @@ from hypothesis import HealthCheck, settings
 # Many a container forbids compiled files, and then each of the hundred processes that are started here would compile all anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A run in the background is deaf to ctrl+c, and all that it starts would be.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A screen is drawn when Pilot looks at it (tests/tui/conftest.py), and seldom in between, where nobody does.
 os.environ["TEXTUAL_FPS"] = "4"

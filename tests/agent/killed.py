@@ -1,7 +1,7 @@
 """Runs a turn and a pass on a real store and dies at a given call of the journal: `python -m tests.agent.killed FOLDER`.
 
-Makes `FOLDER/start` once, then a copy of it for each call, before and after it is done, each worked on by a child that is
-gone at that point as with `kill -9`. Prints the names of the copies.
+Makes `FOLDER/start` once, then a copy of it for each call, each worked on by a child that is gone once that call is done, as with
+`kill -9`: between two calls nothing is written, so that is before the next one as well. Prints the names of the copies.
 """
 
 from __future__ import annotations
@@ -36,35 +36,32 @@ OPTIONS = Options(keep_recent=2, prepare=False, consent="off", stream_figures_ev
 
 
 class Deadly:
-    """A journal that ends the process at its `at`-th call, `after` it is done or before."""
+    """A journal that ends the process once its `at`-th call is done."""
 
-    def __init__(self, journal: Journal, at: int, after: bool) -> None:
-        self._journal, self._at, self._after = journal, at, after
+    def __init__(self, journal: Journal, at: int) -> None:
+        self._journal, self._at = journal, at
         self.calls = 0
 
     @property
     def session(self) -> str:
         return self._journal.session
 
-    def _reached(self, done: bool) -> None:
-        self.calls += not done
-        if self.calls == self._at and done == self._after:
+    def _done(self) -> None:
+        self.calls += 1
+        if self.calls == self._at:
             os._exit(9)
 
     async def write(self, *records: Record) -> None:
-        self._reached(False)
         await self._journal.write(*records)
-        self._reached(True)
+        self._done()
 
     async def keep(self, partial: Partial) -> None:
-        self._reached(False)
         await self._journal.keep(partial)
-        self._reached(True)
+        self._done()
 
     async def spill(self, name: str, text: str) -> str:
-        self._reached(False)
         path = await self._journal.spill(name, text)
-        self._reached(True)
+        self._done()
         return path
 
     async def attach(self, name: str, data: bytes) -> str:
@@ -88,12 +85,12 @@ def session_of(journal: Deadly, state: object, model: ScriptedModel) -> Session:
     return Session(talk, toolbox, compactor, arranged)
 
 
-async def work(folder: Path, at: int, after: bool, *, begin: bool) -> int:
-    """Turns with long results at the beginning; a pass and one more turn after that. How many calls the journal got."""
+async def work(folder: Path, at: int, *, begin: bool) -> None:
+    """Turns with long results at the beginning; a pass and one more turn after that."""
     with Database(folder) as database:
         name = sessions.create(database) if begin else sessions.rows(database)[0].id
         opened = open_journal(database, name)
-        journal = Deadly(opened.journal, at, after)
+        journal = Deadly(opened.journal, at)
         model = ScriptedModel(replies(begin), window=Window(60_000, "configured"))
         session = session_of(journal, opened.state, model)
         if begin:
@@ -103,7 +100,6 @@ async def work(folder: Path, at: int, after: bool, *, begin: bool) -> int:
             await consume(session.free_up(await session.preview()))
             await consume(session.send(QUESTION))
         await session.close()
-        return journal.calls
 
 
 def replies(begin: bool) -> list[object]:
@@ -129,15 +125,14 @@ def in_a_child(what: Callable[[], object]) -> int:
 
 def main(folder: Path) -> None:
     start = folder / "start"
-    in_a_child(lambda: asyncio.run(work(start, 0, False, begin=True)))
+    in_a_child(lambda: asyncio.run(work(start, 0, begin=True)))
     at, code = 0, 9
     while code == 9:
         at += 1
-        for after in (False, True):
-            copy = folder / f"{at}-{'after' if after else 'before'}"
-            shutil.copytree(start, copy)
-            code = in_a_child(lambda c=copy, n=at, a=after: asyncio.run(work(c, n, a, begin=False)))
-            print(copy.name if code == 9 else f"whole:{copy.name}", flush=True)
+        copy = folder / str(at)
+        shutil.copytree(start, copy)
+        code = in_a_child(lambda c=copy, n=at: asyncio.run(work(c, n, begin=False)))
+        print(copy.name if code == 9 else f"whole:{copy.name}", flush=True)
 
 
 if __name__ == "__main__":

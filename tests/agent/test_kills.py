@@ -75,9 +75,7 @@ def test_old_state_or_new_state(copies: tuple[Path, list[str]]):
 def test_what_had_been_said_before_the_kill_is_there(copies: tuple[Path, list[str]]):
     folder, names = copies
     said = [
-        " ".join(m.text for m in reopened(folder / n)[0].ledger.messages())
-        for n in names
-        if n.endswith("-after") and n[0] != "w"
+        " ".join(m.text for m in reopened(folder / n)[0].ledger.messages()) for n in names if not n.startswith("whole:")
     ]
     places = [next((i for i, text in enumerate(said) if word in text), -1) for word in (QUESTION, "Looking", ANSWER)]
     assert -1 not in places and places == sorted(places)

@@ -95,13 +95,14 @@ async def test_no_key_that_a_tool_came_upon_is_sent_written_printed_or_exported(
     refusal = canaries.text("refusal").replace("\n", " ")
     async with ModelDouble(lambda body: next(replies), {"/page": page}) as double:
         replies = iter([calls(home, double.root), says("Done."), *[refuses(401, f"Wrong key: {refusal}")] * 9])
-        home.settings.joinpath("config.toml").write_text(
+        settings = (
             'model = "openai/double"\n[permissions]\nmode = "all"\nsandbox = false\n[tools]\nmcp_wait = 60\n'
             f'[models."openai/double"]\napi_base = "{double.base_url}"\nwindow = 60000\n'
-            f"[mcp.harbour]\ncommand = {sys.executable!r}\nargs = [{str(SERVER)!r}]\n"
             '[[hooks]]\nevent = "tool_finished"\naction = "run"\nshow_output = true\n'
             'command = "cat >>heard.txt; cat hooked.txt"\n'
         )
+        server = f"[mcp.harbour]\ncommand = {sys.executable!r}\nargs = [{str(SERVER)!r}]\n"
+        home.settings.joinpath("config.toml").write_text(settings + server)
         ran = await asyncio.to_thread(
             home.start,
             "run",
@@ -112,6 +113,7 @@ async def test_no_key_that_a_tool_came_upon_is_sent_written_printed_or_exported(
         )
         assert ran.code == 0, ran.err
         printed = [ran.out + ran.err]
+        home.settings.joinpath("config.toml").write_text(settings)  # its start would only take time from now on
         for failing in (("run", "--continue", "more"), ("run", "--continue", "--json", "more"), ("doctor", "--json")):
             ran = await asyncio.to_thread(home.start, *failing, OPENAI_API_KEY="unused")
             assert ran.code == 1 and "refusal before" in ran.out + ran.err, ran.err

@@ -35,7 +35,7 @@ from tests.cli.conftest import Cli, Home
 from tests.doubles.images import png
 from tests.doubles.replies import call, calls, refuses, says
 from tests.e2e.serving import model_options, serving
-from tests.tools.test_mcp import SCRIPT
+from tests.tools.test_mcp import RAW
 
 Updates = list[dict[str, Any]]
 
@@ -278,14 +278,14 @@ async def test_files_images_and_what_is_embedded_go_along(harbour: Home) -> None
 
 async def test_servers_that_the_editor_brings_are_asked_for_like_any_other(harbour: Home) -> None:
     (harbour.settings / "config.toml").write_text("[tools]\nmcp_wait = 60\n")
-    server = McpServerStdio(name="harbour tools", command=sys.executable, args=[SCRIPT], env=[])
-    with serving([calls(call("harbour-tools__add", a=2, b=3)), says("Five.")]) as double:
+    server = McpServerStdio(name="harbour tools", command=sys.executable, args=[RAW, "harbour"], env=[])
+    with serving([calls(call("harbour-tools__add", a=2, b=3)), says("Added.")]) as double:
         async with editing(harbour, *model_options(double)) as editor:
             session = await begun(editor, harbour.work, server)
             assert await editor.say(session, "2 + 3?") == "end_turn"
             assert len(editor.asked) == 1
         assert "harbour-tools__add" in {tool["function"]["name"] for tool in double.requests[0].body["tools"]}
-        assert [m["content"] for m in double.requests[1].body["messages"] if m["role"] == "tool"] == ["5"]
+        assert [m["content"] for m in double.requests[1].body["messages"] if m["role"] == "tool"] == ["add"]
 
 
 async def test_the_plan_a_question_a_pass_and_a_failure_are_told(harbour: Home) -> None:

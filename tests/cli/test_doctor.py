@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from tests.cli.conftest import Cli, Home
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import refuses, says
-from tests.tools.test_mcp import SCRIPT
+from tests.tools.test_mcp import RAW
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def test_each_model_in_use_is_asked_and_each_fault_has_its_remedy(cli: Cli, home
 
 
 THREE_SERVERS = (
-    f"[mcp.harbour]\ncommand = {sys.executable!r}\nargs = [{SCRIPT!r}]\n"
+    f"[mcp.harbour]\ncommand = {sys.executable!r}\nargs = [{RAW!r}, 'harbour']\n"
     '[mcp.gone]\ncommand = "no-such-program-here"\n[mcp.off]\nurl = "http://127.0.0.1:9/mcp"\nenabled = false\n'
 )
 
@@ -64,7 +64,7 @@ def test_each_mcp_server_is_started_once_to_see(cli: Cli, home: Home) -> None:
     home.settings.joinpath("config.toml").write_text(THREE_SERVERS)
     found = checks(cli)
     assert found["mcp harbour"]["ok"]
-    assert str(found["mcp harbour"]["detail"]).startswith("7 tools, ~")
+    assert str(found["mcp harbour"]["detail"]).startswith("2 tools, ~")
     assert (found["mcp off"]["ok"], found["mcp off"]["detail"]) == (True, "off")
     assert not found["mcp gone"]["ok"] and "[mcp.gone]" in str(found["mcp gone"]["remedy"])
 
@@ -80,7 +80,7 @@ def test_the_mcp_servers_are_listed_with_state_tools_and_trouble(cli: Cli, home:
     ]
     assert "no-such-program-here" in rows["gone"]["trouble"] and rows["off"]["where"] == "http://127.0.0.1:9/mcp"
     tools = {tool["name"]: tool["tokens"] for tool in rows["harbour"]["tools"]}
-    assert len(tools) == 7 and tools["harbour__add"] > 0
+    assert len(tools) == 2 and tools["harbour__add"] > 0
     said = cli("mcp")
     assert said.code == 0
     assert all(words in said.out for words in ("harbour__add", "no-such-program-here", f"~{sum(tools.values()):,}"))

@@ -127,9 +127,7 @@ async def test_a_stream_that_breaks_off_keeps_what_came(way: Way, fault, family:
     assert heard.end is None
 
 
-async def test_a_stream_that_stalls_or_turns_to_nonsense(way: Way) -> None:
-    stalled, heard = await failure_of(way, breaks("stall"), timeout=3)
-    assert stalled.kind == "interrupted" and heard.text
+async def test_a_stream_that_turns_to_nonsense(way: Way) -> None:
     nonsense, heard = await failure_of(way, breaks("malformed"))
     assert nonsense.kind == "interrupted" and heard.text
     for code in (429, 529):

@@ -88,8 +88,10 @@ def test_made_once_it_needs_no_tiktoken_and_damaged_it_is_made_again(tmp_path: P
     changed = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in (0, 4, 12, 14, 16, 5000)]
     for damaged in (b"", whole[:1000], whole[:-1], *changed):
         file.write_bytes(damaged)
-        assert counted(tmp_path, "Hello, world!") == first
-        assert file.read_bytes() == whole
+        with pytest.raises(ValueError, match="damaged"):
+            TokenTable(file)
+    assert counted(tmp_path, "Hello, world!") == first
+    assert file.read_bytes() == whole
     long = "x" * 20_000
     assert counted(tmp_path, long) == (counted(tmp_path / "none", long)[0], True)
     assert counted(tmp_path, "吾輩は猫である" * 40, "щ" * 60, "word " * 20_000)[1] is False
