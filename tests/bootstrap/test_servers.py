@@ -67,7 +67,7 @@ async def test_one_that_is_late_is_named_and_the_next_time_not_waited_for(tmp_pa
         assert told and "did not answer within 0.2 s; its tools are missing until it comes" in told[0]
         assert [e.status for e in await say(session, "hello") if isinstance(e, TurnFinished)] == ["done"]
         async with asyncio.timeout(60):
-            while [row.state for row in program.servers.rows] != ["failed", "starting"]:
+            while [row.state for row in program.servers.rows] != ["failed", "starting"]:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
             await program.servers.settled(600)  # neither is waited for any more
         await session.close()
