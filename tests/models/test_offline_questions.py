@@ -226,3 +226,42 @@ async def test_a_plain_word_that_is_defined_is_found_by_its_definition(tmp_path:
     )
     answer = await Talk(tmp_path).ask("Where is compile defined?")
     assert answer.startswith("The best match is `view.py:6`")
+
+
+async def test_a_log_with_times_is_read_by_its_lines(tmp_path: Path) -> None:
+    lines = [f"02:00:{n:02} pier-7 level 2.9{n % 10} m, ok" for n in range(30)]
+    lines[20] = "02:00:20 pier-7 WARNING the intake has silted up"
+    (tmp_path / "pier-7.log").write_text("\n".join(lines))
+    answer = await Talk(tmp_path).ask("Which WARNING does it hold? @pier-7.log")
+    assert "`pier-7.log:21`" in answer and "silted up" in answer and "level" not in answer
+
+
+async def test_a_file_as_a_whole_is_told_by_what_it_defines(tmp_path: Path) -> None:
+    within = "    def inner(self):\n        '''A wrapped\n        class.'''\n"
+    (tmp_path / "a.py").write_text("".join(f"def outer_{n}(one):\n    pass\n\n{within}\n" for n in range(5)))
+    (tmp_path / "b.py").write_text(f"class Only:\n{within}")
+    (tmp_path / "guide.md").write_text("# Guide\n\nHow to moor here.\n\n```sh\n# no heading\n```\n\n## Ropes\n")
+    (tmp_path / "c.toml").write_text('[project]\nname = "harbour"\n\n[tool.ropes]\nlong = true\n')
+    talk = Talk(tmp_path)
+    outer = await talk.ask("Explain @a.py")
+    assert "def outer_4" in outer and "inner" not in outer
+    only = await talk.ask("Explain @b.py")
+    assert "def inner" in only and "class." not in only
+    guide = await talk.ask("Explain @guide.md")
+    assert "## Ropes" in guide and "no heading" not in guide
+    assert "[tool.ropes]" in await talk.ask("Explain @c.toml")
+
+
+async def test_a_list_is_quoted_to_its_end_and_the_same_line_once(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = [\n    "rope",\n    "tar",\n    "sail",\n]\n')
+    moored = (f"def moor_{n}(\n    slack=SLACK,\n):\n    pass\n\n\n\n\n" for n in range(5))
+    (tmp_path / "moor.py").write_text("".join(moored))
+    assert '"sail",\n]' in await Talk(tmp_path).ask("what are the dependencies?")
+    assert (await Talk(tmp_path).ask("what is the slack?")).count("slack=SLACK,") == 1
+
+
+async def test_what_a_word_means_is_answered_by_its_explanation(tmp_path: Path) -> None:
+    (tmp_path / "glossary.md").write_text("# Words\n\n| word | |\n| --- | --- |\n| **berth** | a place for a ship |\n")
+    (tmp_path / "use.py").write_text("".join(f"berth_{n}(berth, berth)\n" for n in range(40)))
+    answer = await Talk(tmp_path).ask("What is a berth?")
+    assert answer.startswith("The best match is `glossary.md:5`")

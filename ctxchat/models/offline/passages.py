@@ -23,8 +23,14 @@ CLOSE, REACH = 2, 12
 
 MOST_LINES = 20_000
 LONG_LINE = 2_000
+FEW = 3
+"""Definitions at the margin that say little of a program by themselves."""
+
 GAP = "…"
 """Stands for lines between two that are quoted."""
+MOST_OPENED = 10
+"""Lines of what a line opens."""
+
 MOST_QUOTED = 420
 """Characters of one quoted line."""
 
@@ -36,14 +42,15 @@ DEFINES = (
 _HIT = expression(r"^(?P<path>(?:[A-Za-z]:[\\/])?[^:\n]{1,400}):(?P<number>\d{1,8}):(?P<text>.*)$")
 _NUMBERED = expression(r"^\s*(\d{1,8})(?:\t|[│|→:] ?| {2})(.*)$|^\s*(\d{1,8})$")
 _DEFINES = expression(DEFINES)
-_NAMES = expression(r"\s*(?:export |public |async |pub )*(?:def|class|function|fn|func|struct)\b|#{1,4} ")
+_NAMES = expression(r"\s*(?:export |public |async |pub )*(?:def|class|function|fn|func|struct) +\w|#{1,4} ")
+_SECTION = expression(r"\s*\[\[?[\w.\"' -]+\]\]?\s*(?:#.*)?")
 _IMPORT = expression(r"\s*(?:from\s+\S+\s+import\b|import\b|#include\b|use\s+\w+::|(?:const|var)\s.*\brequire\()")
 _GENERATED = expression(
     r"(?:^|/)(?:[\w.-]*lock(?:\.json|\.yaml)?|license[\w.]*|.*\.min\.\w+|.*\.svg|node_modules/.*|PKG-INFO|[\w.-]+\.(?:egg|dist)-info/.*)$",
     re.I,
 )
 _NEWS = expression(r"(?:^|/)(?:changes|changelog|history|news|releases?)[\w.]*$", re.I)
-_TESTS = expression(r"(?:^|/)(?:tests?|spec|examples?)(?:/|_|\.)|_test\.\w+$", re.I)
+_ASIDE = expression(r"(?:^|/)(?:tests?|spec|examples?)(?:/|_|\.)|_test\.\w+$|\.pyi$", re.I)
 _PROSE = expression(r"\.(?:md|MD|markdown|rst|txt|adoc)$|(?:^|/)[A-Z]{4,}$")
 _SPOKEN = expression(r"(?!\s*(?:#{1,6} |!\[|\[!|<|[=\-*~^]{3,}\s*$|```|\.\. |:\w+:|\|))\s*\S")
 _COMMENTED = expression(r"\s*(?:#(?!!)|//|--|/\*|\*|;|\"\"\"|''')\s*\w")
@@ -57,7 +64,8 @@ _CONTROL = expression(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|
 _MARKS = expression(r"[\\`*<\[]|(?<!\w)_|_(?!\w)|~~")
 _COMMENT = expression(r"\s*(?:#|//|--|/\*|\*|@|;)\s*\w")
 _KINDS = {
-    "py": "python", "js": "javascript", "ts": "typescript", "tsx": "tsx", "rs": "rust", "go": "go", "c": "c", "h": "c",
+    "py": "python", "pyi": "python",
+    "js": "javascript", "ts": "typescript", "tsx": "tsx", "rs": "rust", "go": "go", "c": "c", "h": "c",
     "cpp": "cpp", "java": "java", "rb": "ruby", "sh": "bash", "toml": "toml", "yaml": "yaml", "yml": "yaml", "json": "json",
     "html": "html", "css": "css", "sql": "sql", "xml": "xml", "ini": "ini", "cfg": "ini", "md": "markdown", "php": "php",
     "kt": "kotlin", "swift": "swift", "cs": "csharp",
@@ -107,10 +115,13 @@ def hits(output: str) -> list[FileLine]:
 def file_lines(output: str, path: str, start: int = 1) -> list[FileLine]:
     """The lines of a file as a tool printed it, numbered by the tool where it did, else from `start`."""
     rows = [row[:LONG_LINE].rstrip("\r") for row in output.split("\n")[:MOST_LINES]]
-    numbered = [(m, row) for row in rows if (m := _NUMBERED.match(row))]
     path = path.removeprefix("./")
-    if len(numbered) * 2 > len([r for r in rows if r.strip()]):
-        return [FileLine(path, int(m[1] or m[3]), m[2] or "") for m, _ in numbered]
+    numbered = [FileLine(path, int(m[1] or m[3]), m[2] or "") for row in rows if (m := _NUMBERED.match(row))]
+    rising = all(
+        a.number < b.number for a, b in itertools.pairwise(numbered)
+    )  # the hours of a log do not rise with each line
+    if rising and len(numbered) * 2 > len([r for r in rows if r.strip()]):
+        return numbered
     return [FileLine(path, start + i, row) for i, row in enumerate(rows)]
 
 
@@ -140,7 +151,7 @@ class Ranking:
         self._rarity = {t: math.log(2 + len(self._lines) / (1 + counts[t])) for t in self._wanted}
 
     def best(self, most: int) -> list[Passage]:
-        """The best places, the best first, no two of them close to each other."""
+        """The best places, the best first, no two of them close to each other, nor of one file the same line twice."""
         scored = [
             (self._score(key), key)
             for key in self._lines
@@ -151,8 +162,12 @@ class Ranking:
         for score, (path, number) in scored:
             if len(chosen) == most:
                 break
-            near = any(p.line.path == path and abs(p.line.number - number) <= 2 * CLOSE for p in chosen)
-            if score > 0 and not near:
+            text = self._lines[path, number].text.strip()
+            known = any(
+                p.line.path == path and (abs(p.line.number - number) <= 2 * CLOSE or p.line.text.strip() == text)
+                for p in chosen
+            )
+            if score > 0 and not known:
                 chosen.append(self._passage((path, number), score))
         return chosen
 
@@ -198,7 +213,7 @@ class Ranking:
         factor *= 1.15 if _NAMES.match(line.text) else 1.0
         factor *= 0.4 if _GENERATED.search(line.path) else 1.0
         factor *= 0.5 if _NEWS.search(line.path) and "change" not in self._own else 1.0
-        factor *= 0.6 if _TESTS.search(line.path) and "test" not in self._own else 1.0
+        factor *= 0.6 if _ASIDE.search(line.path) and "test" not in self._own else 1.0
         factor *= 1.1 if _PROSE.search(line.path) and not self._wishes else 1.0
         return factor * (0.5 if len(line.text) > 400 else 1.0)
 
@@ -260,11 +275,22 @@ def _tells(lines: Sequence[FileLine]) -> bool:
 
 
 def outline(path: str, text: str, most: int = 12) -> str:
-    """The headings of a text, or what a program defines, as a quotation; empty where there is neither."""
+    """The headings of a text, what a program defines, the sections of settings, as a quotation; empty where there is none.
+    What stands within another definition is shown where there are few at the margin."""
     lines = file_lines(text, path)
-    titles = [a.text for a, b in itertools.pairwise(lines) if a.text.strip() and _UNDERLINE.fullmatch(b.text)]
-    prose = bool(_PROSE.search(path))
-    heads = titles or [x.text for x in lines if _NAMES.match(x.text) and prose == x.text.startswith("#")]
+    if _PROSE.search(path):
+        titles = [a.text for a, b in itertools.pairwise(lines) if a.text.strip() and _UNDERLINE.fullmatch(b.text)]
+        fences = itertools.accumulate(x.text.lstrip().startswith("```") for x in lines)
+        heads = titles or [
+            x.text for x, n in zip(lines, fences, strict=True) if n % 2 == 0 and re.match("#{1,4} ", x.text)
+        ]
+    elif path.endswith((".toml", ".ini", ".cfg")):
+        heads = [x.text for x in lines if _SECTION.fullmatch(x.text)]
+    else:
+        heads = [x.text for x in lines if _NAMES.match(x.text) and not x.text.startswith("#")]
+        outer = [text for text in heads if not text[0].isspace()]
+        heads = outer if len(outer) > FEW else [text for text in heads if not text.startswith("     ")]
+        return fence(head(heads, most), path) if heads else ""
     return fence(head(heads, most), path) if len(heads) > 1 else ""
 
 
@@ -347,7 +373,8 @@ def _paragraph(passage: Passage) -> list[FileLine]:
 
 
 def _code_lines(passage: Passage) -> list[FileLine]:
-    """The best line, lines near it that hold what it lacks, a comment right above, and what it opens, two lines at most."""
+    """The best line, lines near it that hold what it lacks, a comment right above, and what it opens: two lines, or of a list
+    and a section of settings up to its end."""
     known = {line.number: line for line in passage.around}
     at = passage.line.number
     lacking = passage.matched - set(terms(passage.line.text))
@@ -361,7 +388,15 @@ def _code_lines(passage: Passage) -> list[FileLine]:
     if low - 1 in known and _COMMENT.match(known[low - 1].text):
         kept.add(low - 1)
     ends = known[high].text.rstrip()
-    if high == at and (_COMMENT.match(ends) or ends.endswith((":", "{", "(", "[", ",", "\\", "=>"))):
+    if high == at and (ends.endswith(("(", "[", "{")) or _SECTION.fullmatch(ends)):
+        inner = list(
+            itertools.takewhile(lambda n: n in known and known[n].text.strip(), range(at + 1, at + MOST_OPENED))
+        )
+        close = next(
+            (n for n in inner if re.match(r"\s*[)\]}]", known[n].text) or _SECTION.fullmatch(known[n].text)), 0
+        )
+        kept |= {n for n in inner if not close or n < close or (n == close and not _SECTION.fullmatch(known[n].text))}
+    elif high == at and (_COMMENT.match(ends) or ends.endswith((":", ",", "\\", "=>"))):
         kept |= {n for n in (at + 1, at + 2) if n in known and known[n].text.strip()}
     rows: list[FileLine] = []
     for n in sorted(n for n in kept if n in known):

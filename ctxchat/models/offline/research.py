@@ -44,6 +44,9 @@ AROUND = 12
 ENOUGH = 0.34
 """The share of a question that what was found must hold before reading starts."""
 
+SURE = 3.0
+"""The weight of a wish whose line answers by its form, whatever other words the question has."""
+
 EARLIER = 0.35
 """What all words of the question before count together, beside those of one that leans on it."""
 
@@ -92,12 +95,24 @@ _ASSIGNED = r"^\s*[\w.\"'-]+\s*(?::\s*[\w\[\]., |]+)?\s*[:=](?!=)\s*\S"
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """A kind of question: how it is asked, and which lines of which files answer such a one. `search` is looked for besides;
-    in it `TERMS` stands for what is asked about."""
+    """A kind of question: how it is asked, and which lines of which files answer such a one. `search` is looked for besides.
+    `TERMS` stands for what is asked about."""
 
     asked: str
     wish: Wish
     search: str = ""
+
+    def about(self, topic: Topic) -> _Kind:
+        """With what is asked about in its place."""
+        held = pattern(topic.terms) or "(?!)"
+        wish = msgspec.structs.replace(self.wish, line=self.wish.line.replace("TERMS", held))
+        return _Kind(self.asked, wish, self.search.replace("TERMS", held))
+
+    def met(self, line: FileLine) -> bool:
+        """True where a line is of the very form that such a question asks for."""
+        wish = self.wish
+        fits = re.search(wish.files, line.path, re.I) and re.search(wish.line, line.text[:300], re.I)
+        return wish.weight >= SURE and bool(fits)
 
 
 _KINDS = (
@@ -105,6 +120,11 @@ _KINDS = (
         r"\bwhere\b.*\b(?:set|defined?|declared?|implemented|configured|come|stored|live)\b"
         r"|\b(?:wo|où|dónde|onde|dove)\b|在哪|どこ",
         Wish(DEFINES, 1.6),
+    ),
+    _Kind(
+        r"^\W*what(?:'s| is| are| does)(?: an?| the)? [\w`-]+(?: mean)?\W*$",
+        Wish(r"^\W*(?:TERMS)\w*\W*(?:\b(?:is|are|means)\b|[|:—–]\s+\w)", SURE, r"\.(?:md|rst|txt|adoc)$"),
+        r"^\W*(TERMS)\w*\W+(is|are|means)\b|^\W*\*\*(TERMS)",
     ),
     _Kind(r"\bwhat(?: is|'s) the\b|\bwhich\b", Wish(rf"{_ASSIGNED}|\bdefaults? to\b", 1.25)),
     _Kind(
@@ -122,6 +142,7 @@ _KINDS = (
         ),
         r"(pip|pipx|uv|npm|yarn|cargo|brew) (install|add)\b",
     ),
+    _Kind(r"\binstall", Wish(r"\binstall\b", 1.5, r"^(?:README|INSTALL)")),
     _Kind(
         _HOW_RUN,
         Wish(
@@ -252,7 +273,7 @@ def _understood(seen: ReadView) -> Question:
         weight = 1.0 if more else EARLIER * len(now.terms) / max(1, len(before.terms))
         lesser |= {t: weight for t in before.terms if t not in now.terms}
         now = before if more else now
-    kinds = tuple(kind for kind in _KINDS if re.search(kind.asked, text, re.I))
+    kinds = tuple(kind.about(now) for kind in _KINDS if re.search(kind.asked, text, re.I))
     quoted = frozenset((p, int(n)) for p, n in _REF.findall(seen.last_reply)) if more else frozenset()
     return Question(now, lesser, kinds, quoted, bool(recall))
 
@@ -371,7 +392,7 @@ def _searches(asked: Question, tools: Tools) -> Iterator[Call | None]:
     earlier = tuple(t for t in asked.lesser if t not in alike)
     groups = [(t, *_ALIKE.get(t, ())) for t in about.terms[:6]] + ([earlier] if earlier else [])
     meeting = "" if named >= {*about.terms} else together_pattern(groups)
-    kinds = [kind.search.replace("TERMS", pattern(about.terms)) for kind in asked.kinds if kind.search]
+    kinds = [kind.search for kind in asked.kinds if kind.search]
     patterns = [p for p in dict.fromkeys((exact, meeting)) if p] or [pattern([*about.terms, *asked.lesser])]
     for wanted in dict.fromkeys((_definitions(about), *kinds, *patterns)):
         yield _grep(tools, wanted)
@@ -459,7 +480,8 @@ def _answer(asked: Question, seen: ReadView) -> str:
         for _, source, text in told:
             parts += [phrases.TOLD.format(label=clip(source.label, 80)), said(text)]
     if good and not (asked.past and told):
-        whole = covered >= 0.5 and not set(missing) & {*asked.topic.proper, *asked.topic.names}
+        fits = covered >= 0.5 or any(kind.met(good[0].line) for kind in asked.kinds)
+        whole = fits and not set(missing) & {*asked.topic.proper, *asked.topic.names}
         parts += _from_files(good, whole)
     if not parts:  # no line holds the words, but a file's name did
         read = [d for d in seen.named("read_file") if not d.failed]

@@ -46,10 +46,10 @@ SMALL = _bag(
 """The small words of several languages: no use in a search."""
 
 FILLERS = _bag(
-    """agree agreed answer ask asked called chose choose decide decided discussed earlier recall said talked told
-    defined describe explain exactly find get give happens happened hello implemented kind know located look mean means mention
-    mentioned need say says see set show supported summarize tell thing things use used using way work works
-    zeig zeige erkläre montre explique muestra explica mostra mostre spiega"""
+    """agree agreed answer ask asked called chose choose contain contains decide decided discussed earlier hold holds last
+    lasts long may might must recall said talked told defined describe explain exactly find get give happens happened hello
+    implemented kind know located look mean means mention mentioned need say says see set show supported summarize tell thing
+    things use used using way work works zeig zeige erkläre montre explique muestra explica mostra mostre spiega"""
 )
 """Words of asking rather than of what is asked; left out while anything else is left."""
 
@@ -170,7 +170,7 @@ def _forms(run: str) -> Iterator[str]:
         yield from (pair for pair in pairs if len(run) == 1 or not _HIRAGANA.fullmatch(pair))
         return
     parts = [stem(p) for p in _HUMP.findall(run)]
-    if len(parts) > 1:
+    if parts != [stem(run)]:
         yield from parts
     yield stem(run)
 
