@@ -116,7 +116,6 @@ async def approval(pilot: Pilot[int], desk: Desk) -> None:
         ("shell: systemctl restart cormorant", "shell: systemctl restart *", "shell: systemctl *"),
     )
     await cast(CtxchatApp, pilot.app).chat.questions.ask(request)
-    await pilot.press("tab")
 
 
 async def preview(pilot: Pilot[int], desk: Desk) -> None:

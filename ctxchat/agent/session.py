@@ -152,6 +152,12 @@ class Session:
         """Compile and measure now; while a turn is under way, the gauge as it stands."""
         return self._conversation.figures if self.busy else await self._conversation.refresh()
 
+    async def seen_view(self) -> View:
+        """The view; a session just opened has none yet, and is looked at first."""
+        if not self.view.items:
+            await self.measure()
+        return self.view
+
     async def rename(self, title: str) -> None:
         """Give the session another title."""
         async with self._lock.alone():

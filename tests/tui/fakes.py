@@ -200,6 +200,9 @@ class FakeSession:
     def figures(self) -> Figures:
         return self._measure(self.view)
 
+    async def seen_view(self) -> View:
+        return self.view
+
     async def measure(self) -> Figures:
         return self.figures
 

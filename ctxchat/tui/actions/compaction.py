@@ -29,7 +29,7 @@ async def free_up(app: CtxchatApp, argument: str = "") -> None:
 async def free_up_to(app: CtxchatApp, group: str) -> None:
     """The preview of a pass for everything up to this group of the view, the group with it."""
     session = app.work.idle_session()
-    items = [item for item in session.view.items if item.group and item.section != "summary"]
+    items = [item for item in (await session.seen_view()).items if item.group and item.section != "summary"]
     last = max((place for place, item in enumerate(items) if item.group == group), default=-1)
     if last < 0:
         app.notify("That message has been put away already.")

@@ -101,8 +101,13 @@ class CompletionList(AnySizeList, can_focus=False):
         self.clear_options()
         if not choices:
             return
-        widest = max(len(c.label) for c in choices) + 3
-        lines = (Content.assemble(c.label.ljust(widest if c.note else 0), (c.note, "$text-muted")) for c in choices)
+        narrow = self.screen.has_class("-narrow")  # the name alone, for its sentence to be read
+        labels = [c.label.partition(" ")[0] if narrow and c.note else c.label for c in choices]
+        widest = max(map(len, labels)) + 3
+        lines = (
+            Content.assemble(label.ljust(widest if c.note else 0), (c.note, "$text-muted"))
+            for label, c in zip(labels, choices, strict=True)
+        )
         self.add_options([Option(line) for line in lines])
         self.highlighted = 0
         self.styles.offset = (0, -min(len(choices), TALLEST))  # over the line above the composer, never over it

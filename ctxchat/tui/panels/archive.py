@@ -129,8 +129,11 @@ class ArchiveScreen(Panel[str]):
             self.app.push_screen(ReaderScreen(kept.message), lambda wish: self.action_restore() if wish else None)
 
     def action_tab(self, name: str = "", by: int = 1) -> None:
-        """To this tab, or to the next."""
+        """To this tab, or to the next; where there is room for one of both only, out of the list."""
         self.detail.turn_to(name, by)
+        if self.chosen and not self.detail.display:
+            self.add_class("-open")
+            self.detail.enter()
 
     def action_change(self, how: str) -> None:
         """Undo the chosen one, or redo it."""

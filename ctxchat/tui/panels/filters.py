@@ -42,6 +42,10 @@ class Choice(Static, can_focus=True):
         super().__init__(values[0], id=id, markup=False)
         self._values = tuple(values)
 
+    def offer(self, values: Sequence[str]) -> None:
+        """These from now on, the first of them as before."""
+        self._values = tuple(values)
+
     @property
     def value(self) -> str:
         """The value in force."""
@@ -75,17 +79,22 @@ TIMES = {
 
 
 class Filters(Horizontal):
-    """Says `Choice.Changed`. `session` is the one on screen, `tools` are the names of its tools."""
+    """Says `Choice.Changed`. `session` is the one on screen."""
 
-    def __init__(self, session: str, tools: Sequence[str]) -> None:
+    def __init__(self, session: str) -> None:
         super().__init__(id="filters")
         self._session = session
+        self._tools: dict[str, str] = {}
+
+    def offer(self, tools: Sequence[str]) -> None:
+        """These tools can be chosen from."""
         self._tools = {one_line(name, 30): name for name in tools}
+        self.query_one("#tool", Choice).offer((ANY_TOOL, *self._tools))
 
     def compose(self) -> ComposeResult:
         yield Choice(PLACES, id="place")
         yield Choice(tuple(ROLES), id="role")
-        yield Choice((ANY_TOOL, *self._tools), id="tool")
+        yield Choice((ANY_TOOL,), id="tool")
         yield Choice(tuple(TIMES), id="time")
 
     @property

@@ -46,8 +46,12 @@ def first(keys: Sequence[str]) -> str:
 
 
 def lines(rows: Sequence[Entry], width: int) -> Content:
-    """Rows in columns; words that are too long go on under themselves. Where it is narrow, under their key."""
+    """Rows in columns; words that are too long go on under themselves. Where it is narrow, what a command may be followed by is
+    left out, and where it is narrower the command stands behind the words."""
     key = max(len(r[0]) for r in rows) + 2
+    longest = max(len(r[2]) for r in rows)
+    if width < key + max(len(r[1]) for r in rows) + 2 + longest:
+        rows = [(shown, command.partition(" ")[0], words) for shown, command, words in rows]
     slash = max(len(r[1]) for r in rows)
     slash += 2 if slash else 0
     beside = width - key - slash >= 30

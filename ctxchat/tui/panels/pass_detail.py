@@ -109,9 +109,9 @@ class PassDetail(Vertical):
             self.run_worker(partial(self._look_up, one, tab), group=tab, exclusive=True, exit_on_error=False)
 
     async def _look_up(self, one: Pass, tab: str) -> None:
-        ledger, view = self._session.state.ledger, self._session.view
+        ledger = self._session.state.ledger
         if tab == "facts":
-            words = await asyncio.to_thread(pass_text.facts, one, view, ledger)
+            words = await asyncio.to_thread(pass_text.facts, one, await self._session.seen_view(), ledger)
             self.query_one("#facts-text", Static).update(words)
         else:
             self.messages.show(await asyncio.to_thread(archived, one, ledger), at=None if self._same else 0)

@@ -267,13 +267,14 @@ class PreviewScreen(Panel[PreviewResult]):
         preview = self._seen
         asks = any(s.needs_model for s in preview.steps if s.name in self.ticked)
         price = f"~{max(1, round(preview.seconds))} s" + (f", {money(preview.cost_usd)}" if preview.cost_usd else "")
+        to = one_line(preview.model)
         if not asks or not preview.model:
             words = ["Nothing is sent anywhere.", *self._too_little()]
         elif preview.other_provider:
-            words = [f"! Sent to {one_line(preview.model)}, not the provider you are using ({price})."]
+            words = [f"! {price}: sent to {to}, not the provider in use."]
         else:
-            words = [f"Sent to {one_line(preview.model)}, the provider you are using ({price})."]
-        return "  ".join([*words, *self._cache()])
+            words = [f"{price}: sent to {to}, the provider in use."]
+        return "\n".join([*words, *self._cache()])
 
     def _too_little(self) -> list[str]:
         """That the pass would be refused. Told only where no summary is written: how short one turns out is not known before."""
@@ -289,11 +290,12 @@ class PreviewScreen(Panel[PreviewResult]):
         if not before.cached or preview.plan is None:
             return []
         lost = preview.cache_lost if self.ticked else 0
-        have = f"{short(before.cached)} tokens of the prompt are cached"
+        have = short(before.cached)
         if not lost:
-            return [f"{have}, and stay so."]
+            return [f"{have} tokens of the prompt are cached, and stay so."]
         more = lost * (before.price.input - before.price.cached)
-        return [f"{have}; {short(lost)} of them are paid in full once more{f' (≈ {money(more)})' if more > 0 else ''}."]
+        price = f"≈ {money(more)}: " if more > 0 else ""
+        return [f"{price}{short(lost)} of {have} cached tokens are paid in full again."]
 
     # ── what is done ──
 

@@ -62,13 +62,18 @@ class SearchScreen(Panel[tuple[str, str]]):
             placeholder='words; "…" keeps them together; who:me tool:shell since:3d file:app.py',
             compact=True,
         )
-        yield Filters(self._session.id, [tool.name for tool in self._session.view.tools])
+        yield Filters(self._session.id)
         yield Static(id="partly", markup=False)
         yield SearchResults(self._session.id)
 
     def on_mount(self) -> None:
         self._show((), "")
         self.set_focus(self.query_one(Input))
+        self.run_worker(self._name_tools, exit_on_error=False)
+
+    async def _name_tools(self) -> None:
+        view = await self._session.seen_view()
+        self.query_one(Filters).offer([tool.name for tool in view.tools])
 
     # ── what it shows ──
 

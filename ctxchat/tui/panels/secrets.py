@@ -70,10 +70,8 @@ class SecretsScreen(EditableListing):
         self.run_worker(self._read, group="load", exclusive=True)
 
     async def _read(self) -> None:
-        if not self._session.view.items:  # a session just opened has not been looked at yet
-            await self._session.measure()
-        state, view = self._session.state, self._session.view
-        self._masked = await asyncio.to_thread(masked_in, state.ledger, view)
+        view = await self._session.seen_view()
+        self._masked = await asyncio.to_thread(masked_in, self._session.state.ledger, view)
         self.reread(await asyncio.to_thread(self._load))
 
     def reread(self, loaded: Loaded) -> None:

@@ -64,6 +64,7 @@ class ServersScreen(Listing[None]):
 
     async def _load(self) -> None:
         """Each as soon as it is up or has failed; the tools of one that came up count at once."""
+        await self._session.seen_view()
         async with aclosing(coming_up(self._services)) as changes:
             async for rows in changes:
                 first, self._servers = not self._servers, rows

@@ -129,7 +129,7 @@ class SessionsScreen(Listing[str]):
         self.rows.retitle(self.COLUMNS, "Nothing found." if self._tree else "No session is stored yet. n begins one.")
         self.rows.show(shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None))
         figures = self._session.figures if self._session else None
-        of = f"would fill: of the {short(figures.limit)} of {one_line(figures.model, 40)}" if figures else ""
+        of = f"for {one_line(figures.model, 40)}, {short(figures.limit)}" if figures else ""
         many = count(len(shown), "session")
         self.head(f"{many}   {of}".rstrip(), many)
 

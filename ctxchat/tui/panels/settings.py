@@ -5,6 +5,7 @@ Reads and writes through `ctxchat.config`; a change is written to the person's o
 
 from __future__ import annotations
 
+import asyncio
 import tomllib
 from collections.abc import Callable
 from functools import cache, partial
@@ -142,6 +143,14 @@ class SettingsScreen(EditableListing):
 
     def on_mount(self) -> None:
         self.reread(self._load())
+        if self._session and not self._session.view.items:
+            self.run_worker(self._weigh, group="weigh", exit_on_error=False)
+
+    async def _weigh(self) -> None:
+        """What options mean for a session that is only now looked at."""
+        if self._session:
+            await self._session.seen_view()
+            self.reread(await asyncio.to_thread(self._load))
 
     # ── what it shows ──
 

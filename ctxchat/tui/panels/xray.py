@@ -98,11 +98,10 @@ class XrayScreen(Listing[str]):
 
     async def _load(self, group: str = "") -> None:
         """Read the view anew. Thousands of messages are put into words beside the event loop."""
-        if not self._session.view.items:  # a session just opened has not been looked at yet
-            await self._session.measure()
+        view = await self._session.seen_view()
         self._figures = self._session.figures
         self.query_one(Gauge).show(self._figures)
-        self._rows = await asyncio.to_thread(inventory, self._session.view, self._figures)
+        self._rows = await asyncio.to_thread(inventory, view, self._figures)
         self._show(group)
 
     def _show(self, group: str = "", top: bool = False) -> None:

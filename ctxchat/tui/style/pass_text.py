@@ -135,7 +135,7 @@ def record(one: Pass, width: int = 0) -> Content:
     ]
     if one.change:
         rows += [
-            ("step", f"{LABELS.get(s.name, s.name)}   {gain(s.tokens_freed)}   {count(s.groups, 'group')}")
+            ("step", f"{gain(s.tokens_freed):>6}   {LABELS.get(s.name, s.name)}, {count(s.groups, 'group')}")
             for s in written.steps
         ]
         rows += [
