@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ctxchat.config.files import load
 from tests.cli.conftest import Home
 from tests.e2e.conftest import READY, Open
 
@@ -38,29 +39,15 @@ def theme(content: str) -> Callable[[Path], None]:
 WRONG: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "unreadable": (unreadable, ("config.toml: cannot be read", "check its permissions")),
     "empty": (text(""), ()),
-    "huge": (text("# x\n" * 100_000), ("config.toml: is too large (400,000 bytes)", "at most")),
     "not UTF-8": (lambda f: f.write_bytes(b"# one\nmodel = \xe9\n") and None, ("config.toml:2:", "save it as UTF-8")),
     "syntax error": (text("[context]\nkeep_recent =\n"), ("config.toml:2: is not valid TOML",)),
     "unknown key": (
         text("[context]\nkeep_recnt = 3\n"),
         ("config.toml:2: context.keep_recnt", "did you mean keep_recent?"),
     ),
-    "wrong type": (
-        text("context.keep_recent = 'many'\n"),
-        ("config.toml:1:", "must be a whole number from 1 to 10,000"),
-    ),
-    "keep_recent 0": (text("context.keep_recent = 0\n"), ("is 0, must be a whole number from 1 to 10,000",)),
     "trigger above window": (
         text("[context]\nmax_tokens = 2000\noutput_reserved = 3000\n"),
         ("config.toml:3: context.output_reserved: 3000 does not fit into max_tokens (2000)",),
-    ),
-    "micro above full": (
-        text("[context.reactive]\nmicro_trigger = 0.95\n"),
-        ("config.toml:2: context.reactive.micro_trigger: 0.95 is not below reactive.full_trigger (0.92)",),
-    ),
-    "target above trigger": (
-        text("[context]\ntarget = 0.8\ncompression_trigger = 0.6\n"),
-        ("context.target: 0.8 is not below compression_trigger (0.6)",),
     ),
     "theme lacks colours": (
         theme('background = "#111"\n'),
@@ -74,9 +61,36 @@ WRONG: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
         text('[keys]\nsearch = "f3"\nhelp = "ctrl+a"\n'),
         ("keys.search: f3 was the key of archive", "keys.help: ctrl+a is taken by the message editor"),
     ),
-    "hook without a command": (text('[[hooks]]\nevent = "error"\naction = "run"\n'), ("hooks[1].command: is missing",)),
     "agent nobody has": (text('agent = "reviewer"\n'), ("config.toml:1: agent:",)),
 }
+
+LIKEWISE: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
+    "huge": (text("# x\n" * 100_000), ("config.toml: is too large (400,000 bytes)", "at most")),
+    "wrong type": (
+        text("context.keep_recent = 'many'\n"),
+        ("config.toml:1:", "must be a whole number from 1 to 10,000"),
+    ),
+    "keep_recent 0": (text("context.keep_recent = 0\n"), ("is 0, must be a whole number from 1 to 10,000",)),
+    "micro above full": (
+        text("[context.reactive]\nmicro_trigger = 0.95\n"),
+        ("config.toml:2: context.reactive.micro_trigger: 0.95 is not below reactive.full_trigger (0.92)",),
+    ),
+    "target above trigger": (
+        text("[context]\ntarget = 0.8\ncompression_trigger = 0.6\n"),
+        ("context.target: 0.8 is not below compression_trigger (0.6)",),
+    ),
+    "hook without a command": (text('[[hooks]]\nevent = "error"\naction = "run"\n'), ("hooks[1].command: is missing",)),
+}
+"""Told on the same way as a syntax error or an unknown key."""
+
+
+@pytest.mark.parametrize("name", LIKEWISE)
+def test_each_problem_is_told_with_its_place(tmp_path: Path, name: str) -> None:
+    write, said = LIKEWISE[name]
+    file = tmp_path / "config.toml"
+    write(file)
+    told = "\n".join(problem.text for problem in load(config=file, environ={}, known=lambda _: ()).problems)
+    assert all(words in told for words in said), told
 
 
 @pytest.mark.pty
