@@ -1,6 +1,7 @@
-"""When to make room: before a request, between rounds, by hand, after a turn. `planner` says how, `passes` carries it out.
+"""The door to passes: before a request, between rounds, after a turn, by hand, for a hook. `scheduler` says when, `planner` what,
+`passes` carries it out.
 
-Knows figures, plans and consent; no provider and no screen.
+Knows no provider and no screen.
 """
 
 from __future__ import annotations

@@ -15,13 +15,12 @@ import msgspec
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, to_the_end
-from ctxchat.agent.prepared import Prepared
 from ctxchat.agent.trial import Trial, gains, look_ahead, missed, tried
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Changed, PassEnded, PassStarted, Spent
-from ctxchat.core.ledger import Change
+from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.ports import Summariser
 from ctxchat.core.record import YOU, CompactionRecord, FactCount, Outcome, Reason, SideFigures, StepGain
 from ctxchat.core.sections import OUTSIDE
@@ -39,6 +38,30 @@ class Drafted(msgspec.Struct, frozen=True):
     text: str
     model: str
     cost_usd: float
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A summary made ahead. `covers` are the groups it was made of, the earlier summary's included; `changes` the changes that
+    bore on it; `freed` what the gauge would lose by the pass; `cost_usd` what it cost to make, booked already."""
+
+    covers: tuple[str, ...]
+    changes: tuple[str, ...]
+    text: str
+    freed: int
+    cost_usd: float = 0.0
+
+    def fits(self, ledger: Ledger) -> bool:
+        """True while nothing it was made of has changed since."""
+        if bearing(ledger) != self.changes:
+            return False
+        return ledger.current.isdisjoint(self.covers) and ledger.pinned.isdisjoint(self.covers)
+
+
+def bearing(ledger: Ledger) -> tuple[str, ...]:
+    """Ids of the changes that bear on a summary made of the record: all but passes that only made messages shorter."""
+    return tuple(
+        c.id for c in ledger.changes if c.kind != "compaction" or any(edit.kind != "shrink" for edit in c.edits)
+    )
 
 
 class PassRequest(msgspec.Struct, frozen=True):

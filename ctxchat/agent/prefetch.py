@@ -1,6 +1,7 @@
-"""Summaries made ahead of need, and fitted into a pass when it comes. The background work never blocks or fails a turn.
+"""The next summary, made ahead so that the swap takes no model call when it is due, and fitted into a pass when it comes. The
+background work never blocks or fails a turn.
 
-Holds the one prepared summary; decides nothing about when a pass runs.
+Holds the one prepared summary and trusts it no further than it fits; decides nothing about when a pass runs.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from contextlib import aclosing
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.passes import PassRequest, SummaryDraft, writing
+from ctxchat.agent.passes import PassRequest, Prepared, SummaryDraft, bearing, writing
 from ctxchat.agent.planner import Planner
-from ctxchat.agent.prepared import Prepared, PreparedSlot, bearing
 from ctxchat.agent.trial import estimated, look_ahead
 from ctxchat.core.figures import due
 from ctxchat.core.strategies.base import Plan, Step
@@ -23,6 +23,9 @@ from ctxchat.core.summaries import within
 WORTH = 0.1
 """Inside a turn what is prepared is added to once this share of the limit has come to it; after a turn always."""
 
+TRIES = 2
+"""Failures in a row after which none is made ahead until a pass has succeeded: the swap makes its own."""
+
 
 class Prefetch:
     """Prepares the summary of what will go next."""
@@ -30,12 +33,20 @@ class Prefetch:
     def __init__(self, conversation: Conversation, planner: Planner) -> None:
         self._conversation = conversation
         self._planner = planner
-        self._slot = PreparedSlot()
+        self._task: asyncio.Task[None] | None = None
+        self._made: Prepared | None = None
+        self._failures = 0
+        self._closed = False
 
     @property
     def prepared(self) -> Prepared | None:
-        """The summary that stands ready."""
-        return self._slot.ready(self._conversation.ledger)
+        """The summary that stands ready and still fits."""
+        return self._made if self._made and self._made.fits(self._conversation.ledger) else None
+
+    @property
+    def busy(self) -> bool:
+        """One is being made."""
+        return self._task is not None and not self._task.done()
 
     def prepare(self, *, inside: bool = False) -> None:
         """Begin to make the next summary once the soft mark is passed, or to add to the one that stands ready what has come to
@@ -43,10 +54,21 @@ class Prefetch:
         options = self._conversation.options
         if not options.prepare or self._planner.summariser is None:
             return
+        if self.busy or self._closed or self._failures >= TRIES:
+            return
         if due(self._conversation.figures, options.soft_mark) in {"prepare", "compact"}:
-            self._slot.start(lambda: self._made(inside=inside))
+            self._task = asyncio.create_task(self._make(inside=inside))
 
-    async def _made(self, *, inside: bool) -> Prepared | None:
+    async def _make(self, *, inside: bool) -> None:
+        """Nobody asked for it yet, so nobody is told when it fails, whatever the fault."""
+        try:
+            made = await self._written(inside=inside)
+            if made is not None:  # nothing to make says nothing about whether making works
+                self._made, self._failures = made, 0
+        except Exception:
+            self._failures += 1
+
+    async def _written(self, *, inside: bool) -> Prepared | None:
         talk, summariser, options = self._conversation, self._planner.summariser, self._planner.options()
         plan = await self._planner.ahead("summarize" if inside else "")
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
@@ -83,8 +105,7 @@ class Prefetch:
         step = next((s for s in order.plan.steps if s.needs_summary), None)
         if step is None or order.summary is not None or order.instructions.strip():
             return order
-        if self._slot.busy:
-            await self._slot.wait()
+        await self.wait()
         prepared = self.prepared
         if prepared is None:
             return order
@@ -119,13 +140,22 @@ class Prefetch:
         steps = [changed if s is step else _without(s, left_out) for s in plan.steps]
         return msgspec.structs.replace(plan, steps=tuple(s for s in steps if s.edits or s.fold))
 
+    async def wait(self) -> None:
+        """Until the one being made is ready, or failed. A cancel ends the waiting and not the making."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
     def clear(self) -> None:
-        """A pass was made, with what was prepared or without."""
-        self._slot.clear(self._conversation.ledger)
+        """A pass was made, with what was prepared or without: it stays where it still fits."""
+        self._made = self.prepared
+        self._failures = 0
 
     async def close(self) -> None:
-        """End what is being made."""
-        await self._slot.close()
+        """End what is being made; no other is begun."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
 
 def _without(step: Step, groups: set[str]) -> Step:

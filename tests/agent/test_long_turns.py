@@ -119,7 +119,7 @@ async def test_ten_turns_of_talk_leave_no_gap_and_come_down_to_the_target(window
     for number in range(10):
         events = await desk.say(f"Question {number}: {said}")
         assert not of(events, Failed)
-        await desk.compactor._prefetch._slot.wait()
+        await desk.compactor._prefetch.wait()
         passes += of(events, CompactionRecord)
         ledger = desk.state.ledger
         assert all(e.group is not None for e in ledger.live()), (

@@ -8,13 +8,13 @@ from contextlib import aclosing
 
 import pytest
 
-from ctxchat.agent.prepared import Prepared, PreparedSlot
+from ctxchat.agent.prefetch import Prefetch
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionStarted, Notice, TurnFinished, Usage
-from ctxchat.core.ledger import Ledger
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.record import CompactionRecord
+from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
@@ -61,7 +61,7 @@ async def until_prepared(desk: Desk, writer: Writer) -> None:
         if writer.asked:
             return
         await desk.say(f"question {number} {LONG}")
-        ahead = desk.compactor._prefetch._slot
+        ahead = desk.compactor._prefetch
         if not isinstance(writer, Slow):
             await ahead.wait()
         for _ in range(12_000):
@@ -119,7 +119,7 @@ async def test_a_faulty_one_never_fails_a_turn_and_is_not_tried_for_ever():
     desk = desk_of(writer, compression_trigger=0.75)
     for number in range(16):
         events = await desk.say(f"question {number} {LONG[:600]}")
-        await desk.compactor._prefetch._slot.wait()
+        await desk.compactor._prefetch.wait()
         assert of(events, TurnFinished)[0].status == "done"
     ahead = len(writer.asked) - len(desk.state.passes)
     assert ahead == 2
@@ -187,7 +187,7 @@ async def test_with_tools_and_lossless_steps_a_narrowed_swap_leaves_no_pointer_w
     passes: list[CompactionRecord] = []
     for number in range(36):
         events = await desk.say(f"question {number}")
-        await desk.compactor._prefetch._slot.wait()
+        await desk.compactor._prefetch.wait()
         passes += of(events, CompactionRecord)
         assert not problems(desk.session.view)
         for item in desk.session.view.items:
@@ -201,21 +201,31 @@ async def test_with_tools_and_lossless_steps_a_narrowed_swap_leaves_no_pointer_w
 
 
 async def test_nothing_to_make_says_nothing_about_whether_making_works():
-    prefetch, tried = PreparedSlot(), []
+    class Planning:
+        """Fails, or finds nothing to make."""
 
-    async def broken() -> Prepared | None:
-        tried.append("broken")
-        raise ZeroDivisionError
+        summariser = Writer()
+        options = staticmethod(PlanOptions)
 
-    async def nothing() -> Prepared | None:
-        tried.append("nothing")
-        return None
+        def __init__(self) -> None:
+            self.tried: list[str] = []
+            self.next = ""
 
-    for make in (broken, nothing, broken, nothing, broken):
-        prefetch.start(make)
+        async def ahead(self, name: str) -> None:
+            self.tried.append(self.next)
+            if self.next == "broken":
+                raise ZeroDivisionError
+
+    desk, planning = desk_of(Writer(), compression_trigger=0.9, consent="off"), Planning()
+    while desk.session.figures.pressure < 0.7:
+        await desk.say(f"question {LONG}")
+    prefetch = Prefetch(desk.compactor._conversation, planning)  # type: ignore[arg-type]
+    for planning.next in ("broken", "nothing", "broken", "nothing", "broken"):
+        prefetch.prepare()
         await prefetch.wait()
-    assert tried == ["broken", "nothing", "broken"]
-    prefetch.clear(Ledger())
-    prefetch.start(nothing)
+    assert planning.tried == ["broken", "nothing", "broken"]
+    prefetch.clear()
+    planning.next = "nothing"
+    prefetch.prepare()
     await prefetch.wait()
-    assert tried[-1] == "nothing", "a pass that succeeded begins anew"
+    assert planning.tried[-1] == "nothing", "a pass that succeeded begins anew"
