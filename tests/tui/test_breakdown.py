@@ -209,3 +209,26 @@ async def test_the_line_fits_any_width() -> None:
         line = app.query_one(FillLine)
         assert line.render_line(0).cell_length == line.size.width == line.render_line(1).cell_length
         assert MARK in line.render_line(1).text
+
+
+async def test_other_figures_lay_nothing_out_where_no_line_comes_or_goes() -> None:
+    desk = HarbourSession(state(20))
+    app = PanelOnly(desk)
+    async with app.run_test(size=(44, 60)) as pilot:
+        await pilot.pause()
+        laid_out: list[object] = []
+        app.screen.screen_layout_refresh_signal.subscribe(app.screen, laid_out.append, immediate=True)
+        panel = app.query_one(Breakdown)
+        for spent in (0.01, 0.02):  # for the first time there is a line for it
+            laid_out.clear()
+            before = app.said("money")
+            figures = msgspec.structs.replace(desk.figures, cost_usd=spent, used=desk.figures.used + 1_000)
+            panel.show(figures, desk.view, desk.state)
+            await pilot.pause(0.1)
+            assert app.said("money") != before
+        assert laid_out == []
+        passes = 0 if desk.figures.compactions else 9
+        panel.show(msgspec.structs.replace(desk.figures, cost_usd=1, compactions=passes), desk.view, desk.state)
+        await pilot.pause(0.1)
+        assert laid_out, "a line more or less"
+        assert app.query_one(".money", Static).size.height == app.said("money").count("\n") + 1

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import Button, Static
+from textual.widgets import Button
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import SessionState
@@ -40,6 +40,7 @@ from ctxchat.tui.transcript.lines import spread
 from ctxchat.tui.widgets.chart import FillLine
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
 from ctxchat.tui.widgets.line import Line
+from ctxchat.tui.widgets.words import Words
 
 ALWAYS = frozenset({"user", "assistant", "tool_results", "draft", "reserved", "free"})
 """Parts that have a row even when they hold nothing."""
@@ -134,9 +135,9 @@ class Offenders(Line):
 
     def show(self, rows: Sequence[Row]) -> None:
         """The biggest first."""
+        self.refresh(layout=len(rows) != len(self._rows))
         self._rows = rows
         self.display = bool(rows)
-        self.refresh(layout=True)
 
     def get_content_height(self, container: object, viewport: object, width: int) -> int:
         return len(self._rows) + 1
@@ -162,14 +163,14 @@ class Breakdown(VerticalScroll):
 
     def compose(self) -> ComposeResult:
         yield Head()
-        yield Static(classes="alarm", markup=False)
+        yield Words(classes="alarm")
         yield PartTable()
         yield FillLine()
-        yield Static(classes="forecast", markup=False)
+        yield Words(classes="forecast")
         yield Offenders()
-        yield Static(classes="money", markup=False)
+        yield Words(classes="money")
         yield Button(Content("Free up context  F8"), classes="free-up", compact=True)
-        yield Static(classes="legend", markup=False)
+        yield Words(classes="legend")
 
     def show(
         self,
@@ -193,9 +194,9 @@ class Breakdown(VerticalScroll):
             self._view = view
 
     def _say(self, which: str, words: str) -> None:
-        place = self.query_one(f".{which}", Static)
+        place = self.query_one(f".{which}", Words)
         place.display = bool(words)
-        place.update(Content(words))
+        place.say(words)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         event.stop()

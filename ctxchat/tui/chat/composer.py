@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from textual.app import ComposeResult
-from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Static, TextArea
+from textual.widgets import TextArea
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Image, Part
@@ -31,6 +30,7 @@ from ctxchat.tui.reading.text import clean
 from ctxchat.tui.unsent.draft import REST, Along, Draft, Paste
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
+from ctxchat.tui.widgets.words import Words
 
 if TYPE_CHECKING:
     from ctxchat.agent.attachments import Attachments
@@ -43,18 +43,18 @@ OFFER = "tab, then f: send the paste as a file"
 UNSEEN = "This model is shown no images: their names go instead."
 
 
-class DraftLine(Static):
+class DraftLine(Words):
     """Empty for a message that hardly matters."""
 
     def __init__(self) -> None:
-        super().__init__(id="draft-line", markup=False)
+        super().__init__(id="draft-line")
 
-    def say(self, figures: Figures, along: Sequence[Along], *, unseen: bool) -> bool:
+    def weigh(self, figures: Figures, along: Sequence[Along], *, unseen: bool) -> bool:
         """What there is to say; True where that is anything. `unseen`: images go along that the model is not shown."""
         whole = any(isinstance(each, Paste) and not each.as_file for each in along)
         offer = OFFER if whole and figures.used > figures.limit else ""
         words = "\n".join(filter(None, (UNSEEN if unseen else "", draft_line(figures), offer)))
-        self.update(Content(words))
+        self.say(words)
         return bool(words)
 
 
@@ -182,7 +182,7 @@ class Composer(Widget):
         self.attached.redraw()
         blind = self._attachments is not None and not self._attachments.seen
         unseen = blind and any(isinstance(part, Image) for part in self.parts)
-        self.set_class(self._line.say(figures, self.attached.along, unseen=unseen), "-weighs")
+        self.set_class(self._line.weigh(figures, self.attached.along, unseen=unseen), "-weighs")
 
     # ── what goes along ──
 
