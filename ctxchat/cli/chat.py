@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 
 from ctxchat.cli.ending import ended
 from ctxchat.tui.first_frame import FirstFrame, in_browser
 
 TYPE_CHECKING = False  # without the import
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
 NO_TERMINAL = (
     'ctxchat: this is not a terminal the chat can be drawn in ({why}). Use `ctxchat run "…"` for an answer on '
     "standard output, or see `ctxchat --help`."
 )
+
+FPS = "240"
+"""How often a screen is painted in a second, at most: a key waits for the next time. With Textual's 60 that was up to 16 ms, most
+of its way; what streams is drawn less often in any case."""
 
 
 def open_chat(flags: Mapping[str, Any], *, tour: Callable[[], object] | None = None) -> int:
@@ -38,9 +43,23 @@ def _painted(given: Mapping[str, Any], tour: Callable[[], object] | None) -> int
 
         flags = Flags(**given)
         program = LazyProgram(flags)
-        from ctxchat.cli.interface import run  # the big import; the program tries its sandbox meanwhile
+        with painting_often():
+            from ctxchat.cli.interface import run  # the big import; the program tries its sandbox meanwhile
 
         return run(program, flags.session, first, tour=tour is not None)
+
+
+@contextmanager
+def painting_often() -> Iterator[None]:
+    """For the import of Textual, which reads it there; a person's own `TEXTUAL_FPS` stands, and no process below is told ours."""
+    if "TEXTUAL_FPS" in os.environ:
+        yield
+        return
+    os.environ["TEXTUAL_FPS"] = FPS
+    try:
+        yield
+    finally:
+        del os.environ["TEXTUAL_FPS"]
 
 
 def _no_terminal() -> str:

@@ -56,6 +56,19 @@ def test_what_can_wait_waits_until_the_first_screen_stands(harbour: Home) -> Non
     assert "litellm" not in end
 
 
+@pytest.mark.parametrize(("own", "most", "told"), [({}, 1 / 240, "None"), ({"TEXTUAL_FPS": "30"}, 1 / 30, "30")])
+def test_a_screen_is_painted_often_enough_for_a_key(harbour: Home, own: dict[str, str], most: float, told: str) -> None:
+    code = (
+        "import os; from ctxchat.cli.chat import painting_often\n"
+        "with painting_often(): import ctxchat.cli.interface\n"
+        "from textual.screen import UPDATE_PERIOD; print(UPDATE_PERIOD, os.environ.get('TEXTUAL_FPS'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=harbour.environ | own, check=True
+    )
+    assert done.stdout.split() == [str(most), told]
+
+
 def test_the_first_frame_comes_before_all_libraries(harbour: Home) -> None:
     code = "import sys, ctxchat.cli.chat; print(sorted(n for n in sys.modules if n.split('.')[0] in sys.argv[1:]))"
     heavy = ("textual", "rich", "click", "msgspec", "asyncio", *LATER)
