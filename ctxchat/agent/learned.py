@@ -26,10 +26,12 @@ LEAST_JUMP = 500
 
 
 class Known(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of one model: the window that was learned (None for none), how its counts compare with ours."""
+    """What is known of one model: the window that was learned (None for none), how its counts compare with ours, and `filled`,
+    what its summaries took of what they might, as a share (0 where none was seen)."""
 
     window: WindowLearned | None = None
     calibration: Calibration = Calibration()
+    filled: float = 0.0
 
 
 def corrected(claimed: Window, learned: WindowLearned | None) -> Window:
@@ -236,7 +238,24 @@ class Learned:
     async def remember(self) -> None:
         """Keep what was learned of this model for other sessions."""
         window = self._window_learned
-        known = Known(window if window and window.tokens else None, self.calibration)
+        await self._keep(Known(window if window and window.tokens else None, self.calibration, self._known.filled))
+
+    async def _keep(self, known: Known) -> None:
         if known != self._known:
             self._known = known
             await self._assumptions.save(self._model.name, known)
+
+    # ── from summaries ──
+
+    def filled(self, writer: str) -> float:
+        """What the summaries of a model took of what they might, in any session; 0 where none was seen."""
+        return self._of(writer).filled
+
+    async def wrote(self, writer: str, filled: float) -> None:
+        """A model has written a summary, which took such a share of what it might."""
+        known = self._of(writer)
+        new = msgspec.structs.replace(known, filled=round((known.filled + filled) / 2 if known.filled else filled, 3))
+        await (self._keep(new) if writer == self._model.name else self._assumptions.save(writer, new))
+
+    def _of(self, model: str) -> Known:
+        return self._known if model == self._model.name else self._assumptions.load(model)

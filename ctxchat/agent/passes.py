@@ -194,6 +194,8 @@ class PassUnderWay:
             await talk.journal.spill(spill.name, spill.text)
         record = self._made(trial)
         await to_the_end(self._in_force_now(msgspec.structs.replace(trial.change, record=record)))
+        if record.filled:
+            await talk.learned.wrote(self._model, record.filled)
         return record
 
     async def _in_force_now(self, change: Change) -> None:

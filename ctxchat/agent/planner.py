@@ -15,7 +15,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.passes import writing
 from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
 from ctxchat.agent.summariser import PARTS
-from ctxchat.agent.trial import estimated, gains, look_ahead, missed, unneeded
+from ctxchat.agent.trial import doubt, estimated, gains, look_ahead, missed, unneeded
 from ctxchat.core.budget import Budget
 from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import Memory
@@ -49,13 +49,14 @@ QUICK = 1_000
 
 class Look(msgspec.Struct, frozen=True):
     """What a plan is made on, taken at one moment: work in a thread must not see half of a change. `budget` in raw tokens,
-    `scale` gauge tokens for a raw one."""
+    `scale` gauge tokens for a raw one, `filled` what summaries of this writer took of their room (0 where none was seen)."""
 
     view: View
     ledger: Ledger
     figures: Figures
     budget: Budget
     scale: float
+    filled: float
 
     @property
     def used(self) -> int:
@@ -68,7 +69,7 @@ class Look(msgspec.Struct, frozen=True):
         target, near = self.budget.target, int(self.budget.limit * NEAR)
         if plan is None:
             return self.view.raw <= min(target + 2 * near, self.budget.trigger)
-        return plan.after - unneeded(plan, self.ledger) <= target + near
+        return plan.after - unneeded(plan, self.ledger, self.filled) <= target + near
 
 
 class Planner:
@@ -94,6 +95,10 @@ class Planner:
     def writer(self) -> str:
         """The model that would write summaries, empty for code."""
         return self.summariser.model if self.summariser else ""
+
+    @property
+    def _filled(self) -> float:
+        return self._conversation.learned.filled(self.writer) if self.writer else 0.0
 
     async def plan(
         self,
@@ -182,7 +187,7 @@ class Planner:
 
     def _look(self, target: float | None = None) -> Look:
         talk = self._conversation
-        return Look(talk.view, talk.ledger, talk.figures, self.raw_budget(target), talk.scale)
+        return Look(talk.view, talk.ledger, talk.figures, self.raw_budget(target), talk.scale, self._filled)
 
     def options(
         self,
@@ -300,8 +305,9 @@ class Planner:
 
     def _drawn(self, plan: Plan, look: Look, instructions: str, text: str) -> Preview:
         talk = self._conversation
-        trial = estimated(look.ledger, plan, self.options(), talk.compile, text)
+        trial = estimated(look.ledger, plan, self.options(), talk.compile, text, look.filled)
         after = talk.expected(trial.view, trial.passes)
+        less, more = (0, 0) if text else doubt(plan, look.ledger, look.filled)
         seconds, cost = self._price(plan, look)
         registry = self._registry(self.options()).items()
         labels = {name: getattr(strategy, "label", name) for name, strategy in registry}  # a plug-in may have none
@@ -309,6 +315,7 @@ class Planner:
         return Preview(
             before=look.figures,
             after=after,
+            between=(after.used - round(less * look.scale), after.used + round(more * look.scale)),
             steps=_shown(plan, look, after.used, labels),
             plan=plan,
             keep_recent=plan.keep_recent,
@@ -331,7 +338,7 @@ class Planner:
     def after_used(self, plan: Plan) -> int:
         """Where the gauge would stand after a plan, its summary as long as is to be expected. Quick; `preview` knows better."""
         talk, figures = self._conversation, self._conversation.figures
-        freed = round((plan.before - plan.after + unneeded(plan, talk.ledger)) * talk.scale)
+        freed = round((plan.before - plan.after + unneeded(plan, talk.ledger, self._filled)) * talk.scale)
         return max(0, figures.used - figures.tokens("draft") - freed)
 
     def _price(self, plan: Plan, look: Look) -> tuple[float, float]:

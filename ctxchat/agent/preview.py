@@ -26,7 +26,8 @@ class PreviewStep(msgspec.Struct, frozen=True):
 class Preview(msgspec.Struct, frozen=True):
     """A pass that has not been run. Tokens as the gauge counts them.
 
-    `after` is the gauge as it would be, without a draft. `plan` is None when there is nothing to free; `reason` then says why in
+    `after` is the gauge as it would be, without a draft; `between` the figures it may come out at, apart where nobody has seen
+    how long summaries of this model are. `plan` is None when there is nothing to free; `reason` then says why in
     a sentence. `seconds` and `cost_usd` are estimates for the summary call; `model` is who would write it (empty: no model),
     `other_provider` True when that is not the provider in use. `cache_lost` are the cached tokens that a rewrite of the prefix
     loses. `facts_text` is what the model would read of the facts. `after_messages` is what the view would hold,
@@ -55,6 +56,7 @@ class Preview(msgspec.Struct, frozen=True):
     folded_messages: int = 0
     files: tuple[str, ...] = ()
     missed: str = ""
+    between: tuple[int, int] = (0, 0)
 
     @property
     def freed(self) -> int:

@@ -155,32 +155,51 @@ def _fresh(ledger: Ledger, groups: list[Group]) -> tuple[Group, ...]:
 
 
 FILLED = 0.7
-"""What a model's summary takes of what it may, before a pass of the session has shown it: it is asked to use its room."""
+"""What a model's summary takes of what it may where none of it was seen yet: it is asked to use its room."""
+
+LEAST_FILLED, MOST_FILLED = 0.2, 0.95
+"""What it may take then: some write a few lines, whatever they are asked."""
 
 NEWEST = 3
 """Passes by which it is told how much of what they may take the next summaries will."""
 
 
-def expected_summary(step: Step, ledger: Ledger) -> int:
-    """Tokens that a summary for this step will probably take, by the last ones of the session."""
+def seen_to_fill(ledger: Ledger, usual: float) -> float:
+    """The share of its room that the next summary will probably take: as the last ones of the session, or else as is `usual` for
+    who writes it; 0 where none was seen."""
     shares = [c.record.filled for c in ledger.compactions if c.record and c.record.filled][-NEWEST:]
-    share = sum(shares) / len(shares) if shares else FILLED
-    return max(1, int(step.summary_tokens * share))
+    return sum(shares) / len(shares) if shares else usual
+
+
+def expected_summary(step: Step, ledger: Ledger, usual: float) -> int:
+    """Tokens that a summary for this step will probably take."""
+    return max(1, int(step.summary_tokens * (seen_to_fill(ledger, usual) or FILLED)))
+
+
+def doubt(plan: Plan, ledger: Ledger, usual: float) -> tuple[int, int]:
+    """Tokens by which less and more than expected may be left, where nobody has seen how long such a summary is."""
+    room = 0 if seen_to_fill(ledger, usual) else sum(s.summary_tokens for s in plan.steps if s.needs_summary)
+    return int(room * (FILLED - LEAST_FILLED)), int(room * (MOST_FILLED - FILLED))
 
 
 def estimated(
-    ledger: Ledger, plan: Plan, options: PlanOptions, compiled: Callable[[Ledger], View], text: str = ""
+    ledger: Ledger,
+    plan: Plan,
+    options: PlanOptions,
+    compiled: Callable[[Ledger], View],
+    text: str = "",
+    usual: float = 0.0,
 ) -> Trial:
     """The trial of a plan with this summary, or one of the size to be expected where nobody has written it yet. Raises
     LedgerError for a plan that the ledger does not take."""
     folding = next((step for step in plan.steps if step.needs_summary), None)
-    text = text or _stand_in(expected_summary(folding, ledger) if folding else 0, options.meter.text)
+    text = text or _stand_in(expected_summary(folding, ledger, usual) if folding else 0, options.meter.text)
     return tried(ledger, plan, "estimate", options, compiled, summary=text, at="")
 
 
-def unneeded(plan: Plan, ledger: Ledger) -> int:
+def unneeded(plan: Plan, ledger: Ledger, usual: float) -> int:
     """Tokens that a plan sets aside for summaries and that they will probably not take."""
-    return sum(s.summary_tokens - expected_summary(s, ledger) for s in plan.steps if s.needs_summary)
+    return sum(s.summary_tokens - expected_summary(s, ledger, usual) for s in plan.steps if s.needs_summary)
 
 
 def _stand_in(tokens: int, count: Count) -> str:

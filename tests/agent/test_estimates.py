@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from ctxchat.agent.learned import Assumptions
 from ctxchat.agent.trial import FILLED
 from ctxchat.core.budget import Window
 from ctxchat.core.clip import head
@@ -18,6 +19,7 @@ from ctxchat.models.offline import OfflineSummariser
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import of
+from tests.agent.test_windows import Shelf
 from tests.doubles.scripted import ScriptedModel, calls, says
 
 BAND = 0.08
@@ -32,7 +34,9 @@ class Terse(Writer):
         yield "## Goal\nSpeed."
 
 
-async def worked(turns: int, writer: Summariser | None = None, **options: object) -> Desk:
+async def worked(
+    turns: int, writer: Summariser | None = None, assumptions: Assumptions | None = None, **options: object
+) -> Desk:
     model = ScriptedModel(
         (
             reply
@@ -46,6 +50,7 @@ async def worked(turns: int, writer: Summariser | None = None, **options: object
         tools=[Echo("read_file")],
         options=Options(**({"prepare": False} | options)),
         summariser=writer or OfflineSummariser(),  # type: ignore[arg-type]
+        assumptions=assumptions,
     )
     for number in range(turns):
         await desk.say(f"question {number}: why is part {number} slow?")
@@ -152,4 +157,20 @@ async def test_how_long_a_model_writes_is_learned_from_the_passes_before(share: 
     preview = await desk.session.preview()
     [result] = of(await desk.free_up(), CompactionRecord)
     assert result.outcome == "compacted"
+    assert abs(preview.after.used - result.after.used) <= 0.02 * preview.before.used
+
+
+async def test_before_the_first_summary_a_range_is_told_and_the_next_session_knows_better() -> None:
+    """A terse model: what it wrote in one session tells how long its next summaries are, in any."""
+    known = Shelf()
+    desk = await worked(14, Filling(0.25), known, strategy="summarize", keep_recent=4)
+    preview = await desk.session.preview()
+    [result] = of(await desk.free_up(), CompactionRecord)
+    least, most = preview.between
+    assert least <= result.after.used <= most
+    assert most - least > 0.5 * sum(step.summary_tokens for step in preview.plan.steps) if preview.plan else False
+    later = await worked(14, Filling(0.25), known, strategy="summarize", keep_recent=4)
+    preview = await later.session.preview()
+    [result] = of(await later.free_up(), CompactionRecord)
+    assert preview.between == (preview.after.used, preview.after.used)
     assert abs(preview.after.used - result.after.used) <= 0.02 * preview.before.used

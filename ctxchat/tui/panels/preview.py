@@ -194,7 +194,9 @@ class PreviewScreen(Panel[PreviewResult]):
     def _show_heading(self) -> None:
         before = self._preview.before
         start = before.used - before.tokens("draft")
-        change = Content(f"{tilde(before)}{short(start)} → ~{short(start - self._freed)}")
+        least, most = self._seen.between if self.ticked else (0, 0)
+        left = f"{short(least)}–{short(most)}" if most > least else f"~{short(start - self._freed)}"
+        change = Content(f"{tilde(before)}{short(start)} → {left}")
         freed = Content.styled(gain(self._freed), "bold $text-success")
         whole = Content.assemble(change, (f" of {short(before.limit)}   ", MUTED), freed)
         self.head(*((whole, change, freed) if self._preview.steps else ()))
