@@ -191,7 +191,7 @@ async def test_a_prepared_compaction_is_a_ghost_on_the_bar_as_soon_as_it_stands(
         while not writer.asked:
             assert desk.state.ledger.turn < 20
             await say(app, pilot, f"question? {LONG}")
-            await pilot.pause()
+            await until(pilot, lambda: writer.asked or not desk.compactor._prefetch.busy)
         assert desk.session.compaction.ghost == 0 and not desk.state.ledger.compactions
         writer.go.set()
         await until(pilot, lambda: desk.session.compaction.ghost)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ctxchat.agent.preview import Preview
@@ -12,6 +13,7 @@ from ctxchat.core.words import count
 
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp
+    from ctxchat.tui.panels.undoing import UndoDone
 
 _MESSAGE = re.compile(r"m\d{1,12}")
 
@@ -63,18 +65,11 @@ async def compact(app: CtxchatApp, argument: str = "") -> None:
     if app.work.busy:
         app.work.agree("now", argument)
         return
-    preview = await _previewed(app, argument)
-    if preview is not None:
-        app.work.run_pass(app.work.idle_session().free_up(preview))
-
-
-async def _previewed(app: CtxchatApp, instructions: str) -> Preview | None:
-    """What could be freed; where that is nothing it is said, calmly."""
-    preview = await app.work.idle_session().preview(instructions)
-    if preview.plan is not None:
-        return preview
-    app.notify(preview.reason or "Nothing to free.")
-    return None
+    preview = await app.work.idle_session().preview(argument)
+    if preview.plan is None:
+        app.notify(preview.reason or "Nothing to free.")
+        return
+    app.work.run_pass(app.work.idle_session().free_up(preview))
 
 
 async def reinsert(app: CtxchatApp, argument: str) -> None:
@@ -95,21 +90,19 @@ async def undo(app: CtxchatApp, argument: str = "") -> None:
     far, or concerns files the person changed since, they are asked."""
     from ctxchat.tui.panels.undoing import undo
 
-    try:
-        done = await undo(app.work.idle_session(), app.ask, argument)
-    except LedgerError as nothing:  # not a failure: there is nothing to do
-        app.notify(nothing.text)
-        return
-    if done is not None:
-        app.chat.changed(done.figures, done.words)
+    await _shown(app, undo(app.work.idle_session(), app.ask, argument))
 
 
 async def redo(app: CtxchatApp, argument: str = "") -> None:
     """Make again what was undone, what was undone last without an id."""
     from ctxchat.tui.panels.undoing import redo
 
+    await _shown(app, redo(app.work.idle_session(), app.ask, argument))
+
+
+async def _shown(app: CtxchatApp, change: Awaitable[UndoDone | None]) -> None:
     try:
-        done = await redo(app.work.idle_session(), app.ask, argument)
+        done = await change
     except LedgerError as nothing:  # not a failure: there is nothing to do
         app.notify(nothing.text)
         return
