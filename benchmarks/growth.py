@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
-from ctxchat.bootstrap.program import give_back_large_blocks
+from ctxchat.bootstrap.program import hold_no_freed_memory
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Usage
 from ctxchat.core.options import Options
@@ -62,7 +62,7 @@ def size(value: object, seen: set[int]) -> int:
 
 
 async def main(turns: int) -> None:
-    give_back_large_blocks()
+    hold_no_freed_memory()
     with tempfile.TemporaryDirectory() as folder, Database(Path(folder) / "data") as database:
         journal = begin_journal(database, "scripted/model", folder).journal
         model = ScriptedModel(talk(), window=Window(16_000, "configured"))

@@ -116,17 +116,19 @@ SERVERS = 15.0
 """Seconds that MCP servers have to come up where somebody asks how they are."""
 
 
-_MMAP_THRESHOLD = -3  # of glibc's mallopt
+_MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # of glibc's mallopt
 _LARGE = 128 * 1024  # bytes; what glibc begins with
 
 
-def give_back_large_blocks() -> None:
-    """From now on each large block is the system's again when it is freed. Left alone, glibc keeps ever larger ones once one was
-    freed, and what lies between them holds them: each pass over a long session would leave holes for good. On other systems
-    nothing is changed."""
+def hold_no_freed_memory() -> None:
+    """From now on each large block is the system's again when it is freed, and smaller ones are used again by any thread. Left
+    alone, glibc keeps ever larger ones once one was freed, and what lies between them holds them: each pass over a long session
+    would leave holes for good, in a heap of each thread. On other systems nothing is changed."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE)
+            libc = ctypes.CDLL(None)
+            libc.mallopt(_MMAP_THRESHOLD, _LARGE)
+            libc.mallopt(_ARENA_MAX, 1)
 
 
 class Program(Shared):
@@ -137,7 +139,7 @@ class Program(Shared):
     async def started(cls, flags: Flags, loaded: Loaded | None = None) -> AsyncGenerator[Program, None]:
         """A program for as long as the block lasts; `loaded` are the settings where they have been read already. Raises
         UsageError and StorageError."""
-        give_back_large_blocks()
+        hold_no_freed_memory()
         workspace = workspace_of(flags.cwd)
         loaded = loaded or settings_from(flags, workspace)
         program = cls(flags, loaded, workspace, await asyncio.to_thread(Database, paths.data_dir()))
