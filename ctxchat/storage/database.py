@@ -402,6 +402,7 @@ def _connect(path: Path, mode: str = "mode=rw", *, alone: bool = False) -> sqlit
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = FAST")
         connection.execute(f"PRAGMA journal_size_limit = {_LOG}")
+        connection.execute(f"PRAGMA cache_size = {index.CACHE}")
     except BaseException as problem:
         connection.close()
         if not alone and getattr(problem, "sqlite_errorname", "").startswith("SQLITE_IOERR_SHM"):

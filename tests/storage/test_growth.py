@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxchat.storage import sessions
+from ctxchat.storage import index, sessions
 from ctxchat.storage.database import Database
 from tests.storage.samples import turns
 
@@ -35,3 +35,8 @@ def test_a_turn_is_written_in_as_many_steps_after_a_thousand_as_after_a_hundred(
     few, many = steps(tmp_path / "few", 100), steps(tmp_path / "many", 1000)
     assert few > 500, "something was counted"
     assert many < 1.2 * few, (few, many)
+
+
+def test_few_pages_are_kept_at_hand_of_either_file(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        assert [database.read(f"PRAGMA {file}.cache_size") for file in ("main", "fts")] == [[(index.CACHE,)]] * 2
