@@ -39,6 +39,9 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 _CHANGING: frozenset[FactKind] = frozenset({"rule", "decision", "command", "error", "number"})
 """What a later message can make untrue."""
 
+_NONE: tuple[tuple[Fact, ...], tuple[Gone, ...]] = ((), ())
+"""What most groups tell, held once for all of them."""
+
 
 class Memory:
     """Facts found so far, by the group's first message, so that a pass need not look again. Holds nothing else. `shown` gives a
@@ -57,7 +60,8 @@ class Memory:
         known = self._found.get(group.first)
         if known is None:
             shown = self.shown(group)
-            known = self._found[group.first] = facts_of(shown), tuple(gone_of(shown))
+            found = facts_of(shown), tuple(gone_of(shown))
+            known = self._found[group.first] = found if any(found) else _NONE
         return known
 
 
