@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from ctxchat.core.errors import UsageError
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall
 from ctxchat.importing.lines import Object, Progress, as_json, items, number, obj, read, simple, text, when, whole
@@ -119,11 +120,12 @@ def _read(path: Path, progress: Progress) -> Object | Damaged:
 
 
 def _has_tables(file: Path) -> bool:
+    """True, too, where it cannot be read: no other agent keeps such a file, and what is wrong is said when it is read."""
     try:
         with closing(_opened(file)) as database:
             found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error:
-        return False
+        return True
     return {"session", "message", "part"} <= found or found >= _OF_THE_FIRST
 
 
@@ -132,15 +134,18 @@ def _opened(file: Path) -> sqlite3.Connection:
 
 
 def _of_database(file: Path, progress: Progress) -> Iterator[Step]:
+    begun = False
     try:
         with closing(_opened(file)) as database:
             database.row_factory = sqlite3.Row
             if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'sessions'").fetchone():
+                begun = True
                 yield from _of_first(database, file, progress)
                 return
             # those of sub-agents last, so that what they belong to is there
             sessions = "SELECT * FROM session ORDER BY parent_id IS NOT NULL, time_created"
             for row in database.execute(sessions).fetchall():
+                begun = True
                 fields = dict(zip(row.keys(), tuple(row), strict=True))
                 about = {
                     "id": fields["id"],
@@ -151,6 +156,12 @@ def _of_database(file: Path, progress: Progress) -> Iterator[Step]:
                 }
                 yield from _session(about, _of_rows(database, text(fields["id"]), progress))
     except sqlite3.Error as problem:
+        if not begun:
+            raise UsageError(
+                f"{file} is a database that cannot be read ({problem}).",
+                "Perhaps it was copied in part, or while opencode wrote to it: copy it again with opencode closed. Else it may "
+                "be of a version that ctxchat does not know yet.",
+            ) from problem
         yield Damaged(file.name, str(problem))
 
 

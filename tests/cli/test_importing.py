@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,14 @@ def test_what_cannot_be_imported_says_why(cli: Cli, agents: Path) -> None:
     assert "Nothing to import" in cli("sessions", "import").sentence
     (agents / "empty").mkdir()
     assert "holds no sessions" in cli("sessions", "import", str(agents / "empty")).sentence
+
+
+def test_a_database_that_is_cut_is_called_one(cli: Cli, agents: Path) -> None:
+    with closing(sqlite3.connect(agents / "opencode.db")) as database:
+        database.executescript("create table session(id); create table message(id); create table part(id);")
+        database.executemany("insert into message values (?)", [("x" * 300,) for _ in range(200)])
+        database.commit()
+    whole = (agents / "opencode.db").read_bytes()
+    (agents / "opencode.db").write_bytes(whole[: len(whole) // 2])
+    told = cli("sessions", "import", str(agents / "opencode.db"))
+    assert told.code == 1 and "a database that cannot be read" in told.err and "copy it again" in told.err
