@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -188,3 +189,22 @@ async def test_a_session_that_went_well_leaves_the_room_to_the_options(file: Pat
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         assert not app.over.query_one("#advice", Static).display
+
+
+async def test_left_during_a_write_it_says_that_something_was_written(file: Path) -> None:
+    app, go = Opened(file), threading.Event()
+
+    def change(path: Path) -> None:
+        go.wait(10)
+        path.write_text("")
+
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        app.over.run_worker(app.over.write(change))
+        await pilot.pause()
+        await pilot.press("escape")
+        assert app.result is UNASKED
+        go.set()
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert app.result is True

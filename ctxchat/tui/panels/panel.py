@@ -239,31 +239,38 @@ class EditableListing(Listing[bool]):
         super().__init__()
         self._load, self._file = load, file
         self._touched = False
+        self._writing = asyncio.Lock()
 
     def reread(self, loaded: Loaded) -> None:
         """Show these settings."""
         raise NotImplementedError
 
     def action_back(self) -> None:
-        if self._touched and self.focused is self.home:
-            self.dismiss(True)
-        else:
+        if isinstance(self.focused, Input):
             super().action_back()
+        else:
+            self.again()
 
     def again(self) -> None:
-        self.dismiss(True if self._touched else None)
+        self.run_worker(self._leave, exit_on_error=False)
+
+    async def _leave(self) -> None:
+        """Once what is being written is in the file: only then is it known whether anything was."""
+        async with self._writing:
+            self.dismiss(True if self._touched else None)
 
     async def write(self, change: Callable[..., None], *given: Any) -> None:
         """Change the file, off the loop; say what is wrong with that, and show what stands in it then."""
-        try:
-            await asyncio.to_thread(change, self._file, *given)
-        except CtxchatError as problem:
-            self.say(str(problem), error=True)
-        except OSError as problem:
-            self.say(f"{self._file}: {problem.strerror or problem}", error=True)
-        else:
-            self._touched = True
-            self.reread(await asyncio.to_thread(self._load))
+        async with self._writing:
+            try:
+                await asyncio.to_thread(change, self._file, *given)
+            except CtxchatError as problem:
+                self.say(str(problem), error=True)
+            except OSError as problem:
+                self.say(f"{self._file}: {problem.strerror or problem}", error=True)
+            else:
+                self._touched = True
+                self.reread(await asyncio.to_thread(self._load))
 
 
 class Dialog(Over[Result], ModalScreen[Result]):
