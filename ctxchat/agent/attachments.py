@@ -28,7 +28,7 @@ GLIMPSE = 1_000
 class Attachments:
     """Those of one session."""
 
-    def __init__(self, conversation: Conversation, mask: Callable[[str], str] = str) -> None:
+    def __init__(self, conversation: Conversation, mask: Callable[[str], str]) -> None:
         self._conversation = conversation
         self.mask = mask
         """For the texts of files that go along; what a person typed or pasted is theirs and stays."""

@@ -96,7 +96,7 @@ class Compactor:
 
     # ── when a turn has ended ──
 
-    async def after_turn(self, emit: Emit, *, agreed: bool = True) -> None:
+    async def after_turn(self, emit: Emit, *, agreed: bool) -> None:
         """What was put off until the turn had ended (unless it ended badly), and the next summary made ahead."""
         outstanding = self.consent.taken("now", "after") if agreed else None
         if outstanding:
@@ -170,7 +170,7 @@ class Compactor:
 
     # ── for a hook ──
 
-    async def for_hook(self, emit: Emit, strategy: str = "", instructions: str = "") -> CompactionRecord | None:
+    async def for_hook(self, emit: Emit, strategy: str, instructions: str) -> CompactionRecord | None:
         """A pass a hook asks for, as far down as one by hand. None, in silence, where nothing can be freed or passes rest
         after failures. Raises UsageError for a strategy nobody has."""
         await self._conversation.refresh()

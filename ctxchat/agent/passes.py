@@ -94,7 +94,7 @@ class PassUnderWay:
         order: PassRequest,
         options: PlanOptions,
         summariser: Summariser | None,
-        complete: Callable[[PassRequest], Awaitable[PassRequest]] | None = None,
+        complete: Callable[[PassRequest], Awaitable[PassRequest]],
     ) -> None:
         self._conversation = conversation
         self._order = order
@@ -115,8 +115,7 @@ class PassUnderWay:
         try:
             await emit(CompactionStarted(self._id, order.reason, order.plan.strategy))
             await talk.write(PassStarted(self._id, talk.clock.now(), order.reason, order.plan.strategy))
-            if self._complete is not None:
-                self._order = await self._complete(order)
+            self._order = await self._complete(order)
             steps = [step for step in self._order.plan.steps if step.needs_summary]
             written = "".join([await self._written(step, emit) for step in steps])
             ended = await self._swapped(self._held(written.strip()))

@@ -23,7 +23,7 @@ from ctxchat.core.figures import Figures, overhead
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import FilesNow, Summariser, SummaryTask
 from ctxchat.core.strategies.base import Plan, Strategy
-from ctxchat.core.strategies.builtin import LABELS, builtin_strategies
+from ctxchat.core.strategies.builtin import LABELS
 from ctxchat.core.strategies.folding import NEAR
 from ctxchat.core.strategies.oversize import KEPT, clip_kept
 from ctxchat.core.strategies.pipeline import Pipeline
@@ -78,10 +78,10 @@ class Planner:
     def __init__(
         self,
         conversation: Conversation,
-        registry: Registry = builtin_strategies,
-        summariser: Summariser | None = None,
-        prices: Prices | None = None,
-        files_now: FilesNow | None = None,
+        registry: Registry,
+        summariser: Summariser | None,
+        prices: Prices | None,
+        files_now: FilesNow | None,
     ) -> None:
         self._conversation = conversation
         self._registry = registry
@@ -127,7 +127,7 @@ class Planner:
         await self.look_at_files()
         return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, self._look(target))
 
-    async def ahead(self, name: str = "") -> Plan | None:
+    async def ahead(self, name: str) -> Plan | None:
         """What a pass will do that is due only when the trigger is reached: it has to free that much more, and the next
         message."""
         await self.look_at_files()

@@ -35,8 +35,8 @@ class Replies:
         unsealed: Unsealed,
         fallback: Fallback,
         emit: Emit,
-        between: Work | None = None,
-        before: str = "",
+        between: Work | None,
+        before: str,
     ) -> None:
         self._conversation = conversation
         self._compactor = compactor

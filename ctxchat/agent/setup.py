@@ -34,7 +34,7 @@ class Setup:
         compactor: Compactor,
         hooks: Hooks | None,
         arranged: SessionConfig,
-        arrange: Arrange | None = None,
+        arrange: Arrange | None,
     ) -> None:
         self._conversation = conversation
         self._lock = lock

@@ -68,9 +68,7 @@ class Repeats:
 class ToolCalls:
     """The rounds of one turn, as far as tools are concerned."""
 
-    def __init__(
-        self, conversation: Conversation, toolbox: Toolbox, unsealed: Unsealed, files: Files | None = None
-    ) -> None:
+    def __init__(self, conversation: Conversation, toolbox: Toolbox, unsealed: Unsealed, files: Files | None) -> None:
         self._conversation = conversation
         self._toolbox = toolbox
         self._open = unsealed

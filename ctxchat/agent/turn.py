@@ -49,9 +49,9 @@ class Turn:
         fallback: Fallback,
         setup: Setup,
         *,
-        between: Work | None = None,
-        meanwhile: Meanwhile = nothing,
-        files: Files | None = None,
+        between: Work | None,
+        meanwhile: Meanwhile,
+        files: Files | None,
     ) -> None:
         self._conversation = conversation
         self._toolbox = toolbox

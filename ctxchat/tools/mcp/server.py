@@ -120,8 +120,7 @@ class ServerRow(msgspec.Struct, frozen=True):
 
 class McpServer:
     """`only` are the tools wanted of it, None for all. `log` is where what it says on standard error goes,
-    `patience` the seconds it may take to say what it offers, `host` what holds the connection (one of its own where none is
-    handed in)."""
+    `patience` the seconds it may take to say what it offers, `host` what holds the connection."""
 
     def __init__(
         self,
@@ -131,7 +130,8 @@ class McpServer:
         log: Path,
         only: Collection[str] | None = None,
         patience: float = PATIENCE,
-        host: McpHost | None = None,
+        *,
+        host: McpHost,
     ) -> None:
         self.name = name
         self.address = address
@@ -139,7 +139,7 @@ class McpServer:
         self.trouble = ""
         """Why it failed, in a sentence."""
         self._workspace, self._log, self._only, self._patience = workspace, log, only, patience
-        self._host = host or McpHost()
+        self._host = host
         self._offered: tuple[ToolPort, ...] = ()
         self._left_out: tuple[str, ...] = ()
         self._connection: ConnectionHandle | None = None
