@@ -147,5 +147,6 @@ class ToolCalls:
             mark = f"\n[… {{lines}}{{tokens}} tokens left out; {rest} …]\n"
             text = await asyncio.to_thread(clip, text, cap, talk.meter.text, mark)
         text = "\n".join(part for part in (text, remark) if part)
-        call = outcome.call
-        return Message(seq, "tool", text, call_id=call.id, name=call.name, at=talk.clock.now()), spilled, trouble
+        call, failed = outcome.call, outcome.output.status != "ok"
+        message = Message(seq, "tool", text, call_id=call.id, name=call.name, at=talk.clock.now(), failed=failed)
+        return message, spilled, trouble

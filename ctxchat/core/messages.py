@@ -97,8 +97,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `seq` is its place in the record of its session, from 1. `call_id` is set on role `tool`. `original` is the
     JSON text of an imported message where this form would not give it back equal. `synthetic` marks what was made
     at the door to close an unanswered call: models see it, exports of the record leave it out. `interrupted` marks a
-    reply that was cut off; its text is what had arrived. `failed` marks a result that the agent it was imported from
-    kept as an error, whatever its words are.
+    reply that was cut off; its text is what had arrived. `failed` marks the result of a call that came to nothing, or of a
+    command that ended badly, whatever its words are; where an imported one has it, the other agent kept it as an error.
     """
 
     seq: int

@@ -23,6 +23,7 @@ from ctxchat.core.events import (
     TurnFinished,
     Usage,
 )
+from ctxchat.core.facts import collect
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Measured
 from ctxchat.core.ports import ToolOutput, ToolText
@@ -304,3 +305,12 @@ async def test_where_only_the_total_is_known_it_is_shared_out_by_what_is_there()
     never = [r for r in records if not isinstance(r, Measured)]
     guess = Desk(ScriptedModel([], window=Window(200_000, "configured")), records=never).session.figures
     assert guess.used == (60 + 180) // 4 and guess.estimated and guess.band == 0.5 and adds_up(guess)
+
+
+async def test_a_call_with_wrong_arguments_has_failed_and_changed_nothing():
+    """Its words, such as `edit_file needs text.`, need not say that it is an error."""
+    edit = calls(("edit_file", {"path": "src/pool.py", "new_text": "make_pool(1)"}))
+    desk = Desk(ScriptedModel([edit, says("Done.")]), tools=[Echo("edit_file", writes=True)])
+    await desk.say("go")
+    assert desk.state.ledger.groups[1].messages[1].failed
+    assert collect(desk.state.ledger.groups).facts == ()

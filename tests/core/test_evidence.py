@@ -950,9 +950,19 @@ def test_what_a_sub_agent_answers_names_files_and_symbols() -> None:
 
 
 def test_commands_that_begin_alike_and_were_cut_are_not_counted_as_one_form() -> None:
-    begun = "python - <<'EOF'; " + "import gauge; " * 30
+    begun = "make " + "gauge " * 60
     several = [
         ran("shell", msgspec.json.encode({"command": begun + end}).decode(), "[exit code: 0]", seq)
         for seq, end in ((1, "a()"), (3, "b()"))
     ]
     assert [f.times for f in collect(several).facts if f.kind == "command"] == [1]
+
+
+def test_of_a_text_that_a_command_reads_the_first_line_is_told() -> None:
+    commit = "git add -A && git commit -m \"$(cat <<'EOF'\nDraw the gauge\n\nIt was blank.\nEOF\n)\" && git push"
+    script = "python3 - <<'E'\nimport gauge\ngauge.draw()\nE\nmake check"
+    found = by_kind(collect(runs((commit, "done"), (script, "done"))), "command")
+    assert list(found) == [
+        "git add -A && git commit -m \"$(cat <<'EOF' Draw the gauge … )\" && git push",
+        "python3 - <<'E' import gauge …; make check",
+    ]

@@ -227,7 +227,7 @@ def _one(before: Fact, fact: Fact) -> Fact:
     old = before if new is fact else fact
     value = new.value or old.value if kind == "symbol" else new.value  # where it stands is told by some calls only
     times = new.times  # of this form: that another was run before is not told by it
-    if before.key == fact.key and not fact.key.endswith(CUT):  # two that were cut may end in different ways
+    if before.key == fact.key and CUT not in fact.key:  # two that were cut may end in different ways
         times = before.times + fact.times if fact.seq > before.seq else max(before.times, fact.times)
     return Fact(
         kind, new.key, value, new.seq, by, max(before.turn, fact.turn), turns, times if kind == "command" else 1
@@ -269,8 +269,8 @@ def _said(view: View) -> Iterator[str]:
 
 def _held(fact: Fact, shown: _Shown) -> bool:
     key = plain(fact.key)
-    if key.endswith(CUT):
-        key = key.removesuffix(CUT).rpartition(" ")[0] or key  # the last word may be a half one
+    if CUT in key:
+        key = key.partition(CUT)[0].rpartition(" ")[0] or key  # the last word may be a half one
     if fact.kind != "number" or not fact.value:
         return shown.has(key)
     return shown.has(plain(line_of(fact))) or (shown.has(key) and shown.has(plain(fact.value)))

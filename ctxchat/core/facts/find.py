@@ -90,6 +90,8 @@ _EMPTY_LINE = expression(r"\n[ \t]*\n")
 _WHOLE_HEAD = expression(r"(?:\n[^\n]{0,200}|\S{0,200})\Z")
 _WHOLE_TAIL = expression(r"\A(?:[^\n]{0,200}\n|\S{0,200})")
 _COMMENT = expression(r"^\s*#.*$", re.MULTILINE)
+_FED = expression(r"(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n\s*([^\n]*)\n(?:.*?\n)??\s*\3\b", re.DOTALL)
+"""A text that a command reads until a word stands on a line (`<<EOF`)."""
 _GOES_ON = expression(r"(?:\b(?:do|then|else)|[({|&;\\])\Z")
 """The end of a line of a command that the next one belongs to."""
 _NOTHING_FOUND = expression(
@@ -293,11 +295,12 @@ def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
 
 
 def _in_one_line(command: str) -> str:
-    """A command of several lines in one, without its comments."""
+    """A command of several lines in one, without its comments; of a text that it is fed the first line."""
+    command = _FED.sub(lambda fed: f"{fed[1]} {plain(fed[4])} {CUT}", command)
     lines = [line.strip() for line in _COMMENT.sub("", command).splitlines()]
     told = ""
     for line in (line for line in lines if line and not line.startswith("#")):
-        told += (" " if not told or _GOES_ON.search(told) else "; ") + line.rstrip("\\")
+        told += (" " if not told or _GOES_ON.search(told) or line.startswith(")") else "; ") + line.rstrip("\\")
     return plain(told) or plain(command)
 
 

@@ -53,7 +53,7 @@ def gone_of(group: Group) -> Iterator[Gone]:
     results = {m.call_id: m for m in group.messages if m.role == "tool"} if group.kind == "round" else {}
     for call in group.first.calls if group.kind == "round" else ():
         result = results.get(call.id)
-        if result is not None and not refused(result) and not failed(result):
+        if result is not None and not refused(result) and not result.synthetic:
             yield from _removed(call, result)
 
 
@@ -163,12 +163,14 @@ def _last(path: str) -> str:
 
 def _removed(call: ToolCall, result: Message) -> Iterator[Gone]:
     use = use_of(call)
+    if use.kind != "run" and failed(result):
+        return
     for change in patched(call):
         if change.kind in {"delete", "move"}:
             yield Gone("file", change.path, result.seq, now=change.now)
     if use.kind == "run":
         line = command_line(use.target)
-        if line.masked or exit_code(result.text) in {None, 0}:
+        if line.masked or (not failed(result) and exit_code(result.text) in {None, 0}):
             yield from _by_command(use.target, line.folder, result.seq)
     elif use.kind == "change":
         words = call.name.lower()
