@@ -32,7 +32,7 @@ from ctxchat.core.summaries import written
 from ctxchat.core.summary_task import input_tokens, shortened
 from ctxchat.core.view import View
 from ctxchat.core.words import short
-from ctxchat.core.working_set import CurrentFile, touched
+from ctxchat.core.working_set import CurrentFile, touched, worked_on
 
 Registry = Callable[[PlanOptions], Mapping[str, Strategy]]
 """Every strategy by name, made with these options; plug-ins add theirs."""
@@ -149,11 +149,14 @@ class Planner:
 
     def _weighed(self, files: Sequence[CurrentFile]) -> tuple[CurrentFile, ...]:
         """Each file once, whatever names it was called by."""
+        lines = worked_on(self._conversation.ledger.standing)
         known: dict[str, CurrentFile] = {}
         for file in files:
             before = known.get(file.path)
             if before is None:
-                known[file.path] = msgspec.structs.replace(file, tokens=self._conversation.meter.text(file.text))
+                known[file.path] = msgspec.structs.replace(
+                    file, tokens=self._conversation.meter.text(file.text), near=lines.get(file.written[0], "")
+                )
             else:
                 known[file.path] = msgspec.structs.replace(before, written=(*before.written, *file.written))
         return tuple(known.values())

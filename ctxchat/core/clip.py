@@ -34,6 +34,38 @@ def clip(text: str, max_tokens: int, count: Count, mark: str = "\n[… {tokens} 
         keep = keep * 7 // 8
 
 
+def around(text: str, place: int, max_tokens: int, count: Count, mark: str) -> str:
+    """As `clip`, but what stays is one piece with this place in it: a third before it, as far as there is so much."""
+    total = count(text)
+    if total <= max_tokens:
+        return text
+    room = max_tokens - 2 * count(mark.replace("{tokens}", str(total)).replace("{lines}", _named(total, total)))
+    keep = int(len(text) * max(0, room) / total)
+    while True:
+        start = max(0, min(place - keep // 3, len(text) - keep))
+        start = _line_start(text, safe_cut(text, start)) if start else 0
+        end = safe_cut(text, start + keep)
+        end = _line_end(text, end) if end < len(text) else end
+        told = (_told(text, 0, start, count, mark), text[start:end], _told(text, end, len(text), count, mark))
+        clipped = "".join(told).strip("\n")
+        if keep <= 0 or count(clipped) <= max_tokens:
+            return clipped
+        keep = keep * 7 // 8
+
+
+def _told(text: str, start: int, end: int, count: Count, mark: str) -> str:
+    """The mark for what is missing between two line ends; empty for nothing."""
+    missing = text[start:end].strip("\n")
+    if not missing:
+        return ""
+    first = text.count("\n", 0, start + text.startswith("\n", start)) + 1
+    last = first + missing.count("\n")
+    shown = _NUMBER.match(missing), _NUMBER.match(missing, missing.rfind("\n") + 1)
+    if shown[0] and shown[1]:
+        first, last = int(shown[0][1]), int(shown[1][1])
+    return mark.replace("{tokens}", str(count(missing))).replace("{lines}", _named(first, last))
+
+
 def _line_end(text: str, place: int) -> int:
     """The end of the last whole line before a place, where that gives up no more than half; else the place."""
     line = text.rfind("\n", 0, place + 1)

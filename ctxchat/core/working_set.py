@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ctxchat.core.clip import clip
+from ctxchat.core.clip import around, clip
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Group
+from ctxchat.core.messages import Group, ToolCall
 from ctxchat.core.tokens import Count
-from ctxchat.core.tooluse import failed, use_of
+from ctxchat.core.tooluse import exchanges, failed, use_of
 
 MOST = 12
 """Files that are looked at, those touched last."""
@@ -28,17 +28,19 @@ OPENING = (
     "unless something further on changed them."
 )
 CLOSING = "</files_now>"
+_MARK = "\n[… {lines}{tokens} tokens left out …]\n"
 
 
 class CurrentFile(msgspec.Struct, frozen=True):
     """A text file as it is now. `path` as it is shown, `written` as calls named it; `text` are its numbered lines, `tokens` our
-    count of them; `changed`: by somebody else since the agent last saw it."""
+    count of them; `changed`: by somebody else since the agent last saw it; `near`: a line of what a call put there last."""
 
     path: str
     written: tuple[str, ...]
     text: str
     changed: bool = False
     tokens: int = 0
+    near: str = ""
 
 
 def touched(groups: Sequence[Group]) -> tuple[str, ...]:
@@ -50,6 +52,17 @@ def touched(groups: Sequence[Group]) -> tuple[str, ...]:
         if len(paths) >= MOST:
             break
     return tuple(paths)[:MOST]
+
+
+def worked_on(groups: Sequence[Group]) -> dict[str, str]:
+    """By path, as calls named it, a line of what an edit put into the file last."""
+    lines: dict[str, str] = {}
+    for group in reversed(groups):
+        for call in _calls_of(group, {"change"}):
+            put = [line.strip() for old, new in exchanges(call) if old is not None for line in new.splitlines()]
+            if put:
+                lines.setdefault(use_of(call).target, max(put, key=len))
+    return lines
 
 
 def not_in_view(files: Sequence[CurrentFile], ledger: Ledger, fold: Sequence[str]) -> tuple[CurrentFile, ...]:
@@ -82,18 +95,30 @@ def working_set(files: Sequence[CurrentFile], max_tokens: int, count: Count) -> 
                 or left < min(LEAST, file.tokens)
             ):
                 continue
-            parts[file.path] = title + clip(file.text, left, count, "\n[… {lines}{tokens} tokens left out …]\n")
+            parts[file.path] = title + _part(file, left, count)
             room -= count(parts[file.path]) + 2
     shown = [file.path for file in files if file.path in parts]
     return ("\n\n".join([OPENING, *(parts[path] for path in shown), CLOSING]), tuple(shown)) if shown else ("", ())
 
 
+def _part(file: CurrentFile, max_tokens: int, count: Count) -> str:
+    """What fits of a file: the place that was worked on, or head and tail where nothing tells of one."""
+    place = file.text.find(file.near) if file.near else -1
+    if place < 0:
+        return clip(file.text, max_tokens, count, _MARK)
+    return around(file.text, place, max_tokens, count, _MARK)
+
+
 def _files_of(group: Group, kinds: set[str]) -> Iterator[str]:
     """The files that calls of these kinds were about and that came to something, the last first."""
+    return (use_of(call).target for call in _calls_of(group, kinds))
+
+
+def _calls_of(group: Group, kinds: set[str]) -> Iterator[ToolCall]:
     if group.kind != "round":
         return
     results = {m.call_id: m for m in group.messages if m.role == "tool"}
     for call in reversed(group.first.calls):
         use, result = use_of(call), results.get(call.id)
         if use.kind in kinds and result is not None and not failed(result):
-            yield use.target
+            yield call

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Failed
+from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.options import Options
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
-from ctxchat.core.working_set import CLOSING, CurrentFile, working_set
+from ctxchat.core.working_set import CLOSING, CurrentFile, worked_on, working_set
 from ctxchat.tools.reading import ReadFile, ReadNow
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.writing import WriteFile
@@ -109,3 +110,17 @@ def test_never_more_than_the_room_there_is_and_the_last_touched_first(sizes: lis
     assert list(paths) == sorted(paths) and bool(paths) == text.endswith(CLOSING)
     for file in files:
         assert (f"{file.path}:\n" in text or f"{file.path} (changed" in text) == (file.path in paths)
+
+
+def test_of_a_large_file_the_place_that_was_worked_on_is_shown() -> None:
+    lines = "\n".join(f"{n:>5}\tgauge {n} = {n * 7}" for n in range(1, 900))
+    edit = '{"path": "pier.py", "old": "gauge 700 = 1", "new": "gauge 700 = 4900"}'
+    made = (
+        ToolCall("a", "edit_file", edit),
+        ToolCall("b", "write_file", '{"path": "pier.py", "content": "gauge 3 = 21"}'),
+    )
+    done = (Message(2, "tool", "done", call_id="a"), Message(3, "tool", "done", call_id="b"))
+    near = worked_on([Group("g1", "round", (Message(1, "assistant", calls=made), *done), 1)])
+    assert near == {"pier.py": "gauge 700 = 4900"}
+    text, shown = working_set([CurrentFile("pier.py", ("pier.py",), lines, near=near["pier.py"])], 900, rough_count)
+    assert shown == ("pier.py",) and "gauge 700 = 4900" in text and "gauge 20 =" not in text

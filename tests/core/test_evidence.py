@@ -966,3 +966,8 @@ def test_of_a_text_that_a_command_reads_the_first_line_is_told() -> None:
         "git add -A && git commit -m \"$(cat <<'EOF' Draw the gauge … )\" && git push",
         "python3 - <<'E' import gauge …; make check",
     ]
+
+
+def test_signs_written_by_number_and_methods_of_the_language_are_no_names() -> None:
+    read = ran("read_file", '{"path": "a.py"}', "def __call__(self): ...\ndata = b'\\x89PNG'\nmore = b'\\x89PNG'(1)")
+    assert by_kind(collect([read]), "symbol") == {}

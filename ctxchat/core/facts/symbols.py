@@ -23,8 +23,8 @@ SYMBOL = expression(
     r"|_?[A-Za-z]\w*_\w+|[A-Z]{2}[A-Z0-9]{2,})(?![\w$]|/\w|\.(?:py|go|rs|tsx?|m?jsx?|md|json|toml|ya?ml|sh|txt|css|sql)\b(?!\())"
 )
 """`applyTheme`, `ThemeBg`, `keep_recent`, `ANSI`: what programs name, and words do not look like; no part of a path."""
-ESCAPE = expression(r"\\[nrt](?=[A-Z\d\s])")
-"""A line end or a tab as a program writes it, which is no part of the word behind it."""
+ESCAPE = expression(r"\\(?:[nrt](?=[A-Z\d\s])|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})")
+"""A line end, a tab or another sign as a program writes it, which is no part of the word behind it."""
 SHOUT = expression(r"[A-Z]+")
 _NO_NAME = expression(r"(?:[A-Za-z_]*\d){5}|[a-z]+[A-Z]\Z")
 """An id that a machine made, a date, a slip of the shift key: nobody works with it by name."""
@@ -94,7 +94,11 @@ def defined(text: str) -> Iterator[str]:
     """The functions, classes and values that a text defines."""
     for match in some(_DEFINED, text, SYMBOLS):
         name = match["method"] or match["name"]
-        if name not in _OF_THE_LANGUAGE and (match["whole"] or match["method"] or SYMBOL.fullmatch(name)):
+        if (
+            name not in _OF_THE_LANGUAGE
+            and not name.endswith("__")
+            and (match["whole"] or match["method"] or SYMBOL.fullmatch(name))
+        ):
             yield name
 
 
@@ -102,6 +106,7 @@ def names_read(text: str, *, guide: bool = False) -> Iterator[str]:
     """What a file defines, and what it names more than once; the blocks of a guide and examples of right and wrong aside."""
     if "```" in text:
         text = _BLOCK.sub(lambda block: "" if guide or _EXAMPLE.search(block.group()) else block.group(), text)
+    text = ESCAPE.sub(" ", text)
     yield from defined(text)
     counts = Counter(match.group() for match in SYMBOL.finditer(text) if _names(match, text))
     yield from (name for name, times in counts.most_common(USED) if times > 1)
