@@ -6,9 +6,12 @@ A pure function of the text alone, since FTS5 takes a text out of the index agai
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from itertools import islice
 from typing import Any
 
@@ -137,6 +140,8 @@ def _language(words: Sequence[str]) -> str:
 
 @cache
 def _stemmer(language: str) -> Any:
-    import snowballstemmer  # loads every language: not before there is something to index
-
-    return snowballstemmer.stemmer(language)
+    """Of one language, for its package loads all 36 at once, which is 3 MB: it stands there without having been run."""
+    package = find_spec("snowballstemmer")
+    assert package
+    sys.modules.setdefault(package.name, module_from_spec(package))
+    return getattr(import_module(f"{package.name}.{language}_stemmer"), f"{language.title()}Stemmer")()
