@@ -41,6 +41,7 @@ from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.chat.questions import Questions
 from ctxchat.tui.chat.side_panel import Side
 from ctxchat.tui.commands import Keys
+from ctxchat.tui.style.compositor import CroppingCompositor
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.gauge import Gauge
@@ -69,6 +70,7 @@ class ChatScreen(Screen[None]):
         now: Callable[[], float] = monotonic,
     ) -> None:
         super().__init__(id="chat")
+        self._compositor = CroppingCompositor()
         self._sandboxed = sandboxed
         self.header, self.gauge, self.key_line = Header(), Gauge(id="gauge"), KeyLine(keys)
         self.transcript, self.composer = Transcript(), Composer(keys, history)
