@@ -139,8 +139,8 @@ def _thing(fact: Fact) -> tuple[FactKind, str]:
         if line.program == "git commit" and not _failed(fact):
             return "command", fact.key  # each is a deed of its own
         return "command", f"{'failed' if _failed(fact) else 'ran'} {_name(line.folder)}: {line.program or fact.key}"
-    if fact.kind == "number" and not fact.value:
-        return "number", subject_of(fact.key)
+    if fact.kind == "number" and (not fact.value or fact.value.endswith("%")):
+        return "number", subject_of(f"{fact.key} {fact.value}")
     return ("path" if fact.kind in FILES else fact.kind), fact.key
 
 

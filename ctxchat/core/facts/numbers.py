@@ -15,7 +15,7 @@ _SUBJECT = expression(
     r"why|you|your|do|dude|instead|it's|our|one|not|than|then|too|down|reduced|saved|removed|added|changed|set|use|using|small|like|over|under|more|less|"
     r"first|last|next|each|every|another|other|both|around|lines?|files?|because|will|would|can|could|should|still|there|here|when|what|which|who|how|so|if|as|at|by|in|is|of|on|or|an"
     r"|went|goes|rose|rises|fell|falls|grew|grows|dropped|drops|reached|reaches|got|gets|became|stands|already|currently|roughly|most|least|up)\b)"
-    r"[/~.]*[^\W\d_][\w/@.'’-]+[^\W\d_][\w()]*",
+    r"(?:[/~.]*[^\W\d_][\w/@.'’-]+[^\W\d_][\w()]*|p\d\d)",
     re.IGNORECASE,
 )
 """A word that tells what a number is about."""
@@ -80,8 +80,10 @@ def numbers(text: str, at: At, endings: frozenset[str]) -> Iterator[Fact]:
             whose = _whose(text, match) if match.re.pattern == _NAMED.pattern else ""
             yield Fact("number", whose + match[1], plain(match[2]), *at)
     text = _BEFORE.sub(lambda old: " " * len(old[0]), text)
+    ended = 0
     for match in some(_NUMBER, text, 30):
-        words = [] if match.start() in named else _words_before(text, match)
+        words = [] if match.start() in named else _words_before(text, match, ended)
+        ended = match.end()
         if not any(map(_SUBJECT.fullmatch, words)):
             continue
         if at[1] == "user" or not (_REPORT.search(match[0]) or _ABOUT_TO.search(" ".join(words))):
@@ -89,7 +91,7 @@ def numbers(text: str, at: At, endings: frozenset[str]) -> Iterator[Fact]:
 
 
 def subject_of(number: str) -> str:
-    """What a number without a name is about, in words: of "coverage is 67 %" and "coverage has reached 92 %" the same."""
+    """What a number is about, in words: of "Coverage is 67 %", "coverage has reached 92 %" and "coverage: 95%" the same."""
     words = [
         word
         for word in _WORDS.findall(_LAST_AMOUNT.sub(" ", number.lower()))
@@ -111,10 +113,10 @@ def _whose(text: str, match: re.Match[str]) -> str:
     return f"{above[1]} "
 
 
-def _words_before(text: str, match: re.Match[str]) -> list[str]:
-    """The words that an amount belongs to: of its sentence, and behind an amount before it."""
-    begin = max(0, match.start() - 80)
-    whole = _LAST_WORD.search(text, max(0, begin - 120), begin)  # the first word whole, such as a long path
+def _words_before(text: str, match: re.Match[str], ended: int) -> list[str]:
+    """The words that an amount belongs to: of its sentence, and behind the amount before it, which `ended` there."""
+    begin = max(ended, match.start() - 80)
+    whole = _LAST_WORD.search(text, max(ended, begin - 120), begin)  # the first word whole, such as a long path
     line = _BREAK.split(text[whole.start() if whole else begin : match.start()])[-1]
     words = _WORDS.findall(line)[-6:]
     last = max((place for place, word in enumerate(words, 1) if _MEASURED.fullmatch(word)), default=0)
