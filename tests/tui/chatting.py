@@ -57,6 +57,12 @@ def blocks(app: CtxchatApp, kind: type[Kind]) -> list[Kind]:
     return list(app.chat.transcript.made(kind))
 
 
+def focus_on(app: CtxchatApp, block: Block) -> None:
+    """Its keys work from now on."""
+    app.chat.transcript.focus()
+    app.chat.transcript._focus_on(block)
+
+
 def said(app: CtxchatApp, kind: type[Block]) -> str:
     """What the blocks of this kind say, each on one line, from top to bottom."""
     return "\n".join(" ".join(app.chat.transcript.words(block).split()) for block in blocks(app, kind))

@@ -58,7 +58,7 @@ async def opened(home: Home, *titles: str) -> AsyncIterator[tuple[CtxchatApp, Pi
 
 def seen(app: CtxchatApp, text: str) -> bool:
     """The text is on screen, and something there was gone to."""
-    return app.chat.transcript.gone_to and text in _words(app)
+    return app.chat.transcript._found and text in _words(app)
 
 
 def _words(app: CtxchatApp) -> str:

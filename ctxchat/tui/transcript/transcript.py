@@ -285,11 +285,6 @@ class Transcript(ScrollView, can_focus=True):
             self._found = None
             self.refresh()
 
-    @property
-    def gone_to(self) -> bool:
-        """Something was gone to a moment ago, and stands out."""
-        return self._found is not None
-
     # ── what it holds ──
 
     def made(self, kind: type[Kind]) -> Iterator[Kind]:
@@ -395,11 +390,6 @@ class Transcript(ScrollView, can_focus=True):
     def _press(self, block: Block, what: str) -> None:
         if message := block.press(what):
             self.post_message(message)
-
-    def focus_block(self, block: Block) -> None:
-        """Its keys work from now on."""
-        self.focus()
-        self._focus_on(block)
 
     def _focus_on(self, block: Block | None) -> bool:
         self._focused = block
