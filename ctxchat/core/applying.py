@@ -37,6 +37,7 @@ def apply_step(
         change_id,
         files=options.files,
         files_tokens=options.files_tokens,
+        memory=options.memory,
     )
     return (*(_signed(edit, change_id) for edit in step.edits), fold)
 

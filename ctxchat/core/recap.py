@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ctxchat.core.clip import clip
-from ctxchat.core.facts import facts_of
+from ctxchat.core.facts import Memory
 from ctxchat.core.messages import Group, Message, attached, spoken
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import first_line, gist, use_of
@@ -31,15 +31,16 @@ _CUT = " [… {tokens} tokens left out …] "
 _LEFT_OUT = "- {} messages are left out here; recall finds them."
 
 
-def person_said(groups: Sequence[Group], max_tokens: int, count: Count) -> str:
+def person_said(groups: Sequence[Group], max_tokens: int, count: Count, memory: Memory | None = None) -> str:
     """What the person said among these groups of the record, oldest first, in at most `max_tokens`. The longest messages are cut
     in the middle, as few as it takes; before one of `UNCUT` tokens is, those go of which nothing came. Where even that is too
-    much others behind the first go, by what came of them, the oldest first. How many are left out is told."""
+    much others behind the first go, by what came of them, the oldest first. How many are left out is told. `memory` has the facts
+    found so far."""
     asked = [g for g in groups if g.kind == "user" and not g.first.empty]
     room = max_tokens - count(_HEAD) - count(_LEFT_OUT) - 8
     texts = {g.id: _words(g.first) for g in asked}
     weights = {name: count(text) + 6 for name, text in texts.items()}  # 6: its id, its mark, the line end
-    worth = _worths(groups)
+    worth = _worths(groups, memory or Memory())
     longest = _fitting(weights.values(), room, UNCUT)
     if not longest:
         kept = [g for g in asked if worth[g.id] or g in {asked[0], asked[-1]}]
@@ -65,7 +66,7 @@ def _fitting(weights: Iterable[int], room: int, least: int) -> int:
     return next((n for n in LENGTHS if n >= least and sum(w if w <= n + 6 else _cut(n) + 6 for w in some) <= room), 0)
 
 
-def _worths(groups: Sequence[Group]) -> dict[str, int]:
+def _worths(groups: Sequence[Group], memory: Memory) -> dict[str, int]:
     """What came of each message of the person, which says what it was in any language: 3 where it is a rule or a decision, 2
     where something was done, 1 where something was looked up or it tells something exact, 0 where it was only answered, as
     remarks and thanks are. A word or two tell nothing, whatever was done then."""
@@ -77,7 +78,7 @@ def _worths(groups: Sequence[Group]) -> dict[str, int]:
         if group.kind == "user":
             asked = [*([] if answered else asked), group.id]
             answered = False
-            exact = {fact.kind for fact in facts_of(group)}
+            exact = {fact.kind for fact in memory.facts_of(group)}
             worth[group.id] = 3 if exact & {"rule", "decision"} else 1
             only_answered[group.id] = min(worth[group.id], len(exact))
             continue

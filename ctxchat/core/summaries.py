@@ -114,12 +114,13 @@ def fold_edit(
     *,
     files: Sequence[CurrentFile] = (),
     files_tokens: int = 0,
+    memory: Memory | None = None,
 ) -> Edit:
     """The edit that puts one summary group in the place of these groups, with those of the files that nothing else shows in at
     most `files_tokens`. `source` is the change's id."""
     groups = [ledger.group(g) for g in fold]
     shown, paths = working_set(not_in_view(files, ledger, fold), files_tokens, count)
-    group = summary_group(digest, groups, evidence_tokens, count, source, shown)
+    group = summary_group(digest, groups, evidence_tokens, count, source, shown, memory=memory)
     if shown:
         group = msgspec.structs.replace(group, messages=(*group.messages, Message(seq=0, role="user", content=shown)))
         digest = msgspec.structs.replace(digest, files=paths)
@@ -134,11 +135,12 @@ def summary_group(
     source: str = "",
     shown: str = "",
     seqs: Iterable[int] | None = None,
+    memory: Memory | None = None,
 ) -> Group:
     """One clearly delimited user message: preface, summary, the person's messages and the facts, together within
     `evidence_tokens`, and the ids to recall the rest by. What the files `shown` beside it say is not said again. `seqs` are its
     messages, where `covered` is not all of it."""
-    said = person_said(covered, int(evidence_tokens * SAID), count)
+    said = person_said(covered, int(evidence_tokens * SAID), count, memory)
     facts = render(
         digest.evidence, evidence_tokens - count(said), count, "\n".join((digest.summary, said, digest.recap, shown))
     )

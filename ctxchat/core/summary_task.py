@@ -99,7 +99,7 @@ def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     if again := not_in_view(options.files, ledger, step.fold):
         paths = ", ".join(f.path for f in again)
         parts.append(f"Of these files, touched last, as much as fits stands beside your record as it is now: {paths}")
-    words = person_said(groups, int(step.evidence_tokens * SAID), count)
+    words = person_said(groups, int(step.evidence_tokens * SAID), count, options.memory)
     if words:
         parts.append(
             "The messages of the person that you are given stand word for word beside your record, with their ids."

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ctxchat.core.applying import apply_plan, apply_step
 from ctxchat.core.clip import clip, head, safe_cut
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.facts import collect
+from ctxchat.core.facts import Memory, collect
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall
@@ -283,6 +283,16 @@ def test_what_a_person_typed_stays_whole_where_what_was_pasted_is_cut() -> None:
         "a trace four times as long as all rules takes nothing from them"
     )
     assert all(f"mend crash {n}" in said for n in range(4)) and said.count("tokens left out") == 4
+
+
+def test_what_came_of_a_message_is_looked_for_once() -> None:
+    groups = group_messages(Message(n, "user", f"rule {n}: never touch part{n}.py") for n in range(1, 9))
+    looked: list[str] = []
+    memory = Memory(lambda group: looked.append(group.id) or group)
+    first = person_said(groups[:5], 2_000, rough_count, memory)
+    said = person_said(groups, 2_000, rough_count, memory)
+    assert looked == [group.id for group in groups] and said.startswith(first)
+    assert said == person_said(groups, 2_000, rough_count)
 
 
 def exchange(seq: int, words: str, *calls: str) -> list[Message]:

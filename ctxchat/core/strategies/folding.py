@@ -127,7 +127,16 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
         recap=recap([options.memory.shown(ledger.group(g)) for g in fold[-ACTIVITY:]], recap_cap, count),
         evidence=evidence_after(ledger, fold, options.memory),
     )
-    edit = fold_edit(ledger, fold, digest, evidence_cap, count, files=options.files, files_tokens=options.files_tokens)
+    edit = fold_edit(
+        ledger,
+        fold,
+        digest,
+        evidence_cap,
+        count,
+        files=options.files,
+        files_tokens=options.files_tokens,
+        memory=options.memory,
+    )
     assert edit.replacement is not None
     freed = weight - basis.weigh(edit.replacement)
     return Step(name, freed, len(entries), edits=(edit,), evidence_tokens=evidence_cap) if freed > 0 else None
