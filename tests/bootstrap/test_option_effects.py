@@ -5,11 +5,13 @@ What an agent option does in turn is tested with the agent; here it is seen to a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags
@@ -126,8 +128,9 @@ def test_every_option_is_in_the_table() -> None:
     assert keys == set(EFFECTS) | SHOWN_ELSEWHERE
 
 
-async def observed(folder: Path, text: str, look: Look) -> Any:
-    """What is seen in a session with this history, under these settings."""
+@asynccontextmanager
+async def opened(folder: Path, text: str) -> AsyncIterator[Session]:
+    """A session with this history, under these settings."""
     config = folder / "config"
     config.mkdir(parents=True)
     (config / "config.toml").write_text(text, encoding="utf-8")
@@ -138,20 +141,30 @@ async def observed(folder: Path, text: str, look: Look) -> Any:
         session = await program.open()
         await session._conversation.write(Sealed(group_messages(history())))
         await session.measure()
-        seen = look(session)
-        seen = await seen if hasattr(seen, "__await__") else seen
+        yield session
         await session.close()
-        return seen
     finally:
         await program.close()
 
 
+async def observed(session: Session, look: Look) -> Any:
+    seen = look(session)
+    return await seen if hasattr(seen, "__await__") else seen
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def usual(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    """Under no settings; to be looked at."""
+    async with opened(tmp_path_factory.mktemp("usual"), "") as session:
+        yield session
+
+
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("key", [k for k in EFFECTS if k not in UNSEEN])
-async def test_another_value_is_something_else_to_see(tmp_path: Path, key: str) -> None:
+async def test_another_value_is_something_else_to_see(tmp_path: Path, usual: Session, key: str) -> None:
     value, look = EFFECTS[key]
-    usual = await observed(tmp_path / "usual", "", look)
-    changed = await observed(tmp_path / "changed", f"{key.replace('*', 'tools')} = {value}\n", look)
-    assert usual != changed, (key, usual)
+    async with opened(tmp_path, f"{key.replace('*', 'tools')} = {value}\n") as changed:
+        assert await observed(usual, look) != await observed(changed, look)
 
 
 def test_providers_and_transforms_keep_their_order(tmp_path: Path) -> None:
