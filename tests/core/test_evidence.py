@@ -973,6 +973,14 @@ def test_of_a_text_that_a_command_reads_the_first_line_is_told() -> None:
     ]
 
 
+def test_an_escaped_line_end_is_no_part_of_a_word_nor_an_empty_line_one_of_a_command() -> None:
+    edit = '{"path": "a.py", "old": "x", "new": "lines = \\"agent_1\\\\nuser_between\\\\ntail_end\\""}'
+    assert set(by_kind(collect([ran("edit_file", edit, "done")]), "symbol")) == {"agent_1", "user_between", "tail_end"}
+    assert list(by_kind(collect(runs(("\\\ncd /tmp/pier\nmake gauge", "done"))), "command")) == [
+        "cd /tmp/pier; make gauge"
+    ]
+
+
 def test_signs_written_by_number_and_methods_of_the_language_are_no_names() -> None:
     read = ran("read_file", '{"path": "a.py"}', "def __call__(self): ...\ndata = b'\\x89PNG'\nmore = b'\\x89PNG'(1)")
     assert by_kind(collect([read]), "symbol") == {}

@@ -299,7 +299,7 @@ def _in_one_line(command: str) -> str:
     command = _FED.sub(lambda fed: f"{fed[1]} {plain(fed[4])} {CUT}", command)
     lines = [line.strip() for line in _COMMENT.sub("", command).splitlines()]
     told = ""
-    for line in (line for line in lines if line and not line.startswith("#")):
+    for line in (line for line in lines if line.strip("\\") and not line.startswith("#")):
         told += (" " if not told or _GOES_ON.search(told) or line.startswith(")") else "; ") + line.rstrip("\\")
     return plain(told) or plain(command)
 

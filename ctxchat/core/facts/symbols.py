@@ -23,8 +23,8 @@ SYMBOL = expression(
     r"|_?[A-Za-z]\w*_\w+|[A-Z]{2}[A-Z0-9]{2,})(?![\w$]|/\w|\.(?:py|go|rs|tsx?|m?jsx?|md|json|toml|ya?ml|sh|txt|css|sql)\b(?!\())"
 )
 """`applyTheme`, `ThemeBg`, `keep_recent`, `ANSI`: what programs name, and words do not look like; no part of a path."""
-ESCAPE = expression(r"\\(?:[nrt](?=[A-Z\d\s])|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})")
-"""A line end, a tab or another sign as a program writes it, which is no part of the word behind it."""
+ESCAPE = expression(r"(?<!:)\\(?:[nrt](?=[A-Za-z\d\s])|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})")
+"""A line end, a tab or another sign as a program writes it, which is no part of the word behind it; `C:\\new` has none."""
 SHOUT = expression(r"[A-Z]+")
 _NO_NAME = expression(r"(?:[A-Za-z_]*\d){5}|[a-z]+[A-Z]\Z")
 """An id that a machine made, a date, a slip of the shift key: nobody works with it by name."""
@@ -62,7 +62,7 @@ _OF_THE_LANGUAGE = frozenset(
         "WriteString ReadString ReadAll WriteFile ReadFile MkdirAll TempDir TrimSpace HasPrefix HasSuffix CombinedOutput "
         "StdoutPipe StderrPipe IsNotExist IsExist NewReader NewBuffer NewScanner Errorf Fatalf Printf Println Sprintf Fprintf "
         "beforeEach afterEach beforeAll afterAll TypeScript JavaScript GitHub GitLab macOS PostgreSQL MySQL SQLite OpenAI "
-        "TODO FIXME NOTE XXX HTTP HTTPS HTML README CHANGELOG LICENSE UTF8 YYYYMMDD",
+        "TODO FIXME NOTE XXX HTTP HTTPS HTML PATH HOME README CHANGELOG LICENSE UTF8 YYYYMMDD",
     )
 )
 """What every program of a language names."""
