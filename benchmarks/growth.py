@@ -1,5 +1,6 @@
 """What a turn costs as a session grows: CPU time of a turn with one tool call, and memory, over 3,000 turns in one process with
-passes in between. The record (messages, and what passes put in their place) is told apart: it is what there is to grow.
+passes in between, once as most turns are and once with the passes shared out. The record (messages, and what passes put in
+their place) is told apart: it is what there is to grow.
 `python benchmarks/growth.py [turns]`.
 """
 
@@ -69,8 +70,9 @@ async def main(turns: int) -> None:
         options = Options(consent="off", output_reserved=500)
         echo = Echo()
         desk = Desk(model, tools=[echo], options=options, journal=journal, summariser=Brief())  # type: ignore[arg-type]
-        print(f"{'turn':>6} {'CPU ms/turn':>12} {'MB':>7} {'passes':>7}")
+        print(f"{'turn':>6} {'CPU ms/turn':>12} {'with passes':>12} {'MB':>7} {'passes':>7}")
         spent: list[float] = []
+        told = 0
         for turn in range(1, turns + 1):
             began = time.process_time()
             await desk.say(f"question {turn}: how is the service?")
@@ -80,12 +82,12 @@ async def main(turns: int) -> None:
             if turn in TOLD or turn == turns:
                 passes = len(desk.state.ledger.compactions)
                 median = 1000 * sorted(spent[-OVER:])[min(OVER, len(spent)) // 2]
-                print(f"{turn:6} {median:12.1f} {resident():7.1f} {passes:7}", flush=True)
+                mean = 1000 * sum(spent[told:]) / (turn - told)
+                print(f"{turn:6} {median:12.1f} {mean:12.1f} {resident():7.1f} {passes:7}", flush=True)
+                told = turn
+        seen: set[int] = set()
         for what in ("groups", "changes"):  # at the end, for it takes memory, too
-            print(f"the record's {what}: {size(getattr(desk.state.ledger, what), set()) / 2**20:.1f} MB")
-        before = resident()
-        database.read("PRAGMA shrink_memory")
-        print(f"what SQLite had at hand: {before - resident():.1f} MB")
+            print(f"the record's {what}: {size(getattr(desk.state.ledger, what), seen) / 2**20:.1f} MB")
         await journal.close()
 
 
