@@ -82,6 +82,7 @@ class ChatScreen(Screen[None]):
         self.guide: Guide | None = None  # of the tour
         self._session: Session | None = None
         self._begun = False
+        self._after: list[tuple[Level, str]] = []
         self._away = False  # nobody was there to answer in this turn, or the key is missing or refused
         self._retrying = False  # the last word of it was that a request goes out again
 
@@ -218,6 +219,9 @@ class ChatScreen(Screen[None]):
         await self.questions.no_calls()
         self.remove_class("-approval")
         self.feed.end(interrupted)
+        told, self._after = self._after, []
+        for level, text in told:
+            self.notice(level, text)
         self.key_line.show(IDLE_KEYS)
         if self._session:
             self._show_all(self._session)
@@ -263,10 +267,13 @@ class ChatScreen(Screen[None]):
                 live.take(event, stamped.at)
 
     def announce(self, text: str, level: Level = "warning", about: str = "") -> None:
-        """Something to know before the next message: above the conversation, until one is sent; in it, once one was. What is
-        `about` something is said once, as long as it is true."""
+        """Something to know before the next message: above the conversation, until one is sent; in it, once one was, below the
+        answer that is under way. What is `about` something is said once, as long as it is true."""
         if self.banner.say(text, level, about, shown=not self._begun) and self._begun:
-            self.notice(level, text)
+            if self.feed.running:
+                self._after.append((level, text))
+            else:
+                self.notice(level, text)
 
     def notice(self, level: Level, text: str) -> None:
         """A sentence at the end of the transcript."""
