@@ -50,7 +50,7 @@ from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.draft import Draft, Drafts
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.work import Work
+from ctxchat.tui.work import NotYetOpen, Work
 
 if TYPE_CHECKING:
     from textual.widgets import Markdown
@@ -292,8 +292,16 @@ class CtxchatApp(InOrder):
                 expected.set_result(None)
 
     def begin(self, action: Handler, argument: str) -> Worker[Any]:
-        """Run it in a worker of its own."""
-        return self.run_worker(partial(action, self, argument), group="command", exit_on_error=False)
+        """Run it in a worker of its own; what needs a session, once that is open."""
+
+        async def run() -> None:
+            try:
+                await action(self, argument)
+            except NotYetOpen:
+                await self.work.settled()
+                await action(self, argument)
+
+        return self.run_worker(run, group="command", exit_on_error=False)
 
     def action_command(self, name: str) -> None:
         """A key or the palette. A screen's own key closes it (or agrees to it); another one takes its place."""

@@ -46,6 +46,10 @@ LONG_WORK = 10.0
 """Seconds from which the end of work is worth an alert."""
 
 
+class NotYetOpen(CtxchatError):
+    """There is no session yet, but there will be."""
+
+
 class Work:
     """What the person set going. `alert` tells someone who looks elsewhere."""
 
@@ -59,6 +63,7 @@ class Work:
         self._place = 0  # of it in the record, at least
         self._worker: Worker[None] | None = None
         self.trouble = ""  # why no session could be opened
+        self._settled = asyncio.Event()
 
     # ── the session ──
 
@@ -72,8 +77,12 @@ class Work:
         if self.trouble:
             raise CtxchatError(self.trouble)
         if self.session is None:
-            raise CtxchatError("The session is still being opened.", "Try again in a moment.")
+            raise NotYetOpen("The session is still being opened.", "Try again in a moment.")
         return self.session
+
+    async def settled(self) -> None:
+        """Until there is a session, or it is known that there can be none."""
+        await self._settled.wait()
 
     def idle_session(self) -> Session:
         """The session, for what cannot be done beside a turn."""
@@ -94,6 +103,7 @@ class Work:
             self._chat.banner.clear()
         before, self.session, self.trouble = self.session, session, ""
         await self._chat.show_session(session)
+        self._settled.set()
         if not session.read_only:
             left = await self._drafts.left(session.id)
             if not left.empty:
@@ -110,6 +120,7 @@ class Work:
     def cannot_open(self, why: str) -> None:
         """There is no session to write to: what waited for it goes back to where it can be seen."""
         self.trouble = why
+        self._settled.set()
         waiting, self._queue = self._queue, []
         if waiting:
             self._chat.composer.put_back(joined(waiting))
