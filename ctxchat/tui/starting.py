@@ -69,12 +69,13 @@ async def get_ready(app: CtxchatApp) -> None:
     await app.services.warm_up()
     if session := app.work.session:
         await arrive(app.chat, session)
-    look = await app.services.first_look()
-    if look.note:
-        app.chat.announce(look.note, about="model")
     session = app.work.session
-    if look.offers and session and session.figures.model.startswith("offline/") and not app.work.busy:
-        await app.chat.questions.choose_model(FirstChoice(look.offers))
+    if session is None or session.figures.model.startswith("offline/"):  # one with a model of its own goes on with it
+        look = await app.services.first_look()
+        if look.note:
+            app.chat.announce(look.note, about="model")
+        if look.offers and session and not app.work.busy:
+            await app.chat.questions.choose_model(FirstChoice(look.offers))
     await servers_arrive(app)
     await tell_found(app)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from contextlib import aclosing
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
@@ -13,9 +15,12 @@ from ctxchat.core.budget import Window
 from ctxchat.core.journal import Record
 from ctxchat.core.messages import Text
 from ctxchat.core.options import Options
+from ctxchat.models.discovery import FirstLook
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.banner import Banner
 from ctxchat.tui.chat.offers import SuggestionPanel
+from ctxchat.tui.commands import BY_NAME
+from ctxchat.tui.panels.archive import ArchiveScreen
 from ctxchat.tui.transcript.blocks import UserBlock
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, says
@@ -91,3 +96,33 @@ async def test_where_nothing_can_be_freed_that_is_said(tmp_path: Path) -> None:
 
 def _said(app: CtxchatApp) -> bool:
     return any("larger than the window" in str(w.render()) for w in app.chat.query_one(Banner).query("Static"))
+
+
+class Slow(FakeServices):
+    """Opens a session when it is let."""
+
+    async def open(self, session_id: str = "") -> Any:
+        await self.go.wait()
+        return await super().open(session_id)
+
+    async def first_look(self) -> FirstLook:
+        return FirstLook((), "No key or local server found.")
+
+    go: asyncio.Event
+
+
+async def test_a_key_that_needs_the_session_waits_for_it(tmp_path: Path) -> None:
+    _, desk, _ = opened(tmp_path, await stored(), 100_000)
+    services = Slow(tmp_path, desk.session)
+    services.go = asyncio.Event()
+    app = CtxchatApp(services, Settings(), load_themes(tmp_path).themes, session_id="s1", now=count().__next__)
+    async with app.run_test(size=(100, 24), notifications=True) as pilot:
+        app.run_command(BY_NAME["xray"])
+        app.run_command(BY_NAME["archive"])
+        await pilot.pause()
+        assert app.session is None and app.screen is app.chat
+        services.go.set()
+        await until(pilot, lambda: isinstance(app.screen, ArchiveScreen))
+        await until(pilot, lambda: desk.session.figures.tokens("user") > 0)
+        assert not desk.session.figures.model.startswith("offline/")
+        assert not app.chat.banner.told, "it goes on with the model it has"

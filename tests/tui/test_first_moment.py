@@ -55,9 +55,9 @@ def settings(session: Session, folder: Path) -> SettingsScreen:
 @pytest.mark.parametrize(
     ("made", "keys", "words"),
     [
-        (lambda session, folder: ArchiveScreen(session, FakeServices(folder)), ["2"], "still sees"),  # type: ignore[arg-type]
+        (lambda session, folder: ArchiveScreen(session, FakeServices(folder)), ["2"], "still sees"),
         (lambda session, folder: XrayScreen(session), [], "Yes: src/gauge_3.py"),
-        (lambda session, folder: SearchScreen(FakeServices(folder), session), ["tab", "tab", "tab", "space"], "dig"),  # type: ignore[arg-type]
+        (lambda session, folder: SearchScreen(FakeServices(folder), session), ["tab", "tab", "tab", "space"], "dig"),
         (settings, [], "messages are in view"),
     ],
 )

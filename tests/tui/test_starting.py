@@ -139,12 +139,13 @@ async def test_a_settings_file_that_cannot_be_written_costs_only_the_next_start(
         assert app.work.open_session().figures.model == LLAMA.name
 
 
-async def test_a_session_that_has_a_model_is_not_asked_about(tmp_path: Path) -> None:
+async def test_of_a_session_that_has_a_model_nothing_is_asked_or_said(tmp_path: Path) -> None:
     services = offering(tmp_path, LLAMA, model="anthropic/claude-x")
     services.note = "said"
     async with started(tmp_path, services) as (app, pilot):
-        await until(pilot, lambda: "said" in banner(app))
-        assert not app.query(FirstChoice)
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert not app.query(FirstChoice) and "said" not in banner(app)
 
 
 def test_a_place_in_words() -> None:
