@@ -989,3 +989,12 @@ def test_signs_written_by_number_and_methods_of_the_language_are_no_names() -> N
 def test_an_amount_has_the_words_behind_the_one_before_it_and_none_without_a_subject() -> None:
     words = "keep the names <10 chars and 5-8 words, all < 12 chars. p95 went from 412 ms to 380 ms"
     assert list(by_kind(collect([said(words)]), "number")) == ["keep the names <10 chars", "p95 went 380 ms"]
+
+
+def test_of_a_long_command_its_last_part_is_told_by_which_the_newest_form_stands() -> None:
+    ready = "sed -i 's/" + "gauge " * 50 + "//' a.py"
+    several = runs((f"{ready}; pytest -q tests/a.py", "done"), (f"{ready} && pytest -q tests/b.py", "done"))
+    [command] = by_kind(collect(several), "command")
+    assert (
+        command.startswith("sed -i 's/gauge") and command.endswith("… ; pytest -q tests/b.py") and len(command) <= 240
+    )

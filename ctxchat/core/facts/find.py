@@ -92,6 +92,8 @@ _WHOLE_TAIL = expression(r"\A(?:[^\n]{0,200}\n|\S{0,200})")
 _COMMENT = expression(r"^\s*#.*$", re.MULTILINE)
 _FED = expression(r"(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n\s*([^\n]*)\n(?:.*?\n)??\s*\3\b", re.DOTALL)
 """A text that a command reads until a word stands on a line (`<<EOF`)."""
+_LAST_PART = expression(r"(?:&&|;) ([^&;|'\"]{1,120})\Z")
+"""What a command line runs last, where it is short."""
 _GOES_ON = expression(r"(?:\b(?:do|then|else)|[({|&;\\])\Z")
 """The end of a line of a command that the next one belongs to."""
 _NOTHING_FOUND = expression(
@@ -284,7 +286,7 @@ def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
         return
     outcome = _outcome(result, masked=line.masked)
     rest = _in_one_line(line.rest)
-    key = _clip(f"cd {line.folder} && {rest}" if line.folder else rest)
+    key = _clip_command(f"cd {line.folder} && {rest}" if line.folder else rest)
     text = _scanned(result.text)
     errors = (
         [] if outcome.startswith("exit 0") else list(map(plain, troubles(text)))
@@ -292,6 +294,15 @@ def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
     yield Fact("command", key, outcome or ("with errors" if errors else ""), *at)
     for error in [*errors[:2], *errors[2:][-1:]]:
         yield Fact("error", _clip(error), key, *at)
+
+
+def _clip_command(command: str) -> str:
+    """A long command without its middle: the last part of it is what ran, what stands before made it ready."""
+    if len(command) <= _LONG:
+        return command
+    last = _LAST_PART.search(command)
+    tail = f" ; {last[1]}" if last else ""
+    return f"{command[: _LONG - 1 - len(tail)]}{CUT}{tail}"
 
 
 def _in_one_line(command: str) -> str:
