@@ -53,11 +53,12 @@ class Mix(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 def total(mixes: Iterable[Mix]) -> Mix:
     """The sum of many."""
-    columns = tuple(zip(*map(_numbers, mixes), strict=True))
-    return Mix(*map(sum, columns)) if columns else Mix()
+    each = list(mixes)
+    return Mix(*(sum(map(kind, each)) for kind in _KINDS))
 
 
 _numbers: Callable[[Mix], tuple[int, ...]] = attrgetter(*Mix.__struct_fields__)
+_KINDS: Sequence[Callable[[Mix], int]] = [attrgetter(kind) for kind in Mix.__struct_fields__]
 
 RATIOS = 4
 """So many of the kinds are tokens; their rates are ratios about 1, all others are tokens more or less for a character."""

@@ -96,7 +96,8 @@ def _answered(view: View) -> dict[int, ToolCall]:
     calls: dict[str, ToolCall] = {}
     answered: dict[int, ToolCall] = {}
     for i, item in enumerate(view.items):
-        calls.update((call.id, call) for call in item.message.calls)
+        for call in item.message.calls:
+            calls[call.id] = call
         if item.message.call_id in calls:
             answered[i] = calls[item.message.call_id]
     return answered

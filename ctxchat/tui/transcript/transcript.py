@@ -35,8 +35,8 @@ from ctxchat.tui.transcript.record import Tokens
 STANDS_OUT = 5.0
 """Seconds for which what was gone to has another ground: long enough to be found by an eye that was elsewhere."""
 
-LEAST, TIMES = 0.033, 4
-"""Next drawing = now + max(33 ms, 4 × what the last one cost): at most a fifth of the time goes into it."""
+LEAST, TIMES = 0.04, 4
+"""Next drawing = now + max(40 ms, 4 × what the last one cost): at most a fifth of the time goes into it."""
 
 AHEAD = 100
 """Items that are looked through for the next block that takes keys."""
