@@ -108,8 +108,9 @@ def answer(body: dict[str, Any]) -> Reply:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """A person's, with empty folders for settings and data."""
-    kept = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "CTXCHAT_CONFIG_DIR", "CTXCHAT_DATA_DIR"}}
+    """A person's, with empty folders for settings and data, and where what was compiled is kept."""
+    unlike = {"NO_COLOR", "CTXCHAT_CONFIG_DIR", "CTXCHAT_DATA_DIR", "PYTHONDONTWRITEBYTECODE"}
+    kept = {k: v for k, v in os.environ.items() if k not in unlike}
     own = {"CTXCHAT_CONFIG_DIR": str(folder / "settings"), "CTXCHAT_DATA_DIR": str(folder / "data")}
     return kept | own | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
@@ -133,6 +134,12 @@ def spent(pid: int) -> tuple[float, int]:
             said = (task / "status").read_text()
             wakes += int(said.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
     return ticks / TICKS, wakes
+
+
+def run(pid: int) -> float:
+    """Seconds of processor time of the threads that live, to the microsecond: at rest a tick of the clock is too coarse."""
+    tasks = [task for process in tree(pid) for task in (process / "task").iterdir()]
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 def memory(pid: int) -> float:
@@ -179,9 +186,9 @@ def begun(terminal: Terminal) -> dict[str, float]:
 def rested(terminal: Terminal, seconds: float) -> dict[str, float]:
     """What it costs while nothing happens, from five seconds after the last event."""
     terminal.settle(5.0, 12.0)
-    (cpu, wakes), start = spent(terminal.pid), time.perf_counter()
+    cpu, wakes, start = run(terminal.pid), spent(terminal.pid)[1], time.perf_counter()
     time.sleep(seconds)
-    (cpu_after, wakes_after), took = spent(terminal.pid), time.perf_counter() - start
+    cpu_after, wakes_after, took = run(terminal.pid), spent(terminal.pid)[1], time.perf_counter() - start
     return {
         "idle_percent": 100 * (cpu_after - cpu) / took,
         "idle_wakes": (wakes_after - wakes) / took,
