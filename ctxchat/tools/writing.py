@@ -19,6 +19,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.guarded import guarded
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.core.words import count
 from ctxchat.tools.diffs import Diff, difference
 from ctxchat.tools.paths import MAX_BYTES, Place, locate, missing, open_file, patterns, unmoved
 from ctxchat.tools.seen import SeenFiles
@@ -87,7 +88,7 @@ class _WritingTool(Tool[A]):
         await asyncio.to_thread(self._seen.saw, change.place.path, change.after)
         verb = "Created" if change.before is None else "Changed"
         lines = change.after.count(b"\n") + (not change.after.endswith(b"\n") and change.after != b"")
-        diff, now = change.diff, f"{lines} lines, {size(len(change.after))}"
+        diff, now = change.diff, f"{count(lines, 'line')}, {size(len(change.after))}"
         text = f"{verb} {change.place.shown}: +{diff.added} −{diff.removed}, now {now}."
         yield ToolOutput(text, diff=diff.text)
 
