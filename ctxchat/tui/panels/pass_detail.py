@@ -90,7 +90,7 @@ class PassDetail(Vertical):
         self._draw()
 
     def on_resize(self) -> None:
-        self._drawn.discard("record")
+        self._drawn -= {"record", "facts"}
         self._draw()
 
     def _draw(self) -> None:
@@ -111,7 +111,8 @@ class PassDetail(Vertical):
     async def _look_up(self, one: Pass, tab: str) -> None:
         ledger = self._session.state.ledger
         if tab == "facts":
-            words = await asyncio.to_thread(pass_text.facts, one, await self._session.seen_view(), ledger)
+            view = await self._session.seen_view()
+            words = await asyncio.to_thread(pass_text.facts, one, view, ledger, self.size.width - 2)
             self.query_one("#facts-text", Static).update(words)
         else:
             self.messages.show(await asyncio.to_thread(archived, one, ledger), at=None if self._same else 0)

@@ -78,8 +78,9 @@ def summary(one: Pass) -> str:
     )
 
 
-def facts(one: Pass, view: View, ledger: Ledger) -> Content:
-    """The facts it carried over, or those of what it put away, by kind; what the model sees no more is told apart."""
+def facts(one: Pass, view: View, ledger: Ledger, width: int = 0) -> Content:
+    """The facts it carried over, or those of what it put away, by kind; what the model sees no more is told apart. One longer
+    than so many cells goes on under itself (0: as long as it is)."""
     evidence = one.evidence
     if not evidence.facts:
         if one.record.evidence:
@@ -93,13 +94,16 @@ def facts(one: Pass, view: View, ledger: Ledger) -> Content:
     for kind in KINDS:
         some = [fact for fact in evidence.facts if fact.kind == kind]
         lines += [Content(""), Content.styled(TITLES[kind], "bold")] if some else []
-        lines += [_fact(fact, seen=fact not in lost) for fact in some]
+        lines += [_fact(fact, fact not in lost, width) for fact in some]
     return Content("\n").join(lines)
 
 
-def _fact(fact: Fact, *, seen: bool) -> Content:
+def _fact(fact: Fact, seen: bool, width: int) -> Content:
     words = clean(line_of(fact))
-    return Content(f"✓ {words}") if seen else Content.styled(f"– {words}   (not in view)", MUTED)
+    text = f"✓ {words}" if seen else f"– {words}   (not in view)"
+    if width > 20:
+        text = "\n".join(part for line in text.splitlines() for part in wrap(line, width, subsequent_indent="  "))
+    return Content(text) if seen else Content.styled(text, MUTED)
 
 
 def difference(one: Pass, found: Sequence[Pass]) -> Content:
@@ -135,7 +139,7 @@ def record(one: Pass, width: int = 0) -> Content:
     ]
     if one.change:
         rows += [
-            ("step", f"{gain(s.tokens_freed):>6}   {LABELS.get(s.name, s.name)}, {count(s.groups, 'group')}")
+            ("step", f"{gain(s.tokens_freed)}   {LABELS.get(s.name, s.name)}, {count(s.groups, 'group')}")
             for s in written.steps
         ]
         rows += [
