@@ -24,7 +24,7 @@ from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summary_task import summary_task
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, View, compile
-from ctxchat.models.offline import OfflineSummariser
+from ctxchat.models.offline.summary import OfflineSummariser
 
 FRAME = Frame(system="You are ctxchat.")
 KINDS = Planted.__struct_fields__

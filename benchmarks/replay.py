@@ -23,7 +23,7 @@ from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ModelRequest, ToolContext, ToolOutput, ToolText
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import Insert, ToolSpec, View
-from ctxchat.models.offline import OfflineSummariser
+from ctxchat.models.offline.summary import OfflineSummariser
 from ctxchat.models.tokenizers import counter
 from tests.agent.desk import Around, Desk
 from tests.doubles.scripted import End, Reply, ScriptedModel

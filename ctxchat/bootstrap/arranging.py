@@ -39,7 +39,7 @@ from ctxchat.core.permissions import Rule, parse_rule
 from ctxchat.core.ports import ContextProvider, ModelPort, Summariser, ToolLimits
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Transform
-from ctxchat.models.offline import OfflineAssistant, OfflineSummariser
+from ctxchat.models.offline import OFFLINE_NAME
 
 
 def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead: bool = True) -> Options:
@@ -194,7 +194,9 @@ class Arranging:
     def _summariser(self, settings: Settings, model: ModelPort) -> Summariser:
         """Who writes summaries: the model set for it, else the one of the session; without one, sentences chosen by code."""
         writer = self._writer(settings)[0] or model
-        if isinstance(writer, OfflineAssistant):
+        if writer.name == OFFLINE_NAME:
+            from ctxchat.models.offline.summary import OfflineSummariser
+
             return OfflineSummariser(writer.count)
         return ModelSummariser(writer, SystemClock())
 

@@ -21,7 +21,7 @@ from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelPiece, ModelPort, ModelRequest
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile
-from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW, OfflineAssistant
+from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.straight import Connections
 from ctxchat.models.tokenizers import counter
@@ -93,6 +93,8 @@ def model_port(name: str, settings: Settings, overrides: Overrides, lanes: Lanes
     """The model by litellm's name; `offline` is short for the built-in assistant. Raises UsageError for a name nobody serves."""
     window = overrides.window or _window_set(name, settings)
     if name.partition("/")[0] == OFFLINE_NAME.partition("/")[0]:
+        from ctxchat.models.offline.assistant import OfflineAssistant
+
         return OfflineAssistant(
             counter(OFFLINE_NAME), window=Window(window, "configured") if window else OFFLINE_WINDOW
         )
@@ -104,7 +106,7 @@ def model_port(name: str, settings: Settings, overrides: Overrides, lanes: Lanes
 
 async def warm_up(model: ModelPort) -> None:
     """Make ready what it is reached through, without waiting for litellm. Raises ModelError."""
-    if not isinstance(model, OfflineAssistant):
+    if model.name != OFFLINE_NAME:
         from ctxchat.models.client import ModelClient
 
         assert isinstance(model, ModelClient)

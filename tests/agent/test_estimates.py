@@ -15,7 +15,7 @@ from ctxchat.core.options import Options
 from ctxchat.core.ports import Summariser, SummaryTask
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
-from ctxchat.models.offline import OfflineSummariser
+from ctxchat.models.offline.summary import OfflineSummariser
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import of

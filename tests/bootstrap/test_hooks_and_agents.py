@@ -28,7 +28,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Event
 from ctxchat.core.hooks import CompactContext, Hook, HookEvent, Inject, Moment, Notify, RunCommand, When, firing
 from ctxchat.core.tokens import rough_count
-from ctxchat.models.offline import OfflineSummariser
+from ctxchat.models.offline.summary import OfflineSummariser
 from ctxchat.storage.database import Database
 from tests.agent.desk import Echo
 from tests.agent.hooked import LONG, Hooked, sound, told

@@ -18,7 +18,8 @@ from ctxchat.core.calibration import level
 from ctxchat.core.guarded import guarded
 from ctxchat.core.journal import WindowLearned
 from ctxchat.core.permissions import Demand
-from ctxchat.models.offline import OfflineAssistant, OfflineSummariser
+from ctxchat.models.offline.assistant import OfflineAssistant
+from ctxchat.models.offline.summary import OfflineSummariser
 from ctxchat.storage.database import Database
 
 

@@ -76,3 +76,9 @@ def test_the_first_frame_comes_before_all_libraries(harbour: Home) -> None:
         [sys.executable, "-c", code, *heavy], capture_output=True, text=True, env=harbour.environ, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_the_built_in_assistant_is_loaded_where_it_is_asked(harbour: Home) -> None:
+    code = "import sys, ctxchat.bootstrap.program; print([n for n in sys.modules if n.startswith('ctxchat.models.offline.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=harbour.environ, check=True)
+    assert done.stdout.strip() == "[]"

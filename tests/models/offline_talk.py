@@ -14,7 +14,7 @@ from ctxchat.core.messages import Message, Text, ToolCall
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolPort
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, View, compile
-from ctxchat.models.offline import decide
+from ctxchat.models.offline.assistant import decide
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.mentions import look_all
 from ctxchat.tools.sandbox import Sandbox

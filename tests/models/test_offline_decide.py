@@ -12,8 +12,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Image, Message, Text, ToolCall
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, Insert, Item, ToolSpec, View, compile
-from ctxchat.models.offline import decide
-from ctxchat.models.offline.assistant import told_only
+from ctxchat.models.offline.assistant import decide, told_only
 from ctxchat.models.offline.commands import Command, command
 from tests.examples import examples
 

@@ -16,7 +16,7 @@ from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelPiece, ModelPort, ModelRequest, ReplyEnd
 from ctxchat.core.tokens import Meter, rough_count
 from ctxchat.core.view import Frame, ToolSpec, View, compile
-from ctxchat.models.offline import OfflineAssistant, decide
+from ctxchat.models.offline.assistant import OfflineAssistant, decide
 
 
 def view(question: str, *tools: str) -> View:

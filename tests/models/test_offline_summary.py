@@ -12,8 +12,7 @@ from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.tokens import rough_count
-from ctxchat.models.offline import OfflineSummariser, extractive_summary
-from ctxchat.models.offline.summary import parse_summary
+from ctxchat.models.offline.summary import OfflineSummariser, extractive_summary, parse_summary
 from tests.examples import examples
 
 _seq = itertools.count(1)

@@ -20,14 +20,10 @@ from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.tokens import Count, Meter, rough_count
 from ctxchat.core.view import View
 from ctxchat.core.words import short
-from ctxchat.models.offline import phrases
+from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW, phrases
 from ctxchat.models.offline.commands import carry_out, command
 from ctxchat.models.offline.research import research
 from ctxchat.models.offline.transcript import NextStep, ReadView, Tools, read
-
-OFFLINE_NAME = "offline/assistant"
-OFFLINE_WINDOW = Window(32_768, "loaded")
-"""It has no window of its own; this one makes every feature for full windows usable without a model."""
 
 PIECE = 12
 """Characters of a piece of an answer, or more where that would be over `MOST_PIECES`."""
