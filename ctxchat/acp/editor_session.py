@@ -23,10 +23,10 @@ from ctxchat.core.events import Stamped, TurnFinished
 from ctxchat.core.sanitize import clean
 from ctxchat.core.words import short
 from ctxchat.headless import without_secrets
+from ctxchat.presentation.figures_text import PARTS, gauge_words, sentence
+from ctxchat.presentation.history import items
 from ctxchat.storage import sessions
 from ctxchat.tools.todo import last_list
-from ctxchat.tui.reading.figures_text import PARTS, gauge_words, sentence
-from ctxchat.tui.reading.history import items
 
 COMMANDS = (
     ("compact", "Compact now: make room in the context window.", "what the summary should keep"),

@@ -50,11 +50,11 @@ from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.sanitize import clean, visible
 from ctxchat.core.tooluse import UseKind, use_of
 from ctxchat.core.words import count, short
+from ctxchat.presentation.history import Shown
+from ctxchat.presentation.passes import REASONS
+from ctxchat.presentation.text import cut, one_line
+from ctxchat.presentation.tool_words import decoded, ending, key_argument
 from ctxchat.tools.todo import Todo, TodoArguments, TodoItem
-from ctxchat.tui.reading.history import Shown
-from ctxchat.tui.reading.passes import REASONS
-from ctxchat.tui.reading.text import cut, one_line
-from ctxchat.tui.reading.tool_words import decoded, ending, key_argument
 
 KINDS: dict[UseKind, ToolKind] = {
     "read": "read",

@@ -21,9 +21,9 @@ from ctxchat.core.sanitize import clean
 from ctxchat.core.search import Scope
 from ctxchat.core.secrets import masked
 from ctxchat.core.words import count, short
+from ctxchat.presentation.figures_text import gauge_words
+from ctxchat.presentation.passes import REASONS
 from ctxchat.storage import archive, exporting
-from ctxchat.tui.reading.figures_text import gauge_words
-from ctxchat.tui.reading.passes import REASONS
 
 PATIENCE = 10.0
 """Seconds that a search first takes in what waits, where the index was made anew or much was imported."""

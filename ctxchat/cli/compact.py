@@ -16,7 +16,7 @@ from ctxchat.core.events import Notice
 from ctxchat.core.record import CompactionRecord, SideFigures, StepGain
 from ctxchat.core.sanitize import clean
 from ctxchat.core.words import count, short
-from ctxchat.tui.reading.figures_text import gain
+from ctxchat.presentation.figures_text import gain
 
 
 class _Share(click.FloatRange):

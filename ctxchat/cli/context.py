@@ -9,7 +9,7 @@ from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, run_async, table, tell, typed_in, written
 from ctxchat.core.figures import Figures, fixed, overhead
 from ctxchat.core.words import short
-from ctxchat.tui.reading.figures_text import PARTS, gauge_words, known, share, starts_words, window_words
+from ctxchat.presentation.figures_text import PARTS, gauge_words, known, share, starts_words, window_words
 
 
 @click.command("context")

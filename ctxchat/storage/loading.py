@@ -90,7 +90,7 @@ def read_entries(
     found: list[tuple[int, Record]] = []
     damage: list[entries.DamagedEntry] = []
     lost: list[int] = []
-    place, words = salvage.RecordPlace(), salvage.Words(database, session, keys)
+    place, words = salvage.RecordPlace(), salvage.Remains(database, session, keys)
     for seq, body in _bodies(database, session, keys):
         value = (
             entries.decode(seq, body, groups) if body is not None else entries.DamagedEntry(seq, "it cannot be read")

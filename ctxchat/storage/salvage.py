@@ -22,7 +22,7 @@ LOST = "lost-"
 """Before the id of a note that stands for groups of which nothing is left."""
 
 
-class Words:
+class Remains:
     """What is known of a session's groups beside its journal: `piece_together` asks for one entry at a time. Where an index is
     damaged the tables are read around it, once."""
 

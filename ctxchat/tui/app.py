@@ -30,6 +30,7 @@ from ctxchat.config.paths import config_dir, user_file
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import Theme
 from ctxchat.core.errors import CtxchatError
+from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import Handler, handler, importing, models
 from ctxchat.tui.actions.compaction import reinsert
@@ -42,7 +43,6 @@ from ctxchat.tui.edits import EVERY, Edits, soft_mark
 from ctxchat.tui.first_frame import UNSENT
 from ctxchat.tui.in_order import InOrder
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.services import Services
 from ctxchat.tui.style.themed_app import textual_theme
 from ctxchat.tui.transcript.blocks import CompactionMark

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import CompactionSuggested
+from ctxchat.presentation.text import one_line
 from ctxchat.tui.actions.importing import tell_found
 from ctxchat.tui.chat.offers import FirstChoice
-from ctxchat.tui.reading.text import one_line
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session

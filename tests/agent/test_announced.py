@@ -17,9 +17,9 @@ from ctxchat.core.hooks import CompactContext, Hook, When
 from ctxchat.core.options import Options
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import Insert
-from ctxchat.tui.reading.alarms import alarms, legend
-from ctxchat.tui.reading.bar import layout_bar
-from ctxchat.tui.reading.figures_text import draft_words, gauge_words, sentence
+from ctxchat.presentation.alarms import alarms, legend
+from ctxchat.presentation.bar import layout_bar
+from ctxchat.presentation.figures_text import draft_words, gauge_words, sentence
 from tests.agent.desk import Around, Desk, Echo
 from tests.agent.hooked import Hooked
 from tests.agent.test_turn import of

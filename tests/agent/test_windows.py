@@ -21,7 +21,7 @@ from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import problems
 from ctxchat.core.words import brief, short
-from ctxchat.tui.reading.figures_text import sentence, window_words
+from ctxchat.presentation.figures_text import sentence, window_words
 from tests.agent.desk import Desk, StillClock
 from tests.agent.test_compaction import LONG, OVERFLOW, Writer
 from tests.agent.test_turn import of

@@ -11,10 +11,10 @@ import pytest
 
 from ctxchat.cli import ending
 from ctxchat.core.secrets import masked
+from ctxchat.presentation.export import as_markdown
 from ctxchat.storage import loading
 from ctxchat.storage.database import Database
 from ctxchat.storage.markdown import flight_recorder
-from ctxchat.tui.reading.export import as_markdown
 from tests.cli.conftest import Cli, Home
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.planted import Planted, planted

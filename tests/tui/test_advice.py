@@ -12,10 +12,10 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.journal import SessionState
 from ctxchat.core.record import CompactionRecord, Reason, SideFigures
 from ctxchat.core.sections import Section
+from ctxchat.presentation.advice import advice
+from ctxchat.presentation.effects import effect, with_marks
 from ctxchat.tui.commands import COMMANDS, default_keys
 from ctxchat.tui.panels.help import entries, letters, lines, writing
-from ctxchat.tui.reading.advice import advice
-from ctxchat.tui.reading.effects import effect, with_marks
 from tests.tui.harbour import HarbourSession
 
 DESK = HarbourSession(window=200_000)

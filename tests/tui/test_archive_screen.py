@@ -14,14 +14,14 @@ from textual.widgets import Markdown, Static, TabbedContent, TextArea
 from ctxchat.core.changes import look
 from ctxchat.core.journal import Changed, SessionState, fold
 from ctxchat.core.messages import Message
+from ctxchat.presentation.passes import archived, compared, passes, previous, put_away
+from ctxchat.presentation.text import short
 from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
 from ctxchat.tui.panels.archive import ArchiveScreen
 from ctxchat.tui.panels.panel import Heading
 from ctxchat.tui.panels.reader import SHOWN, ReaderScreen, whole
 from ctxchat.tui.panels.undoing import UndoScreen
-from ctxchat.tui.reading.passes import archived, compared, passes, previous, put_away
-from ctxchat.tui.reading.text import short
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.fakes import FakeServices

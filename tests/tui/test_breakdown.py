@@ -13,9 +13,9 @@ from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.figures import TokenPrice
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
+from ctxchat.presentation.figures_text import off_by
+from ctxchat.presentation.fill import MARK, Point, bar, fill_points, squeezed
 from ctxchat.tui.chat.breakdown import Breakdown, Head, Offenders, PartTable
-from ctxchat.tui.reading.figures_text import off_by
-from ctxchat.tui.reading.fill import MARK, Point, bar, fill_points, squeezed
 from ctxchat.tui.widgets.chart import FillLine
 from ctxchat.tui.widgets.gauge import Gauge
 from tests.tui.harbour import FRAME, HarbourSession, digest, history, state

@@ -17,12 +17,12 @@ from textual.widgets import Input, Static
 from ctxchat.config.schema import AgentSettings
 from ctxchat.core.errors import StorageError
 from ctxchat.models.discovery import FoundModel
+from ctxchat.presentation.figures_text import fit_words, percent
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tui.panels.agents import own_words
 from ctxchat.tui.panels.models import ModelsScreen, matching, price_words
 from ctxchat.tui.panels.panel import AskText, Confirm
 from ctxchat.tui.panels.sessions import NEW, SessionsScreen, as_tree
-from ctxchat.tui.reading.figures_text import fit_words, percent
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.fakes import FakeServices
 from tests.tui.harbour import ROW, HarbourSession, at, state

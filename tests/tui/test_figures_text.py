@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.figures import Figures
-from ctxchat.tui.reading import figures_text as words
-from ctxchat.tui.reading.text import short
+from ctxchat.presentation import figures_text as words
+from ctxchat.presentation.text import short
 from tests.tui.harbour import HarbourSession
 
 FIGURES = HarbourSession().figures

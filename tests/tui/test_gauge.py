@@ -14,8 +14,8 @@ from textual.theme import Theme
 from ctxchat.core.budget import Window, WindowSource, make_budget
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
-from ctxchat.tui.reading.bar import Cell, layout_bar
-from ctxchat.tui.reading.figures_text import PARTS, sentence
+from ctxchat.presentation.bar import Cell, layout_bar
+from ctxchat.presentation.figures_text import PARTS, sentence
 from ctxchat.tui.widgets.gauge import Gauge, words_beside
 from tests.tui.harbour import HarbourSession, state
 from tests.tui.panel_app import PanelApp

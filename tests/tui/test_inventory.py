@@ -14,7 +14,7 @@ from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.sections import OUTSIDE, SECTIONS
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import compile
-from ctxchat.tui.reading.inventory import inventory, offenders
+from ctxchat.presentation.inventory import inventory, offenders
 from tests.tui.harbour import HarbourSession, state
 
 

@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ctxchat.tui.transcript.column import Heights
-from ctxchat.tui.transcript.lines import DrawnLine
 from ctxchat.tui.transcript.markdown import FENCE, GrowingMarkdown
+from ctxchat.tui.widgets.lines import DrawnLine
 from tests.tui.chatting import HOSTILE
 
 PARTS = (

@@ -13,10 +13,10 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from ctxchat.core.events import ApprovalRequested
+from ctxchat.presentation.text import LONGEST, MOST, WIDEST
 from ctxchat.tui.chat.approval import ApprovalPanel, RuleEditor
 from ctxchat.tui.panels.panel import AskText
 from ctxchat.tui.panels.summary import SummaryEditor, SummaryScreen
-from ctxchat.tui.reading.text import LONGEST, MOST, WIDEST
 from tests.tui.chatting import ASK, chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
 from tests.tui.hostile import Hostile

@@ -13,9 +13,9 @@ from textual.events import Key
 from textual.widgets import Input, Static
 
 from ctxchat.core.figures import TokenPrice
+from ctxchat.presentation.figures_text import gain
 from ctxchat.tui.panels.panel import Heading
 from ctxchat.tui.panels.preview import PreviewScreen, Stepper, Steps
-from ctxchat.tui.reading.figures_text import gain
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.chatting import until

@@ -15,10 +15,10 @@ from ctxchat.core.grouping import single
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.record import CompactionRecord, FactCount, PutBack, SideFigures
+from ctxchat.presentation.history import Shown
+from ctxchat.presentation.inventory import inventory
+from ctxchat.presentation.text import short
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.reading.history import Shown
-from ctxchat.tui.reading.inventory import inventory
-from ctxchat.tui.reading.text import short
 from ctxchat.tui.transcript.blocks import Block, CompactionMark, ReplyBlock, UserBlock
 from ctxchat.tui.transcript.column import MOST
 from ctxchat.tui.transcript.tool_block import ToolBlock

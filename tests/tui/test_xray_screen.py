@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from textual.widgets import Input
 
 from ctxchat.core.journal import SessionState
+from ctxchat.presentation.inventory import inventory
 from ctxchat.tui.panels.panel import Heading
 from ctxchat.tui.panels.xray import XrayScreen
-from ctxchat.tui.reading.inventory import inventory
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Column, Rows, fit, fitted
 from tests.tui.chatting import until

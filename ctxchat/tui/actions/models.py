@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.ledger import NOTHING_OPEN, open_end
+from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui.chat.offers import OFFLINE, Way
-from ctxchat.tui.reading.text import clean, one_line
 
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp

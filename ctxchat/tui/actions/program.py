@@ -6,7 +6,7 @@ from asyncio import to_thread
 from typing import TYPE_CHECKING
 
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui.reading.text import one_line
+from ctxchat.presentation.text import one_line
 
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from ctxchat.config import paths
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.permissions import Mode
-from ctxchat.tui.reading.text import clean, one_line
+from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui.starting import get_ready
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ async def export(app: CtxchatApp, argument: str = "") -> None:
     """The record as Markdown with secrets masked, in the workspace unless a path is given, for the owner's eyes only. An existing
     file is left alone."""
     from ctxchat.core.secrets import masked
+    from ctxchat.presentation.export import as_markdown
     from ctxchat.storage.files import write_private
-    from ctxchat.tui.reading.export import as_markdown
 
     session = app.work.open_session()
     target = app.services.workspace / (argument or f"ctxchat-{session.id[:8]}.md")

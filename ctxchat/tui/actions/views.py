@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctxchat.core.sections import SECTIONS
+from ctxchat.presentation.figures_text import sentence
 from ctxchat.tui.actions.compaction import free_up_to
 from ctxchat.tui.actions.sessions import go_on_in
-from ctxchat.tui.reading.figures_text import sentence
 from ctxchat.tui.starting import tell_servers
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from textual.widgets import Static
 
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
+from ctxchat.presentation.text import LONGEST, MOST, clean, one_line, visible
 from ctxchat.tui.chat.asked import AnswerButton, KeyedAnswer, Keys, Offered
-from ctxchat.tui.reading.text import LONGEST, MOST, clean, one_line, visible
 from ctxchat.tui.widgets.field import Editor
 
 SHOWN_LINES = 2_000

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.core.words import count
-from ctxchat.tui.reading.text import clean
+from ctxchat.presentation.text import clean
 from ctxchat.tui.widgets.line import Line
 from ctxchat.tui.widgets.notice import Level, NoticeText
 

@@ -19,8 +19,8 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.journal import SessionState
 from ctxchat.core.sections import SECTIONS, Section
 from ctxchat.core.view import View
-from ctxchat.tui.reading.alarms import TALK, alarms, cached_words, legend
-from ctxchat.tui.reading.figures_text import (
+from ctxchat.presentation.alarms import TALK, alarms, cached_words, legend
+from ctxchat.presentation.figures_text import (
     PARTS,
     count,
     forecast_words,
@@ -32,14 +32,14 @@ from ctxchat.tui.reading.figures_text import (
     tilde,
     window_words,
 )
-from ctxchat.tui.reading.fill import fill_points
-from ctxchat.tui.reading.inventory import Row, offenders
-from ctxchat.tui.reading.text import short
+from ctxchat.presentation.fill import fill_points
+from ctxchat.presentation.inventory import Row, offenders
+from ctxchat.presentation.text import short
 from ctxchat.tui.style import MUTED
-from ctxchat.tui.transcript.lines import spread
 from ctxchat.tui.widgets.chart import FillLine
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
 from ctxchat.tui.widgets.line import Line
+from ctxchat.tui.widgets.lines import spread
 from ctxchat.tui.widgets.words import Words
 
 ALWAYS = frozenset({"user", "assistant", "tool_results", "draft", "reserved", "free"})

@@ -17,8 +17,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.core.messages import Image, Part, Text, attached
+from ctxchat.presentation.text import clean, one_line
 from ctxchat.tools.mentions import MentionedFile, file_name, look_all
-from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.transcript.blocks import ATTACHED_SIGN, attached_size
 from ctxchat.tui.unsent.draft import Along, Draft, Paste, Picture, longest_text
 

@@ -12,9 +12,9 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from ctxchat.presentation.text import one_line
 from ctxchat.tools.mentions import mention
 from ctxchat.tui.commands import COMMANDS
-from ctxchat.tui.reading.text import one_line
 from ctxchat.tui.widgets.field import AnySizeList
 
 MOST = 8

@@ -20,13 +20,13 @@ from textual.widgets import TextArea
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Image, Part
+from ctxchat.presentation.figures_text import draft_words, starts_with_draft
+from ctxchat.presentation.text import clean
 from ctxchat.tools.mentions import LONGEST_TEXT
 from ctxchat.tui.chat.chips import AttachedBox, Chip, Queued
 from ctxchat.tui.chat.completion import CompletionList
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.commands import Keys
-from ctxchat.tui.reading.figures_text import draft_words, starts_with_draft
-from ctxchat.tui.reading.text import clean
 from ctxchat.tui.unsent.draft import REST, Along, Draft, Paste
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.unsent.outside_editor import edited

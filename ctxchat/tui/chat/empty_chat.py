@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ctxchat.tui.reading.text import one_line
+from ctxchat.presentation.text import one_line
 
 
 class Example(Static, can_focus=True):

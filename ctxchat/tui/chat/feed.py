@@ -28,8 +28,8 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.ledger import open_end
 from ctxchat.core.record import CompactionRecord
-from ctxchat.tui.reading.history import Shown, items, last_answer
-from ctxchat.tui.reading.inventory import weighed
+from ctxchat.presentation.history import Shown, items, last_answer
+from ctxchat.presentation.inventory import weighed
 from ctxchat.tui.transcript.blocks import (
     Block,
     ErrorBlock,

@@ -19,9 +19,9 @@ from ctxchat.core.events import CompactionSuggested
 from ctxchat.core.figures import Figures
 from ctxchat.core.words import count
 from ctxchat.importing.outcome import Importable, ReadSoFar, importable, size_words
+from ctxchat.presentation.figures_text import brief, percent
+from ctxchat.presentation.text import one_line, short
 from ctxchat.tui.chat.asked import KeyedAnswer, Keys, Offered
-from ctxchat.tui.reading.figures_text import brief, percent
-from ctxchat.tui.reading.text import one_line, short
 
 if TYPE_CHECKING:
     from ctxchat.models.discovery import Offer

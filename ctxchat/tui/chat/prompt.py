@@ -13,11 +13,11 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import TextArea
 
+from ctxchat.presentation.text import harmless
 from ctxchat.tools.mentions import MentionedFile, look, pasted_data, pasted_images, pasted_path
 from ctxchat.tui.chat.completion import Completion, CompletionList, Wanted, command_choices, file_choices, wanted
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.first_frame import invitation
-from ctxchat.tui.reading.text import harmless
 from ctxchat.tui.unsent.input_history import InputHistory
 
 HUGE = 8_192

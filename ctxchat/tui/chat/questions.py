@@ -24,10 +24,10 @@ from textual.widgets.option_list import Option
 
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
 from ctxchat.core.figures import Figures
+from ctxchat.presentation.text import clean, cut, one_line
 from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.chat.asked import AFTER_TAB, GRACE, Asked, Keys
 from ctxchat.tui.chat.offers import FirstChoice, ImportLine, ImportOffer, SuggestionPanel, UnreachedPanel
-from ctxchat.tui.reading.text import clean, cut, one_line
 from ctxchat.tui.widgets.field import AnySizeList, Field
 
 if TYPE_CHECKING:

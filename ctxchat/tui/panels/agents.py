@@ -7,9 +7,9 @@ from textual.content import Content
 
 from ctxchat.config.lines import literal
 from ctxchat.config.schema import AgentSettings, Settings
+from ctxchat.presentation.figures_text import count
+from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui.panels.panel import Listing
-from ctxchat.tui.reading.figures_text import count
-from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.rows import Cell, Column
 

@@ -16,8 +16,8 @@ from textual.widgets import Static
 from ctxchat.core import files
 from ctxchat.core.files import Checkpoint, FileChange, Keep, Restoring, files_words, pairs
 from ctxchat.core.messages import Group, spoken
+from ctxchat.presentation.text import clean, clock, one_line
 from ctxchat.tui.panels.panel import Dialog, Panel
-from ctxchat.tui.reading.text import clean, clock, one_line
 from ctxchat.tui.transcript.tool_block import coloured_diff
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 

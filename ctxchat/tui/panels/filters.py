@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from ctxchat.core.messages import Role
 from ctxchat.core.search import NEWEST, Scope
-from ctxchat.tui.reading.text import one_line
+from ctxchat.presentation.text import one_line
 
 
 class Choice(Static, can_focus=True):

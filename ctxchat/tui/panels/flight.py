@@ -16,12 +16,12 @@ from ctxchat import __version__
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.secrets import masked
 from ctxchat.core.strategies.builtin import LABELS
+from ctxchat.presentation.figures_text import count, gain, money, window_words
+from ctxchat.presentation.fill import DONE, REFUSED, UNDONE, moments
+from ctxchat.presentation.passes import REASONS, Pass, passes, tally
+from ctxchat.presentation.text import clock, elapsed, one_line, short
 from ctxchat.storage.markdown import flight_recorder
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.reading.figures_text import count, gain, money, window_words
-from ctxchat.tui.reading.fill import DONE, REFUSED, UNDONE, moments
-from ctxchat.tui.reading.passes import REASONS, Pass, passes, tally
-from ctxchat.tui.reading.text import clock, elapsed, one_line, short
 from ctxchat.tui.services import Services
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.style.pass_text import back_words

@@ -12,9 +12,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ctxchat.config.keys import ACTIONS
+from ctxchat.presentation.figures_text import PARTS
 from ctxchat.tui.commands import COMMANDS, Keys, keys_of, shown_key
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.reading.figures_text import PARTS
 from ctxchat.tui.style import MUTED
 
 WRITING = ("send", "newline", "interrupt", "editor", "palette", "scroll_up", "scroll_down")

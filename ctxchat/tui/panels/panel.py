@@ -20,11 +20,11 @@ from textual.widgets._footer import FooterKey
 
 from ctxchat.config.files import Loaded
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui.reading.text import clean, cut
+from ctxchat.presentation.text import clean, cut
 from ctxchat.tui.style import MUTED, STYLE
-from ctxchat.tui.transcript.lines import spread
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.line import Line
+from ctxchat.tui.widgets.lines import spread
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 Result = TypeVar("Result")

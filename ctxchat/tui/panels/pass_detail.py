@@ -15,7 +15,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Markdown, Static, TabbedContent, TabPane
 
-from ctxchat.tui.reading.passes import Kept, Pass, archived
+from ctxchat.presentation.passes import Kept, Pass, archived
 from ctxchat.tui.style import pass_text
 from ctxchat.tui.widgets.rows import Rows
 

@@ -23,8 +23,8 @@ from ctxchat.config.rules import read_rules, remove_rule, replace_rule
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.permissions import Mode, Rule, parse_rule
 from ctxchat.core.words import count
+from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui.panels.panel import Confirm, Dialog, Listing
-from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.rows import Cell, Column

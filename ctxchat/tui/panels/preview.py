@@ -19,10 +19,10 @@ from textual.widgets import Input, Label, Static
 from ctxchat.agent.preview import Preview, PreviewStep
 from ctxchat.core.summaries import LEAST_GAIN, too_little
 from ctxchat.core.words import percent
+from ctxchat.presentation.figures_text import count, gain, money, tilde
+from ctxchat.presentation.inventory import Row, inventory
+from ctxchat.presentation.text import clean, one_line, short
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.reading.figures_text import count, gain, money, tilde
-from ctxchat.tui.reading.inventory import Row, inventory
-from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of

@@ -7,8 +7,8 @@ from textual.binding import Binding
 from textual.widgets import TextArea
 
 from ctxchat.core.messages import Message
+from ctxchat.presentation.text import WHO, clock, cut, one_line
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.reading.text import WHO, clock, cut, one_line
 
 SHOWN = 400_000
 """Characters that are shown; what is longer says so and is whole in an export."""

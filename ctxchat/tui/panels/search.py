@@ -16,12 +16,12 @@ from textual.widgets import Input, OptionList, Static
 from ctxchat.core.errors import UsageError
 from ctxchat.core.figures import Figures
 from ctxchat.core.search import FILTERS, Hit, Scope, incomplete
+from ctxchat.presentation.figures_text import count
+from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui.panels.filters import Choice, Filters
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.panels.reader import ReaderScreen
 from ctxchat.tui.panels.search_results import CLOSE, OPEN, SearchResults, put_back_words
-from ctxchat.tui.reading.figures_text import count
-from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.services import Services
 from ctxchat.tui.widgets.field import Field
 

@@ -17,8 +17,8 @@ from textual.widgets.option_list import Option
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.search import Hit
-from ctxchat.tui.reading.figures_text import day_and_clock, percent, tilde
-from ctxchat.tui.reading.text import WHO, clean, one_line, short
+from ctxchat.presentation.figures_text import day_and_clock, percent, tilde
+from ctxchat.presentation.text import WHO, clean, one_line, short
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import AnySizeList
 

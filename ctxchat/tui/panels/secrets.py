@@ -19,9 +19,9 @@ from ctxchat.config.files import Loaded
 from ctxchat.config.write import own_value, set_value
 from ctxchat.core.secrets import Masking, allowed_by
 from ctxchat.core.words import count
+from ctxchat.presentation.masked import Masked, masked_in
+from ctxchat.presentation.text import clean, cut, one_line
 from ctxchat.tui.panels.panel import Dialog, EditableListing
-from ctxchat.tui.reading.masked import Masked, masked_in
-from ctxchat.tui.reading.text import clean, cut, one_line
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.rows import Cell, Column
 

@@ -11,9 +11,9 @@ from textual.binding import Binding
 from textual.content import Content
 
 from ctxchat.core.tokens import apportion
+from ctxchat.presentation.figures_text import count
+from ctxchat.presentation.text import clean, one_line, short
 from ctxchat.tui.panels.panel import Listing
-from ctxchat.tui.reading.figures_text import count
-from ctxchat.tui.reading.text import clean, one_line, short
 from ctxchat.tui.services import Services
 from ctxchat.tui.starting import coming_up
 from ctxchat.tui.style import MUTED

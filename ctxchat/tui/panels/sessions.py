@@ -14,9 +14,9 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Static
 
+from ctxchat.presentation.figures_text import age, count, percent
+from ctxchat.presentation.text import one_line, short
 from ctxchat.tui.panels.panel import AskText, Confirm, Listing
-from ctxchat.tui.reading.figures_text import age, count, percent
-from ctxchat.tui.reading.text import one_line, short
 from ctxchat.tui.services import Services
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.rows import Cell, Column, Rows

@@ -26,11 +26,11 @@ from ctxchat.config.options import NOW, Option, bare
 from ctxchat.config.write import refused, set_value, unset_value
 from ctxchat.core.errors import UsageError
 from ctxchat.core.figures import Figures
+from ctxchat.presentation.advice import Advice, advice
+from ctxchat.presentation.effects import MARKS, effect, with_marks
+from ctxchat.presentation.figures_text import count
+from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui.panels.panel import Dialog, EditableListing
-from ctxchat.tui.reading.advice import Advice, advice
-from ctxchat.tui.reading.effects import MARKS, effect, with_marks
-from ctxchat.tui.reading.figures_text import count
-from ctxchat.tui.reading.text import clean, one_line
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.gauge import Gauge

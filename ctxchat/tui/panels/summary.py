@@ -14,8 +14,8 @@ from textual.widgets import Static
 
 from ctxchat.agent.preview import Preview
 from ctxchat.core.errors import CtxchatError
+from ctxchat.presentation.text import clean, editable, one_line, short
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.reading.text import clean, editable, one_line, short
 from ctxchat.tui.transcript.blocks import spin
 from ctxchat.tui.widgets.field import Editor
 

@@ -11,8 +11,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from ctxchat.presentation.text import clean, cut
 from ctxchat.tui.panels.panel import Dialog
-from ctxchat.tui.reading.text import clean, cut
 
 
 class TrustScreen(Dialog[bool]):

@@ -20,11 +20,11 @@ from ctxchat.core.errors import LedgerError
 from ctxchat.core.figures import Figures
 from ctxchat.core.files import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
 from ctxchat.core.ledger import ChangeKind
+from ctxchat.presentation.figures_text import count, day_and_clock, percent, tilde
+from ctxchat.presentation.passes import REASONS
+from ctxchat.presentation.text import one_line, short
 from ctxchat.tui.panels.files import MineScreen
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.reading.figures_text import count, day_and_clock, percent, tilde
-from ctxchat.tui.reading.passes import REASONS
-from ctxchat.tui.reading.text import one_line, short
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.gauge import Gauge
 

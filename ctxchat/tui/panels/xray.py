@@ -14,13 +14,13 @@ from textual.binding import Binding
 from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.sections import SECTIONS, SectionName
+from ctxchat.presentation.alarms import alarms
+from ctxchat.presentation.bar import SIGNS
+from ctxchat.presentation.figures_text import PARTS, count, exact, share, tilde
+from ctxchat.presentation.inventory import Row, inventory, summed
+from ctxchat.presentation.text import short
 from ctxchat.tui.panels.panel import Listing
 from ctxchat.tui.panels.undoing import undo
-from ctxchat.tui.reading.alarms import alarms
-from ctxchat.tui.reading.bar import SIGNS
-from ctxchat.tui.reading.figures_text import PARTS, count, exact, share, tilde
-from ctxchat.tui.reading.inventory import Row, inventory, summed
-from ctxchat.tui.reading.text import short
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 

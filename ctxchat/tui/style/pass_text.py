@@ -12,10 +12,10 @@ from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.record import CompactionRecord, Fact
 from ctxchat.core.strategies.builtin import LABELS
 from ctxchat.core.view import View
-from ctxchat.tui.reading.figures_text import count, day_and_clock, gain, money
-from ctxchat.tui.reading.passes import REASONS, Kept, Pass, compared, previous, put_away
-from ctxchat.tui.reading.text import WHO, clean, clock, elapsed, one_line, short
-from ctxchat.tui.reading.tool_words import decoded, key_argument
+from ctxchat.presentation.figures_text import count, day_and_clock, gain, money
+from ctxchat.presentation.passes import REASONS, Kept, Pass, compared, previous, put_away
+from ctxchat.presentation.text import WHO, clean, clock, elapsed, one_line, short
+from ctxchat.presentation.tool_words import decoded, key_argument
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.rows import Cell, Column
 

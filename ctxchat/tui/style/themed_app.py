@@ -20,7 +20,7 @@ from textual.filter import LineFilter, Monochrome
 from textual.theme import Theme as TextualTheme
 
 from ctxchat.config.themes import Theme
-from ctxchat.tui.reading.text import clean
+from ctxchat.presentation.text import clean
 from ctxchat.tui.style import STYLE
 from ctxchat.tui.style.stylesheet import RememberingStylesheet
 from ctxchat.tui.widgets.gauge import GAUGE_COLOURS

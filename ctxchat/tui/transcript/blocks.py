@@ -16,10 +16,10 @@ from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Attached, Group
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.words import count
-from ctxchat.tui.reading.history import folded_messages
-from ctxchat.tui.reading.text import clean, clock, cut, one_line, short
-from ctxchat.tui.transcript.lines import LEAST, NOTHING, DrawnLine, excerpt, hung, packed, spread, target, wrapped
+from ctxchat.presentation.history import folded_messages
+from ctxchat.presentation.text import clean, clock, cut, one_line, short
 from ctxchat.tui.transcript.markdown import GrowingMarkdown
+from ctxchat.tui.widgets.lines import LEAST, NOTHING, DrawnLine, excerpt, hung, packed, spread, target, wrapped
 from ctxchat.tui.widgets.notice import SIGNS, Level
 
 ATTACHED_SIGN = "▪"

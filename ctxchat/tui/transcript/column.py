@@ -13,10 +13,10 @@ from typing import TypeVar
 
 from textual.content import Content
 
-from ctxchat.tui.reading.history import Shown
+from ctxchat.presentation.history import Shown
 from ctxchat.tui.transcript.blocks import Block, Fold
-from ctxchat.tui.transcript.lines import DrawnLine
 from ctxchat.tui.transcript.record import Tokens, blocks_for, weigh
+from ctxchat.tui.widgets.lines import DrawnLine
 
 CHUNK = 256
 

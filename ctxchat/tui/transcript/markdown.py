@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from textual.content import Content, Span
 from textual.style import Style
 
-from ctxchat.tui.reading.text import clean, one_line
-from ctxchat.tui.transcript.lines import LEAST, NOTHING, DrawnLine, hung, wrapped
+from ctxchat.presentation.text import clean, one_line
+from ctxchat.tui.widgets.lines import LEAST, NOTHING, DrawnLine, hung, wrapped
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

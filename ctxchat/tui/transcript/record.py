@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from ctxchat.core.events import ToolFinished
 from ctxchat.core.messages import Group, Message, ToolCall, attached, spoken
-from ctxchat.tui.reading.history import Shown
-from ctxchat.tui.reading.tool_words import decoded, ending
+from ctxchat.presentation.history import Shown
+from ctxchat.presentation.tool_words import decoded, ending
 from ctxchat.tui.transcript.blocks import (
     Block,
     CompactionMark,

@@ -11,11 +11,11 @@ from textual.content import Content
 
 from ctxchat.core.events import Delegated, ToolFinished
 from ctxchat.core.files import FileChange, files_words
-from ctxchat.tui.reading.figures_text import percent
-from ctxchat.tui.reading.text import clean, elapsed, one_line, short
-from ctxchat.tui.reading.tool_words import SIGNS, key_argument, lines_of, outcome
+from ctxchat.presentation.figures_text import percent
+from ctxchat.presentation.text import clean, elapsed, one_line, short
+from ctxchat.presentation.tool_words import SIGNS, key_argument, lines_of, outcome
 from ctxchat.tui.transcript.blocks import Fold, spin
-from ctxchat.tui.transcript.lines import NOTHING, excerpt, spread
+from ctxchat.tui.widgets.lines import NOTHING, excerpt, spread
 
 COLUMNS = 20
 """Of the bar, where there is room."""

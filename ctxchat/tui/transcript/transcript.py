@@ -25,12 +25,12 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
-from ctxchat.tui.reading.history import Shown
+from ctxchat.presentation.history import Shown
 from ctxchat.tui.transcript.blocks import Block, ReplyBlock
 from ctxchat.tui.transcript.column import Kind, Stack, TranscriptColumn
-from ctxchat.tui.transcript.lines import DrawnLine
 from ctxchat.tui.transcript.markdown import parser
 from ctxchat.tui.transcript.record import Tokens
+from ctxchat.tui.widgets.lines import DrawnLine
 
 STANDS_OUT = 5.0
 """Seconds for which what was gone to has another ground: long enough to be found by an eye that was elsewhere."""

@@ -12,8 +12,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ctxchat.tui.reading.fill import MARK, REFUSED, FlightPoint, Point, bar, column, fitting, squeezed
-from ctxchat.tui.reading.text import short
+from ctxchat.presentation.fill import MARK, REFUSED, FlightPoint, Point, bar, column, fitting, squeezed
+from ctxchat.presentation.text import short
 
 AXIS = 7
 """Cells at the left for the scale; none where it is narrow."""

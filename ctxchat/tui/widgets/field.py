@@ -8,7 +8,7 @@ from typing import Literal
 from textual.events import Paste
 from textual.widgets import Input, OptionList, TextArea
 
-from ctxchat.tui.reading.text import LONGEST, MOST, WIDEST, clean, editable
+from ctxchat.presentation.text import LONGEST, MOST, WIDEST, clean, editable
 
 
 class Field(Input):

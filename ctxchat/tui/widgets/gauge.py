@@ -17,8 +17,8 @@ from textual.widget import Widget
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import OUTSIDE, SECTIONS, SectionName
-from ctxchat.tui.reading.bar import SIGNS, Cell, layout_bar
-from ctxchat.tui.reading.figures_text import gauge_words, known, part_words, sentence
+from ctxchat.presentation.bar import SIGNS, Cell, layout_bar
+from ctxchat.presentation.figures_text import gauge_words, known, part_words, sentence
 
 GAUGE_COLOURS: dict[str, str] = {
     "gauge-system": "#5d6b89",

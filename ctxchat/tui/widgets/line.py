@@ -9,9 +9,9 @@ import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
+from ctxchat.presentation.text import one_line
 from ctxchat.tui.commands import Keys, shown_key
-from ctxchat.tui.reading.text import one_line
-from ctxchat.tui.transcript.lines import spread
+from ctxchat.tui.widgets.lines import spread
 
 
 class Line(Widget):

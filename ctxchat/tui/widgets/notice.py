@@ -14,8 +14,8 @@ from textual.style import Style
 from textual.visual import RenderOptions, Visual
 from textual.widgets import Static
 
-from ctxchat.tui.reading.text import cut
-from ctxchat.tui.transcript.lines import LEAST
+from ctxchat.presentation.text import cut
+from ctxchat.tui.widgets.lines import LEAST
 
 Level = Literal["info", "warning", "error"]
 SIGNS: Mapping[Level, str] = {"info": "·", "warning": "!", "error": "✗"}

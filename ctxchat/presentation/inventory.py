@@ -15,8 +15,8 @@ from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.summaries import OPENING, PREFACE
 from ctxchat.core.tokens import apportion
 from ctxchat.core.view import Item, ToolSpec, View
-from ctxchat.tui.reading.text import one_line
-from ctxchat.tui.reading.tool_words import decoded, key_argument
+from ctxchat.presentation.text import one_line
+from ctxchat.presentation.tool_words import decoded, key_argument
 
 WIDEST = 160
 """Characters of a row's own words that are kept."""

@@ -10,8 +10,8 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, Text
 from ctxchat.core.secrets import marks_in, read_mark
 from ctxchat.core.view import View
-from ctxchat.tui.reading.text import one_line
-from ctxchat.tui.reading.tool_words import decoded, key_argument
+from ctxchat.presentation.text import one_line
+from ctxchat.presentation.tool_words import decoded, key_argument
 
 
 class Masked(msgspec.Struct, frozen=True):

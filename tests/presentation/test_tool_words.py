@@ -7,8 +7,8 @@ import pytest
 from ctxchat.agent.unsealed import CANCELLED, ENOUGH, FAILED, NOT_KEPT
 from ctxchat.core.events import ToolFinished, ToolStatus
 from ctxchat.core.messages import Message, ToolCall
+from ctxchat.presentation.tool_words import decoded, diff_size, ending, key_argument, outcome
 from ctxchat.storage.loading import INTERRUPTED
-from ctxchat.tui.reading.tool_words import decoded, diff_size, ending, key_argument, outcome
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ctxchat.core.words import brief as brief  # handed on: figures and their no
 from ctxchat.core.words import count as count
 from ctxchat.core.words import percent as percent
 from ctxchat.core.words import server_cut
-from ctxchat.tui.reading.text import short
+from ctxchat.presentation.text import short
 
 
 class PartStyle(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import CompactionRecord, Evidence, Reason
-from ctxchat.tui.reading.figures_text import count
+from ctxchat.presentation.figures_text import count
 
 REASONS: dict[Reason, str] = {
     "manual": "by hand",

@@ -10,7 +10,7 @@ from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.secrets import marks_in
 from ctxchat.core.tooluse import failed, refused, use_of
 from ctxchat.core.words import count
-from ctxchat.tui.reading.text import one_line
+from ctxchat.presentation.text import one_line
 
 FIRST = (
     "command",

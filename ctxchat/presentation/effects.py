@@ -12,8 +12,8 @@ from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import OUTSIDE, Section
 from ctxchat.core.view import Item, View
-from ctxchat.tui.reading.figures_text import PARTS, percent
-from ctxchat.tui.reading.text import short
+from ctxchat.presentation.figures_text import PARTS, percent
+from ctxchat.presentation.text import short
 
 SHARE = "share of the limit"
 

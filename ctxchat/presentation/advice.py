@@ -14,9 +14,9 @@ from ctxchat.config.schema import ContextSettings
 from ctxchat.core.figures import OVERHEAD, Figures, overhead
 from ctxchat.core.journal import SessionState
 from ctxchat.core.record import CompactionRecord
-from ctxchat.tui.reading.effects import with_marks
-from ctxchat.tui.reading.figures_text import PARTS, count, percent
-from ctxchat.tui.reading.text import short
+from ctxchat.presentation.effects import with_marks
+from ctxchat.presentation.figures_text import PARTS, count, percent
+from ctxchat.presentation.text import short
 
 CLOSE = 3
 """Fewer turns than this between two passes by themselves, on average, are too few."""

@@ -9,8 +9,8 @@ from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Message, ToolCall
-from ctxchat.tui.reading.export import as_markdown
-from ctxchat.tui.reading.history import items, last_answer
+from ctxchat.presentation.export import as_markdown
+from ctxchat.presentation.history import items, last_answer
 
 
 def talk(turns: int) -> Ledger:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.tui.reading.text import (
+from ctxchat.presentation.text import (
     LONGEST,
     MOST,
     WIDEST,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Group
-from ctxchat.tui.reading.figures_text import count
-from ctxchat.tui.reading.history import items
-from ctxchat.tui.reading.text import clean, clock, one_line, short
+from ctxchat.presentation.figures_text import count
+from ctxchat.presentation.history import items
+from ctxchat.presentation.text import clean, clock, one_line, short
 
 
 def as_markdown(state: SessionState) -> str:

@@ -10,9 +10,9 @@ from ctxchat.core.figures import FIXED, OVERHEAD, Figures, fixed, overhead
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.view import View
 from ctxchat.core.words import server_cut
-from ctxchat.tui.reading.figures_text import budget_words, known, money, starts_words
-from ctxchat.tui.reading.inventory import Row, offenders
-from ctxchat.tui.reading.text import short
+from ctxchat.presentation.figures_text import budget_words, known, money, starts_words
+from ctxchat.presentation.inventory import Row, offenders
+from ctxchat.presentation.text import short
 
 TALK: tuple[SectionName, ...] = tuple(name for name in SECTIONS if name not in OVERHEAD)
 """Parts that are the conversation's."""

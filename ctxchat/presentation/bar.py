@@ -10,7 +10,7 @@ import msgspec
 from ctxchat.core.figures import Figures
 from ctxchat.core.sections import OUTSIDE, SectionName
 from ctxchat.core.tokens import apportion
-from ctxchat.tui.reading.figures_text import PARTS, known
+from ctxchat.presentation.figures_text import PARTS, known
 
 TickName = Literal["", "target", "trigger", "learned"]
 
