@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractAsyncContextManager
+from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 import msgspec
 
-from ctxchat.agent.session import Session
-from ctxchat.bootstrap.program import Program
-from ctxchat.cli import importing
+from ctxchat.bootstrap.flags import settings_from
+from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table
+from ctxchat.config import paths
 from ctxchat.core import openai
 from ctxchat.core.errors import UsageError
 from ctxchat.core.journal import SessionState
@@ -26,53 +28,70 @@ from ctxchat.storage.claude_code import ClaudeCodeLines
 from ctxchat.storage.database import Database
 from ctxchat.storage.files import write_private
 
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+    from ctxchat.bootstrap.program import Program
+
 ANY_PROVIDER = dialects.Dialect(
     "any", id_pattern="[a-zA-Z0-9]+", id_length=9, user_first=True, user_last=False, user_after_tool=False
 )
 """What every family takes, the strictest rule of each; a view is exported so that it can be sent anywhere."""
 
 
+IMPORT = "import"
 CLAUDE_CODE = "claude-code"
 
 
-@click.group("sessions")
+class _Sessions(click.Group):
+    """With `import`, which knows seven agents' files, only where it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([IMPORT, *super().list_commands(ctx)])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == IMPORT:
+            return import_module("ctxchat.cli.importing").command
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group("sessions", cls=_Sessions)
 @common_options
 def command() -> None:
     """List, show, export, import, fork, rename and delete sessions."""
 
 
-command.add_command(importing.command)
+def _started() -> AbstractAsyncContextManager[Program]:
+    from ctxchat.bootstrap.program import Program  # no part of a listing
+
+    return Program.started(flags())
 
 
 @command.command("list")
 @common_options
 def list_() -> None:
     """All sessions, the one used last first."""
-
-    async def work() -> None:
-        async with Program.started(flags()) as program:
-            rows = await program.sessions()
-        if flags().json:
-            emit(rows)
-            return
-        table(
-            ("id", "updated", "messages", "used", "compactions", "title"),
-            [
-                (
-                    r.id,
-                    r.updated[:16].replace("T", " "),
-                    f"{r.messages:,}",
-                    f"{'~' if r.estimated else ''}{short(r.used)}",
-                    r.compactions,
-                    r.title,
-                )
-                for r in rows
-            ],
-            empty="No sessions yet.",
-            right=(2, 3, 4),
-        )
-
-    run_async(work())
+    settings_from(flags(), workspace_of(flags().cwd))  # what is wrong with the options is told here as everywhere
+    with Database(paths.data_dir()) as database:
+        rows = sessions.rows(database)
+    if flags().json:
+        emit(rows)
+        return
+    table(
+        ("id", "updated", "messages", "used", "compactions", "title"),
+        [
+            (
+                r.id,
+                r.updated[:16].replace("T", " "),
+                f"{r.messages:,}",
+                f"{'~' if r.estimated else ''}{short(r.used)}",
+                r.compactions,
+                r.title,
+            )
+            for r in rows
+        ],
+        empty="No sessions yet.",
+        right=(2, 3, 4),
+    )
 
 
 @command.command("show")
@@ -82,7 +101,7 @@ def show(session: str) -> None:
     """What was said in a session (the one used last without an id)."""
 
     async def work() -> None:
-        async with Program.started(flags()) as program:
+        async with _started() as program:
             found = await program.find(session or flags().session)
             row = await program.database.run(sessions.row, program.database, found)
             loaded = await program.database.run(loading.load, program.database, found)
@@ -119,7 +138,7 @@ def export(session: str, view: str, form: str, output: str | None) -> None:
         raise UsageError("Claude Code's form holds the record.", "Give --view record, or another --format.")
 
     async def work() -> str:
-        async with Program.started(flags()) as program:
+        async with _started() as program:
             if form == CLAUDE_CODE:
                 found = await program.find(session)
                 return await program.database.run(_claude_code, program.database, found)
@@ -178,7 +197,7 @@ def fork(session: str, message: str) -> None:
     """A new session with everything up to a message; prints its id."""
 
     async def work() -> str:
-        async with Program.started(flags()) as program:
+        async with _started() as program:
             return await program.fork(await program.find(session), message)
 
     made = run_async(work())
@@ -202,7 +221,7 @@ def rename(session: str, title: str) -> None:
     """Give a session another title."""
 
     async def work() -> str:
-        async with Program.started(flags()) as program:
+        async with _started() as program:
             found = await _named(program, session)
             await program.database.run(sessions.rename, program.database, found, title)
             return found
@@ -219,7 +238,7 @@ def delete(session: str) -> None:
     """Delete a session and what belongs to it, its sub-agents' sessions too, for good."""
 
     async def work() -> str:
-        async with Program.started(flags()) as program:
+        async with _started() as program:
             found = await _named(program, session)
             await program.delete(found)
             return found

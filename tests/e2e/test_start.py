@@ -69,6 +69,15 @@ def test_a_screen_is_painted_often_enough_for_a_key(harbour: Home, own: dict[str
     assert done.stdout.split() == [str(most), told]
 
 
+def test_a_listing_asks_the_store_alone(harbour: Home) -> None:
+    code = (
+        "import sys; from ctxchat.cli import main; main(['sessions', 'list'])\n"
+        "print([n for n in sys.modules if n.startswith(('ctxchat.agent', 'ctxchat.tools.catalogue', 'httpx', 'litellm'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=harbour.environ, check=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "No sessions yet.\n")
+
+
 def test_the_first_frame_comes_before_all_libraries(harbour: Home) -> None:
     code = "import sys, ctxchat.cli.chat; print(sorted(n for n in sys.modules if n.split('.')[0] in sys.argv[1:]))"
     heavy = ("textual", "rich", "click", "msgspec", "asyncio", *LATER)
