@@ -74,7 +74,12 @@ class Terminal:
     @property
     def lines(self) -> list[str]:
         """The screen's rows, without the blanks at their ends."""
-        return [row.rstrip() for row in self.screen.display]
+        # Not pyte's `display`: it raises where half of a wide character was written over.
+        columns = range(self.screen.columns)
+        return [
+            "".join(row[x].data for x in columns).rstrip()
+            for row in map(self.screen.buffer.__getitem__, range(self.screen.lines))
+        ]
 
     @property
     def text(self) -> str:
