@@ -99,14 +99,16 @@ class ModelProcess:
 
     async def close(self) -> None:
         """End the process and what hangs on it."""
-        process, self._process = self._process, None
+        async with self._starting:  # one that is on its way is there first
+            process, self._process = self._process, None
         if process and process.returncode is None:
-            if process.stdin:
-                process.stdin.close()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), 0.5)
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            try:
+                if process.stdin:
+                    process.stdin.close()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait(), 0.5)
+            finally:
+                _end(process)
             await process.wait()
         if self._reader:
             await asyncio.gather(self._reader, *self._watches, return_exceptions=True)
@@ -142,9 +144,7 @@ class ModelProcess:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), CANCEL_SECONDS)
         finally:
-            if process.returncode is None:  # it lives, but nobody hears it any more
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+            _end(process)  # if it lives, nobody hears it any more
             self._fail(self._death(process), *self._inboxes)
 
     def _take(self, line: bytes) -> None:
@@ -217,6 +217,13 @@ def _end_of(arrived: Sequence[protocol.News]) -> ModelError:
     if failed:
         return failed.error()
     return ModelError("The model process ended a reply without a word.", "Send the message again.", kind="worker")
+
+
+def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill it where it lives. Its transport is closed with it, which has no public name: one still open when the loop ends would be
+    closed by the collector, too late."""
+    if transport := getattr(process, "_transport", None):
+        transport.close()
 
 
 def _open_log(path: Path | None) -> int:

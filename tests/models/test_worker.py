@@ -153,6 +153,15 @@ async def test_a_process_that_falls_silent_for_good_is_ended_and_replaced(odd: M
         await asyncio.to_thread(_wait_for_end, deaf)
 
 
+async def test_closing_waits_for_a_process_on_its_way_and_ends_it() -> None:
+    worker = ModelProcess()
+    starting = asyncio.create_task(worker.start())
+    await asyncio.sleep(0)
+    await worker.close()
+    await starting
+    assert worker.pid == 0
+
+
 async def test_the_worker_ends_with_its_parent() -> None:
     code = (
         "import asyncio, os\n"

@@ -244,8 +244,7 @@ async def test_a_key_is_pressed_to_be_kept_and_counts_at_once(home: Home) -> Non
         await until(pilot, lambda: isinstance(app.screen, KeysScreen) and home.file.read_text() != "# mine\n")
         assert home.file.read_text() == '# mine\n\n[keys]\nflight = ["f11"]\n'
         await pilot.press("escape")
-        await app.workers.wait_for_complete()
-        assert app.keys["flight"] == ("f11",) and told(app) == "keys.flight alt+l → f11"
+        await until(pilot, lambda: app.keys["flight"] == ("f11",) and told(app) == "keys.flight alt+l → f11")
 
 
 async def test_what_trust_would_run_is_shown_before_it_is_given(home: Home) -> None:
