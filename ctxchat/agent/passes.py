@@ -110,7 +110,7 @@ class PassUnderWay:
         self._attempts = 0
 
     async def run(self, emit: Emit) -> CompactionRecord:
-        """Carry it out, and what came of it. Being cancelled leaves everything as it was."""
+        """Carry it out, and what came of it. Being cancelled leaves everything as it was, or a pass that is made and told."""
         talk, order = self._conversation, self._order
         try:
             await emit(CompactionStarted(self._id, order.reason, order.plan.strategy))
@@ -120,22 +120,22 @@ class PassUnderWay:
             written = "".join([await self._written(step, emit) for step in steps])
             ended = await self._swapped(self._held(written.strip()))
         except asyncio.CancelledError:
-            if not self._in_force:  # the swap may have been done when the cancel came
+            if (made := self._in_force) is None:
                 await to_the_end(self._ended("failed", "Cancelled; everything is as it was."))
+            else:  # the swap was under way, or done, when the cancel came: it is told as any
+                await emit(made)
+                await emit(talk.figures)
             raise
-        except Refused as problem:
-            ended = await self._ended("rejected", problem.text)
-        except CtxchatError as problem:
-            ended = await self._ended("failed", f"{problem.text} Nothing was changed.")
-        except Exception as problem:  # a strategy or a summariser may come from a third party
-            ended = await self._ended("failed", f"{type(problem).__name__}: {problem}. Nothing was changed.")
+        except Exception as problem:  # a strategy, a summariser or a transform may come from a third party
+            ended = self._in_force or await self._ended(*_blamed(problem))
         await emit(ended)
         await emit(talk.figures)
         return ended
 
     @property
-    def _in_force(self) -> bool:
-        return any(c.id == self._id for c in self._conversation.ledger.changes)
+    def _in_force(self) -> CompactionRecord | None:
+        """The record of this pass once its change is made."""
+        return next((c.record for c in self._conversation.ledger.changes if c.id == self._id), None)
 
     async def _written(self, step: Step, emit: Emit) -> str:
         """The summary of a step's groups, told as it comes, the earlier one merged into it. One that stands ready is told at
@@ -257,6 +257,17 @@ class PassUnderWay:
             memory=tuple(i.source for i in talk.view.items if i.section == "memory"),
             recent_calls=tuple(c[:200] for c in calls[-10:]),
         )
+
+
+def _blamed(problem: Exception) -> tuple[Outcome, str]:
+    """How a pass ended that came to nothing, and why."""
+    match problem:
+        case Refused(text=text):
+            return "rejected", text
+        case CtxchatError(text=text):
+            return "failed", f"{text} Nothing was changed."
+        case _:
+            return "failed", f"{type(problem).__name__}: {problem}. Nothing was changed."
 
 
 async def writing(

@@ -7,6 +7,7 @@ from contextlib import aclosing, suppress
 
 import pytest
 
+from ctxchat.agent.learned import Assumptions, Known, NothingKnown
 from ctxchat.core.budget import Window
 from ctxchat.core.events import (
     CompactionStarted,
@@ -20,9 +21,10 @@ from tests.agent.test_turn import of
 from tests.doubles.scripted import ScriptedModel, says
 
 
-def roomy(writer: Writer) -> Desk:
+def roomy(writer: Writer, assumptions: Assumptions | None = None) -> Desk:
     model = ScriptedModel([says(LONG) for _ in range(9)], window=Window(60_000, "configured"))
-    return Desk(model, options=Options(keep_recent=2, strategy="summarize", prepare=False), summariser=writer)
+    options = Options(keep_recent=2, strategy="summarize", prepare=False)
+    return Desk(model, options=options, summariser=writer, assumptions=assumptions)
 
 
 @pytest.mark.parametrize("done", [False, True])
@@ -45,6 +47,7 @@ async def test_a_pass_cancelled_at_any_write_is_made_or_not_made(done: bool):
         assert made or (one.state.ledger == before and one.session.figures.used == used)
         assert not made or one.session.figures.used < used
         assert [p.outcome for p in one.state.passes] == ["compacted" if made else "failed"]
+        assert [e for e in events if isinstance(e, CompactionRecord)] == (list(one.state.passes) if made else [])
         await goes_on(one)
     assert outcomes == [False, True, True]
 
@@ -81,6 +84,21 @@ async def test_a_store_that_refuses_during_a_pass_leaves_everything_as_it_was():
         assert one.state.ledger == before and one.session.figures.used == used
         await goes_on(one)
         assert of(await one.free_up(), CompactionRecord)[0].outcome == "compacted"
+
+
+class Forgetful(NothingKnown):
+    async def save(self, model: str, known: Known) -> None:
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+
+async def test_a_pass_that_is_made_counts_as_made_whatever_fails_after_it():
+    one = roomy(Writer(), assumptions=Forgetful())
+    for number in range(3):
+        await one.say(f"question {number} {LONG}")
+    result = of(await one.free_up(), CompactionRecord)[0]
+    assert result.outcome == "compacted" and list(one.state.passes) == [result]
+    assert one.session.figures.used == result.after.used
+    await goes_on(one)
 
 
 async def test_passes_whose_end_is_owed_do_not_share_their_id_with_the_next():
