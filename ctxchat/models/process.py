@@ -220,8 +220,8 @@ def _end_of(arrived: Sequence[protocol.News]) -> ModelError:
 
 
 def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill it where it lives. Its transport is closed with it, which has no public name: one still open when the loop ends would be
-    closed by the collector, too late."""
+    """Kill it where it lives. Its transport is closed with it, which has no public name: one still open when the loop ends would
+    be closed by the collector, too late."""
     if transport := getattr(process, "_transport", None):
         transport.close()
 
