@@ -42,10 +42,11 @@ def around(text: str, place: int, max_tokens: int, count: Count, mark: str) -> s
     room = max_tokens - 2 * count(mark.replace("{tokens}", str(total)).replace("{lines}", _named(total, total)))
     keep = int(len(text) * max(0, room) / total)
     while True:
-        start = max(0, min(place - keep // 3, len(text) - keep))
-        start = _line_start(text, safe_cut(text, start)) if start else 0
+        start = safe_cut(text, max(0, min(place - keep // 3, len(text) - keep)))
+        start = max(start, text.find("\n", max(0, start - 1), place) + 1) if start else 0
         end = safe_cut(text, start + keep)
-        end = _line_end(text, end) if end < len(text) else end
+        line = text.rfind("\n", place, end + 1)
+        end = line if (line - place) * 2 >= end - place and end < len(text) else end
         told = (_told(text, 0, start, count, mark), text[start:end], _told(text, end, len(text), count, mark))
         clipped = "".join(told).strip("\n")
         if keep <= 0 or count(clipped) <= max_tokens:

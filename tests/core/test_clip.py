@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,16 @@ def test_what_lies_around_a_place_is_one_piece_within_its_room(text: str, place:
     assert rough_count(shown) <= most or rough_count(text) <= most
     pieces = re.split(r"\n?\[… lines \d+–\d+ left out: start_line=\d+; \d+ tokens left out …\]\n?", shown)
     assert len(pieces) <= 3 and all(piece.strip("\n") in text for piece in pieces)
+
+
+@pytest.mark.parametrize("before", [0, 1_500])
+@pytest.mark.parametrize("most", [150, 300, 700])
+def test_a_place_in_a_long_line_is_shown(before: int, most: int) -> None:
+    lines = [f"{n:>5}\tline {n}" for n in range(1, 2_000)]
+    lines[1_500] = f" 1501\t{'a' * before} the place {'b' * 1_500}"
+    text = "\n".join(lines)
+    shown = around(text, text.index("the place"), most, rough_count, MARK)
+    assert "the place" in shown and most * 0.7 < rough_count(shown) <= most
 
 
 def test_the_lines_around_a_place_are_shown_and_those_left_out_are_named() -> None:
