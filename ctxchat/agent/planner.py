@@ -149,17 +149,16 @@ class Planner:
 
     def _weighed(self, files: Sequence[CurrentFile]) -> tuple[CurrentFile, ...]:
         """Each file once, whatever names it was called by."""
-        lines = worked_on(self._conversation.ledger.standing)
         known: dict[str, CurrentFile] = {}
         for file in files:
             before = known.get(file.path)
             if before is None:
-                known[file.path] = msgspec.structs.replace(
-                    file, tokens=self._conversation.meter.text(file.text), near=lines.get(file.written[0], "")
-                )
+                known[file.path] = msgspec.structs.replace(file, tokens=self._conversation.meter.text(file.text))
             else:
                 known[file.path] = msgspec.structs.replace(before, written=(*before.written, *file.written))
-        return tuple(known.values())
+        lines = worked_on(self._conversation.ledger.standing)  # the newest first
+        near = {f.path: next((line for path, line in lines.items() if path in f.written), "") for f in known.values()}
+        return tuple(msgspec.structs.replace(file, near=near[file.path]) for file in known.values())
 
     def _usual(self, name: str, look: Look, floor: int | None = None) -> Plan | None:
         keep = self._conversation.options.keep_recent

@@ -12,12 +12,13 @@ from ctxchat.core.budget import Window
 from ctxchat.core.events import Failed
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.options import Options
+from ctxchat.core.ports import ToolPort
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.working_set import CLOSING, CurrentFile, worked_on, working_set
 from ctxchat.tools.reading import ReadFile, ReadNow
 from ctxchat.tools.seen import SeenFiles
-from ctxchat.tools.writing import WriteFile
+from ctxchat.tools.writing import EditFile, WriteFile
 from tests.agent.desk import Desk
 from tests.agent.test_long_turns import Writer
 from tests.agent.test_turn import of
@@ -30,11 +31,11 @@ def reads(*paths: str) -> list[Reply]:
     return [*(calls(("read_file", {"path": path})) for path in paths), says("seen")]
 
 
-def at_work(folder: Path, script: list[Reply], seen: SeenFiles, **options: object) -> Desk:
+def at_work(folder: Path, script: list[Reply], seen: SeenFiles, *more: ToolPort, **options: object) -> Desk:
     model = ScriptedModel([*script, *(says(FILLER * 60) for _ in range(9))], window=Window(16_000, "loaded"))
     return Desk(
         model,
-        tools=[ReadFile(seen), WriteFile(seen)],
+        tools=[ReadFile(seen), WriteFile(seen), *more],
         workspace=folder,
         mode="all",
         options=Options(keep_recent=4, prepare=False, **options),  # type: ignore[arg-type]
@@ -124,3 +125,19 @@ def test_of_a_large_file_the_place_that_was_worked_on_is_shown() -> None:
     assert near == {"pier.py": "gauge 700 = 4900"}
     text, shown = working_set([CurrentFile("pier.py", ("pier.py",), lines, near=near["pier.py"])], 900, rough_count)
     assert shown == ("pier.py",) and "gauge 700 = 4900" in text and "gauge 20 =" not in text
+
+
+async def test_the_place_is_shown_whatever_names_the_file_was_called_by(tmp_path: Path) -> None:
+    (tmp_path / "pier.py").write_text("".join(f"gauge {n} = {n * 7}\n" for n in range(1, 900)))
+    edit = {"path": "pier.py", "old": "gauge 700 = 4900", "new": "gauge 700 = 1"}
+    seen = SeenFiles()
+    script = [
+        *(calls(("read_file", {"path": "./pier.py", "start_line": 699, "end_line": 701})), says("seen")),
+        *(calls(("edit_file", edit)), says("done"), *reads("./pier.py")),
+    ]
+    desk = at_work(tmp_path, script, seen, EditFile(seen), working_set=0.1)
+    for text in ("look", "edit", "look again", *[FILLER * 20] * 3):
+        await desk.say(text)
+    await desk.free_up()
+    assert "gauge 700 = 1\n" in shown(desk) and "gauge 20 =" not in shown(desk)
+    await desk.session.close()
