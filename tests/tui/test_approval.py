@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,27 @@ async def test_rule_answers_and_composer_are_in_sight(tmp_path: Path, size: tupl
         composer = app.chat.composer.region
         assert app.query_one(ApprovalPanel).region.bottom <= composer.y and composer.bottom <= size[1]
         assert app.query_one(".rule").region.height and "y once" in words(app) and "outside" in words(app)
+
+
+@pytest.mark.parametrize(
+    ("width", "draft", "below"),
+    [
+        (120, "", "tab next  ctrl+p all commands"),
+        (80, "", "tab next  ctrl+p all commands"),
+        (40, "", "tab next  ↓ read on"),
+        (30, "", "s session  a always"),  # the question has no room for these words
+        (80, "half", "enter queue  esc stop"),
+        (66, "half", "tab to the question  enter queue  esc stop"),  # nor here for how to come to it
+        (40, "half", "enter queue  esc stop"),
+    ],
+)
+async def test_a_key_is_said_once_in_the_question_or_below(tmp_path: Path, width: int, draft: str, below: str) -> None:
+    session = FakeSession(lambda _: [MUCH, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session, (width, 36)) as (app, pilot):
+        await pilot.press("x", "enter", *draft)
+        await until(pilot, lambda: app.query(ApprovalPanel) and not app.query_one(ApprovalPanel).held)
+        await until(pilot, lambda: words(app).split("\n")[-1].strip() == below)
+        assert len(re.findall(r"\bdeny\b", words(app))) == 1 and words(app).count("tab first") <= 1
 
 
 LONG = "cd /home/me/projects/harbour && uv run pytest tests/gauge tests/logger -x -q && rm -rf build/dist"

@@ -21,7 +21,7 @@ from textual.widgets import Static
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
 from ctxchat.presentation.text import LONGEST, MOST, clean, one_line, visible
-from ctxchat.tui.chat.asked import AnswerButton, KeyedAnswer, Keys, Offered
+from ctxchat.tui.chat.asked import MOVING, AnswerButton, KeyedAnswer, Keys, Offered
 from ctxchat.tui.widgets.field import Editor
 
 SHOWN_LINES = 2_000
@@ -73,7 +73,7 @@ class ApprovalPanel(Offered):
         Binding("down", "scroll_text(1)", show=False),
     ]
     IN_WORDS = "reason"
-    PLACEHOLDER = "why not, for the model; enter denies, esc goes back"
+    PLACEHOLDER = "why not; enter denies"
 
     class Answered(Message):
         """What the person said."""
@@ -113,7 +113,10 @@ class ApprovalPanel(Offered):
 
     @property
     def own_keys(self) -> Keys:
-        return (("=enter", "take the rule"), ("=esc", "leave it")) if self.query(RuleEditor) else super().own_keys
+        if self.query(RuleEditor):
+            return MOVING[1:]  # it says its keys above it
+        long = any(box.max_scroll_y for box in self.query(VerticalScroll))
+        return (*super().own_keys, *((("=↓", "read on"),) if long else ()))
 
     def body(self) -> Iterable[Widget]:
         request = self.request

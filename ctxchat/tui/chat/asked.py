@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from textual.app import ComposeResult
 from textual.content import Content
+from textual.errors import NoWidget
 from textual.events import Click, Key
 from textual.message import Message
 from textual.widget import Widget
@@ -32,12 +33,13 @@ class AnswerButton(Static, can_focus=True):
 
     def __init__(self, what: str, key: str, words: str, *, more: bool = False, classes: str = "") -> None:
         super().__init__("", markup=False, classes=f"answer {classes} {'-more' * more}".strip())
-        self.what, self._key = what, key
+        self.what, self.key = what, key
         self.reword(words)
 
     def reword(self, words: str) -> None:
         """Say it in other words."""
-        self.update(Content.assemble((f" {self._key} ", "bold $text-accent"), (f"{words} ", "$text")))
+        self.words = words
+        self.update(Content.assemble((f" {self.key} ", "bold $text-accent"), (f"{words} ", "$text")))
 
     def action_press(self) -> None:
         self.post_message(self.Pressed(self.what))
@@ -47,12 +49,24 @@ class AnswerButton(Static, can_focus=True):
         self.action_press()
 
 
+def whole(line: Static) -> bool:
+    """All its words are in sight."""
+    try:
+        seen = line.screen.find_widget(line).visible_region
+    except NoWidget:
+        return False
+    return seen.height > 0 and seen.width >= len(str(line.render()).rstrip())
+
+
 KeyedAnswer = tuple[str, str, str, bool]
 """An answer: what it is, its key, its word, and whether small windows leave it out."""
 
 
 Keys = tuple[tuple[str, str], ...]
 """For the line of keys: each with what it does."""
+
+MOVING: Keys = (("=tab", "next"), ("palette", "all commands"))
+"""What no question says of itself."""
 
 
 GRACE = 0.5
@@ -64,9 +78,6 @@ AFTER_TAB = 0.1
 
 class Asked(Widget):
     """One question, answered once. While it is `held` it is disabled: keys go on to the draft, clicks do nothing."""
-
-    ELSEWHERE: Keys = (("=tab", "to the question"), ("send", "queue"), ("interrupt", "stop"))
-    """The keys that matter while the focus is not on the question."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, classes="asked")
@@ -99,13 +110,20 @@ class Asked(Widget):
 
     @property
     def own_keys(self) -> Keys:
-        """The keys that answer it."""
+        """The keys that work on it and are not said there."""
         raise NotImplementedError
 
     @property
+    def says_tab(self) -> bool:
+        """It tells itself how to come to it."""
+        return False
+
+    @property
     def keys(self) -> Keys:
-        """Those that work where the focus is now."""
-        return self.own_keys if self.answering else self.ELSEWHERE
+        """Those that work where the focus is now, less what it says itself."""
+        if self.answering:
+            return self.own_keys
+        return (*([] if self.says_tab else [("=tab", "to the question")]), ("send", "queue"), ("interrupt", "stop"))
 
     def say(self, message: Message) -> None:
         """The answer, once."""
@@ -143,7 +161,14 @@ class Offered(Asked, can_focus=True):
 
     @property
     def own_keys(self) -> Keys:
-        return tuple((f"={key}", words) for _, key, words, _ in self.offers)
+        if self.query(Input):
+            return (("=esc", "back"),)
+        answers = self.query(".answers AnswerButton").results(AnswerButton)
+        return (*((f"={answer.key}", answer.words) for answer in answers if not whole(answer)), *MOVING)
+
+    @property
+    def says_tab(self) -> bool:
+        return any(whole(hint) for hint in self.query(".hint").results(Static))
 
     def compose(self) -> ComposeResult:
         yield from self.body()

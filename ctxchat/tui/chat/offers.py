@@ -21,7 +21,7 @@ from ctxchat.core.words import count
 from ctxchat.importing.outcome import Importable, ReadSoFar, importable, size_words
 from ctxchat.presentation.figures_text import brief, percent
 from ctxchat.presentation.text import one_line, short
-from ctxchat.tui.chat.asked import KeyedAnswer, Keys, Offered
+from ctxchat.tui.chat.asked import MOVING, KeyedAnswer, Keys, Offered
 
 if TYPE_CHECKING:
     from ctxchat.models.discovery import Offer
@@ -41,7 +41,6 @@ class FirstChoice(Offered):
         Binding("m", "answer('all')", "All models", show=False),
         Binding("escape", "answer('later')", "Not now", show=False),
     ]
-    ELSEWHERE = (("=tab", "to the question"), ("send", "send"), ("models", "models"), ("palette", "all commands"))
 
     class Chosen(Message):
         """This model, or one of the whole list (`name` is empty)."""
@@ -76,7 +75,7 @@ class FirstChoice(Offered):
 
     @property
     def own_keys(self) -> Keys:
-        return (("=1", "use"), ("=o", "offline"), ("=m", "all"), ("=escape", "not now"))
+        return MOVING
 
     def body(self) -> Iterable[Widget]:
         question = Content.assemble(("? ", "bold $text-warning"), ("Which model should answer?", "bold"))
@@ -142,7 +141,7 @@ class SuggestionPanel(Offered):
         Binding("i", "answer('instruct')", "With instructions", show=False),
     ]
     IN_WORDS = "instruct"
-    PLACEHOLDER = "what the summary is to keep; enter makes room, esc goes back"
+    PLACEHOLDER = "what to keep; enter makes room"
 
     class Replied(Message):
         """What the person said, and what the summary is to keep."""
@@ -205,7 +204,6 @@ class UnreachedPanel(Offered):
         Binding("o", "answer('offline')", "Offline assistant", show=False),
         Binding("escape", "answer('later')", "Not now", show=False),
     ]
-    ELSEWHERE = (("=tab", "to the question"), ("send", "send"), ("models", "models"), ("palette", "all commands"))
 
     class Answered(Message):
         """The way to go on, empty for none now."""
@@ -247,7 +245,6 @@ class ImportOffer(Offered):
         Binding("i", "answer('import')", "Import", show=False),
         Binding("escape", "answer('later')", "Not now", show=False),
     ]
-    ELSEWHERE = (("=tab", "to the question"), ("send", "send"), ("palette", "all commands"))
 
     class Answered(Message):
         """Whether to."""

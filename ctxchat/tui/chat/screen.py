@@ -201,6 +201,7 @@ class ChatScreen(Screen[None]):
 
     def on_resize(self) -> None:
         self.call_next(self.side.lay_out, self.size.width)
+        self.call_after_refresh(self._show_keys)
 
     # ── a turn ──
 
@@ -305,7 +306,7 @@ class ChatScreen(Screen[None]):
             self.composer.prompt.focus()
         elif self.focused in (None, self.composer.prompt) and not self.composer.prompt.text and not panel.held:
             panel.focus()  # nobody is writing
-        self._show_keys()
+        self.call_after_refresh(self._show_keys)
 
     def on_descendant_focus(self) -> None:
         """The keys that work are others where a question waits."""
