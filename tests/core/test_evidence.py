@@ -723,6 +723,13 @@ def test_definitions_that_were_read_are_symbols_and_their_locals_are_not() -> No
     assert set(by_kind(collect([read]), "symbol")) == {"TokenGauge", "drawBar", "barWidth"}
 
 
+def test_a_rule_with_dots_of_its_own_is_kept_where_all_of_it_stands() -> None:
+    rule = "Always write … and never three dots."
+    for shown, kept in ((rule, 1), ("Always write tests first.", 0)):
+        count, _ = survival(collect([said(rule)]), compile(Ledger(groups=(said(shown),)), Frame(), Meter()))
+        assert (count.found, count.kept) == (1, kept)
+
+
 @pytest.mark.parametrize("mark", ["", "{}\t", "  {}→", "{}: "])
 def test_names_of_a_file_that_was_read_are_symbols_however_its_lines_are_numbered(mark: str) -> None:
     lines = [
@@ -793,6 +800,21 @@ def test_a_newer_amount_of_the_same_thing_takes_the_older_ones_place() -> None:
         "Coverage of the pool is now 100%",
         "Coverage of the gauge is 80%",
     ]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        ("Worker A uses 5 GB", "Worker B uses 6 GB"),
+        ("v1 latency is 30 ms", "v2 latency is 20 ms"),
+        ("The US price is $20", "The EU price is $25"),
+        ("Under Python 3.11 it takes 5 s", "Under Python 3.12 it takes 4 s"),
+        ("Wait at least 2 s", "Wait at most 9 s"),
+    ],
+)
+def test_amounts_of_two_things_stand_beside_each_other_however_short_their_names(told: tuple[str, str]) -> None:
+    groups = [said(text, "assistant", n) for n, text in enumerate(told, 1)]
+    assert list(by_kind(collect(groups), "number")) == list(told)
 
 
 def test_how_often_a_command_ran_is_told_of_its_own_form_only() -> None:

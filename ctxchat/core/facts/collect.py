@@ -269,7 +269,7 @@ def _said(view: View) -> Iterator[str]:
 
 def _held(fact: Fact, shown: _Shown) -> bool:
     key = plain(fact.key)
-    if CUT in key:
+    if key.endswith(CUT) or (fact.kind == "command" and CUT in key):
         key = key.partition(CUT)[0].rpartition(" ")[0] or key  # the last word may be a half one
     if fact.kind != "number" or not fact.value:
         return shown.has(key)

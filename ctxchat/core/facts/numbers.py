@@ -63,6 +63,12 @@ _ABOUT_TO = expression(r"\b(?:let me|let's|I(?:'ll| will| need| have|'ve)|now \w
 _BREAK = expression(r"[\n,;|]|[.!?:] ")
 _LAST_WORD = expression(r"\S{0,120}\Z")
 _WORDS = expression(r"[\w/@.'’-]*\w")
+_OF_ANY = expression(
+    r"a|(?i:the|an|this|that|these|those|its?|it's|is|are|was|were|be|been|has|had|have|and|but|so|then|now|only|just|all|about|also"
+    r"|still|already|currently|roughly|around|to|at|of|in|on|by|for|from|with|as|into|we|i|my|our|your|you|will|would|can|could|should"
+    r"|went|goes|rose|rises|fell|falls|grew|grows|dropped|drops|reached|reaches|got|gets|became|stands|up|down|reduced|changed|set)"
+)
+"""Words that can stand with any number."""
 _LAST_AMOUNT = expression(r"[-+$€£<>≤≥~≈]*\d[\d.,_–-]*(?=\D*\Z)")
 
 
@@ -91,14 +97,14 @@ def numbers(text: str, at: At, endings: frozenset[str]) -> Iterator[Fact]:
 
 
 def subject_of(number: str) -> str:
-    """What a number is about, in words: of "Coverage is 67 %", "coverage has reached 92 %" and "coverage: 95%" the same."""
-    words = [
-        word
-        for word in _WORDS.findall(_LAST_AMOUNT.sub(" ", number.lower()))
-        if word.isdigit() or _SUBJECT.fullmatch(word)
-    ]
+    """What a number is about, in words: of "Coverage is 67 %", "coverage has reached 92 %" and "coverage: 95%" the same. Short
+    words and versions tell one thing from another: "v1", "Worker A", "Python 3.12"."""
+    words = _WORDS.findall(_LAST_AMOUNT.sub(" ", number))
+    if words[:1] == ["A"]:
+        words[0] = "a"
     amount = _LAST_AMOUNT.search(number)
-    return " ".join([*words, "#", number[amount.end() :].strip().lower() if amount else ""])
+    unit = number[amount.end() :].strip() if amount else ""
+    return " ".join([*(word for word in words if not _OF_ANY.fullmatch(word)), "#", unit]).lower()
 
 
 def _whose(text: str, match: re.Match[str]) -> str:
