@@ -73,7 +73,7 @@ async def get_ready(app: CtxchatApp) -> None:
     if session is None or session.figures.model.startswith("offline/"):  # one with a model of its own goes on with it
         look = await app.services.first_look()
         if look.note:
-            app.chat.announce(look.note, about="model")
+            app.chat.announce(look.note, about="model", above=True)
         if look.offers and session and not app.work.busy:
             await app.chat.questions.choose_model(FirstChoice(look.offers))
     await servers_arrive(app)

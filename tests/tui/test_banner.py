@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -11,12 +12,14 @@ from textual.widgets._toast import Toast
 
 from ctxchat.bootstrap.remembered import NOTHING_FOUND
 from ctxchat.config import trust
+from ctxchat.models.discovery import FirstLook
 from ctxchat.tui.chat.banner import AllNotices
 from ctxchat.tui.panels.notices import NoticesScreen
 from ctxchat.tui.starting import tell_servers
+from ctxchat.tui.transcript.blocks import Block
 from ctxchat.tui.widgets.notice import NoticeText
-from tests.tui.chatting import chatting, idle, until, words
-from tests.tui.fakes import FakeServices, FakeSession
+from tests.tui.chatting import blocks, chatting, idle, until, words
+from tests.tui.fakes import FakeServices, FakeSession, Pause, reply
 from tests.tui.test_edits import Home, run, saved
 from tests.tui.test_servers_screen import FAILED
 
@@ -125,6 +128,42 @@ async def test_without_a_model_is_said_until_there_is_one(tmp_path: Path) -> Non
         await pilot.press(*"/model x/y", "enter")
         await until(pilot, lambda: "From here on x/y answers" in above(app))
         assert "No key" not in above(app)
+
+
+class Slow(FakeServices):
+    """Looks for models for as long as the test wishes."""
+
+    looked: asyncio.Event
+
+    async def first_look(self) -> FirstLook:
+        await self.looked.wait()
+        return await super().first_look()
+
+
+@pytest.mark.parametrize("answered", [True, False])
+@pytest.mark.parametrize("size", [(20, 5), (40, 20), (120, 36)])
+async def test_what_the_first_look_found_leaves_the_answer_to_who_asked_before(
+    tmp_path: Path, size: tuple[int, int], answered: bool
+) -> None:
+    session = FakeSession(lambda _: [Pause(), *reply("At Pier 7.")], model="offline/assistant")
+    services = Slow(tmp_path, session)
+    services.note, services.looked = NOTHING_FOUND, asyncio.Event()
+    async with chatting(tmp_path, session, size, services=services) as (app, pilot):
+        await pilot.press("x", "enter")
+        steps = [services.looked.set, session.gate().set]
+        for step in reversed(steps) if answered else steps:
+            step()
+            await until(pilot, lambda: len(app.chat.banner.told) == 1 if services.looked.is_set() else True)
+            await until(pilot, lambda: "At Pier 7." in words(app) if session.gate().is_set() else True)
+        await idle(app, pilot)
+        assert "At Pier 7." in words(app)
+        await pilot.press("alt+o")
+        await until(pilot, lambda: isinstance(app.screen, NoticesScreen))
+        await pilot.press("escape")
+        app.chat.transcript.scroll_home(animate=False)
+        await until(pilot, lambda: "! No key" in words(app))
+        read = [type(block).__name__ for block in blocks(app, Block)]
+        assert read == ["NoticeBlock", "UserBlock", "ReplyBlock"]
 
 
 @pytest.mark.parametrize("size", [(40, 20), (20, 7), (100, 30)])

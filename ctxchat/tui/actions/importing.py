@@ -38,7 +38,8 @@ async def offer_path(app: CtxchatApp, path: str) -> None:
 async def tell_found(app: CtxchatApp) -> None:
     """One line, the first time that sessions of other agents lie on this machine."""
     if found := await app.services.first_found():
-        app.chat.announce(f"Found: {importable(found)}. /import brings them in, to search and go on with.", "info")
+        words = f"Found: {importable(found)}. /import brings them in, to search and go on with."
+        app.chat.announce(words, "info", above=True)
 
 
 def placed(app: CtxchatApp, path: str) -> Path:

@@ -351,6 +351,10 @@ class Feed:
             self._transcript.discard(line)
         self._transcript.add(NoticeBlock(level, text))
 
+    def notice_above(self, level: Level, text: str) -> None:
+        """A sentence before the newest message, so that its answer stays in sight."""
+        self._transcript.add_above(NoticeBlock(level, text))
+
     def failed(self, text: str, hint: str = "") -> None:
         """Something a person asked for did not work."""
         self._told = True

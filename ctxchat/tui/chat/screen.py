@@ -267,11 +267,13 @@ class ChatScreen(Screen[None]):
                     await self.questions.answered(event.call_id)  # what it asked matters no longer
                 live.take(event, stamped.at)
 
-    def announce(self, text: str, level: Level = "warning", about: str = "") -> None:
+    def announce(self, text: str, level: Level = "warning", about: str = "", *, above: bool = False) -> None:
         """Something to know before the next message: above the conversation, until one is sent; in it, once one was, below the
-        answer that is under way. What is `about` something is said once, as long as it is true."""
+        answer that is under way, or `above` its question. What is `about` something is said once, as long as it is true."""
         if self.banner.say(text, level, about, shown=not self._begun) and self._begun:
-            if self.feed.running:
+            if above:
+                self.feed.notice_above(level, text)
+            elif self.feed.running:
                 self._after.append((level, text))
             else:
                 self.notice(level, text)

@@ -14,7 +14,7 @@ from typing import TypeVar
 from textual.content import Content
 
 from ctxchat.presentation.history import Shown
-from ctxchat.tui.transcript.blocks import Block, Fold
+from ctxchat.tui.transcript.blocks import Block, Fold, UserBlock
 from ctxchat.tui.transcript.record import Tokens, blocks_for, weigh
 from ctxchat.tui.widgets.lines import DrawnLine
 
@@ -187,6 +187,16 @@ class TranscriptColumn:
         self._splice(place, place, [None], [self._bind(Stack([block]))])
         if self.width:
             self.lines(place)
+
+    def add_above(self, block: Block) -> int:
+        """A block that is in no record, before the person's newest message: where it is."""
+        asked = (i for i in range(len(self) - 1, -1, -1) if any(isinstance(b, UserBlock) for b in self.blocks(i)))
+        place = next(asked, len(self))
+        self._splice(place, place, [None], [self._bind(Stack([block]))])
+        self._settled += place < self._settled
+        if self.width:
+            self.lines(place)
+        return place
 
     def discard(self, block: Block) -> None:
         """A block that is in no record is to go."""

@@ -131,6 +131,16 @@ class Transcript(ScrollView, can_focus=True):
         self._look_around()
         self.refresh()
 
+    def add_above(self, block: Block) -> None:
+        """A block that is in no record, before the person's newest message; what is read stays where it is."""
+        if not self.is_attached:
+            return
+        place, heights = self._column.add_above(block), self._column.heights
+        if not self._follows and heights.top(place) < self.scroll_y:
+            self._put(round(self.scroll_y) + heights[place])
+        self._look_around()
+        self.refresh()
+
     def get_ready(self) -> None:
         """Load what replies are drawn with, beside the screen: it is heavy, and the model takes its time."""
         self.run_worker(partial(asyncio.to_thread, parser), exit_on_error=False)
