@@ -248,12 +248,13 @@ class Learned:
     # ── from summaries ──
 
     def filled(self, writer: str) -> float:
-        """What the summaries of a model took of what they might, in any session; 0 where none was seen."""
+        """What the summaries of a model took of what they might, in any session; 0 where none was seen. Blocking: of another
+        model than this it may have to be read."""
         return self._of(writer).filled
 
     async def wrote(self, writer: str, filled: float) -> None:
         """A model has written a summary, which took such a share of what it might."""
-        known = self._of(writer)
+        known = await asyncio.to_thread(self._of, writer)
         new = msgspec.structs.replace(known, filled=round((known.filled + filled) / 2 if known.filled else filled, 3))
         await (self._keep(new) if writer == self._model.name else self._assumptions.save(writer, new))
 

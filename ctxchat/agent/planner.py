@@ -88,6 +88,7 @@ class Planner:
         self._prices = prices
         self._files_now = files_now
         self._files: tuple[CurrentFile, ...] = ()
+        self._filled = 0.0  # what summaries of this writer took of their room
         self._memory = Memory(conversation.masked.group)
         self.summariser = summariser
 
@@ -95,10 +96,6 @@ class Planner:
     def writer(self) -> str:
         """The model that would write summaries, empty for code."""
         return self.summariser.model if self.summariser else ""
-
-    @property
-    def _filled(self) -> float:
-        return self._conversation.learned.filled(self.writer) if self.writer else 0.0
 
     async def plan(
         self,
@@ -138,8 +135,10 @@ class Planner:
         return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, look)
 
     async def look_at_files(self) -> None:
-        """Read the files that were touched last as they are now, to stand beside the next summary."""
+        """Read the files that were touched last as they are now, to stand beside the next summary; and what is known of who
+        writes it, where that is not the session's model."""
         talk = self._conversation
+        self._filled = await asyncio.to_thread(talk.learned.filled, self.writer) if self.writer else 0.0
         if self._files_now is None or not talk.options.working_set:
             self._files = ()
             return

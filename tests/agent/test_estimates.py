@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncGenerator
 
 import pytest
 
-from ctxchat.agent.learned import Assumptions
+from ctxchat.agent.learned import Assumptions, Known
 from ctxchat.agent.trial import FILLED
 from ctxchat.core.budget import Window
 from ctxchat.core.clip import head
@@ -174,3 +175,24 @@ async def test_before_the_first_summary_a_range_is_told_and_the_next_session_kno
     [result] = of(await later.free_up(), CompactionRecord)
     assert preview.between == (preview.after.used, preview.after.used)
     assert abs(preview.after.used - result.after.used) <= 0.02 * preview.before.used
+
+
+class Threads(Shelf):
+    """Notes where it is asked for what is known of another model than the session's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked_in: list[threading.Thread] = []
+
+    def load(self, model: str) -> Known:
+        if model == Filling(0.25).model:
+            self.asked_in.append(threading.current_thread())
+        return super().load(model)
+
+
+async def test_nobody_waits_for_the_store_to_say_how_long_another_model_writes() -> None:
+    known = Threads()
+    desk = await worked(14, Filling(0.25), known, strategy="summarize", keep_recent=4)
+    await desk.free_up()
+    await desk.session.preview()
+    assert known.asked_in and threading.current_thread() not in known.asked_in
