@@ -22,7 +22,7 @@ from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.events import Event, InputEvent, Key, Paste
 from textual.screen import Screen
-from textual.worker import Worker, WorkerFailed, WorkerState
+from textual.worker import Worker, WorkerFailed, WorkerState, get_current_worker
 
 from ctxchat.config.files import Loaded, load
 from ctxchat.config.keys import Action
@@ -98,6 +98,7 @@ class CtxchatApp(InOrder):
         self._notices = tuple(notices)
         self._opened = ""  # the command whose screen lies over the chat, or will
         self._opener: Worker[Any] | None = None
+        self._waiting: set[Worker[Any]] = set()  # for the session that is being opened
         self._left: asyncio.Task[None] | None = None
         self._write_down, self._faults = write_down, 0
         self.chat = ChatScreen(
@@ -278,18 +279,26 @@ class CtxchatApp(InOrder):
         if not command.screen or (argument and command.argument == "[name]"):
             self.begin(handler(command), argument)
             return
-        if self._opener and not self._expected.done():
+        if self._opener and self._on_its_way:
             self._opener.cancel()
         self._opened, self._expected = command.name, self.expect_screen()
-        self._opener = self.begin(partial(self._opening, self._expected, handler(command)), argument)
+        self._opener = self.begin(partial(self._opening, handler(command)), argument)
 
     @staticmethod
-    async def _opening(expected: asyncio.Future[None], action: Handler, app: CtxchatApp, argument: str) -> None:
+    async def _opening(action: Handler, app: CtxchatApp, argument: str) -> None:
+        if app._expected.done():  # it has waited for the session, and keys have not
+            app._expected = app.expect_screen()
+        expected = app._expected
         try:
             await action(app, argument)
         finally:
             if not expected.done():
                 expected.set_result(None)
+
+    @property
+    def _on_its_way(self) -> bool:
+        """The screen that was asked for is not there yet."""
+        return not self._expected.done() or self._opener in self._waiting
 
     def begin(self, action: Handler, argument: str) -> Worker[Any]:
         """Run it in a worker of its own; what needs a session, once that is open."""
@@ -298,7 +307,12 @@ class CtxchatApp(InOrder):
             try:
                 await action(self, argument)
             except NotYetOpen:
-                await self.work.settled()
+                worker = get_current_worker()
+                self._waiting.add(worker)
+                try:
+                    await self.work.settled()
+                finally:
+                    self._waiting.discard(worker)
                 await action(self, argument)
 
         return self.run_worker(run, group="command", exit_on_error=False)
@@ -306,7 +320,7 @@ class CtxchatApp(InOrder):
     def action_command(self, name: str) -> None:
         """A key or the palette. A screen's own key closes it (or agrees to it); another one takes its place."""
         over = self.screen_stack[1:]
-        if not over and self._opened == name and not self._expected.done():
+        if not over and self._opened == name and self._on_its_way:
             return  # it is on its way
         if over and self._opened == name:
             if len(over) == 1 and isinstance(over[0], Panel):
@@ -346,8 +360,10 @@ class CtxchatApp(InOrder):
         return await self.push_screen_wait(screen)
 
     def action_esc(self) -> None:
-        """Close the panel on top, else put off the question for a model, else stop the work."""
-        if not self.chat.side.close() and not self.chat.questions.put_off():
+        """Close the panel on top, or one that waits for the session; put off the question for a model; stop the work."""
+        if self._opener and self._opener in self._waiting:
+            self._opener.cancel()
+        elif not self.chat.side.close() and not self.chat.questions.put_off():
             self.work.interrupt()
 
     def action_help_quit(self) -> None:

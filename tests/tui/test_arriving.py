@@ -9,6 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window
@@ -21,6 +23,7 @@ from ctxchat.tui.chat.banner import Banner
 from ctxchat.tui.chat.offers import SuggestionPanel
 from ctxchat.tui.commands import BY_NAME
 from ctxchat.tui.panels.archive import ArchiveScreen
+from ctxchat.tui.panels.xray import XrayScreen
 from ctxchat.tui.transcript.blocks import UserBlock
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, says
@@ -126,3 +129,30 @@ async def test_a_key_that_needs_the_session_waits_for_it(tmp_path: Path) -> None
         await until(pilot, lambda: desk.session.figures.tokens("user") > 0)
         assert not desk.session.figures.model.startswith("offline/")
         assert not app.chat.banner.told, "it goes on with the model it has"
+
+
+@pytest.mark.parametrize(
+    ("keys", "screens"),
+    [
+        (("f4", "f3"), [ArchiveScreen]),
+        (("f4", "f4"), [XrayScreen]),
+        (("f4", "escape"), []),
+        (("f4", "x"), [XrayScreen]),
+    ],
+)
+async def test_of_keys_that_wait_for_the_session_the_last_counts_and_esc_takes_it_back(
+    tmp_path: Path, keys: tuple[str, ...], screens: list[type]
+) -> None:
+    _, desk, _ = opened(tmp_path, await stored(), 100_000)
+    services = Slow(tmp_path, desk.session)
+    services.go = asyncio.Event()
+    app = CtxchatApp(services, Settings(), load_themes(tmp_path).themes, session_id="s1", now=count().__next__)
+    async with app.run_test(size=(100, 24), notifications=True) as pilot:
+        for key in keys:
+            await pilot.press(key)
+        assert app.screen is app.chat
+        services.go.set()
+        await until(pilot, lambda: app.session is not None and len(app.screen_stack) == 1 + len(screens))
+        await pilot.pause()
+        assert [type(screen) for screen in app.screen_stack[1:]] == screens
+        assert app.chat.composer.draft == ("x" if "x" in keys else "")
