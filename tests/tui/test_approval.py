@@ -213,3 +213,26 @@ async def test_in_a_small_window_the_command_and_all_answers_are_seen(
         assert all(part in seen for part in ("shell", "cd", end, "once", "session", "always", "deny", "say why")), seen
         assert "[ ] the network" in seen
         await pilot.press("n")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (80, 18), (80, 12), (80, 9), (40, 20), (40, 12), (40, 9)])
+async def test_a_long_command_leaves_the_answers_and_the_composer_in_sight(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    session = FakeSession(lambda _: [MUCH, Pause("answer:c1"), *reply("ok")])
+    async with chatting(tmp_path, session, size) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
+
+        def in_sight() -> bool:
+            said = words(app)
+            composer = app.chat.composer.region.bottom <= app.chat.gauge.region.y
+            return composer and all(word in said for word in ("shell", "cd", "once", "always", "deny", "say why"))
+
+        await until(pilot, in_sight)
+        if size[1] > 9:
+            await pilot.press(*"word", *["ctrl+j"] * 4)  # the draft takes lines, too
+            await until(pilot, in_sight)
+        await pilot.resize_terminal(120, 36)
+        await until(pilot, lambda: "rm -rf build/dist" in str(words(app).split("s and a allow")[-1]))
+        await pilot.press("tab", "n")

@@ -19,6 +19,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -93,6 +94,8 @@ class QuestionPanel(Asked):
 
 EVERY = 0.05
 """Seconds between two looks at a question that is held back."""
+
+SCROLLING = "Asked VerticalScroll, Asked OptionList, Asked TextArea"
 
 Asking = ApprovalPanel | QuestionPanel
 _OFFERS = SuggestionPanel | FirstChoice | UnreachedPanel | ImportOffer
@@ -227,6 +230,33 @@ class Questions(Vertical):
             panel.action_say(text)
         return bool(panel and text)
 
+    # ── room ──
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.give_way)
+
+    def take_room(self) -> None:
+        """As high as it likes again, in a window that is another."""
+        for box in self.query(SCROLLING).results(Widget):
+            box.styles.max_height = None
+        self.remove_class("-tight")
+        self.call_after_refresh(self.give_way)
+
+    def give_way(self) -> None:
+        """What scrolls in a question is lower, the highest first and what a call would do last, by as many
+        lines as what stands below it has no room for."""
+        place = self.parent
+        heights = {box: height for box in self.query(SCROLLING).results(Widget) if (height := box.size.height)}
+        if not isinstance(place, Widget) or not heights:
+            return
+        for _ in range(place.children[-1].region.bottom - place.region.bottom):
+            highest = max(heights, key=lambda box: heights[box] / (1 + box.has_class("preview")))
+            if heights[highest] == 1:
+                self.add_class("-tight")  # without rules: the answers are seen
+                break
+            heights[highest] -= 1
+            highest.styles.max_height = heights[highest]
+
     # ── no accident ──
 
     def typed(self, key: str = "") -> None:
@@ -240,6 +270,7 @@ class Questions(Vertical):
 
     async def _put(self, panel: Asked, before: int | None = None) -> None:
         panel.hold(self._now() + GRACE)
+        self.remove_class("-tight")
         await self.mount(panel, before=before)
         self._look()
 

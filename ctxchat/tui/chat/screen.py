@@ -201,6 +201,7 @@ class ChatScreen(Screen[None]):
 
     def on_resize(self) -> None:
         self.call_next(self.side.lay_out, self.size.width)
+        self.questions.take_room()
         self.call_after_refresh(self._show_keys)
 
     # ── a turn ──
@@ -329,6 +330,7 @@ class ChatScreen(Screen[None]):
     def on_composer_changed(self, event: Composer.Changed) -> None:
         event.stop()
         self.gauges.show_again()
+        self.call_after_refresh(self.questions.give_way)
         if self.composer.parts:
             self.run_worker(self.gauges.count_draft, group="count", exclusive=True, exit_on_error=False)
 
