@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import chain, product, repeat
@@ -20,6 +21,7 @@ from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.panels.archive import ArchiveScreen
 from ctxchat.tui.panels.panel import Over, Panel
 from ctxchat.tui.panels.search import SearchScreen
+from ctxchat.tui.panels.settings import SettingsScreen
 from ctxchat.tui.panels.xray import XrayScreen
 from tests.doubles.scripted import says
 from tests.tui.chatting import chatting, idle, until
@@ -158,6 +160,25 @@ async def test_a_screen_that_is_slow_to_come_gets_the_keys_that_are_meant_for_it
         app.push_screen(Slow())
         await burst(app, pilot, ["y", "x"])
         assert (app.screen, app.chat.composer.draft) == (app.chat, "x")
+
+
+async def test_what_is_typed_behind_esc_goes_to_the_chat_though_settings_are_still_being_written(
+    tmp_path: Path,
+) -> None:
+    written = threading.Event()
+    async with there(tmp_path) as (app, pilot):
+        await pilot.press("f12")
+        screen = app.screen
+        assert isinstance(screen, SettingsScreen)
+        screen.run_worker(screen.write(lambda file: written.wait(10)))
+        for key in ("escape", "h", "i"):
+            app.post_message(Key(key, key if len(key) == 1 else None))
+        await pilot.pause()
+        assert app.screen is screen and not app.chat.composer.draft
+        written.set()
+        await until(pilot, lambda: app.screen is app.chat)
+        await quiet(app, pilot)
+        assert app.chat.composer.draft == "hi"
 
 
 async def test_the_key_to_leave_does_not_wait_for_long_for_what_hangs(tmp_path: Path) -> None:

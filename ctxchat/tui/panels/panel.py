@@ -21,6 +21,7 @@ from textual.widgets._footer import FooterKey
 from ctxchat.config.files import Loaded
 from ctxchat.core.errors import CtxchatError
 from ctxchat.presentation.text import clean, cut
+from ctxchat.tui.in_order import InOrder
 from ctxchat.tui.style import MUTED, STYLE
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.line import Line
@@ -252,7 +253,10 @@ class EditableListing(Listing[bool]):
             self.again()
 
     def again(self) -> None:
-        self.run_worker(self._leave, exit_on_error=False)
+        leaving = asyncio.create_task(self._leave(), name="leaving")
+        if isinstance(self.app, InOrder):  # what is typed from now on is for the screen below
+            gone = self.app.expect_screen()
+            leaving.add_done_callback(lambda _: None if gone.done() else gone.set_result(None))
 
     async def _leave(self) -> None:
         """Once what is being written is in the file: only then is it known whether anything was."""
