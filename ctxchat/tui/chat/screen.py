@@ -13,7 +13,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.events import Key, Paste
+from textual.geometry import Offset
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from ctxchat.core.events import (
@@ -89,6 +91,15 @@ class ChatScreen(Screen[None]):
     def on_screen_suspend(self) -> None:
         if self.guide:
             self.guide.look()
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        """As Textual's; of the conversation it knows by itself which text stands where."""
+        widget, offset = super().get_widget_and_offset_at(x, y)
+        if widget is self.transcript:
+            pane = self.transcript.content_region
+            x, y = (x, y) if y < pane.bottom else pane.bottom_right_inclusive
+            offset = self.transcript.text_at(x - pane.x, y - pane.y)
+        return widget, offset
 
     def compose(self) -> ComposeResult:
         yield self.header

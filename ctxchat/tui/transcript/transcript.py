@@ -12,6 +12,7 @@ from functools import partial
 from time import monotonic, perf_counter
 from typing import Any
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.content import Content, Span
 from textual.events import Blur, Click, Focus, Key, Leave, MouseDown, MouseMove
@@ -349,9 +350,9 @@ class Transcript(ScrollView, can_focus=True):
             chosen = Style.from_styles(self.screen.get_component_styles("screen--selection"))
             words = words.stylize(chosen, max(0, span[0]), len(words) if span[1] == -1 else max(0, span[1]))
         if base or words is not line.words:
-            return self._strip(line, words, base or self.visual_style, key)
-        if line.strip is None or line.at != (key, self._look) or line.strip.cell_length != self._column.width:
-            line.strip, line.at = self._strip(line, words, self.visual_style, key), (key, self._look)
+            return self._strip(line, words, base or self.visual_style)
+        if line.strip is None or line.look != self._look or line.strip.cell_length != self._column.width:
+            line.strip, line.look = self._strip(line, words, self.visual_style), self._look
         return line.strip
 
     def _ground(self, stack: Stack, n: int) -> Style | None:
@@ -366,17 +367,16 @@ class Transcript(ScrollView, can_focus=True):
         spans = [s for s in words.spans if isinstance(s.style, Style) and s.style.meta.get("press") == press]
         return words.add_spans([Span(s.start, s.end, style) for s in spans])
 
-    def _strip(self, line: DrawnLine, words: Content, base: Style, key: int) -> Strip:
-        segments: list[Segment] = []
-        for content, x in ((line.gutter, -len(line.gutter)), (words, 0)):
-            for text, style in content.render(base, end="", parse_style=self._get_style):
-                segments.append(Segment(text, (base + style).rich_style_with_offset(x, key)))
-                x += len(text)
-        fill, width = base + self._get_style(line.fill) if line.fill else base, self._column.width
-        rest = width - sum(segment.cell_length for segment in segments)
-        if rest > 0:
-            segments.append(Segment(" " * rest, fill.rich_style_with_offset(len(words), key)))
-        return Strip(segments).adjust_cell_length(width, fill.rich_style)
+    def _strip(self, line: DrawnLine, words: Content, base: Style) -> Strip:
+        """Without the places that Textual puts into styles for marking, which `text_at` tells: each piece of text would have a
+        style of its own, and Textual keeps sixteen thousand of them."""
+        segments = [
+            Segment(text, (base + style).rich_style)
+            for content in (line.gutter, words)
+            for text, style in content.render(base, end="", parse_style=self._get_style)
+        ]
+        fill = base + self._get_style(line.fill) if line.fill else base
+        return Strip(segments).adjust_cell_length(self._column.width, fill.rich_style)
 
     # ── keys ──
 
@@ -477,6 +477,19 @@ class Transcript(ScrollView, can_focus=True):
     @property
     def select_container(self) -> Widget:
         return self
+
+    def text_at(self, x: int, y: int) -> Offset | None:
+        """The place in the text, as marks have it, of a cell of the pane; None below all text."""
+        if (at := self._at(y)) is None:
+            return None
+        lines = self._column.lines(at[0])
+        line = lines[at[1]] if at[1] < len(lines) else DrawnLine(Content(""))
+        before = line.gutter.plain + line.words.plain
+        end, cells = 0, 0
+        while end < len(before) and cells < x:
+            cells += cell_len(before[end])
+            end += 1
+        return Offset(end - len(line.gutter), _key(at))
 
     def _mark(self, place: int, line: int, block: Block | None) -> None:
         """All of a block, else the paragraph a line is in."""

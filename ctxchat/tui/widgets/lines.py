@@ -27,13 +27,13 @@ class DrawnLine:
     words of this line and the next when they are copied: a line end, or the blank (or nothing) a long text was broken at.
     """
 
-    __slots__ = ("at", "fill", "glue", "gutter", "strip", "words")
+    __slots__ = ("fill", "glue", "gutter", "look", "strip", "words")
 
     def __init__(self, words: Content, gutter: Content = NOTHING, glue: str = HARD) -> None:
         self.words, self.gutter, self.glue = words, gutter, glue
         self.fill = ""
-        self.strip: Strip | None = None  # as it was drawn last, at this place and look
-        self.at: tuple[int, int] = (-1, -1)
+        self.strip: Strip | None = None  # as it was drawn last, in these colours
+        self.look = -1
 
     def like(self, other: DrawnLine) -> bool:
         """They look the same."""
