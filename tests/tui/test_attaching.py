@@ -43,8 +43,8 @@ async def test_files_that_are_named_go_along_and_count_before_they_are_sent(tmp_
         await pilot.press("enter")
         await until(pilot, lambda: session.sent)
         assert along(session) == ["gauge.py", "shot.png"] and session.saved == {"shot.png": SHOT}
-        await until(pilot, lambda: said(app, UserBlock).count("▪") == 2)
-        assert not app.query(Mentioned) and "gone.txt" in session.sent[0]
+        await until(pilot, lambda: said(app, UserBlock).count("▪") == 2 and not app.query(Mentioned))
+        assert "gone.txt" in session.sent[0]
         assert "base64" not in words(app)
 
 
