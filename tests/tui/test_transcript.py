@@ -88,6 +88,33 @@ async def test_scrolling_through_everything_never_holds_more_than_a_part(tmp_pat
         await until(pilot, lambda: "message number 1500." in words(app))
 
 
+async def test_lines_share_their_styles_however_many_are_drawn(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(messages=long_talk(300))) as (app, pilot):
+        transcript = app.chat.transcript
+        await until(pilot, lambda: "message number 300." in words(app))
+        styles: dict[int, object] = {}
+        for share in range(11):
+            transcript.scroll_to(y=transcript.max_scroll_y * share / 10)
+            await pilot.pause()
+            for y in range(transcript.size.height):
+                styles.update((id(segment.style), segment.style) for segment in transcript.render_line(y))
+        assert len(styles) < 20
+
+
+async def test_a_cell_tells_which_letter_stands_there(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(lambda _: reply("a漢字b"))) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: "a漢字b" in words(app) and not app.work.busy)
+        transcript = app.chat.transcript
+        y = next(y for y in range(transcript.size.height) if "a漢" in transcript.render_line(y).text)
+        indent = transcript.render_line(y).text.index("a")
+        pane = transcript.content_region
+        for cell, letter in ((0, 0), (1, 1), (3, 2), (5, 3), (6, 4), (30, 4)):
+            widget, place = app.screen.get_widget_and_offset_at(pane.x + indent + cell, pane.y + y)
+            assert widget is transcript and place and place.x == letter
+        assert transcript.text_at(0, transcript.size.height + 100) is None
+
+
 async def test_a_reader_who_scrolled_up_is_left_alone_while_text_arrives(tmp_path: Path) -> None:
     session = FakeSession(
         lambda _: [Pause("a"), *(TextDelta(f"new line {n}\n\n") for n in range(60)), Pause("b"), *reply("end")],
