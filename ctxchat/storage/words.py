@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -92,7 +93,12 @@ def stem(word: str, language: str = "english") -> str:
 
 @lru_cache(maxsize=10_000)
 def _stem(word: str, language: str) -> str:
-    return str(_stemmer(language).stemWord(word))
+    with _one_by_one:
+        return str(_stemmer(language).stemWord(word))
+
+
+_one_by_one = threading.Lock()
+"""A stemmer keeps its word in itself, and an editor's folders have a store each, with a thread of its own."""
 
 
 def indexed(text: str, role: str = "", tools: str = "") -> str:
