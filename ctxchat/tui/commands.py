@@ -139,8 +139,11 @@ class CommandSource(Provider):
                 yield Hit(score, self._line(command, key, group_of(command)), self._start(command), text=command.help)
 
     def _line(self, command: Action, key: str, group: str) -> Content:
-        """Columns on fixed edges, the sentence last, for it may be long; in a narrow window only the key before it."""
+        """Columns on fixed edges, the sentence last, for it may be long; in a narrow window only the key before it, in a very
+        narrow one nothing."""
         width = self.app.size.width
+        if width < 34:
+            return Content(command.help)
         if width < 60:
             return Content.assemble((f"{key:<10}", "$text-muted"), command.help)
         head = f"{group:<10}" if width >= 100 else ""

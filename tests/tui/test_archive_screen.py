@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Markdown, Static, TabbedContent, TextArea
+from textual.widgets._footer import FooterKey
 
 from ctxchat.core.changes import look
 from ctxchat.core.journal import Changed, SessionState, fold
@@ -186,6 +187,9 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
         bars = {len(gauge._cells) for gauge in app.screen.query(Gauge)}
         assert any("over" in gauge.words for gauge in app.screen.query(Gauge))
         assert len(triggers) == 1 and len(bars) == 1, "one scale, whatever stands beside it"
+        await pilot.resize_terminal(40, 20)
+        await pilot.pause()
+        assert [key.description for key in app.screen.query(FooterKey)] == ["put back part", "all", "back"]
         await pilot.press("escape")
         await app.at_rest(pilot)
         assert len(app.desk.state.ledger.compactions) == 1, "esc leaves everything as it is"

@@ -80,6 +80,16 @@ async def test_further_lines_of_a_notice_begin_under_its_first_word(tmp_path: Pa
         assert block.get_selection(SELECT_ALL) == ("first [b]words[/b] and more of them than one line holds", "\n")
 
 
+async def test_further_lines_of_an_example_do_so_too_and_a_toast_covers_whole_lines(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("")
+    async with chatting(tmp_path, FakeSession(), (40, 20)) as (app, pilot):
+        await until(pilot, lambda: "@README.md" in words(app))
+        lines = [line.rstrip() for line in words(app).split("\n")]
+        assert lines[lines.index(" › What is this folder about?") + 1] == "   @README.md"
+        app.notify("There is nothing to undo.")
+        await until(pilot, lambda: app.screen.query(Toast) and app.screen.query_one(Toast).region.right == 40)
+
+
 @pytest.mark.parametrize("notices", [["one thing", "another"], ["1\n2\n3\n4\n5\n6\nanother"]])
 async def test_what_has_room_is_not_counted(tmp_path: Path, notices: list[str]) -> None:
     services = FakeServices(tmp_path, FakeSession(), notices=notices)

@@ -230,6 +230,12 @@ async def test_every_command_is_in_the_palette(tmp_path: Path) -> None:
         await until(pilot, lambda: session.permissions.mode == "read-only")
 
 
+async def test_in_a_very_narrow_window_the_palette_says_what_rather_than_how(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(), (20, 20)) as (app, pilot):
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: "  Undo what came" in words(app))
+
+
 @pytest.mark.parametrize("key", ["f1", "f3", "f4", "f9", "f10", "f12", "ctrl+f"])
 async def test_every_screen_opens_with_its_key_and_closes_with_it_or_escape(tmp_path: Path, key: str) -> None:
     session = FakeSession(messages=[Message(seq=1, role="user", content="q")])

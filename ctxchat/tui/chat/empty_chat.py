@@ -13,6 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.presentation.text import one_line
+from ctxchat.tui.widgets.notice import Hanging
 
 
 class Example(Static, can_focus=True):
@@ -32,7 +33,8 @@ class Example(Static, can_focus=True):
             self.text = text
 
     def __init__(self, text: str) -> None:
-        super().__init__(Content.assemble(("› ", "$text-accent"), one_line(text)), markup=False, classes="example")
+        sign = Content.styled("›", "$text-accent")
+        super().__init__(Hanging(sign, Content(one_line(text))), markup=False, classes="example")
         self._question = text
 
     def action_press(self) -> None:

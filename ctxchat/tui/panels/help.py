@@ -47,7 +47,7 @@ def first(keys: Sequence[str]) -> str:
 
 def lines(rows: Sequence[Entry], width: int) -> Content:
     """Rows in columns; words that are too long go on under themselves. Where it is narrow, what a command may be followed by is
-    left out, and where it is narrower the command stands behind the words."""
+    left out, where it is narrower the command stands behind the words, and where they have no room at all, they under the key."""
     key = max(len(r[0]) for r in rows) + 2
     longest = max(len(r[2]) for r in rows)
     if width < key + max(len(r[1]) for r in rows) + 2 + longest:
@@ -55,14 +55,16 @@ def lines(rows: Sequence[Entry], width: int) -> Content:
     slash = max(len(r[1]) for r in rows)
     slash += 2 if slash else 0
     beside = width - key - slash >= 30
-    room = max(10, width - key - (slash if beside else 0))
+    below = width - key < 16
+    indent = " " * (2 if below else key + (slash if beside else 0))
+    room = max(10, width - len(indent))
     found: list[Content] = []
     for shown, command, words in rows:
         text = words if beside or not command else f"{words}  {command}"
-        head, *rest = wrap(text, room, break_on_hyphens=False) or [""]
+        rest = wrap(text, room, break_on_hyphens=False) or [""]
+        head = "" if below else rest.pop(0)
         column = f"{command:<{slash}}" if beside else ""
         found.append(Content.assemble((f"{shown:<{key}}", "$text-accent"), (column, "$text"), (head, "$text-muted")))
-        indent = " " * (key + (slash if beside else 0))
         found += [Content.assemble(indent, (more, "$text-muted")) for more in rest]
     return Content("\n").join(found)
 
@@ -108,7 +110,7 @@ class HelpScreen(Panel[None]):
         self.head(f"type and press enter; {palette} finds every command", f"{palette} finds all")
 
     def on_resize(self) -> None:
-        width = max(20, self.size.width - 3)
+        width = max(10, self.size.width - 3)
         self.query_one("#commands", Static).update(lines(entries(self._keys), width))
         self.query_one("#writing", Static).update(lines(writing(self._keys), width))
         self.query_one("#letters", Static).update(letters(width))

@@ -168,8 +168,8 @@ class UndoScreen(Panel[UndoChoice]):
     """Comes back with what is to be undone, or None: then everything is as it was."""
 
     BINDINGS = [
-        Binding("enter", "part", "put back that part", key_display="enter"),
-        Binding("a", "all", "put back all"),
+        Binding("enter", "part", "put back part", key_display="enter"),
+        Binding("a", "all", "all"),
     ]
 
     def __init__(self, looked: Undoing) -> None:

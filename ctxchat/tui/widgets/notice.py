@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from rich.segment import Segment
 from textual.content import Content
 from textual.css.styles import RulesMap
 from textual.selection import Selection
@@ -24,10 +23,11 @@ SIGNS: Mapping[Level, str] = {"info": "·", "warning": "!", "error": "✗"}
 class Hanging(Visual):
     """`sign` and `words`; as text it is both, with a space between them."""
 
-    def __init__(self, sign: str, words: Content) -> None:
-        self.sign, self.words = sign, words
-        self._whole = Content(f"{sign} ").append(words)
-        self._indent = len(sign) + 1
+    def __init__(self, sign: str | Content, words: Content) -> None:
+        self.words = words
+        self._sign = Content.assemble(sign, " ")
+        self._whole = self._sign.append(words)
+        self._indent = self._sign.cell_length
 
     def __str__(self) -> str:
         return self._whole.plain
@@ -37,8 +37,9 @@ class Hanging(Visual):
         if width < LEAST:
             return self._whole.render_strips(width, height, style, options)
         lines = self.words.render_strips(width - self._indent, height, style, options)
-        heads = [f"{self.sign} ", *[" " * self._indent] * len(lines)]
-        return [Strip([Segment(head, style.rich_style), *line]) for head, line in zip(heads, lines, strict=False)]
+        blank = Strip.blank(self._indent, style.rich_style)
+        heads = [*self._sign.render_strips(self._indent, 1, style, options), *[blank] * len(lines)]
+        return [Strip.join(pair) for pair in zip(heads, lines, strict=False)]
 
     def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:
         """In cells, on one line."""
