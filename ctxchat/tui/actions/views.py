@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 async def context(app: CtxchatApp, argument: str = "") -> None:
-    """Panel open or closed; with a word behind it (`read`), the gauge in sentences, for ears."""
-    if argument:
+    """Panel open or closed; with a word behind it (`read`), or where it has no room, the gauge in sentences."""
+    if argument or not app.chat.side.fits:
         app.chat.notice("info", sentence(app.work.open_session().figures))
     else:
         app.chat.side.toggle()

@@ -206,9 +206,11 @@ class ChatScreen(Screen[None]):
 
     # ── the context panel ──
 
-    def on_side_opened(self, event: Side.Opened) -> None:
+    def on_side_changed(self, event: Side.Changed) -> None:
         event.stop()
-        self.gauges.show_again()
+        self._show_keys()
+        if self.side.shown:
+            self.gauges.show_again()
 
     def on_resize(self) -> None:
         self.call_next(self.side.lay_out, self.size.width)
@@ -223,9 +225,9 @@ class ChatScreen(Screen[None]):
         self.remove_class("-empty")
         self.banner.clear()
         await self.questions.choose_no_model()
-        self.key_line.show(BUSY_KEYS)
         self._ghost.stop()
         self.feed.begin(what)
+        self._show_keys()
 
     async def end(self, interrupted: bool = False) -> None:
         """Work is over."""
@@ -235,7 +237,7 @@ class ChatScreen(Screen[None]):
         told, self._after = self._after, []
         for level, text in told:
             self.notice(level, text)
-        self.key_line.show(IDLE_KEYS)
+        self._show_keys()
         if self._session:
             self._show_all(self._session)
             self._ghost.start(self._session)
@@ -327,7 +329,10 @@ class ChatScreen(Screen[None]):
         self.call_after_refresh(self._show_keys)
 
     def _show_keys(self) -> None:
-        self.key_line.show(self.questions.keys or (BUSY_KEYS if self.feed.running else IDLE_KEYS))
+        keys = BUSY_KEYS if self.feed.running else IDLE_KEYS
+        if self.side.over:  # esc closes it before it stops anything
+            keys = (("interrupt", "back"), *(pair for pair in keys if pair[0] not in ("interrupt", "context")))
+        self.key_line.show(self.questions.keys or keys)
 
     def action_tab(self) -> None:
         """To the question that waits, else to what goes along with the message or could be asked, else to the next thing."""

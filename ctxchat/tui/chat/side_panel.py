@@ -20,8 +20,8 @@ WIDE, LEAST = 110, 30
 class Side(Vertical):
     """Makes the panel when it is first needed."""
 
-    class Opened(Message):
-        """The panel is to be filled."""
+    class Changed(Message):
+        """It was opened or closed."""
 
     def __init__(self) -> None:
         super().__init__(id="side")
@@ -32,7 +32,12 @@ class Side(Vertical):
     @property
     def shown(self) -> bool:
         """It is to be seen."""
-        return (self._width >= WIDE if self._wanted is None else self._wanted) and self._width >= LEAST
+        return (self._width >= WIDE if self._wanted is None else self._wanted) and self.fits
+
+    @property
+    def fits(self) -> bool:
+        """There is room for it, if over the chat."""
+        return self._width >= LEAST
 
     @property
     def over(self) -> bool:
@@ -49,8 +54,7 @@ class Side(Vertical):
 
             self._panel = Breakdown()
             await self.mount(self._panel)
-        if self.shown:
-            self.post_message(self.Opened())
+        self.post_message(self.Changed())
 
     def toggle(self) -> None:
         """Open or close it from now on."""
