@@ -15,7 +15,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.passes import writing
 from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
 from ctxchat.agent.summariser import PARTS
-from ctxchat.agent.trial import doubt, estimated, gains, look_ahead, missed, unneeded
+from ctxchat.agent.trial import doubt, estimated, gains, look_ahead, missed, seen_to_fill, unneeded
 from ctxchat.core.budget import Budget
 from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import Memory
@@ -69,7 +69,7 @@ class Look(msgspec.Struct, frozen=True):
         target, near = self.budget.target, int(self.budget.limit * NEAR)
         if plan is None:
             return self.view.raw <= min(target + 2 * near, self.budget.trigger)
-        return plan.after - unneeded(plan, self.ledger, self.filled) <= target + near
+        return plan.after - unneeded(plan, self.filled) <= target + near
 
 
 class Planner:
@@ -88,7 +88,7 @@ class Planner:
         self._prices = prices
         self._files_now = files_now
         self._files: tuple[CurrentFile, ...] = ()
-        self._filled = 0.0  # what summaries of this writer took of their room
+        self._filled_before = 0.0  # what summaries of this writer take of their room, in any session
         self._memory = Memory(conversation.masked.group)
         self.summariser = summariser
 
@@ -96,6 +96,10 @@ class Planner:
     def writer(self) -> str:
         """The model that would write summaries, empty for code."""
         return self.summariser.model if self.summariser else ""
+
+    @property
+    def _filled(self) -> float:
+        return seen_to_fill(self._conversation.ledger, self.writer, self._filled_before)
 
     async def plan(
         self,
@@ -138,7 +142,7 @@ class Planner:
         """Read the files that were touched last as they are now, to stand beside the next summary; and what is known of who
         writes it, where that is not the session's model."""
         talk = self._conversation
-        self._filled = await asyncio.to_thread(talk.learned.filled, self.writer) if self.writer else 0.0
+        self._filled_before = await asyncio.to_thread(talk.learned.filled, self.writer) if self.writer else 0.0
         if self._files_now is None or not talk.options.working_set:
             self._files = ()
             return
@@ -308,7 +312,7 @@ class Planner:
         talk = self._conversation
         trial = estimated(look.ledger, plan, self.options(), talk.compile, text, look.filled)
         after = talk.expected(trial.view, trial.passes)
-        less, more = (0, 0) if text else doubt(plan, look.ledger, look.filled)
+        less, more = (0, 0) if text else doubt(plan, look.filled)
         seconds, cost = self._price(plan, look)
         registry = self._registry(self.options()).items()
         labels = {name: getattr(strategy, "label", name) for name, strategy in registry}  # a plug-in may have none
@@ -339,7 +343,7 @@ class Planner:
     def after_used(self, plan: Plan) -> int:
         """Where the gauge would stand after a plan, its summary as long as is to be expected. Quick; `preview` knows better."""
         talk, figures = self._conversation, self._conversation.figures
-        freed = round((plan.before - plan.after + unneeded(plan, talk.ledger, self._filled)) * talk.scale)
+        freed = round((plan.before - plan.after + unneeded(plan, self._filled)) * talk.scale)
         return max(0, figures.used - figures.tokens("draft") - freed)
 
     def _price(self, plan: Plan, look: Look) -> tuple[float, float]:

@@ -164,21 +164,22 @@ NEWEST = 3
 """Passes by which it is told how much of what they may take the next summaries will."""
 
 
-def seen_to_fill(ledger: Ledger, usual: float) -> float:
-    """The share of its room that the next summary will probably take: as the last ones of the session, or else as is `usual` for
-    who writes it; 0 where none was seen."""
-    shares = [c.record.filled for c in ledger.compactions if c.record and c.record.filled][-NEWEST:]
+def seen_to_fill(ledger: Ledger, writer: str, usual: float) -> float:
+    """The share of its room that the next summary of this model will probably take: as its last ones of the session, or else as
+    is `usual` for it; 0 where none was seen."""
+    records = (c.record for c in ledger.compactions if c.record)
+    shares = [r.filled for r in records if r.filled and r.model == writer][-NEWEST:]
     return sum(shares) / len(shares) if shares else usual
 
 
-def expected_summary(step: Step, ledger: Ledger, usual: float) -> int:
-    """Tokens that a summary for this step will probably take."""
-    return max(1, int(step.summary_tokens * (seen_to_fill(ledger, usual) or FILLED)))
+def expected_summary(step: Step, filled: float) -> int:
+    """Tokens that a summary for this step will probably take, where such ones were `filled` so far (0: none was seen)."""
+    return max(1, int(step.summary_tokens * (filled or FILLED)))
 
 
-def doubt(plan: Plan, ledger: Ledger, usual: float) -> tuple[int, int]:
+def doubt(plan: Plan, filled: float) -> tuple[int, int]:
     """Tokens by which less and more than expected may be left, where nobody has seen how long such a summary is."""
-    room = 0 if seen_to_fill(ledger, usual) else sum(s.summary_tokens for s in plan.steps if s.needs_summary)
+    room = 0 if filled else sum(s.summary_tokens for s in plan.steps if s.needs_summary)
     return int(room * (FILLED - LEAST_FILLED)), int(room * (MOST_FILLED - FILLED))
 
 
@@ -188,18 +189,18 @@ def estimated(
     options: PlanOptions,
     compiled: Callable[[Ledger], View],
     text: str = "",
-    usual: float = 0.0,
+    filled: float = 0.0,
 ) -> Trial:
     """The trial of a plan with this summary, or one of the size to be expected where nobody has written it yet. Raises
     LedgerError for a plan that the ledger does not take."""
     folding = next((step for step in plan.steps if step.needs_summary), None)
-    text = text or _stand_in(expected_summary(folding, ledger, usual) if folding else 0, options.meter.text)
+    text = text or _stand_in(expected_summary(folding, filled) if folding else 0, options.meter.text)
     return tried(ledger, plan, "estimate", options, compiled, summary=text, at="")
 
 
-def unneeded(plan: Plan, ledger: Ledger, usual: float) -> int:
+def unneeded(plan: Plan, filled: float) -> int:
     """Tokens that a plan sets aside for summaries and that they will probably not take."""
-    return sum(s.summary_tokens - expected_summary(s, ledger, usual) for s in plan.steps if s.needs_summary)
+    return sum(s.summary_tokens - expected_summary(s, filled) for s in plan.steps if s.needs_summary)
 
 
 def _stand_in(tokens: int, count: Count) -> str:

@@ -136,9 +136,9 @@ async def test_a_preview_of_what_changed_meanwhile_is_not_run() -> None:
 class Filling(Writer):
     """A model that writes a share of what it may."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, share: float, model: str = Writer.model) -> None:
         super().__init__()
-        self.share = share
+        self.share, self.model = share, model
 
     async def summarise(self, task: SummaryTask) -> AsyncGenerator[str | Usage, None]:
         yield head("word " * task.max_tokens * 2, int(task.max_tokens * self.share), rough_count)
@@ -175,6 +175,20 @@ async def test_before_the_first_summary_a_range_is_told_and_the_next_session_kno
     [result] = of(await later.free_up(), CompactionRecord)
     assert preview.between == (preview.after.used, preview.after.used)
     assert abs(preview.after.used - result.after.used) <= 0.02 * preview.before.used
+
+
+async def test_how_long_one_model_writes_says_nothing_of_the_next() -> None:
+    desk = await worked(14, Filling(0.2), strategy="summarize", keep_recent=4)
+    await desk.free_up()
+    for number in range(14, 24):
+        await desk.say(f"question {number}: why is part {number} slow?")
+    for writer in (Filling(0.9, "writer/two"), Filling(0.2)):
+        desk.compactor.planner.summariser = writer
+        least, most = (await desk.session.preview()).between
+        assert (least < most) is (writer.model == "writer/two")
+        if least < most:
+            [result] = of(await desk.free_up(), CompactionRecord)
+            assert least <= result.after.used <= most
 
 
 class Threads(Shelf):
