@@ -175,7 +175,7 @@ async def test_rule_answers_and_composer_are_in_sight(tmp_path: Path, size: tupl
         (40, "", "tab next  ↓ read on"),
         (30, "", "s session  a always"),  # the question has no room for these words
         (80, "half", "enter queue  esc stop"),
-        (66, "half", "tab to the question  enter queue  esc stop"),  # nor here for how to come to it
+        (66, "half", "tab to answer  enter queue  esc stop"),  # nor here for how to come to it
         (40, "half", "enter queue  esc stop"),
     ],
 )

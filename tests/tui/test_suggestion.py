@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from ctxchat.core.events import CompactionSuggested, Notice
 from ctxchat.core.record import CompactionRecord, SideFigures
@@ -50,3 +51,15 @@ async def test_a_pass_that_failed_by_itself_is_told_once(tmp_path: Path) -> None
         session.gate().set()
         await until(pilot, lambda: "Next try in 30 s" in words(app) and "✗" not in words(app))
         assert words(app).count("empty reply") == 1
+
+
+@pytest.mark.parametrize("size", [(120, 36), (64, 24), (40, 20), (40, 12)])
+async def test_its_answers_and_the_way_to_them_are_said_once(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with chatting(tmp_path, FakeSession(), size) as (app, pilot):
+        await app.chat.questions.suggest(CompactionSuggested(180_000, 200_000, 0.9, 70_000))
+        await until(pilot, lambda: not app.query_one(SuggestionPanel).held)
+        await until(pilot, lambda: words(app).count("tab first") + words(app).count("tab to answer") == 1)
+        if size[1] >= 18:
+            assert words(app).count("after this task") == words(app).count("add instructions") == 1
+            await app.chat.questions.unsuggest()
+            await until(pilot, lambda: "tab" not in words(app))

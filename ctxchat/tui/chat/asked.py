@@ -65,6 +65,8 @@ KeyedAnswer = tuple[str, str, str, bool]
 Keys = tuple[tuple[str, str], ...]
 """For the line of keys: each with what it does."""
 
+TO_IT = ("=tab", "to answer")
+
 MOVING: Keys = (("=tab", "next"), ("palette", "all commands"))
 """What no question says of itself."""
 
@@ -123,7 +125,7 @@ class Asked(Widget):
         """Those that work where the focus is now, less what it says itself."""
         if self.answering:
             return self.own_keys
-        return (*([] if self.says_tab else [("=tab", "to the question")]), ("send", "queue"), ("interrupt", "stop"))
+        return (*([] if self.says_tab else [TO_IT]), ("send", "queue"), ("interrupt", "stop"))
 
     def say(self, message: Message) -> None:
         """The answer, once."""

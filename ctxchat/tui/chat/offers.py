@@ -77,6 +77,10 @@ class FirstChoice(Offered):
     def own_keys(self) -> Keys:
         return MOVING
 
+    @property
+    def says_tab(self) -> bool:
+        return True
+
     def body(self) -> Iterable[Widget]:
         question = Content.assemble(("? ", "bold $text-warning"), ("Which model should answer?", "bold"))
         hint = Content.styled("  tab chooses, /model changes it later", "$text-muted")

@@ -112,6 +112,9 @@ class Questions(Vertical):
             super().__init__()
             self.asking = asking
 
+    class Resized(Message):
+        """A question came or went, or says more or less."""
+
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         """`now` is a steadily rising count of seconds."""
         super().__init__(id="questions")
@@ -213,6 +216,11 @@ class Questions(Vertical):
         waiting = [panel for panel in panels if not isinstance(panel, _OFFERS)]
         return next((panel.keys for panel in (*mine, *waiting)), ())
 
+    @property
+    def says_tab(self) -> bool:
+        """All that are not being answered tell how to come to them."""
+        return all(panel.answering or panel.says_tab for panel in self.query(Asked))
+
     def focus_next_question(self) -> bool:
         """Go to the first that is not being answered; False where there is none."""
         if self.query("*:focus") or self.has_pseudo_class("focus-within"):
@@ -234,6 +242,7 @@ class Questions(Vertical):
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.give_way)
+        self.post_message(self.Resized())
 
     def take_room(self) -> None:
         """As high as it likes again, in a window that is another."""

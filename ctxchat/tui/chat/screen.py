@@ -34,6 +34,7 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.figures import Figures
 from ctxchat.core.record import CompactionRecord
+from ctxchat.tui.chat.asked import TO_IT
 from ctxchat.tui.chat.banner import Banner
 from ctxchat.tui.chat.composer import Composer
 from ctxchat.tui.chat.empty_chat import EmptyChat, Example
@@ -324,6 +325,9 @@ class ChatScreen(Screen[None]):
             panel.focus()  # nobody is writing
         self.call_after_refresh(self._show_keys)
 
+    def on_questions_resized(self) -> None:
+        self.call_after_refresh(self._show_keys)
+
     def on_descendant_focus(self) -> None:
         """The keys that work are others where a question waits."""
         self.call_after_refresh(self._show_keys)
@@ -332,6 +336,8 @@ class ChatScreen(Screen[None]):
         keys = BUSY_KEYS if self.feed.running else IDLE_KEYS
         if self.side.over:  # esc closes it before it stops anything
             keys = (("interrupt", "back"), *(pair for pair in keys if pair[0] not in ("interrupt", "context")))
+        if not self.questions.says_tab:
+            keys = (TO_IT, *keys)
         self.key_line.show(self.questions.keys or keys)
 
     def action_tab(self) -> None:
