@@ -252,7 +252,8 @@ _STRINGS = expression(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\([^()]*\)")
 _BETWEEN = expression(r"&&|\|\||;|\n")
 _CHANGE_FOLDER = expression(r"\s*cd\s+(\"[^\"\n]+\"|'[^'\n]+'|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
 _SHOWN_BY = expression(
-    r"(?:\s*2>&1)?(?:\s*\|\s*(?:head|tail|less|cat|grep|rg|wc|sort|uniq|tee)\b(?:'[^']*'|\"[^\"]*\"|[^|&;'\"])*)+\Z|\s*2>&1\s*\Z"
+    r"(?<!\s)(?:(?:\s*2>&1)?(?:\s*\|\s*(?:head|tail|less|cat|grep|rg|wc|sort|uniq|tee)\b(?:'[^']*'|\"[^\"]*\"|[^|&;'\"])*+)++\Z"
+    r"|\s*2>&1\s*\Z)"
 )
 """What only looks at the output of a command line."""
 _MASKED = expression(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|:|echo\b[^;&|]*)\s*\Z|;\s*(?:echo|true|ls|pwd)\b[^;&|]*\Z")

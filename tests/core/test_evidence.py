@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 from hypothesis import example, given
@@ -200,6 +202,21 @@ def test_awkward_text_gives_few_facts(text: str) -> None:
     """And gives them at once: a pattern gone quadratic would hang here."""
     assert len(facts_of(said(text))) < 200
     assert len(facts_of(ran("shell", '{"command": "x"}', text + " error"))) < 200
+
+
+@pytest.mark.parametrize(
+    ("tool", "about", "text"),
+    [
+        ("shell", {"command": "a \\\n" * 20_000}, "ok"),
+        ("shell", {"command": f"make{' ' * 60_000}all"}, "ok"),
+        ("shell", {"command": f"make{' | grep a' * 600};"}, "ok"),
+        ("read_file", {"path": "a.md"}, "\n" * 60_000),
+    ],
+    ids=["lines that go on", "blanks", "pipes", "empty lines"],
+)
+def test_awkward_calls_give_few_facts(tool: str, about: dict[str, str], text: str) -> None:
+    """As above."""
+    assert len(facts_of(ran(tool, json.dumps(about), text))) < 5
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,8 @@ _LAST_PART = expression(r"(?:&&|;) ([^&;|'\"]{1,120})\Z")
 """What a command line runs last, where it is short."""
 _GOES_ON = expression(r"(?:\b(?:do|then|else)|[({|&;\\])\Z")
 """The end of a line of a command that the next one belongs to."""
+_LAST_WORDS = 8
+"""Characters in which that is looked for."""
 _NOTHING_FOUND = expression(
     r"\s*(?:\[?\(?no (?:\w+ )?(?:match|file|result|hit|output)|(?:found )?0 )|\s*\Z", re.IGNORECASE
 )
@@ -311,7 +313,8 @@ def _in_one_line(command: str) -> str:
     lines = [line.strip() for line in _COMMENT.sub("", command).splitlines()]
     told = ""
     for line in (line for line in lines if line.strip("\\") and not line.startswith("#")):
-        told += (" " if not told or _GOES_ON.search(told) or line.startswith(")") else "; ") + line.rstrip("\\")
+        goes_on = not told or _GOES_ON.search(told, len(told) - _LAST_WORDS) or line.startswith(")")
+        told += (" " if goes_on else "; ") + line.rstrip("\\")
     return plain(told) or plain(command)
 
 

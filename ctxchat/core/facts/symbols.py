@@ -66,7 +66,7 @@ _OF_THE_LANGUAGE = frozenset(
     )
 )
 """What every program of a language names."""
-_BEGINNING = r"^(?:\s*\d+[\t:|│→])?[ \t]*"
+_BEGINNING = r"^(?:[ \t]*\d+[\t:|│→])?[ \t]*"
 _BLOCK = expression(_BEGINNING + r"```.*?" + _BEGINNING + r"```[ \t]*$", re.MULTILINE | re.DOTALL)
 _EXAMPLE = expression(r"(?:#|//|--) *(?:WRONG|CORRECT|RIGHT|BAD|GOOD|Bad|Good|Wrong|Correct)\b|[❌✅]")
 """What a block of a guide has that shows how something is done and how it is not: nothing of this program."""
