@@ -69,6 +69,15 @@ async def test_a_double_click_on_a_message_decides_nothing() -> None:
         assert isinstance(app.screen, PreviewScreen) and app.result is UNASKED
 
 
+@pytest.mark.parametrize(("between", "shown"), [((9_000, 12_000), "→ 9.0k–12.0k"), ((9_010, 9_020), "→ ~")])
+async def test_a_range_is_told_where_its_ends_read_apart(between: tuple[int, int], shown: str) -> None:
+    app = Opened(desk(), between=between)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await weighed(app)
+        await pilot.pause()
+        assert shown in app.text(".panel-heading")
+
+
 async def test_enter_agrees_to_all_that_is_ticked() -> None:
     app = Opened(desk())
     async with app.run_test(size=(100, 30)) as pilot:

@@ -195,7 +195,8 @@ class PreviewScreen(Panel[PreviewResult]):
         before = self._preview.before
         start = before.used - before.tokens("draft")
         least, most = self._seen.between if self.ticked else (0, 0)
-        left = f"{short(least)}–{short(most)}" if most > least else f"~{short(start - self._freed)}"
+        apart = most > least and short(most) != short(least)
+        left = f"{short(least)}–{short(most)}" if apart else f"~{short(start - self._freed)}"
         change = Content(f"{tilde(before)}{short(start)} → {left}")
         freed = Content.styled(gain(self._freed), "bold $text-success")
         whole = Content.assemble(change, (f" of {short(before.limit)}   ", MUTED), freed)
