@@ -208,3 +208,14 @@ async def test_left_during_a_write_it_says_that_something_was_written(file: Path
         await app.workers.wait_for_complete()
         await pilot.pause()
         assert app.result is True
+
+
+@pytest.mark.parametrize("presses", [2, 3])
+async def test_pressed_several_times_quickly_it_goes_on_as_often(file: Path, presses: int) -> None:
+    app = Opened(file)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.find(pilot, "auto_compact")
+        for _ in range(presses):
+            app.over.action_choose()
+        await app.settle(pilot)
+        assert app.over.chosen and app.over.chosen.value == ("auto", "ask", "off")[presses % 3]

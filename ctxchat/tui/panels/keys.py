@@ -136,5 +136,8 @@ class KeysScreen(EditableListing):
     async def action_preset(self) -> None:
         """The next set of keys to build on."""
         names = list(PRESETS)
-        after = names[(names.index(self._loaded.settings.interface.keys) + 1) % len(names)]
-        await self.write(set_value, "interface.keys", after)
+
+        def following() -> tuple[str, str]:
+            return "interface.keys", names[(names.index(self._loaded.settings.interface.keys) + 1) % len(names)]
+
+        await self.write_next(set_value, following)

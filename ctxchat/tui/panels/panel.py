@@ -265,9 +265,13 @@ class EditableListing(Listing[bool]):
 
     async def write(self, change: Callable[..., None], *given: Any) -> None:
         """Change the file, off the loop; say what is wrong with that, and show what stands in it then."""
+        await self.write_next(change, lambda: given)
+
+    async def write_next(self, change: Callable[..., None], given: Callable[[], Sequence[Any]]) -> None:
+        """As `write`; what is given is asked for once all before it is in the file, and shown."""
         async with self._writing:
             try:
-                await asyncio.to_thread(change, self._file, *given)
+                await asyncio.to_thread(change, self._file, *given())
             except CtxchatError as problem:
                 self.say(str(problem), error=True)
             except OSError as problem:

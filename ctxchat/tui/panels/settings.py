@@ -244,15 +244,19 @@ class SettingsScreen(EditableListing):
         row = self.chosen
         if row is None:
             return
-        value = following(row)
-        if value is None:
-            figures = self._session.figures if self._session and row.key in MARKS else None
-            wrong = partial(refused, row.key, known=cache(entry_points))  # looked for once, not with every key
-            asked = ChangeScreen(row, partial(self._effect, row), wrong, figures)
-            value = await self.app.push_screen_wait(asked)
-            if value is None:
-                return
-        await self.write(set_value, row.key, value)
+        if following(row) is not None:
+            await self.write_next(set_value, partial(self._following, row.key))
+            return
+        figures = self._session.figures if self._session and row.key in MARKS else None
+        wrong = partial(refused, row.key, known=cache(entry_points))  # looked for once, not with every key
+        asked = ChangeScreen(row, partial(self._effect, row), wrong, figures)
+        value = await self.app.push_screen_wait(asked)
+        if value is not None:
+            await self.write(set_value, row.key, value)
+
+    def _following(self, key: str) -> tuple[str, Any]:
+        """The option and its next word, as it is set now."""
+        return key, next(following(row) for row in self._rows if row.key == key)
 
     @work(group="write", exit_on_error=False)
     async def action_reset(self) -> None:
