@@ -14,6 +14,7 @@ from typing import Any
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from textual.cache import LRUCache
 from textual.content import Content, Span
 from textual.events import Blur, Click, Focus, Key, Leave, MouseDown, MouseMove
 from textual.geometry import Offset, Size
@@ -42,6 +43,9 @@ LEAST, TIMES = 0.04, 4
 AHEAD = 100
 """Items that are looked through for the next block that takes keys."""
 
+SEEN = 256
+"""Lines that are kept as they were painted: more than a screen. Textual's strips are heavy, with caches of their own."""
+
 BEAT = 1 / 8
 """Seconds between two drawings of what counts or spins."""
 
@@ -68,6 +72,9 @@ class Transcript(ScrollView, can_focus=True):
         super().__init__(id="transcript")
         self._column = TranscriptColumn(self._changed)
         self._look = 0  # how often the colours changed
+        self._strips: LRUCache[tuple[DrawnLine, int, int], Strip] = LRUCache(
+            SEEN
+        )  # lines in these colours and this width
         self._found: Stack | None = None
         self._focused: Block | None = None
         self._hovered: tuple[int, object] | None = None
@@ -351,9 +358,10 @@ class Transcript(ScrollView, can_focus=True):
             words = words.stylize(chosen, max(0, span[0]), len(words) if span[1] == -1 else max(0, span[1]))
         if base or words is not line.words:
             return self._strip(line, words, base or self.visual_style)
-        if line.strip is None or line.look != self._look or line.strip.cell_length != self._column.width:
-            line.strip, line.look = self._strip(line, words, self.visual_style), self._look
-        return line.strip
+        known = (line, self._look, self._column.width)
+        if (strip := self._strips.get(known)) is None:
+            strip = self._strips[known] = self._strip(line, words, self.visual_style)
+        return strip
 
     def _ground(self, stack: Stack, n: int) -> Style | None:
         """What stands out at a line of this."""

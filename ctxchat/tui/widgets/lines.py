@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from textual.content import Content
-from textual.strip import Strip
 from textual.style import Style
 
 HARD = "\n"
@@ -27,13 +26,11 @@ class DrawnLine:
     words of this line and the next when they are copied: a line end, or the blank (or nothing) a long text was broken at.
     """
 
-    __slots__ = ("fill", "glue", "gutter", "look", "strip", "words")
+    __slots__ = ("fill", "glue", "gutter", "words")
 
     def __init__(self, words: Content, gutter: Content = NOTHING, glue: str = HARD) -> None:
         self.words, self.gutter, self.glue = words, gutter, glue
         self.fill = ""
-        self.strip: Strip | None = None  # as it was drawn last, in these colours
-        self.look = -1
 
     def like(self, other: DrawnLine) -> bool:
         """They look the same."""
