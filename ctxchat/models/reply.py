@@ -1,7 +1,7 @@
-"""Putting a streamed reply together: chunks in (litellm's, or the straight lane's), pieces out, and the end with calls, usage and
-signed thoughts.
+"""Putting a streamed reply together: chunks of OpenAI's form in, whichever lane they came by, pieces out, and the end with calls,
+usage and signed thoughts.
 
-Reads chunks by their attributes and does not import litellm. What is odd about servers' streams is dealt with here.
+Does not import litellm. A field of another type than it should have counts as left out.
 """
 
 from __future__ import annotations
@@ -95,24 +95,25 @@ class ReplyBuilder:
         """The reason the provider gives for a reply that is none; empty for any other."""
         return self._finish if self._finish in _FAILED else ""
 
-    def feed(self, chunk: Any) -> list[ModelPiece]:
+    def feed(self, chunk: Mapping[str, Any]) -> list[ModelPiece]:
         """The pieces in one chunk."""
-        if not chunk.choices:
+        choice = next(_objects(chunk.get("choices")), None)
+        if choice is None:
             return []
-        choice = chunk.choices[0]
-        self._finish = choice.finish_reason or self._finish
-        delta = choice.delta
-        pieces: list[ModelPiece] = []
-        reasoning = getattr(delta, "reasoning_content", None)
-        if isinstance(reasoning, str) and reasoning:
-            pieces.append(ReasoningDelta(reasoning))
-        for block in (getattr(delta, "thinking_blocks", None) or []) if self._signed else []:
+        if finish := choice.get("finish_reason"):
+            self._finish = REASONS.get(str(finish), str(finish))
+        given = choice.get("delta")
+        delta: Mapping[str, Any] = given if isinstance(given, dict) else {}
+        text, thought = _said(delta.get("content"))
+        thought = thought or _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
+        pieces: list[ModelPiece] = [ReasoningDelta(thought)] if thought else []
+        for block in _objects(delta.get("thinking_blocks")) if self._signed else ():
             self._block(block)
-        for detail in getattr(delta, "reasoning_details", None) or []:
+        for detail in _objects(delta.get("reasoning_details")):
             self._detail(detail)
-        if isinstance(delta.content, str) and delta.content:
-            pieces += self._text.feed(delta.content)
-        pieces += [self._fragment(fragment) for fragment in delta.tool_calls or []]
+        if text:
+            pieces += self._text.feed(text)
+        pieces += [self._fragment(fragment) for fragment in _objects(delta.get("tool_calls"))]
         self.empty = self.empty and not pieces
         return pieces
 
@@ -131,22 +132,24 @@ class ReplyBuilder:
         blocks = msgspec.json.encode(self._blocks).decode() if self._blocks else ""
         return ReplyEnd(finish=finish, calls=calls, usage=usage, reasoning_blocks=blocks)
 
-    def _fragment(self, fragment: Any) -> CallPiece:
+    def _fragment(self, fragment: Mapping[str, Any]) -> CallPiece:
         """Fragments belong together by index; an id that differs begins another call, as some servers send all of them as 0."""
-        index, id = fragment.index or 0, fragment.id or ""
+        index, id = fragment.get("index"), _text(fragment.get("id"))
+        index = index if isinstance(index, int) else 0
         place = self._by_index.get(index)
         if place is None or (id and self._slots[place].id and id != self._slots[place].id):
             place = self._by_index[index] = len(self._slots)
             self._slots.append(_Slot(id))
         slot = self._slots[place]
         slot.id = slot.id or id
-        name, arguments = fragment.function.name or "", fragment.function.arguments or ""
+        function = fragment.get("function") or {}
+        name, arguments = _text(function.get("name")), _text(function.get("arguments"))
         if name and name != slot.name and not slot.arguments:  # repeated by some servers, cut by others
             slot.name += name
         slot.arguments += arguments
         return CallPiece(place, slot.name, arguments)
 
-    def _block(self, block: Any) -> None:
+    def _block(self, block: Mapping[str, Any]) -> None:
         """Signed thoughts. litellm streams their text, then sends the block again with its signature, mostly whole."""
         text = block.get("thinking") or ""
         if block.get("type") == "redacted_thinking":
@@ -167,6 +170,23 @@ class ReplyBuilder:
             self._blocks[-1] = {**last, **{k: v for k, v in detail.items() if v is not None}, field: grown}
         else:
             self._blocks.append(dict(detail))
+
+
+def _said(content: object) -> tuple[str, str]:
+    """Answer and thought of a content, which Mistral sends in parts."""
+    if not isinstance(content, list):
+        return _text(content), ""
+    parts = list(_objects(content))
+    thoughts = (_said(part.get("thinking"))[0] for part in parts if part.get("type") == "thinking")
+    return "".join(_text(part.get("text")) for part in parts if part.get("type") == "text"), "".join(thoughts)
+
+
+def _objects(value: object) -> Iterator[dict[str, Any]]:
+    return (inner for inner in value if isinstance(inner, dict)) if isinstance(value, list) else iter(())
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def joined(pieces: Iterable[ModelPiece]) -> Iterator[ModelPiece]:

@@ -25,7 +25,7 @@ from ctxchat.core.usage import dollars, tokens
 from ctxchat.models import anthropic, catalogue, failures, openai_servers
 from ctxchat.models.anthropic import AnthropicServer
 from ctxchat.models.openai_servers import Server
-from ctxchat.models.reply import REASONS, ReplyBuilder, joined, usage_from
+from ctxchat.models.reply import ReplyBuilder, joined, usage_from
 from ctxchat.models.settings import ModelSettings
 from ctxchat.models.streams import mended, read_line, told_error
 
@@ -62,46 +62,10 @@ class ServerRefused(Exception):
         self.response = response
 
 
-class Function(msgspec.Struct):
-    """What is called, as far as it is told."""
+Chunk = dict[str, Any]
+"""A piece of a stream."""
 
-    name: str = ""
-    arguments: str = ""
-
-
-class Fragment(msgspec.Struct):
-    """A part of a call."""
-
-    function: Function
-    index: int = 0
-    id: str = ""
-
-
-class Delta(msgspec.Struct):
-    """What a piece of a stream adds."""
-
-    content: str = ""
-    reasoning_content: str = ""
-    reasoning_details: list[dict[str, Any]] = []
-    thinking_blocks: list[dict[str, Any]] = []
-    tool_calls: list[Fragment] = []
-
-
-class StreamChoice(msgspec.Struct):
-    """The one reply that was asked for."""
-
-    delta: Delta
-    finish_reason: str = ""
-
-
-class Chunk(msgspec.Struct):
-    """A piece of a stream, its fields sound."""
-
-    choices: list[StreamChoice]
-    usage: dict[str, Any]
-
-
-Reading = Callable[[dict[str, Any]], dict[str, Any]]
+Reading = Callable[[Chunk], Chunk]
 """What a form makes of a piece of its stream: one of OpenAI's."""
 
 
@@ -155,7 +119,7 @@ class Straight:
                     for piece in joined(piece for chunk in chunks for piece in reply.feed(chunk)):
                         yield piece
                     for chunk in chunks:
-                        ended, told = reply.finished or bool(chunk.usage), chunk.usage or told
+                        ended, told = reply.finished or bool(chunk.get("usage")), chunk.get("usage") or told
         except Exception as error:
             trouble = error
         for piece in reply.flush():
@@ -224,8 +188,8 @@ async def _refusal(response: httpx.Response) -> ServerRefused:
 
 
 async def _chunks(response: httpx.Response, reading: Reading) -> AsyncGenerator[list[Chunk], None]:
-    """The pieces of a stream, those of one reading together. Raises Refused for an error among them, ValueError for what cannot
-    be read, when what came before it has been taken."""
+    """The pieces of a stream, those of one reading together. Raises ServerRefused for an error among them, ValueError for what
+    cannot be read, when what came before it has been taken."""
     held, whole = b"", "json" in response.headers.get("content-type", "") and "content-length" in response.headers
     readings = response.aiter_bytes()
     async for data in readings:
@@ -275,51 +239,7 @@ def _chunk(line: bytes, reading: Reading) -> Chunk | None:
     read = mended(read)
     if error := told_error(read):
         raise ServerRefused(*error)
-    read = reading(read)
-    usage = read.get("usage")
-    choices = read.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return Chunk([_choice(first)] if isinstance(first, dict) else [], usage if isinstance(usage, dict) else {})
-
-
-def _choice(choice: Mapping[str, Any]) -> StreamChoice:
-    finish = choice.get("finish_reason")
-    given = choice.get("delta")
-    delta: Mapping[str, Any] = given if isinstance(given, dict) else {}
-    text, thought = _said(delta.get("content"))
-    return StreamChoice(
-        Delta(
-            text,
-            thought or _text(delta.get("reasoning_content")) or _text(delta.get("reasoning")),
-            _objects(delta.get("reasoning_details")),
-            _objects(delta.get("thinking_blocks")),
-            [_fragment(call) for call in delta.get("tool_calls") or () if isinstance(call, dict)],
-        ),
-        REASONS.get(str(finish), str(finish)) if finish else "",
-    )
-
-
-def _fragment(call: Mapping[str, Any]) -> Fragment:
-    index, function = call.get("index"), call["function"]
-    named = Function(_text(function.get("name")), _text(function.get("arguments")))
-    return Fragment(named, index if isinstance(index, int) else 0, _text(call.get("id")))
-
-
-def _said(content: object) -> tuple[str, str]:
-    """Answer and thought of a content, which Mistral sends in parts."""
-    if not isinstance(content, list):
-        return _text(content), ""
-    parts = [part for part in content if isinstance(part, dict)]
-    thoughts = (_said(part.get("thinking"))[0] for part in parts if part.get("type") == "thinking")
-    return "".join(_text(part.get("text")) for part in parts if part.get("type") == "text"), "".join(thoughts)
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return reading(read)
 
 
 def _usage(name: str, told: Mapping[str, Any]) -> Usage | None:

@@ -152,12 +152,12 @@ def mended(chunk: dict[str, Any]) -> dict[str, Any]:
     """A chunk of OpenAI's form with what providers add in places where litellm does not look, or drops what it finds."""
     if chunk.get("object") == "error":
         return {"error": chunk}
-    chunk = _with_figures(chunk)
     groq = chunk.get("x_groq") or {}
     if groq.get("usage") and not chunk.get("usage"):
         chunk = {**chunk, "usage": groq["usage"]}
     if groq.get("error") and not chunk.get("error"):
         chunk = {**chunk, "error": {"message": str(groq["error"])}}
+    chunk = _with_figures(chunk)
     for choice in chunk.get("choices") or ():
         if isinstance(choice.get("message"), dict) and not choice.get("delta"):
             choice["delta"] = _said_at_once(choice.pop("message"))

@@ -112,7 +112,7 @@ class ModelWorker:
         raw_usage = None
         try:
             async for chunk in listener.chunks():
-                self._pieces(call.id, reply.feed(chunk))
+                self._pieces(call.id, reply.feed(chunk.model_dump()))
                 raw_usage = getattr(chunk, "usage", None) or raw_usage
         finally:
             await listener.stream.aclose()

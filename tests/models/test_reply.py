@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace as Thing
 from typing import Any
 
 import pytest
@@ -49,15 +48,15 @@ def test_an_answer_without_tags_comes_through_unchanged(text: str, cuts: list[in
         assert split(text, cuts) == ("", text)
 
 
-def chunk(finish: str | None = None, **delta: Any) -> Thing:
-    return Thing(choices=[Thing(finish_reason=finish, delta=Thing(**{"content": None, "tool_calls": None, **delta}))])
+def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"choices": [{"finish_reason": finish, "delta": {"content": None, "tool_calls": None, **delta}}]}
 
 
-def fragment(index: int | None, arguments: str = "", name: str | None = None, id: str | None = None) -> Thing:
-    return Thing(index=index, id=id, function=Thing(name=name, arguments=arguments))
+def fragment(index: int | None, arguments: str = "", name: str | None = None, id: str | None = None) -> dict[str, Any]:
+    return {"index": index, "id": id, "function": {"name": name, "arguments": arguments}}
 
 
-def built(*fragments: Thing) -> list[tuple[str, str, str]]:
+def built(*fragments: dict[str, Any]) -> list[tuple[str, str, str]]:
     reply = ReplyBuilder()
     for part in fragments:
         reply.feed(chunk(tool_calls=[part]))
