@@ -190,13 +190,14 @@ async def _refusal(response: httpx.Response) -> ServerRefused:
 async def _chunks(response: httpx.Response, reading: Reading) -> AsyncGenerator[list[Chunk], None]:
     """The pieces of a stream, those of one reading together. Raises ServerRefused for an error among them, ValueError for what
     cannot be read, when what came before it has been taken."""
-    held, whole = b"", "json" in response.headers.get("content-type", "") and "content-length" in response.headers
+    held = bytearray()
+    whole = "json" in response.headers.get("content-type", "") and "content-length" in response.headers
     readings = response.aiter_bytes()
     async for data in readings:
         held += data
         if len(held) > LONGEST:
             raise ValueError("The server sent a piece that cannot be read.")
-        if whole:
+        if whole or b"\n" not in data:
             continue
         *lines, held = held.split(b"\n")
         end = next((place for place, line in enumerate(lines) if _ends(line)), len(lines))
@@ -216,7 +217,7 @@ async def _chunks(response: httpx.Response, reading: Reading) -> AsyncGenerator[
         raise trouble
 
 
-def _read(lines: Iterable[bytes], reading: Reading) -> tuple[list[Chunk], ServerRefused | ValueError | None]:
+def _read(lines: Iterable[bytearray], reading: Reading) -> tuple[list[Chunk], ServerRefused | ValueError | None]:
     """What the lines hold up to the first one that is an error, and that."""
     chunks: list[Chunk] = []
     try:
@@ -228,11 +229,11 @@ def _read(lines: Iterable[bytes], reading: Reading) -> tuple[list[Chunk], Server
     return chunks, None
 
 
-def _ends(line: bytes) -> bool:
+def _ends(line: bytearray) -> bool:
     return any(line.strip().removeprefix(field).strip() == end for field, end in _ENDS)
 
 
-def _chunk(line: bytes, reading: Reading) -> Chunk | None:
+def _chunk(line: bytearray, reading: Reading) -> Chunk | None:
     read = read_line(line.decode("utf-8", "replace"))
     if read is None:
         return None
