@@ -73,6 +73,23 @@ async def child(
                     await asyncio.shield(asyncio.to_thread(_end_escaped, f"{_MARK}={mark}".encode()))
 
 
+async def lines(stream: asyncio.StreamReader, deadline: float | None = None) -> AsyncGenerator[bytes, None]:
+    """Lines of any length (a stream reader's own refuse long ones). Raises TimeoutError when it is later than `deadline`, in
+    seconds of the loop's clock."""
+    rest = bytearray()
+    while True:
+        # The deadline is around this wait alone: around a yield it would cancel whoever is listening.
+        async with asyncio.timeout_at(deadline):
+            piece = await stream.read(1 << 16)
+        if not piece:
+            return
+        *ended, last = piece.split(b"\n")
+        for line in ended:
+            yield bytes(rest + line)
+            rest.clear()
+        rest += last
+
+
 async def _end(process: asyncio.subprocess.Process) -> None:
     """SIGTERM and a while to obey where it still runs, then SIGKILL for what is left; also when this is cancelled in turn."""
     try:

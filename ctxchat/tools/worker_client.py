@@ -10,10 +10,8 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from ctxchat.core.errors import ToolError
-from ctxchat.tools.processes import child, environment
+from ctxchat.tools.processes import child, environment, lines
 from ctxchat.tools.worker import Answer, Job, JobRefused
-
-_PIECE = 1 << 16
 
 
 class TimeUp(Exception):
@@ -30,9 +28,10 @@ async def answers(job: Job, seconds: float) -> AsyncGenerator[Answer, None]:
     argv = [sys.executable, "-P", "-W", "ignore", "-m", "ctxchat.tools.worker"]
     pipe = asyncio.subprocess.PIPE
     async with child(argv, stdin=pipe, stderr=pipe, env=environment(os.environ)) as process:
+        assert process.stdout
         sending = asyncio.create_task(_send(process, told))
         try:
-            async for line in _lines(process, asyncio.get_running_loop().time() + seconds):
+            async for line in lines(process.stdout, asyncio.get_running_loop().time() + seconds):
                 answer: Answer = msgspec.json.decode(line, type=Answer)
                 if isinstance(answer, JobRefused):
                     raise ToolError(answer.why)
@@ -54,20 +53,3 @@ async def _send(process: asyncio.subprocess.Process, data: bytes) -> None:
         process.stdin.close()
     except (BrokenPipeError, ConnectionResetError):
         pass  # it ended early; its exit code says more
-
-
-async def _lines(process: asyncio.subprocess.Process, deadline: float) -> AsyncGenerator[bytes, None]:
-    """Lines of any length (a stream reader's own refuse long ones). Raises TimeoutError."""
-    assert process.stdout
-    rest = bytearray()
-    while True:
-        # The deadline is around this wait alone: around a yield it would cancel whoever is listening.
-        async with asyncio.timeout_at(deadline):
-            piece = await process.stdout.read(_PIECE)
-        if not piece:
-            return
-        *lines, last = piece.split(b"\n")
-        for line in lines:
-            yield bytes(rest + line)
-            rest.clear()
-        rest += last

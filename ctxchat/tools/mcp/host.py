@@ -18,7 +18,7 @@ import msgspec
 from ctxchat.core.errors import ToolError
 from ctxchat.tools.mcp import protocol
 from ctxchat.tools.mcp.protocol import Address, CallEnded, Down, OfferedTool, ResultPiece, ServerTool, Up
-from ctxchat.tools.processes import child
+from ctxchat.tools.processes import child, lines
 
 LEAVE = 4.0
 """Seconds the process may take to end what it holds: more than it gives its servers."""
@@ -146,7 +146,7 @@ class _ProcessRun:
                 assert process.stdout
                 self._stdin = process.stdin
                 self._up.set()
-                async for line in protocol.lines(process.stdout):
+                async for line in lines(process.stdout):
                     news = protocol.read_news(line)
                     if inbox := self._inboxes.get(news.id):
                         inbox.put_nowait(news)

@@ -5,8 +5,7 @@ Orders go to it, news come back. Each connection and each call has a number of o
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -102,14 +101,3 @@ News = ServerTool | Up | ResultPiece | CallEnded | Down
 encode = msgspec.json.Encoder().encode
 read_request = msgspec.json.Decoder(Request).decode
 read_news = msgspec.json.Decoder(News).decode
-
-
-async def lines(stream: asyncio.StreamReader) -> AsyncGenerator[bytes, None]:
-    """Lines of any length (a stream reader's own refuse long ones)."""
-    rest = bytearray()
-    while piece := await stream.read(1 << 16):
-        *ended, last = piece.split(b"\n")
-        for line in ended:
-            yield bytes(rest + line)
-            rest.clear()
-        rest += last

@@ -26,9 +26,9 @@ from ctxchat.tools.mcp.protocol import (
     ServerTool,
     Up,
     encode,
-    lines,
     read_request,
 )
+from ctxchat.tools.processes import lines
 from ctxchat.tools.text import clip, without_zeros
 
 MOST_TEXT = 10_000_000
