@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import msgspec
 
@@ -47,6 +47,10 @@ class SeenPath(msgspec.Struct, frozen=True, gc=False):
     sure: bool
 
 
+Looked = tuple[str, SeenPath, bytes | None]
+"""A path, what stands there, and its content where that was read now."""
+
+
 class Tree:
     """Looks at one folder again and again. `apart` are folders that are none of its content, absolute."""
 
@@ -71,31 +75,58 @@ class Tree:
         return {name: one.state for name, one in found.items()}
 
     def _walk(self, keep: Keep) -> dict[str, SeenPath]:
-        if "" not in self._rules:
-            self._rules[""] = rules_above(self._root)
-        look = _Walk(self, keep)
-        look.folder("", self._rules[""], 1)
-        look.hand_on()
-        return look.found
+        found: dict[str, SeenPath] = {}
+        fresh: dict[str, bytes] = {}
+        size = 0
+        for name, seen, data in self._folder("", (), 1):
+            found[name] = seen
+            if len(found) > MOST:
+                raise TooMany
+            if data is not None:
+                fresh[seen.state.digest] = data
+                size += len(data)
+            if size > _BATCH:
+                keep(fresh)
+                fresh, size = {}, 0
+        if fresh:
+            keep(fresh)
+        return found
 
-    # ── for the look ──
+    def _folder(self, name: str, above: Rules, level: int) -> Iterator[Looked]:
+        """What stands in a folder and below it. `above` are the ignore rules of the folders around it."""
+        began = time.time_ns()
+        whole = os.path.join(self._root, name) if name else self._root  # noqa: PTH118 - strings all the way
+        try:
+            with os.scandir(whole) as opened:
+                entries = sorted(opened, key=lambda entry: entry.name)
+        except FileNotFoundError:
+            return
+        except OSError:
+            if not name:
+                raise
+            # it cannot be looked into now: nothing says that anything changed
+            yield from ((path, one, None) for path, one in self._seen.items() if path.startswith(f"{name}/"))
+            return
+        if name not in self._rules:
+            there = any(entry.name == ".gitignore" for entry in entries)
+            self._rules[name] = (*(above if name else rules_above(whole)), *own_rules(whole, there))
+        rules = self._rules[name]
+        for entry in entries:
+            child = f"{name}/{entry.name}" if name else entry.name
+            if entry.name == ".git" or self._leaves_out(child, entry, rules):
+                continue
+            try:
+                st = entry.stat(follow_symlinks=False)
+                if not stat.S_ISDIR(st.st_mode):
+                    yield from self._file(child, entry.path, st, began)
+                    continue
+            except FileNotFoundError:
+                continue  # gone meanwhile
+            yield child, SeenPath(FileState("folder", st.st_mode & 0o7777), (), True), None
+            if level < DEEPEST:
+                yield from self._folder(child, rules, level + 1)
 
-    def known(self, name: str) -> SeenPath | None:
-        """What stood there at the look before."""
-        return self._seen.get(name)
-
-    def below(self, name: str) -> dict[str, SeenPath]:
-        """All that stood in a folder then."""
-        return {path: one for path, one in self._seen.items() if path.startswith(f"{name}/")}
-
-    def rules_in(self, name: str, above: Rules, there: bool) -> Rules:
-        """The rules that hold in a folder, read once."""
-        key = f"{name}/"
-        if key not in self._rules:
-            self._rules[key] = (*above, *own_rules(self.absolute(name), there))
-        return self._rules[key]
-
-    def leaves_out(self, name: str, entry: os.DirEntry[str], rules: Rules) -> bool:
+    def _leaves_out(self, name: str, entry: os.DirEntry[str], rules: Rules) -> bool:
         """Not ours to keep: build folders, what is ignored, repositories within, the program's own data. What was kept once
         is kept on."""
         if name in self._left_out:
@@ -112,75 +143,17 @@ class Tree:
         own = entry.name in USUAL or entry.path in self._apart or entry.path in SYSTEM
         return own or os.path.lexists(f"{entry.path}/.git")
 
-    def absolute(self, name: str) -> str:
-        """The whole path of a name."""
-        return os.path.join(self._root, name) if name else self._root  # noqa: PTH118 - strings all the way
-
-
-class _Walk:
-    """One walk over the tree."""
-
-    def __init__(self, tree: Tree, keep: Keep) -> None:
-        self._tree, self._keep = tree, keep
-        self._now = time.time_ns()
-        self._gathered: dict[str, bytes] = {}
-        self._bytes = 0
-        self.found: dict[str, SeenPath] = {}
-
-    def folder(self, name: str, above: Rules, level: int) -> None:
-        try:
-            with os.scandir(self._tree.absolute(name)) as entries:
-                here = sorted(entries, key=lambda entry: entry.name)
-        except FileNotFoundError:
-            return
-        except OSError:
-            if not name:
-                raise
-            self.found |= self._tree.below(name)  # it cannot be looked into now: nothing says that anything changed
-            return
-        rules = self._tree.rules_in(name, above, any(entry.name == ".gitignore" for entry in here))
-        for entry in here:
-            if entry.name == ".git":
-                continue
-            child = f"{name}/{entry.name}" if name else entry.name
-            if self._tree.leaves_out(child, entry, rules):
-                continue
-            try:
-                self._entry(child, entry.path, entry.stat(follow_symlinks=False), rules, level)
-            except FileNotFoundError:
-                continue  # gone meanwhile
-            if len(self.found) > MOST:
-                raise TooMany
-
-    def _entry(self, name: str, path: str, st: os.stat_result, rules: Rules, level: int) -> None:
-        if stat.S_ISDIR(st.st_mode):
-            self.found[name] = SeenPath(FileState("folder", st.st_mode & 0o7777), (), True)
-            if level < DEEPEST:
-                self.folder(name, rules, level + 1)
-            return
+    def _file(self, name: str, path: str, st: os.stat_result, began: int) -> Iterator[Looked]:
+        """A file or link; nothing for a device or the like. `began`: when the look at its folder did."""
         stamp = (st.st_mode, st.st_size, st.st_mtime_ns, st.st_ctime_ns, st.st_ino)
-        known = self._tree.known(name)
+        known = self._seen.get(name)
         if known and known.sure and known.stamp == stamp:
-            self.found[name] = known
-            return
-        looked = state_of(path, st)
-        if looked is None:
-            return
-        state, data = looked
-        if data is None and known and known.state.kept and _same_but_mode(known.stamp, stamp):
-            state = msgspec.structs.replace(known.state, mode=state.mode)  # it cannot be read any more
-        self.found[name] = SeenPath(state, stamp, self._now - max(st.st_mtime_ns, st.st_ctime_ns) > _SURE)
-        if data is not None:
-            self._gathered[state.digest] = data
-            self._bytes += len(data)
-            if self._bytes > _BATCH:
-                self.hand_on()
-
-    def hand_on(self) -> None:
-        """What was read, to be kept."""
-        if self._gathered:
-            self._keep(self._gathered)
-        self._gathered, self._bytes = {}, 0
+            yield name, known, None
+        elif looked := state_of(path, st):
+            state, data = looked
+            if data is None and known and known.state.kept and _same_but_mode(known.stamp, stamp):
+                state = msgspec.structs.replace(known.state, mode=state.mode)  # it cannot be read any more
+            yield name, SeenPath(state, stamp, began - max(st.st_mtime_ns, st.st_ctime_ns) > _SURE), data
 
 
 def state_of(path: str, st: os.stat_result) -> tuple[FileState, bytes | None] | None:
