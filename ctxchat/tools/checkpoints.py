@@ -95,11 +95,9 @@ class Checkpoints:
                     if path not in after and begun.paths is None and (looked := look_at(self._absolute(path))):
                         after[path] = looked[0]  # passed over, not gone
                 changes = tuple(self._change(path, begun.before, after) for path in changed(begun.before, after))
-                states = [
-                    state for c in changes for state in (c.before, c.after) if state and state.kept and state.digest
-                ]
-                contents = {state.digest: self._base.get(state.digest) for state in states}
-                self._kept.add({digest: data for digest, data in contents.items() if data is not None}, sync=True)
+                states = (state for c in changes for state in (c.before, c.after) if state and state.kept)
+                digests = (state.digest for state in states if state.digest and state.digest not in self._kept)
+                self._kept.add(((d, data) for d in digests if (data := self._base.get(d)) is not None), sync=True)
             for seen in self.seen:
                 seen.own(self._root, changes)
             if not changes:
@@ -124,15 +122,15 @@ class Checkpoints:
     def _look(self, paths: Sequence[str] | None, *, again: bool) -> dict[str, FileState]:
         """What stands there, its contents in `base`."""
         if paths is None:
-            return self._tree.look(self._base.add if again else self._save_all, again=again)
+            return self._tree.look(lambda contents: self._save_all(contents, again=again), again=again)
         found = {path: looked for path in paths if (looked := look_at(self._absolute(path)))}
-        self._base.add({state.digest: data for state, data in found.values() if data is not None})
+        self._base.add((state.digest, data) for state, data in found.values() if data is not None)
         return {path: state for path, (state, _) in found.items()}
 
-    def _save_all(self, contents: Mapping[str, bytes]) -> None:
-        if self._base.size + sum(map(len, contents.values())) > MOST_BYTES:
+    def _save_all(self, contents: Mapping[str, bytes], *, again: bool) -> None:
+        if not again and self._base.size + sum(map(len, contents.values())) > MOST_BYTES:
             raise TooMany
-        self._base.add(contents)
+        self._base.add(contents.items())
 
     def _change(self, path: str, before: Mapping[str, FileState], after: Mapping[str, FileState]) -> FileChange:
         old, new = before.get(path), after.get(path)
@@ -258,7 +256,7 @@ class Checkpoints:
                 "Move it away first.",
             )
         if data is not None and state:
-            self._kept.add({state.digest: data}, sync=True)
+            self._kept.add([(state.digest, data)], sync=True)
         wanted = change.after
         if wanted and wanted.digest and self._content(wanted.digest) is None:
             raise ToolError(f"The earlier content of {change.name} is not there any more.", "Nothing was restored.")

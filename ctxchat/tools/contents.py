@@ -10,7 +10,8 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,21 +42,17 @@ class Contents:
         self._known()
         return self._end
 
-    def add(self, contents: Mapping[str, bytes], *, sync: bool = False) -> None:
-        """Keep these, each under its digest; what is there already costs nothing. `sync`: they are on the disk when it returns.
-        Raises OSError, and then nothing that was there is touched."""
-        with self._lock:
-            known = self._known()
-            fresh = {digest: data for digest, data in contents.items() if digest not in known}
-            if fresh:
-                known |= self._append(fresh, sync)
-
-    def _append(self, fresh: Mapping[str, bytes], sync: bool) -> dict[str, tuple[int, int, int]]:
-        places, end = {}, self._end
-        with self._open() as file:
-            file.truncate(self._end)
-            file.seek(self._end)
-            for digest, data in fresh.items():
+    def add(self, contents: Iterable[tuple[str, bytes]], *, sync: bool = False) -> None:
+        """Keep these, each under its digest, asked for one after the other; what is there already costs nothing. `sync`: they are
+        on the disk when it returns. Raises OSError, and then nothing that was there is touched."""
+        with self._lock, ExitStack() as opened:
+            known, end = self._known(), self._end
+            places: dict[str, tuple[int, int, int]] = {}
+            file: BinaryIO | None = None
+            for digest, data in contents:
+                if digest in known or digest in places:
+                    continue
+                file = file or opened.enter_context(self._open())
                 packed = zlib.compress(data, 1) if self._pack and len(data) >= _PACK_FROM else data
                 how = len(packed) < len(data)
                 body = packed if how else data
@@ -63,11 +60,12 @@ class Contents:
                 file.write(body)
                 places[digest] = (end + _HEAD.size, len(body), how)
                 end += _HEAD.size + len(body)
-            file.flush()
-            if sync:
-                os.fsync(file.fileno())
-        self._end = end
-        return places
+            if file:
+                file.flush()
+                if sync:
+                    os.fsync(file.fileno())
+            self._end = end
+            known |= places
 
     def get(self, digest: str) -> bytes | None:
         """One content, None where it is not there or no longer what it was. Raises OSError."""
@@ -91,9 +89,13 @@ class Contents:
             self._path.unlink(missing_ok=True)
 
     def _open(self) -> BinaryIO:
+        """For writing behind the last whole content."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-        return os.fdopen(os.open(self._path, flags, 0o600), "r+b")
+        file = os.fdopen(os.open(self._path, flags, 0o600), "r+b")
+        file.truncate(self._end)
+        file.seek(self._end)
+        return file
 
     def _known(self) -> dict[str, tuple[int, int, int]]:
         """Where each content lies, read from the heads the first time."""

@@ -46,7 +46,7 @@ class SeenFiles:
             known[str(path)] = digest
         with suppress(OSError):
             if self._contents and len(data) <= COMPARED:
-                self._contents.add({digest: data})
+                self._contents.add([(digest, data)])
             self._note({str(path): digest})
 
     def changed(self, path: Path, now: bytes) -> bool:

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -283,14 +284,14 @@ async def test_a_torn_store_costs_what_was_torn(tmp_path: Path, torn: int) -> No
     contents = Contents(tmp_path / "kept")
     texts = [bytes([n]) * 300 + os.urandom(50) for n in range(5)]
     for text in texts:
-        contents.add({digest_of(text): text})
+        contents.add([(digest_of(text), text)])
     file = tmp_path / "kept"
     file.write_bytes(file.read_bytes()[:-torn])
     later = Contents(file)
     whole = [text for text in texts if later.get(digest_of(text)) == text]
     assert whole == texts[: len(whole)]
     assert len(whole) >= 2
-    later.add({digest_of(text): text for text in texts})
+    later.add((digest_of(text), text) for text in texts)
     assert [Contents(file).get(digest_of(text)) for text in texts] == texts
 
 
@@ -372,3 +373,18 @@ async def test_nothing_is_kept_of_a_command_that_only_reads(session: Session, tm
     assert not (tmp_path / "kept" / "begun").exists()
     await session.port.close()
     assert not any((tmp_path / "kept").iterdir())
+
+
+async def test_what_a_call_did_to_many_files_is_never_held_at_once(session: Session) -> None:
+    chance = random.Random(1)
+
+    def rewrite() -> None:
+        for number in range(40):
+            (session.root / f"{number}.bin").write_bytes(b"\0" + chance.randbytes(1_000_000))
+
+    await session.call(rewrite)
+    tracemalloc.start()
+    await session.call(rewrite)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(session.done[1].changes) == 40 and peak < 20_000_000
