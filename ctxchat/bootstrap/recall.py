@@ -29,7 +29,8 @@ LARGER = 3
 _NAMED = 12  # ids of what else was found
 _BESIDE = 150  # tokens of what belongs to a passage: the call of a result, the results of a call
 _LEAST = 60  # tokens a clipped message is still worth showing in
-_RANGE = re.compile(r"m(\d{1,12})\s*(?:[-–—]|to|\.\.)\s*m?(\d{1,12})")
+_RANGE = re.compile(r"m(\d{1,12})(?:\s*(?:[-–—]|to|\.\.)\s*m?(\d{1,12}))?")
+_AND_MORE = re.compile(r"\s+and \d+ more\Z")  # a summary names its first ranges only
 _MESSAGES = 200  # of a range: more than that many short ones fill no budget
 
 
@@ -128,29 +129,36 @@ class Recollection:
         return hit.message if hit.session == self._session else f"{hit.session}/{hit.message}"
 
     async def show(self, id: str, room: str = "small") -> str:
-        """The text behind an id (`m12`, `g12`, a range such as `m12–m20`, or a compaction's), with another session's id and a
-        slash before it where a search named it so; empty where there is none. `room` as for a search."""
+        """The text behind an id (`m12`, `g12`, a range such as `m12–m20`, several such as `m3–m7, m9`, or a compaction's), with
+        another session's id and a slash before it where a search named it so; empty where there is none. `room` as for a
+        search."""
         try:
             return await self._database.run(self._show, id, TOKENS * (LARGER if room == "large" else 1))
         except CtxchatError:
             return ""
 
     def _show(self, id: str, room: int) -> str:
-        session, _, id = id.rpartition("/")
-        session = session or self._session
+        parts = [part.rpartition("/") for part in re.split(r"\s*[,;]\s*", _AND_MORE.sub("", id.strip()))]
+        session, id = parts[0][0] or self._session, parts[0][2]
+        if id in sessions.sub_agents(self._database, self._session):
+            return self._paged([(self._between(id, 1, _MESSAGES), _MESSAGES)], f"{id}/", room)
+        if any(part[0] not in {"", parts[0][0]} for part in parts):
+            return ""
         before = f"{session}/" if session != self._session else ""
         if (
             before
             and sessions.row(self._database, session).folder != sessions.row(self._database, self._session).folder
         ):
             return ""  # what was said elsewhere is not for this folder's agent
-        if span := _RANGE.fullmatch(id):
-            return self._paged(self._between(session, int(span[1]), int(span[2])), int(span[2]), before, room)
-        if re.fullmatch(r"[mg]\d{1,12}", id):
+        if len(parts) == 1 and re.fullmatch(r"[mg]\d{1,12}", id):
             group = archive.group_of(self._database, session, f"m{id[1:]}")
             return "\n\n".join(_written(m) for m in group.messages if id[0] == "g" or m.id == id)
-        messages = archive.show(self._database, id, session).messages
-        return self._paged(messages, messages[-1].seq if messages else 0, before, room)
+        found = [_RANGE.fullmatch(part[2]) for part in parts]
+        if spans := [(int(one[1]), int(one[2] or one[1])) for one in found if one]:
+            runs = [(self._between(session, *span), span[1]) for span in spans]
+            return self._paged(runs, before, room) if len(spans) == len(parts) else ""
+        messages = archive.show(self._database, ", ".join(part[2] for part in parts), session).messages
+        return self._paged([(messages, messages[-1].seq if messages else 0)], before, room)
 
     def _between(self, session: str, first: int, last: int) -> list[Message]:
         found: list[Message] = []
@@ -161,17 +169,20 @@ class Recollection:
                 continue  # one that is damaged, or was never said
         return found
 
-    def _paged(self, messages: Sequence[Message], last: int, before: str, room: int) -> str:
-        """As many of these as the budget holds, long ones clipped, and where to go on."""
+    def _paged(self, runs: Sequence[tuple[Sequence[Message], int]], before: str, room: int) -> str:
+        """As many messages of these runs as the budget holds, long ones clipped, and where to go on; each with where it ends."""
         count = self._database.count
         shown: list[str] = []
         left = room
-        for message in messages:
-            text = clip(_written(message), max(_LEAST, room // 4), count)
-            left -= count(text)
-            if left < 0 and shown:
-                return "\n\n".join([*shown, f"[more: recall the id {before}{message.id}–m{last}]"])
-            shown.append(text)
+        for place, (messages, last) in enumerate(runs):
+            for message in messages:
+                text = clip(_written(message), max(_LEAST, room // 4), count)
+                left -= count(text)
+                if left < 0 and shown:
+                    rest = [(message.seq, last), *((some[0].seq, end) for some, end in runs[place + 1 :] if some)]
+                    ids = ", ".join(f"m{first}" if first == end else f"m{first}–m{end}" for first, end in rest)
+                    return "\n\n".join([*shown, f"[more: recall the id {before}{ids}]"])
+                shown.append(text)
         return "\n\n".join(shown)
 
 

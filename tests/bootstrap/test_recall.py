@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from benchmarks.evidence import window_only
 from benchmarks.needle import run
@@ -14,6 +17,7 @@ from ctxchat.bootstrap.recall import TOKENS, Recollection
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.summaries import id_ranges
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from tests.storage.samples import compaction
@@ -78,8 +82,37 @@ async def test_one_message_comes_whole_and_a_range_keeps_to_the_budget(store: tu
     assert told.startswith("m1 (user): Look") and "m10 (user)" in told
     assert database.count(told) <= TOKENS + 200
     assert "m4 (assistant): The pump" in await recall.show("k1")
-    for wrong in ("m99", "../m1", "k9", "", "m5-m2", "x"):
+    for wrong in ("m99", "../m1", "k9", "", "m5-m2", "x", "m1, x", "m1, other/m2", ","):
         assert await recall.show(wrong) == ""
+
+
+@settings(max_examples=30)
+@given(st.sets(st.integers(1, 39), min_size=1))
+def test_what_a_summary_says_it_covers_can_be_recalled_as_it_is_written(places: set[int]) -> None:
+    short = [Message(n, "user" if n % 2 else "assistant", f"harbour {n} " + "lorem " * 60) for n in range(1, 40)]
+
+    async def told(id: str) -> set[int]:
+        """All that the id leads to, page by page."""
+        text = await recall.show(id)
+        shown = {int(line[1:].split()[0]) for line in text.split("\n\n") if line.startswith("m")}
+        further = text.rpartition("[more: recall the id ")[2] if "[more:" in text else ""
+        return shown | (await told(further.rstrip("]")) if further else set[int]())
+
+    with TemporaryDirectory() as folder, Database(Path(folder)) as database:
+        recall = Recollection(database, sessions.create(database, records=[Sealed(group_messages(short))]))
+        found = asyncio.run(told(id_ranges(places)))
+    assert found == places if len(places) <= 12 else found <= places
+
+
+async def test_a_sub_agents_record_is_found_by_the_id_that_its_answer_names(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        records = [Sealed(group_messages([Message(1, "user", "Count the pumps."), Message(2, "assistant", "Nine.")]))]
+        session = sessions.create(database, folder="/work")
+        theirs = sessions.create(database, records=records, parent=session, folder="/work", delegated=True)
+        other = sessions.create(database, records=records, folder="/work")
+        recall = Recollection(database, session)
+        assert await recall.show(theirs) == "m1 (user): Count the pumps.\n\nm2 (assistant): Nine."
+        assert await recall.show(other) == ""
 
 
 async def test_the_answer_keeps_to_its_budget_and_names_what_it_left_out(tmp_path: Path) -> None:
