@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ctxchat.core.events import Usage
-from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall
-from ctxchat.importing.lines import Object, as_json, items, number, obj, simple, text
+from ctxchat.core.messages import Image, Message, Opaque, Part, Text, ToolCall
+from ctxchat.importing.lines import Object, as_json, items, number, obj, simple, text, thought
 from ctxchat.importing.steps import About, Back, Begin, Cleared, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "claude-code", "Claude Code"
@@ -237,18 +237,7 @@ def _reply(message: Object, uuid: str, at: str) -> Iterator[Step]:
                 calls.append(ToolCall(text(block.get("id")), name, as_json(block.get("input") or {})))
             case kind:
                 parts.append(Opaque(text(kind) or "part", as_json(block)))
-    thought = "\n\n".join(filter(None, thoughts))
-    yield Said(
-        key,
-        Message(
-            0,
-            "assistant",
-            simple(parts),
-            calls=tuple(calls),
-            reasoning=Reasoning(thought) if thought else None,
-            at=at,
-        ),
-    )
+    yield Said(key, Message(0, "assistant", simple(parts), tuple(calls), reasoning=thought(thoughts), at=at))
     usage = obj(message.get("usage"))
     model = text(message.get("model"))
     if usage and model != "<synthetic>":

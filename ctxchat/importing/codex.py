@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.events import Usage
-from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall
-from ctxchat.importing.lines import Object, as_json, items, number, obj, simple, text, when
+from ctxchat.core.messages import Image, Message, Opaque, Part, Text, ToolCall
+from ctxchat.importing.lines import Object, as_json, items, number, obj, simple, text, thought, when
 from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "codex", "Codex"
@@ -246,8 +246,9 @@ class _Rollout:
                 parts = _parts(item.get("content"))
                 yield self._other(f"n{key}", Message(0, "user", parts, at=self._at), "note")
             case "reasoning":
-                if thought := _thought(item):
-                    yield self._said(Message(0, "assistant", reasoning=Reasoning(thought), at=self._at))
+                pieces = map(obj, [*items(item.get("content")), *items(item.get("summary"))])
+                if reasoning := thought(text(piece.get("text")) for piece in pieces):
+                    yield self._said(Message(0, "assistant", reasoning=reasoning, at=self._at))
                 else:
                     yield NoPlace("thoughts only the provider can read")
             case "function_call" | "custom_tool_call" | "tool_search_call" | "mcp_tool_call":
@@ -353,11 +354,6 @@ def _usage(usage: Object) -> Usage:
         number(usage.get("cached_input_tokens")),
         number(usage.get("reasoning_output_tokens")),
     )
-
-
-def _thought(item: Object) -> str:
-    pieces = [*items(item.get("content")), *items(item.get("summary"))]
-    return "\n\n".join(filter(None, (text(obj(piece).get("text")) for piece in pieces)))
 
 
 def _output(output: object) -> str | tuple[Part, ...]:

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from ctxchat.core.events import Usage
-from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall
-from ctxchat.importing.lines import Object, Progress, as_json, items, lines, number, obj, simple, text, whole
+from ctxchat.core.messages import Image, Message, Opaque, Part, Text, ToolCall
+from ctxchat.importing.lines import Object, Progress, as_json, items, lines, number, obj, simple, text, thought, whole
 from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "gemini-cli", "gemini-cli"
@@ -170,14 +170,8 @@ def _message(message: Object, id: str) -> Iterator[Step]:
 
 def _person(content: object, id: str, at: str) -> Iterator[Step]:
     pieces = [obj(piece) for piece in items(content)]
-    for place, piece in enumerate(pieces):
-        if answer := obj(piece.get("functionResponse")):
-            call = text(answer.get("id")) or text(answer.get("name"))
-            name, failed = text(answer.get("name")), "error" in obj(answer.get("response"))
-            yield Said(
-                f"{id}.{place}",
-                Message(0, "tool", output_of(answer), call_id=call, name=name, at=at, failed=failed),
-            )
+    for place, result in enumerate(results_of(pieces, at)):
+        yield Said(f"{id}.{place}", result)
     spoken = [piece for piece in pieces if "functionResponse" not in piece]
     if not pieces or spoken:
         note = len(spoken) < len(pieces) or plain(content).lstrip().startswith(_HARNESS)
@@ -186,8 +180,8 @@ def _person(content: object, id: str, at: str) -> Iterator[Step]:
 
 def _reply(message: Object, id: str, at: str) -> Iterator[Step]:
     thoughts = [
-        ": ".join(filter(None, (text(thought.get("subject")), text(thought.get("description")))))
-        for thought in map(obj, items(message.get("thoughts")))
+        ": ".join(filter(None, (text(one.get("subject")), text(one.get("description")))))
+        for one in map(obj, items(message.get("thoughts")))
     ]
     pieces = [obj(piece) for piece in items(message.get("content"))]
     spoken = [piece for piece in pieces if "functionCall" not in piece and not piece.get("thought")]
@@ -198,18 +192,8 @@ def _reply(message: Object, id: str, at: str) -> Iterator[Step]:
         ToolCall(text(call.get("id")), text(call.get("name")) or "unknown", as_json(call.get("args") or {}))
         for call in told
     ]
-    thought = "\n\n".join(filter(None, thoughts))
-    yield Said(
-        id,
-        Message(
-            0,
-            "assistant",
-            parts_of(spoken if pieces else message.get("content")),
-            tuple(calls),
-            reasoning=Reasoning(thought) if thought else None,
-            at=at,
-        ),
-    )
+    words = parts_of(spoken if pieces else message.get("content"))
+    yield Said(id, Message(0, "assistant", words, tuple(calls), reasoning=thought(thoughts), at=at))
     tokens = obj(message.get("tokens"))
     if prompt := number(tokens.get("input")):
         thinking = number(tokens.get("thoughts"))
@@ -230,22 +214,38 @@ def _reply(message: Object, id: str, at: str) -> Iterator[Step]:
 
 
 def _saved(contents: list[object], file: Path) -> Iterator[Step]:
-    """A chat a person saved: contents as the provider takes them, without times. A call without an id is known by its name."""
+    """A chat a person saved: contents as the provider takes them, without times."""
     yield Begin(file.stem)
     for place, content in enumerate(map(obj, contents)):
         pieces = [obj(piece) for piece in items(content.get("parts"))]
-        if content.get("role") != "model":
+        if content.get("role") == "model":
+            yield Said(str(place), reply_of(pieces))
+        else:
             yield from _person(pieces, str(place), "")
-            continue
-        calls = [obj(piece.get("functionCall")) for piece in pieces if "functionCall" in piece]
-        made = [
-            ToolCall(text(c.get("id")) or text(c.get("name")), text(c.get("name")), as_json(c.get("args") or {}))
-            for c in calls
-        ]
-        thoughts = "\n\n".join(text(piece.get("text")) for piece in pieces if piece.get("thought"))
-        words = [piece for piece in pieces if "functionCall" not in piece and not piece.get("thought")]
-        reasoning = Reasoning(thoughts) if thoughts else None
-        yield Said(str(place), Message(0, "assistant", parts_of(words), tuple(made), reasoning=reasoning))
+
+
+# ── contents as the provider has them; a call without an id is known by its name ──
+
+
+def reply_of(pieces: list[Object], at: str = "") -> Message:
+    calls = (obj(piece.get("functionCall")) for piece in pieces if "functionCall" in piece)
+    made = (
+        ToolCall(
+            text(c.get("id")) or text(c.get("name")), text(c.get("name")) or "unknown", as_json(c.get("args") or {})
+        )
+        for c in calls
+    )
+    thoughts = (text(piece.get("text")) for piece in pieces if piece.get("thought"))
+    words = [piece for piece in pieces if "functionCall" not in piece and not piece.get("thought")]
+    return Message(0, "assistant", parts_of(words), tuple(made), reasoning=thought(thoughts), at=at)
+
+
+def results_of(pieces: list[Object], at: str) -> Iterator[Message]:
+    for piece in pieces:
+        if answer := obj(piece.get("functionResponse")):
+            call, name = text(answer.get("id")) or text(answer.get("name")), text(answer.get("name"))
+            failed = "error" in obj(answer.get("response"))
+            yield Message(0, "tool", output_of(answer), call_id=call, name=name, at=at, failed=failed)
 
 
 def output_of(answer: Object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ctxchat.core.messages import Part, Text
+from ctxchat.core.messages import Part, Reasoning, Text
 from ctxchat.importing.steps import Damaged
 
 Object = dict[str, Any]
@@ -122,6 +122,18 @@ def when(value: object) -> str:
         moment = datetime.fromtimestamp(seconds, UTC)
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return ""
+
+
+def thought(pieces: Iterable[str]) -> Reasoning | None:
+    """What a model thought, as one text; None where that is nothing."""
+    whole = "\n\n".join(filter(None, pieces))
+    return Reasoning(whole) if whole else None
+
+
+def model_of(provider: str, model: str) -> str:
+    """litellm's name of a model that a program keeps by its provider."""
+    prefix = {"google": "gemini", "openai-codex": "openai"}.get(provider, provider)
+    return f"{prefix}/{model}" if prefix and model else model
 
 
 def simple(parts: Sequence[Part]) -> str | tuple[Part, ...]:

@@ -11,8 +11,23 @@ from pathlib import Path
 
 from ctxchat.core.errors import UsageError
 from ctxchat.core.events import Usage
-from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall
-from ctxchat.importing.lines import Object, Progress, as_json, items, number, obj, read, simple, text, when, whole
+from ctxchat.core.messages import Image, Message, Opaque, Part, Text, ToolCall
+from ctxchat.core.usage import dollars
+from ctxchat.importing.lines import (
+    Object,
+    Progress,
+    as_json,
+    items,
+    model_of,
+    number,
+    obj,
+    read,
+    simple,
+    text,
+    thought,
+    when,
+    whole,
+)
 from ctxchat.importing.steps import About, Back, Begin, Cleared, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "opencode", "opencode"
@@ -238,10 +253,9 @@ def _first_message(id: str, role: str, parts: Iterable[Object], at: str) -> Iter
                 pass
             case kind:
                 yield NoPlace(f"{text(kind) or 'nameless'} parts")
-    thought = "\n\n".join(filter(None, thoughts))
     if role == "assistant":
-        reasoning = Reasoning(thought) if thought else None
-        yield Said(id, Message(0, "assistant", simple(shown), calls=tuple(calls), reasoning=reasoning, at=at))
+        reply = Message(0, "assistant", simple(shown), calls=tuple(calls), reasoning=thought(thoughts), at=at)
+        yield Said(id, reply)
     elif shown:
         yield Said(id, Message(0, "user", simple(shown), at=at))
 
@@ -357,25 +371,14 @@ def _reply(message: Object, parts: list[Object], at: str) -> Iterator[Step]:
                 pass
             case kind:
                 yield NoPlace(f"{text(kind) or 'nameless'} parts")
-    thought = "\n\n".join(filter(None, thoughts))
-    yield Said(
-        id,
-        Message(
-            0,
-            "assistant",
-            simple(words),
-            tuple(calls),
-            reasoning=Reasoning(thought) if thought else None,
-            at=at,
-            interrupted=bool(message.get("error")),
-        ),
-    )
+    broken = bool(message.get("error"))
+    said = Message(0, "assistant", simple(words), tuple(calls), reasoning=thought(thoughts), at=at, interrupted=broken)
+    yield Said(id, said)
     tokens = obj(message.get("tokens"))
     cache = obj(tokens.get("cache"))
     prompt = number(tokens.get("input")) + number(cache.get("read")) + number(cache.get("write"))
     if prompt:
-        thinking, cost = number(tokens.get("reasoning")), message.get("cost")
-        paid = float(cost) if isinstance(cost, int | float) and 0 <= cost < 1e6 else 0.0
+        thinking, paid = number(tokens.get("reasoning")), dollars(message.get("cost")) or 0.0
         usage = Usage(prompt, number(tokens.get("output")) + thinking, number(cache.get("read")), thinking, paid)
         yield Counted(_model(message), usage)
     for key, result in results:
@@ -410,6 +413,4 @@ def _file(part: Object) -> Part:
 
 def _model(message: Object) -> str:
     about = obj(message.get("model")) or message
-    provider, model = text(about.get("providerID")), text(about.get("modelID"))
-    prefix = {"google": "gemini"}.get(provider, provider)
-    return f"{prefix}/{model}" if prefix and model else model
+    return model_of(text(about.get("providerID")), text(about.get("modelID")))

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
 from ctxchat.core.events import Usage
-from ctxchat.core.messages import Image, Message, Part, Reasoning, Text, ToolCall
-from ctxchat.importing.lines import Object, as_json, items, number, obj, simple, text, when
+from ctxchat.core.messages import Image, Message, Part, Text, ToolCall
+from ctxchat.core.usage import dollars
+from ctxchat.importing.lines import Object, as_json, items, model_of, number, obj, simple, text, thought, when
 from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "pi", "pi"
@@ -134,17 +135,11 @@ class _Session:
             if b.get("type") == "toolCall"
         ]
         spoken = [b for b in blocks if text(b.get("type")) not in {"thinking", "toolCall"}]
-        thought = "\n\n".join(filter(None, thoughts))
+        broken = text(message.get("stopReason")) in {"aborted", "error"}
         yield Said(
             id,
             Message(
-                0,
-                "assistant",
-                _parts(spoken),
-                tuple(calls),
-                reasoning=Reasoning(thought) if thought else None,
-                at=at,
-                interrupted=text(message.get("stopReason")) in {"aborted", "error"},
+                0, "assistant", _parts(spoken), tuple(calls), reasoning=thought(thoughts), at=at, interrupted=broken
             ),
         )
         self._model = _model(message) or self._model
@@ -152,15 +147,12 @@ class _Session:
         cached = number(usage.get("cacheRead"))
         prompt = number(usage.get("input")) + cached + number(usage.get("cacheWrite"))
         if prompt:
-            cost = obj(usage.get("cost")).get("total")
-            paid = float(cost) if isinstance(cost, int | float) and 0 <= cost < 1e6 else 0.0
+            paid = dollars(obj(usage.get("cost")).get("total")) or 0.0
             yield Counted(self._model, Usage(prompt, number(usage.get("output")), cached, cost_usd=paid))
 
 
 def _model(about: Object) -> str:
-    provider, model = text(about.get("provider")), text(about.get("modelId")) or text(about.get("model"))
-    prefix = {"google": "gemini", "openai-codex": "openai"}.get(provider, provider)
-    return f"{prefix}/{model}" if prefix and model else model
+    return model_of(text(about.get("provider")), text(about.get("modelId")) or text(about.get("model")))
 
 
 def _parts(content: object) -> str | tuple[Part, ...]:

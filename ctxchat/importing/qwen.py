@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ctxchat.core.events import Usage
-from ctxchat.core.messages import Message, Reasoning, ToolCall
-from ctxchat.importing.gemini import output_of, parts_of, plain
-from ctxchat.importing.lines import Object, as_json, items, number, obj, text
+from ctxchat.core.messages import Message
+from ctxchat.importing.gemini import parts_of, plain, reply_of, results_of
+from ctxchat.importing.lines import Object, items, number, obj, text
 from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "qwen-code", "Qwen Code"
@@ -82,9 +82,12 @@ class _Thread:
             case "user":
                 yield Said(uuid, Message(0, "user", parts_of(pieces), at=at))
             case "assistant":
-                yield from _reply(line, pieces, uuid, at)
+                yield Said(uuid, reply_of(pieces, at))
+                yield from _counted(line)
             case "tool_result":
-                yield from _results(pieces, uuid, at)
+                yield from (Said(uuid, result) for result in results_of(pieces, at))
+                if rest := [piece for piece in pieces if "functionResponse" not in piece]:
+                    yield Said(f"{uuid}+", Message(0, "user", parts_of(rest), at=at), "note")
             case "system" if line.get("subtype") == "chat_compression":
                 yield self._compacted(obj(line.get("systemPayload")), at)
             case "system" if title := text(obj(line.get("systemPayload")).get("customTitle")):
@@ -108,38 +111,10 @@ class _Thread:
         )
 
 
-def _reply(line: Object, pieces: list[Object], uuid: str, at: str) -> Iterator[Step]:
-    calls = [obj(piece.get("functionCall")) for piece in pieces if "functionCall" in piece]
-    thought = "\n\n".join(text(piece.get("text")) for piece in pieces if piece.get("thought"))
-    words = [piece for piece in pieces if "functionCall" not in piece and not piece.get("thought")]
-    yield Said(
-        uuid,
-        Message(
-            0,
-            "assistant",
-            parts_of(words),
-            tuple(
-                ToolCall(text(c.get("id")), text(c.get("name")) or "unknown", as_json(c.get("args") or {}))
-                for c in calls
-            ),
-            reasoning=Reasoning(thought) if thought else None,
-            at=at,
-        ),
-    )
+def _counted(line: Object) -> Iterator[Step]:
     tokens = obj(line.get("usageMetadata"))
     if prompt := number(tokens.get("promptTokenCount")):
         thinking = number(tokens.get("thoughtsTokenCount"))
         made = number(tokens.get("candidatesTokenCount")) + thinking
-        yield Counted(
-            text(line.get("model")), Usage(prompt, made, number(tokens.get("cachedContentTokenCount")), thinking)
-        )
-
-
-def _results(pieces: list[Object], uuid: str, at: str) -> Iterator[Step]:
-    for piece in pieces:
-        if answer := obj(piece.get("functionResponse")):
-            call, name = text(answer.get("id")) or text(answer.get("name")), text(answer.get("name"))
-            failed = "error" in obj(answer.get("response"))
-            yield Said(uuid, Message(0, "tool", output_of(answer), call_id=call, name=name, at=at, failed=failed))
-    if rest := [piece for piece in pieces if "functionResponse" not in piece]:
-        yield Said(f"{uuid}+", Message(0, "user", parts_of(rest), at=at), "note")
+        usage = Usage(prompt, made, number(tokens.get("cachedContentTokenCount")), thinking)
+        yield Counted(text(line.get("model")), usage)

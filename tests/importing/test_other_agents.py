@@ -161,6 +161,13 @@ def test_qwen(database: Database, brought: Bring, tmp_path: Path) -> None:
     assert [one.outcome for one in brought(file)] == ["known"]
 
 
+def test_a_call_of_qwen_without_an_id_has_its_result(database: Database, brought: Bring, tmp_path: Path) -> None:
+    told = json.dumps(wild.qwen()).replace('"id": "q1", ', "")
+    (made,) = brought(put(tmp_path / "77aa.jsonl", json.loads(told)))
+    calls = [group for group in state(database, made.id).ledger.groups if group.first.calls]
+    assert [(group.kind, group.messages[1].text) for group in calls] == [("round", "x = 1")]
+
+
 def test_a_summary_that_folds_nothing_goes_with_the_next(database: Database, brought: Bring, tmp_path: Path) -> None:
     lines = wild.pi()
     first = next(n for n, line in enumerate(lines) if line["type"] == "message")
