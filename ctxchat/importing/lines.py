@@ -22,6 +22,9 @@ Progress = Callable[[int], None]
 MOST_WHOLE = 1_000_000_000
 """Bytes of a file that can only be read whole."""
 
+MOST_LINE = 250_000_000
+"""Bytes of a line that is read: a message with the largest images is far below, what a kill leaves may be gigabytes."""
+
 SECONDS = 100_000_000_000
 """Below this a number is a time in seconds, as one in milliseconds it would be in 1973."""
 
@@ -32,13 +35,20 @@ def silent(read: int) -> None:
     """Nobody wants to know."""
 
 
-def lines(file: Path, progress: Progress = silent) -> Iterator[tuple[int, Object | Damaged]]:
-    """Each line that is not blank, by its number, as the object it holds. One that holds none costs nothing but itself."""
+def lines(file: Path, progress: Progress = silent, longest: int = MOST_LINE) -> Iterator[tuple[int, Object | Damaged]]:
+    """Each line that is not blank, by its number, as the object it holds. One that holds none, or is longer than `longest` bytes,
+    costs nothing but itself."""
+    number, inside = 1, False
     with file.open("rb") as opened:
-        for number, line in enumerate(opened, 1):
-            progress(len(line))
-            if text := line.strip(b"\0 \t\r\n\xef\xbb\xbf"):
-                yield number, read(text, f"{file.name}:{number}")
+        while piece := opened.readline(longest):
+            progress(len(piece))
+            ended = piece.endswith(b"\n")
+            where = f"{file.name}:{number}"
+            if not inside and not ended and len(piece) == longest:
+                yield number, Damaged(where, f"longer than {longest // 1_000_000:,} MB")
+            elif not inside and (text := piece.strip(b"\0 \t\r\n\xef\xbb\xbf")):
+                yield number, read(text, where)
+            number, inside = number + ended, not ended
 
 
 def whole(file: Path, progress: Progress = silent) -> Object | list[Any] | Damaged:

@@ -120,3 +120,17 @@ def test_of_a_long_file_a_line_is_held_at_a_time(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 1_000_000 < file.stat().st_size
     finally:
         tracemalloc.stop()
+
+
+def test_a_line_that_never_ends_costs_itself_and_no_memory(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b'{"n": 1}\n' + b"x" * 5_000_000 + b'\n{"n": 3}\n' + b"\0" * 5_000_000)
+    tracemalloc.start()
+    found = dict(lines(file, longest=1_000_000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (found.pop(1), found.pop(3)) == ({"n": 1}, {"n": 3}) and peak < 4_000_000
+    assert {number: getattr(told, "why", "") for number, told in found.items()} == {
+        2: "longer than 1 MB",
+        4: "longer than 1 MB",
+    }
