@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import PurePosixPath
@@ -110,15 +111,22 @@ class Glob(_SearchTool[GlobArguments]):
         _check_pattern(arguments.pattern)
         place = _folder(arguments.path, context)
         notes: list[str] = []
-        hidden = wants_hidden(arguments.pattern)
-        async with aclosing(self._results(GlobJob(str(place.path), arguments.pattern, hidden), notes)) as results:
-            found = [entry async for entry in results if isinstance(entry, FoundPath)]
-        found.sort(key=lambda entry: (-entry.changed, entry.path))
-        if found and found[0].loosely:
+        job = GlobJob(str(place.path), arguments.pattern, wants_hidden(arguments.pattern))
+        newest: list[FoundPath] = []
+        many = 0
+        async with aclosing(self._results(job, notes)) as results:
+            async for entry in results:
+                if isinstance(entry, FoundPath):
+                    newest.append(entry)
+                    many += 1
+                if len(newest) > 2 * MAX_GLOBBED:  # a home folder holds millions
+                    newest = _newest(newest)
+        newest = _newest(newest)
+        if newest and newest[0].loosely:
             notes.append(f"none is spelled {arguments.pattern}; these are with other capitals")
-        if len(found) > MAX_GLOBBED:
-            notes.append(f"the newest {MAX_GLOBBED} of {len(found)} are shown; use a narrower pattern")
-        paths = [_shown(place, entry.path) for entry in found[:MAX_GLOBBED]]
+        if many > MAX_GLOBBED:
+            notes.append(f"the newest {MAX_GLOBBED} of {many} are shown; use a narrower pattern")
+        paths = [_shown(place, entry.path) for entry in newest]
         yield ToolOutput(_joined(paths or [f"No file matches {arguments.pattern}."], notes))
 
 
@@ -177,6 +185,10 @@ class Grep(_SearchTool[GrepArguments]):
             hint = "Escape characters that are meant as they are: \\( \\[ \\{ \\. \\* \\+ \\? \\|"
             raise ToolError(f"{error.text.rstrip('.')}: the pattern {job.pattern!r} is not usable.", hint) from error
         return lines
+
+
+def _newest(found: list[FoundPath]) -> list[FoundPath]:
+    return heapq.nsmallest(MAX_GLOBBED, found, key=lambda entry: (-entry.changed, entry.path))
 
 
 def _folder(path: str, context: ToolContext) -> Place:

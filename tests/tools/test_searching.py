@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import tracemalloc
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -221,11 +222,12 @@ async def test_nothing_of_the_workspace_is_imported(call: Callable, workspace: P
     assert not (workspace / "ran").exists()
 
 
-async def test_the_loop_stays_free_in_a_large_tree(call: Callable, workspace: Path) -> None:
-    for folder in range(100):
-        (workspace / f"d{folder}").mkdir()
+async def test_a_large_tree_holds_neither_the_loop_nor_memory(call: Callable, workspace: Path) -> None:
+    for number in range(100):
+        folder = workspace / f"{number}{'-' * 200}"
+        folder.mkdir()
         for file in range(50):
-            (workspace / f"d{folder}" / f"f{file}.txt").touch()
+            (folder / f"f{file}.txt").touch()
     ticks = 0
 
     async def tick() -> None:
@@ -235,10 +237,13 @@ async def test_the_loop_stays_free_in_a_large_tree(call: Callable, workspace: Pa
             await asyncio.sleep(0.001)
 
     ticking = asyncio.create_task(tick())
+    tracemalloc.start()
     found = (await call(glob, pattern="*.txt")).text
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     ticking.cancel()
     assert found.endswith("[the newest 500 of 5000 are shown; use a narrower pattern]")
-    assert ticks > 2
+    assert ticks > 2 and peak < 1_200_000
 
 
 def test_rules_from_above_hold_below(tree: Path) -> None:
