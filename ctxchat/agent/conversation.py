@@ -126,6 +126,8 @@ class Conversation(JournalWriter):
         nobody waits for another's look: one that was overtaken by a later one changes nothing."""
         self._looks += 1
         look, model = self._looks, self.model
+        if self.under_way:  # what came since belongs to what the model is told of its window
+            await self.again()
         told = await self.learned.asked()
         price = self._price or await asyncio.to_thread(self._price_of, model.name)
         around = self._arranged.context_sources

@@ -175,9 +175,13 @@ class Files:
         talk = self._conversation
         names = [c.name for c in done.changes]
         more = f" and {len(names) - NOTED} more" if len(names) > NOTED else ""
+        what = (
+            "brought back changes to files that had been taken back"
+            if files.is_redo(done, self._checkpoints)
+            else "took changes to files back, so these are no longer as you left them"
+        )
         text = (
-            "[The user took changes to files back, so these are no longer as you left them: "
-            f"{', '.join(names[:NOTED])}{more}. Read a file again before you rely on what it holds.]"
+            f"[The user {what}: {', '.join(names[:NOTED])}{more}. Read a file again before you rely on what it holds.]"
         )
         message = Message(talk.ledger.next_seq, "user", text, at=talk.clock.now())
         return single("note", message, talk.ledger.turn, "files")

@@ -30,6 +30,8 @@ class BudgetNote:
             return ""
         held = f"{short(figures.used)} of {short(figures.limit)} tokens"
         line = f"Your context window is about {percent(figures.pressure)} full ({held})."
-        if start := starts_at(figures):
-            line += f" From {percent(start / figures.limit)} on, older parts become a summary; recall finds them."
+        if 0 < (start := starts_at(figures)) <= figures.limit:  # above the limit where it is snoozed
+            inside = f" from {percent(figures.automatic.inside)} on, and" if figures.automatic.inside else ""
+            before = f"from {percent(start / figures.limit)} on before the user's next message"
+            line += f" Older parts become a summary{inside} {before}; recall finds them."
         return f"{line} Read in parts and keep what you need in your own words. This is no request."

@@ -115,7 +115,9 @@ def standing(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
 def redoable(checkpoints: Sequence[Checkpoint]) -> Checkpoint | None:
     """The last taking back that is in force, None for none."""
     gone = taken_back(checkpoints)
-    return next((c for c in reversed(checkpoints) if c.undoes and c.id not in gone and not _redo(c, checkpoints)), None)
+    return next(
+        (c for c in reversed(checkpoints) if c.undoes and c.id not in gone and not is_redo(c, checkpoints)), None
+    )
 
 
 def taken_back(checkpoints: Sequence[Checkpoint]) -> frozenset[str]:
@@ -130,7 +132,7 @@ def taken_back(checkpoints: Sequence[Checkpoint]) -> frozenset[str]:
     return frozenset(gone)
 
 
-def _redo(checkpoint: Checkpoint, among: Sequence[Checkpoint]) -> bool:
+def is_redo(checkpoint: Checkpoint, among: Sequence[Checkpoint]) -> bool:
     """It brought back what another one had taken back."""
     return any(c.undoes for c in among if c.id in checkpoint.undoes)
 

@@ -15,9 +15,9 @@ from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import BUDGET, Insert, problems
-from tests.agent.desk import Around, Desk
+from tests.agent.desk import Around, Desk, Echo
 from tests.agent.test_turn import adds_up, of
-from tests.doubles.scripted import ScriptedModel, fails, says
+from tests.doubles.scripted import ScriptedModel, calls, fails, says
 
 LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 30
 
@@ -213,6 +213,19 @@ async def test_a_prepared_summary_is_swapped_in_without_a_call():
     assert asked_at_swap
     read = [group for groups, _ in writer.asked for group in groups]
     assert len(read) == len(set(read)), "what stands ready is topped up, never made again"
+
+
+async def test_what_the_model_is_told_of_its_window_counts_the_results_it_is_shown():
+    class Gauge(Around):
+        async def injected(self) -> tuple[Insert, ...]:
+            return (Insert(BUDGET, f"{desk.conversation.figures.used}"),)
+
+    script = ScriptedModel([calls(("echo", {"text": "word ", "times": 2_000})), says("done")])
+    desk = Desk(script, tools=[Echo()], around=Gauge(), options=Options(prepare=False))
+    await desk.say("Look. " + LONG)
+    for request in script.requests:
+        told = next(int(i.message.text.split("\n")[1]) for i in request.view.items if i.source == BUDGET)
+        assert told == pytest.approx(request.view.raw, abs=60)
 
 
 async def test_overhead_above_the_trigger_is_named_and_nothing_is_called():

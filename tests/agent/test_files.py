@@ -100,7 +100,11 @@ async def test_undo_takes_the_last_turn_back_and_redo_brings_it_back(tmp_path: P
     assert snapshot(room.root) == second
     assert not (await room.files.redoing()).undoes
     await room.say("and now?")
-    assert "took changes to files back" in room.model.requests[-1].view.items[-2].message.text
+    told = [
+        i.message.text.split(":")[0] for i in room.model.requests[-1].view.items if i.message.text.startswith("[The")
+    ]
+    undone = "[The user took changes to files back, so these are no longer as you left them"
+    assert told == [undone] * 2 + ["[The user brought back changes to files that had been taken back"] * 2
     assert room.desk.folded().checkpoints == room.desk.state.checkpoints
 
 

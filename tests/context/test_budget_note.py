@@ -33,6 +33,10 @@ async def test_nothing_is_said_while_there_is_room_or_nobody_knows() -> None:
 async def test_near_the_trigger_it_says_how_full_it_is_and_what_comes() -> None:
     figures = gauge(14_000, Window(20_000, "loaded"))
     line = await said(figures)
-    assert "70 % full (14.0k of 20.0k tokens)" in line and "From 75 % on" in line and "\n" not in line
-    off = msgspec.structs.replace(figures, automatic=Automatic("off"))
-    assert "70 % full" in await said(off) and "From" not in await said(off)
+    assert "70 % full (14.0k of 20.0k tokens)" in line and "\n" not in line
+    assert "Older parts become a summary from 75 % on before the user's next message;" in line
+    within = await said(msgspec.structs.replace(figures, automatic=Automatic(inside=0.85)))
+    assert "Older parts become a summary from 85 % on, and from 75 % on before the user's next message;" in within
+    for standing in (Automatic("off"), Automatic("snoozed", 3)):
+        nothing = await said(msgspec.structs.replace(figures, automatic=standing))
+        assert "70 % full" in nothing and "summary" not in nothing
