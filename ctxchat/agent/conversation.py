@@ -67,9 +67,8 @@ class Conversation(JournalWriter):
         self._streamed: Counted = 0
         self.use(model)
         self._frame = Frame(arranged.system, self._tools)
-        self._framed = (
-            0  # changes that were in force when the memory in it was read: with another of them the prefix is new
-        )
+        # changes that were in force when the memory in it was read, None before: with another of them the prefix is new
+        self._framed: int | None = None
         self.view: View = View((), (), (), 0, "", 0)
         self.figures: Figures = closed_with(self.measured(), state, self.learned.off(state.used))
 
@@ -139,8 +138,8 @@ class Conversation(JournalWriter):
             self._newest, self._price = look, price
             tools = await self._affordable()
             passes = len(self.ledger.changes)
-            before, self._framed = (self._frame.memory if self._framed == passes else ()), passes
-            memory, added = grown(before, memory) if before else (memory, ())
+            memory, added = grown(self._frame.memory, memory) if self._framed == passes else (memory, ())
+            self._framed = passes
             self._frame = Frame(self._arranged.system, tools, memory, (*added, *injected), model.keeps_reasoning)
             return self._adopt(await self.compiled(self.ledger))
 

@@ -128,15 +128,14 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
 
 def grown(before: Sequence[Insert], now: Sequence[Insert]) -> tuple[tuple[Insert, ...], tuple[Insert, ...]]:
-    """Memory files as they were sent before, and what was added at their ends since, so that the prefix stays as a server has it
-    cached. Where anything else changed they are sent as they are now."""
-    if [i.source_id for i in before] != [i.source_id for i in now]:
+    """Memory files as they were sent before, and what was added since at their ends or as files, so that the prefix stays as a
+    server has it cached. Where anything else changed they are sent as they are now."""
+    old, new = ({i.source_id: i.text for i in some} for some in (before, now))
+    kept = all(new.get(name, "") == text or new.get(name, "").startswith(f"{text}\n") for name, text in old.items())
+    if not kept or len(old) < len(before) or len(new) < len(now):
         return tuple(now), ()
-    pairs = list(zip(before, now, strict=True))
-    if not all(new.text == old.text or new.text.startswith(f"{old.text}\n") for old, new in pairs):
-        return tuple(now), ()
-    added = [(new.source_id, new.text[len(old.text) :].strip()) for old, new in pairs]
-    return tuple(before), tuple(Insert(f"{source}, added since", text) for source, text in added if text)
+    added = [(name, text[len(old.get(name, "")) :].strip()) for name, text in new.items()]
+    return tuple(before), tuple(Insert(f"{name}, added since", text) for name, text in added if text)
 
 
 def compile(

@@ -65,7 +65,8 @@ class Remember(Tool[RememberArguments]):
 
     name = "remember"
     about = (
-        "Keep a lasting wish or fact about the user or the project for all later sessions. Not for this task's details."
+        "Keep a lasting wish or fact for all later sessions, in every folder: name the project that it is about. "
+        "Not for this task's details."
     )
     arguments = RememberArguments
     reads_only = False

@@ -180,8 +180,10 @@ async def test_the_model_may_ask_for_room_and_say_what_has_to_stay() -> None:
     assert [(p.outcome, p.reason) for p in done] == [("compacted", "auto")]
 
 
-async def test_what_is_remembered_does_not_rewrite_the_prefix() -> None:
+@pytest.mark.parametrize("before", ["- be brief", ""])
+async def test_what_is_remembered_does_not_rewrite_the_prefix(before: str) -> None:
     around = Growing()
+    around.text = before
     model = ScriptedModel([says("fine")] * 4)
     desk = Desk(model, around=around)
     await desk.say("one")
@@ -192,7 +194,8 @@ async def test_what_is_remembered_does_not_rewrite_the_prefix() -> None:
     assert [i.source for i in second.items if "likes tea" in i.message.text] == ["AGENTS.md, added since"]
     around.text = "- something else"
     await desk.say("three")
-    assert [i.source for i in model.requests[2].view.items if "something else" in i.message.text] == ["AGENTS.md"]
+    told = "AGENTS.md" if before else "AGENTS.md, added since"
+    assert [i.source for i in model.requests[2].view.items if "something else" in i.message.text] == [told]
 
 
 class Growing(Around):
@@ -201,7 +204,7 @@ class Growing(Around):
     text = "- be brief"
 
     async def memory(self) -> tuple[Insert, ...]:
-        return (Insert("AGENTS.md", self.text),)
+        return (Insert("AGENTS.md", self.text),) if self.text else ()
 
 
 @pytest.mark.parametrize("guard", ["snoozed", "failed", "refilled"])
