@@ -21,6 +21,7 @@ from benchmarks.history import Work
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
+from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.toolbox import Toolbox
@@ -37,6 +38,7 @@ from ctxchat.core.view import Insert
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
+from tests.agent.desk import Recorded
 from tests.doubles.scripted import ScriptedModel, says
 
 FRAME = 16.0
@@ -143,7 +145,8 @@ def opened(database: Database, name: str, writer: Writer, prepare: bool) -> Sess
     options = Options(strategy="summarize", prepare=prepare, keep_recent=40, compression_trigger=0.72, soft_mark=0.5)
     arranged = SessionConfig(system="You help.", context_sources=Nothing(), open_model=lambda _: model, options=options)
     talk = Conversation(stored.journal, stored.state, model, clock, arranged, tools=())
-    return Session(talk, toolbox, Compactor(talk, summariser=writer), arranged)
+    compactor = Compactor(talk, summariser=writer)
+    return Session(talk, toolbox, compactor, Hooks((), talk, compactor, Recorded()), arranged)
 
 
 async def swapped(folder: Path, messages: int, *, prepare: bool) -> Row:

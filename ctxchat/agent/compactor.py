@@ -19,6 +19,7 @@ from ctxchat.agent.prefetch import Prefetch
 from ctxchat.agent.preview import Preview
 from ctxchat.agent.rescue import Rescue
 from ctxchat.agent.scheduler import Scheduler
+from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice
 from ctxchat.core.figures import Figures
 from ctxchat.core.ports import FilesNow, Summariser
@@ -48,8 +49,8 @@ class Compactor:
 
     # ── before a request ──
 
-    async def make_room(self, rounds: int, emit: Emit) -> None:
-        """Measure, and compact where it is due or agreed. `rounds` is how many model calls this turn has made."""
+    async def make_room(self, emit: Emit, *, inside: bool = False) -> None:
+        """Measure, and compact where it is due or agreed; `inside` a turn, between two of its rounds."""
         figures = await self._conversation.refresh()
         await emit(figures)
         for text in self._conversation.troubles():
@@ -57,35 +58,35 @@ class Compactor:
         if agreed := self.consent.taken("now"):
             await self._as_agreed(agreed, emit)
         else:
-            await self._due(figures, rounds, emit)
+            await self._due(figures, emit, inside=inside)
         if self.scheduler.too_long():
             await self.rescue().fit(self.scheduler.reason("context_overflow"), emit)
         self.scheduler.room_made()
 
-    async def _due(self, figures: Figures, rounds: int, emit: Emit) -> None:
-        standing = self.scheduler.standing(figures, rounds)
+    async def _due(self, figures: Figures, emit: Emit, *, inside: bool) -> None:
+        standing = self.scheduler.standing(figures, inside=inside)
         if standing == "overhead":
             for notice in self.consent.about_overhead(figures):
                 await emit(notice)
             return
         try:
-            order = await self.scheduler.order(figures, rounds) if standing == "compact" else None
-            asked = None if order or standing == "no" else await self.scheduler.suggestion(figures)
+            request = await self.scheduler.request(figures, inside=inside) if standing == "compact" else None
+            asked = None if request or standing == "no" else await self.scheduler.suggestion(figures)
         except Exception as problem:  # a strategy may come from a third party, or have left with its package
-            for notice in self.consent.about_plan(problem):
-                await emit(notice)
+            if self.consent.once_a_turn():
+                await emit(unplanned(problem))
             return
-        if order is not None:
-            await self._automatic(order, emit, inside=bool(rounds))
+        if request is not None:
+            await self._automatic(request, emit, inside=inside)
         elif standing != "no":
-            self._prepare(inside=bool(rounds))
-            for event in (asked,) if asked else self.scheduler.about_trigger(figures, rounds):
+            self._prepare(inside=inside)
+            for event in (asked,) if asked else self.consent.about_trigger(figures, inside=inside):
                 await emit(event)
 
-    async def _automatic(self, order: PassRequest, emit: Emit, *, inside: bool = False) -> CompactionRecord:
+    async def _automatic(self, request: PassRequest, emit: Emit, *, inside: bool = False) -> CompactionRecord:
         changes = self._conversation.ledger.changes
         try:
-            record = await self._perform(order, emit)
+            record = await self._perform(request, emit)
         except asyncio.CancelledError:
             if self._conversation.ledger.changes == changes:
                 self.consent.stopped()
@@ -107,7 +108,12 @@ class Compactor:
         if agreed.reason == "auto" and agreed.instructions:
             said = f"The agent asks for room, and for this to be kept: {' '.join(agreed.instructions.split())}"
             await emit(Notice("info", said))
-        await self.run(await self.planner.preview(agreed.instructions), emit, reason=agreed.reason)
+        try:
+            preview = await self.planner.preview(agreed.instructions)
+        except Exception as problem:  # as above; the turn goes on without the pass
+            await emit(unplanned(problem))
+            return
+        await self.run(preview, emit, reason=agreed.reason)
 
     # ── ahead of time ──
 
@@ -194,12 +200,16 @@ class Compactor:
         """End what is being prepared."""
         await self._prefetch.close()
 
-    async def _perform(self, order: PassRequest, emit: Emit) -> CompactionRecord:
+    async def _perform(self, request: PassRequest, emit: Emit) -> CompactionRecord:
         await self.planner.look_at_files()  # a preview may have been open for long
-        doing = PassUnderWay(
-            self._conversation, order, self.planner.options(), self.planner.summariser, self._prefetch.fitted
-        )
-        record = await doing.run(emit)
+        options, summariser = self.planner.options(), self.planner.summariser
+        record = await PassUnderWay(self._conversation, request, options, summariser, self._prefetch.fitted).run(emit)
         if record.outcome == "compacted":
             self._prefetch.clear()
         return record
+
+
+def unplanned(problem: Exception) -> Notice:
+    """A pass that is due could not even be planned: its strategy failed, or is not there any more."""
+    text = str(problem) if isinstance(problem, CtxchatError) else f"{type(problem).__name__}: {problem}."
+    return Notice("warning", f"No compaction could be planned. {text}")

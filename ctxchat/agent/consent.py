@@ -15,9 +15,8 @@ from ctxchat.agent.guard import BREAKER, Guard
 from ctxchat.agent.planner import nothing_to_free
 from ctxchat.core.automatic import AGAIN
 from ctxchat.core.budget import make_budget
-from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice
-from ctxchat.core.figures import FIXED, Figures, fixed, overhead, starts_at
+from ctxchat.core.figures import FIXED, Figures, due, fixed, overhead, starts_at
 from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.words import percent, short
 
@@ -163,15 +162,10 @@ class Consent:
             ways = "Unpin some of them (F4, p)."
         return (Notice("warning", f"{text}{price} {ways}"),)
 
-    def about_plan(self, problem: Exception) -> Sequence[Notice]:
-        """A strategy failed, or is not there any more."""
-        if not self.once_a_turn():
-            return ()
-        text = str(problem) if isinstance(problem, CtxchatError) else f"{type(problem).__name__}: {problem}."
-        return (Notice("warning", f"No compaction could be planned. {text}"),)
-
     def about_trigger(self, figures: Figures, *, inside: bool) -> Sequence[Notice]:
-        """The trigger is reached, and nothing is done by itself: it may not be, or there is nothing that could go."""
+        """Why nothing is done where the trigger is reached: it may not be, or there is nothing that could go."""
+        if due(figures) != "compact":
+            return ()
         if figures.automatic.standing == "off":
             ways = "F8 frees up context; nothing is done by itself."
         elif 0 < starts_at(figures) <= figures.used and not (inside or self._agreed):

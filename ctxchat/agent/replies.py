@@ -10,8 +10,9 @@ from contextlib import aclosing
 from ctxchat.agent.attachments import images_for
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.emitting import Emit, Work
+from ctxchat.agent.emitting import Emit
 from ctxchat.agent.fallback import Fallback
+from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.model_calls import ArrivingReply, TokenTally, ask
 from ctxchat.agent.rescue import Rescue
 from ctxchat.agent.unsealed import Unsealed
@@ -25,8 +26,7 @@ from ctxchat.core.words import server_cut
 
 
 class Replies:
-    """The model calls of one turn. What they say is in `unsealed`; `between` is what hooks have to do between two requests,
-    `before` the text of a reply that goes on."""
+    """The model calls of one turn. What they say is in `unsealed`; `before` is the text of a reply that goes on."""
 
     def __init__(
         self,
@@ -34,55 +34,51 @@ class Replies:
         compactor: Compactor,
         unsealed: Unsealed,
         fallback: Fallback,
+        hooks: Hooks,
         emit: Emit,
-        between: Work | None,
         before: str,
     ) -> None:
         self._conversation = conversation
         self._compactor = compactor
         self._open = unsealed
         self._fallback = fallback
+        self._hooks = hooks
         self._emit = emit
-        self._between = between
         self._before = before
 
-    async def next(self, rounds: int) -> None:
-        """One reply, sealed, or open with calls to run. `rounds` is how many there were. Raises ModelError."""
-        await self._ready(rounds)
+    async def next(self, *, inside: bool) -> None:
+        """One reply, sealed, or open with calls to run; `inside` the turn, after another. Raises ModelError."""
+        await self._ready(inside=inside)
         rescue = self._compactor.rescue()
         while self._open.draft.end is None:
             self._open.draft, asked = ArrivingReply(), self._conversation.model
             try:
                 await self._listen(rescue.output)
             except ModelError as problem:
-                await self._helped(problem, rescue, rounds)
+                await self._helped(problem, rescue, inside=inside)
                 if self._conversation.model is not asked:
                     rescue = self._compactor.rescue()
         self._fallback.answered()
         await self._heard()
         self._before = ""
 
-    async def _ready(self, rounds: int) -> None:
+    async def _ready(self, *, inside: bool) -> None:
         """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a pass."""
-        await self._hooked()
-        await self._compactor.make_room(rounds, self._emit)
-        await self._hooked()
+        await self._hooks.between(self._emit)
+        await self._compactor.make_room(self._emit, inside=inside)
+        await self._hooks.between(self._emit)
 
-    async def _hooked(self) -> None:
-        if self._between:
-            await self._between(self._emit)
-
-    async def _helped(self, problem: ModelError, rescue: Rescue, rounds: int) -> None:
+    async def _helped(self, problem: ModelError, rescue: Rescue, *, inside: bool) -> None:
         """What lets the request be made again: it is made to fit, or another model takes over. Raises the problem where that
         is not what is wrong, or nothing helps."""
         if mend := rescue.remedy(problem):
             self._open.draft = ArrivingReply()  # what an overflowing call said is no answer
             await mend(self._emit)
-            await self._hooked()
+            await self._hooks.between(self._emit)
         elif said := "" if self._open.draft.begun else self._fallback.step_in(problem):
             self._open.draft = ArrivingReply()
             await self._emit(Notice("warning", said))
-            await self._ready(rounds)
+            await self._ready(inside=inside)
         else:
             raise problem
 

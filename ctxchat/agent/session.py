@@ -14,6 +14,7 @@ from ctxchat.agent.attachments import Attachments
 from ctxchat.agent.changes import Changes
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emit
 from ctxchat.agent.fallback import Fallback
 from ctxchat.agent.files import Files
 from ctxchat.agent.handoff import Handoff
@@ -42,10 +43,10 @@ class Session:
         conversation: Conversation,
         toolbox: Toolbox,
         compactor: Compactor,
+        hooks: Hooks,
         arranged: SessionConfig,
         *,
         arrange: Arrange | None = None,
-        hooks: Hooks | None = None,
         files: WorkspaceFiles | None = None,
         read_only: str = "",
         notices: Sequence[str] = (),
@@ -101,23 +102,23 @@ class Session:
     ) -> AsyncGenerator[Stamped, None]:
         """One turn, joined between its rounds by what is said `meanwhile`. Closing the generator interrupts it; what exists is
         kept. Raises SessionBusy for a read-only session."""
-        return self._lock.stream(partial(self._turn(meanwhile).run, text, attachments))
+        return self._lock.stream(lambda emit: self._turn(meanwhile, emit).run(text, attachments))
 
     def resume(self, *, meanwhile: Meanwhile = nothing) -> AsyncGenerator[Stamped, None]:
         """The last turn goes on where it broke off: as `send`, without a message. Raises CtxchatError where nothing is open."""
-        return self._lock.stream(self._turn(meanwhile).resume)
+        return self._lock.stream(lambda emit: self._turn(meanwhile, emit).resume())
 
-    def _turn(self, meanwhile: Meanwhile) -> Turn:
-        between = self._hooks.between if self._hooks else None
+    def _turn(self, meanwhile: Meanwhile, emit: Emit) -> Turn:
         return Turn(
             self._conversation,
             self._toolbox,
             self.compaction,
             self._fallback,
             self.setup,
-            between=between,
-            meanwhile=meanwhile,
-            files=self.files,
+            self._hooks,
+            self.files,
+            meanwhile,
+            emit,
         )
 
     async def preview(
@@ -146,7 +147,7 @@ class Session:
 
     def make_room(self) -> AsyncGenerator[Stamped, None]:
         """Between turns: the pass that is due or agreed, where there is one, without waiting for the next message."""
-        return self._lock.stream(partial(self.compaction.make_room, 0))
+        return self._lock.stream(self.compaction.make_room)
 
     async def measure(self) -> Figures:
         """Compile and measure now; while a turn is under way, the gauge as it stands."""
@@ -171,7 +172,7 @@ class Session:
 
     async def _end(self) -> tuple[Notice, ...]:
         try:
-            return await self._hooks.finish() if self._hooks and not self.read_only else ()
+            return () if self.read_only else await self._hooks.finish()
         finally:
             await self.compaction.close()
             await self._conversation.leave()

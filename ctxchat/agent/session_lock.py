@@ -20,7 +20,7 @@ PATIENCE = 1.0
 class SessionLock:
     """The right to work on one conversation. `read_only` says why nobody has it, empty where somebody may."""
 
-    def __init__(self, conversation: Conversation, hooks: Hooks | None, read_only: str) -> None:
+    def __init__(self, conversation: Conversation, hooks: Hooks, read_only: str) -> None:
         self._conversation = conversation
         self._hooks = hooks
         self._mutex = asyncio.Lock()

@@ -32,7 +32,7 @@ class Setup:
         lock: SessionLock,
         toolbox: Toolbox,
         compactor: Compactor,
-        hooks: Hooks | None,
+        hooks: Hooks,
         arranged: SessionConfig,
         arrange: Arrange | None,
     ) -> None:
@@ -174,8 +174,7 @@ class Setup:
         if after.mode != before.mode:
             gate.mode = after.mode
         gate.rules = after.rules
-        if self._hooks is not None:
-            self._hooks.use(after.hooks)
+        self._hooks.use(after.hooks)
         if after.serving != before.serving:
             was = talk.model.address
             talk.use(after.open_model(talk.model.name, was if after.address == before.address else None))

@@ -68,17 +68,20 @@ class Repeats:
 class ToolCalls:
     """The rounds of one turn, as far as tools are concerned."""
 
-    def __init__(self, conversation: Conversation, toolbox: Toolbox, unsealed: Unsealed, files: Files | None) -> None:
+    def __init__(
+        self, conversation: Conversation, toolbox: Toolbox, unsealed: Unsealed, files: Files | None, emit: Emit
+    ) -> None:
         self._conversation = conversation
         self._toolbox = toolbox
         self._open = unsealed
         self._files = files
+        self._emit = emit
         self._repeats = Repeats()
         self._paid: dict[str, float] = {}  # US dollars, by the session of a sub-agent
 
-    async def run(self, reply: Message, emit: Emit) -> None:
+    async def run(self, reply: Message) -> None:
         """Run the calls of an open reply and seal the round. Raises Stuck, after it, where the model runs in circles."""
-        talk, results = self._conversation, self._open.results
+        talk, emit, results = self._conversation, self._emit, self._open.results
         places = {call.id: reply.seq + 1 + place for place, call in enumerate(reply.calls)}
         taken = 0
 

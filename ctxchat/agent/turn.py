@@ -14,9 +14,10 @@ from contextlib import suppress
 from ctxchat.agent.attachments import weights
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.emitting import Emit, Work, to_the_end
+from ctxchat.agent.emitting import Emit, to_the_end
 from ctxchat.agent.fallback import Fallback
 from ctxchat.agent.files import Files
+from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.replies import Replies
 from ctxchat.agent.setup import Setup
 from ctxchat.agent.tool_calls import Stuck, ToolCalls
@@ -48,60 +49,57 @@ class Turn:
         compactor: Compactor,
         fallback: Fallback,
         setup: Setup,
-        *,
-        between: Work | None,
-        meanwhile: Meanwhile,
+        hooks: Hooks,
         files: Files | None,
+        meanwhile: Meanwhile,
+        emit: Emit,
     ) -> None:
         self._conversation = conversation
         self._toolbox = toolbox
         self._compactor = compactor
         self._fallback = fallback
         self._setup = setup
-        self._between = between
-        self._meanwhile = meanwhile
-        self._open = Unsealed(conversation, toolbox.begun)
+        self._hooks = hooks
         self._files = files
-        self._calls = ToolCalls(conversation, toolbox, self._open, files)
+        self._meanwhile = meanwhile
+        self._emit = emit
+        self._open = Unsealed(conversation, toolbox.begun)
         self._rounds = 0
-        self._emit: Emit
+        self._began = 0.0
 
-    async def run(self, text: str, attachments: Sequence[Part], emit: Emit) -> None:
-        """The whole turn. Being cancelled interrupts it and keeps what exists.
+    async def run(self, text: str, attachments: Sequence[Part]) -> None:
+        """The whole turn, from the user's message; a session without a title gets one from it. Being cancelled interrupts it and
+        keeps what exists.
 
         Raises StorageError when the message itself could not be written: then nothing has happened.
         """
-        self._emit = emit
-        await self._setup.catch_up()
-        began = self._conversation.clock.seconds()
-        await emit(await self._begin(text, attachments))
-        await self._to_its_end(began)
-
-    async def resume(self, emit: Emit) -> None:
-        """As `run`, without a message: the last turn goes on where it broke off, within its half reply where there is one.
-
-        Raises CtxchatError where the last reply is whole.
-        """
-        self._emit = emit
-        await self._setup.catch_up()
-        began = self._conversation.clock.seconds()
-        last = open_end(self._conversation.ledger)
-        if last is None:
-            raise CtxchatError(NOTHING_OPEN, "Send a message instead.")
-        await self._conversation.settle()
-        await emit(TurnStarted(self._conversation.ledger.turn, last.first.id, "", resumed=True))
-        await self._to_its_end(began, last.first.text if last.kind == "reply" else "")
-
-    async def _begin(self, text: str, attachments: Sequence[Part]) -> TurnStarted:
-        """Write the user's message down; a session without a title gets one from it."""
         talk = self._conversation
-        await talk.settle()
+        await self._ready()
         message, along = await self._message(text, attachments)
         records: list[Record] = [Sealed((single("user", message, talk.ledger.turn + 1),))]
         if not talk.state.title and (title := await asyncio.to_thread(title_of, text)):
             records.append(Named(title))
         await talk.write(*records)
-        return TurnStarted(talk.ledger.turn, message.id, text, attachments=along)
+        await self._emit(TurnStarted(talk.ledger.turn, message.id, text, attachments=along))
+        await self._to_its_end()
+
+    async def resume(self) -> None:
+        """As `run`, without a message: the last turn goes on where it broke off, within its half reply where there is one.
+
+        Raises CtxchatError where the last reply is whole.
+        """
+        last = open_end(self._conversation.ledger)
+        if last is None:
+            raise CtxchatError(NOTHING_OPEN, "Send a message instead.")
+        await self._ready()
+        await self._emit(TurnStarted(self._conversation.ledger.turn, last.first.id, "", resumed=True))
+        await self._to_its_end(last.first.text if last.kind == "reply" else "")
+
+    async def _ready(self) -> None:
+        """What was edited meanwhile is in force, what was owed to the journal is in it."""
+        await self._setup.catch_up()
+        self._began = self._conversation.clock.seconds()
+        await self._conversation.settle()
 
     async def _steered(self) -> None:
         """What was said meanwhile, each message as its own, in the order in which it was said."""
@@ -118,39 +116,48 @@ class Turn:
         message = Message(seq=talk.ledger.next_seq, role="user", content=content, at=talk.clock.now())
         return message, attached(content, along)
 
-    async def _to_its_end(self, began: float, before: str = "") -> None:
+    async def _to_its_end(self, before: str = "") -> None:
         """Rounds, whatever is open sealed, and what follows a turn. `before` is the half reply that goes on."""
         self._conversation.under_way = True
         try:
-            status = await self._sealed(before)
+            status = await self._rounds_until_done(before)
             self._conversation.under_way = False
             await self._after(agreed=status == "done")
         except asyncio.CancelledError:
             self._conversation.under_way = False
             await to_the_end(self._stop())
             self._fallback.step_back()
-            await self._emit(self._finished("cancelled", began))
+            await self._emit(self._finished("cancelled"))
             raise
-        await self._emit(self._finished(status, began))
+        await self._emit(self._finished(status))
 
-    def _finished(self, status: TurnStatus, began: float) -> TurnFinished:
-        seconds = round(self._conversation.clock.seconds() - began, 3)
+    def _finished(self, status: TurnStatus) -> TurnFinished:
+        seconds = round(self._conversation.clock.seconds() - self._began, 3)
         return TurnFinished(status, self._open.text, self._rounds, seconds)
 
-    async def _sealed(self, before: str) -> TurnStatus:
-        """The rounds, with nothing left open but by a cancel."""
+    async def _rounds_until_done(self, before: str) -> TurnStatus:
+        """Rounds until a reply calls nothing, or there were enough of them. Only a cancel leaves something open."""
+        talk, emit = self._conversation, self._emit
+        replies = Replies(talk, self._compactor, self._open, self._fallback, self._hooks, emit, before)
+        calls = ToolCalls(talk, self._toolbox, self._open, self._files, emit)
         try:
-            await self._until_done(before)
+            while True:
+                talk.offer(self._toolbox.specs)
+                await replies.next(inside=self._rounds > 0)
+                self._rounds += 1
+                if self._open.reply is None:
+                    return "done"
+                if self._rounds >= talk.options.max_rounds:
+                    break
+                await calls.run(self._open.reply)
+                await self._steered()
         except Exception as problem:  # of a third party's strategy or provider, too; what was said is kept
             begun = self._open.draft.begun
             await to_the_end(self._open.seal(FAILED))
-            await self._emit(failure(problem, begun, self._conversation.model.name))
+            await emit(failure(problem, begun, talk.model.name))
             return "error"
-        if self._open.reply is None:
-            return "done"
         await self._open.seal(ENOUGH)
-        said = f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»)."
-        await self._emit(Notice("warning", said))
+        await emit(Notice("warning", f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»)."))
         return "max_rounds"
 
     async def _stop(self) -> None:
@@ -158,20 +165,6 @@ class Turn:
         if self._files:
             await self._files.settle()
         await self._open.seal(CANCELLED)
-
-    async def _until_done(self, before: str) -> None:
-        """Rounds until a reply calls nothing, or there were enough of them (then the last reply is still open)."""
-        replies = Replies(
-            self._conversation, self._compactor, self._open, self._fallback, self._emit, self._between, before
-        )
-        while True:
-            self._conversation.offer(self._toolbox.specs)
-            await replies.next(self._rounds)
-            self._rounds += 1
-            if self._open.reply is None or self._rounds >= self._conversation.options.max_rounds:
-                return
-            await self._calls.run(self._open.reply, self._emit)
-            await self._steered()
 
     async def _after(self, *, agreed: bool) -> None:
         """The gauge, what was put off until now, the chosen model in force again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Container, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
+from ctxchat.agent.hooks import CommandRunner, Hooks, Ran
 from ctxchat.agent.learned import Assumptions
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import Arrange, ContextSources, FallbackOf, SessionConfig
@@ -175,6 +177,20 @@ class Echo:
         yield ToolOutput(str(arguments["text"]) * (times if isinstance(times, int) else 1))
 
 
+class Recorded:
+    """Runs no command of a hook: keeps what it was asked, answers as told."""
+
+    def __init__(self, ran: Ran | Exception | None = None) -> None:
+        self.ran = ran or Ran(0, "")
+        self.asked: list[tuple[str, dict[str, object]]] = []
+
+    async def __call__(self, command: str, event: bytes, seconds: float) -> Ran:
+        self.asked.append((command, json.loads(event)))
+        if isinstance(self.ran, Exception):
+            raise self.ran
+        return self.ran
+
+
 class Desk:
     """All the parts of one session, to look into."""
 
@@ -201,6 +217,7 @@ class Desk:
         workspace: Path = Path("/"),
         files: WorkspaceFiles | None = None,
         hooks: Sequence[Hook] = (),
+        run: CommandRunner | None = None,
         masked: MaskedRecord | None = None,
         arrange: Arrange | None = None,
         clock: StillClock | None = None,
@@ -233,8 +250,15 @@ class Desk:
             price_of=lambda model: price or TokenPrice(),
         )
         self.compactor = Compactor(self.conversation, summariser=summariser, files_now=files_now)
+        self.hooks = Hooks(hooks, self.conversation, self.compactor, run or Recorded())
         self.session = Session(
-            self.conversation, self.toolbox, self.compactor, self.arranged, arrange=arrange, files=files
+            self.conversation,
+            self.toolbox,
+            self.compactor,
+            self.hooks,
+            self.arranged,
+            arrange=arrange,
+            files=files,
         )
 
     @property

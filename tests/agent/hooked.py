@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
-from ctxchat.agent.compactor import Compactor
-from ctxchat.agent.hooks import CommandRunner, Hooks, Ran
-from ctxchat.agent.session import Session
 from ctxchat.core.events import (
     Notice,
 )
@@ -16,7 +12,7 @@ from ctxchat.core.hooks import (
     HookEvent,
 )
 from ctxchat.core.messages import Group
-from ctxchat.core.ports import ModelPort, Summariser
+from ctxchat.core.ports import ModelPort
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel
@@ -30,20 +26,6 @@ EVENTS: tuple[HookEvent, ...] = (
 )  # fmt: skip
 
 
-class Recorded:
-    """Runs no command: keeps what it was asked, answers as told."""
-
-    def __init__(self, ran: Ran | Exception | None = None) -> None:
-        self.ran = ran or Ran(0, "")
-        self.asked: list[tuple[str, dict[str, object]]] = []
-
-    async def __call__(self, command: str, event: bytes, seconds: float) -> Ran:
-        self.asked.append((command, json.loads(event)))
-        if isinstance(self.ran, Exception):
-            raise self.ran
-        return self.ran
-
-
 class Hooked(Desk):
     """A desk whose session has hooks."""
 
@@ -51,14 +33,9 @@ class Hooked(Desk):
         self,
         model: ModelPort,
         *hooks: Hook,
-        run: CommandRunner | None = None,
-        summariser: Summariser | None = None,
         **given: object,
     ) -> None:
-        super().__init__(model, summariser=summariser, hooks=hooks, **given)  # type: ignore[arg-type]
-        self.compactor = Compactor(self.conversation, summariser=summariser)
-        watching = Hooks(hooks, self.conversation, self.compactor, run or Recorded())
-        self.session = Session(self.conversation, self.toolbox, self.compactor, self.arranged, hooks=watching)
+        super().__init__(model, hooks=hooks, **given)  # type: ignore[arg-type]
 
     @property
     def notes(self) -> list[Group]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
+from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.toolbox import Toolbox
@@ -25,7 +26,7 @@ from ctxchat.core.options import Options
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import Journal, open_journal
-from tests.agent.desk import Around, Echo, StillClock
+from tests.agent.desk import Around, Echo, Recorded, StillClock
 from tests.agent.test_compaction import LONG, Writer
 from tests.doubles.scripted import ScriptedModel, calls, says
 
@@ -82,7 +83,7 @@ def session_of(journal: Deadly, state: object, model: ScriptedModel) -> Session:
     )
     talk = Conversation(journal, state, model, clock, arranged, tools=toolbox.specs)  # type: ignore[arg-type]
     compactor = Compactor(talk, summariser=Writer("## Goal\nAnswer."))
-    return Session(talk, toolbox, compactor, arranged)
+    return Session(talk, toolbox, compactor, Hooks((), talk, compactor, Recorded()), arranged)
 
 
 async def work(folder: Path, at: int, *, begin: bool) -> None:

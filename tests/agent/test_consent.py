@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ctxchat.agent.consent import When
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
@@ -191,3 +194,15 @@ async def test_a_summary_can_be_drafted_edited_and_applied_and_is_paid_for_once(
     assert desk.state.ledger.compactions[0].record.summary.strip() == "## Goal\nMeasure the ebb."  # type: ignore[union-attr]
     assert desk.state.cost_usd == 0.01
     assert desk.folded() == desk.state
+
+
+@pytest.mark.parametrize("when", ["now", "after"])
+async def test_a_pass_that_cannot_be_planned_ends_no_turn(when: When):
+    """The strategy may have left with its package since a person said yes."""
+    desk = desk_of("ask", strategy="gone")
+    for number in range(4):
+        await desk.say(f"question {number} {LONG}")
+    desk.session.consent.agree(when)
+    events = await desk.say("go")
+    assert isinstance(events[-1], TurnFinished) and events[-1].status == "done"
+    assert "No compaction could be planned. There is no strategy 'gone'" in of(events, Notice)[-1].text

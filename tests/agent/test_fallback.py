@@ -169,7 +169,7 @@ async def test_summaries_beside_a_fallback_are_written_as_the_settings_say_by_no
         return Writer()
 
     edited = msgspec.structs.replace(table.arranged, summariser_of=writer_of)
-    parts = (table.conversation, table.toolbox, table.compactor, table.arranged)
+    parts = (table.conversation, table.toolbox, table.compactor, table.hooks, table.arranged)
     session = Session(*parts, arrange=lambda agent, model: edited)
     await session.setup.adapt()
     async with aclosing(session.send("hello")) as events:

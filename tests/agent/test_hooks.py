@@ -31,8 +31,8 @@ from ctxchat.core.hooks import (
 )
 from ctxchat.core.options import Options
 from ctxchat.core.record import CompactionRecord
-from tests.agent.desk import Echo
-from tests.agent.hooked import EVENTS, LONG, Hooked, Recorded, sent, sound, told
+from tests.agent.desk import Echo, Recorded
+from tests.agent.hooked import EVENTS, LONG, Hooked, sent, sound, told
 from tests.agent.test_hook_commands import command
 from tests.agent.test_turn import adds_up, of
 from tests.doubles.scripted import ScriptedModel, calls, fails, hangs, says

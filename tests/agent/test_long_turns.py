@@ -6,8 +6,10 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
+from ctxchat.agent.scheduler import Scheduler
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Failed, Retry, TurnFinished
 from ctxchat.core.figures import Figures
@@ -15,6 +17,7 @@ from ctxchat.core.messages import Message
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest, ToolContext, ToolOutput, ToolText
 from ctxchat.core.record import CompactionRecord
+from ctxchat.core.strategies.base import Plan
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import Writer
@@ -105,8 +108,8 @@ async def test_a_long_turn_runs_to_its_end(window: int, seed: int):
     assert all(e.group is not None for e in record.live()), "nothing is gone without a summary, a recap or a pointer"
     folds = [c.record for c in record.compactions if c.record and c.record.reason.startswith("reactive")]
     assert all(f.model == writer.model for f in folds), "inside a turn, too, the model's summary goes in"
+    await desk.session.close()  # a summary that was being made ahead is paid for, and written down now
     assert desk.folded() == desk.state
-    await desk.session.close()
 
 
 @pytest.mark.parametrize("window", [8_000, 16_000, 32_000])
@@ -162,3 +165,23 @@ async def test_the_preview_opens_on_what_the_newest_messages_hold_and_names_it()
     groups = {item.group for item in desk.session.view.items}
     assert all(step.turns == (1, 1) and step.goes and step.goes <= groups for step in preview.steps)
     await desk.session.close()
+
+
+class Plans:
+    """A planner that has nothing to offer at first."""
+
+    def __init__(self, *plans: Plan | None) -> None:
+        self._plans = iter(plans)
+
+    async def plan(self, name: str, *, by_model: bool) -> Plan | None:
+        return next(self._plans)
+
+
+async def test_only_passes_count_as_passes_of_a_turn() -> None:
+    """Rounds in which nothing could go yet leave the turn its passes."""
+    desk = Desk(ScriptedModel([]), options=Options(min_messages=0, reactive_per_turn=1))
+    plans = Plans(*[None] * 6, Plan("reactive_micro", (), before=1_000, after=100), None)
+    scheduler = Scheduler(desk.conversation, plans, desk.session.consent)  # type: ignore[arg-type]
+    full = msgspec.structs.replace(desk.session.figures, pressure=0.9)
+    found = [await scheduler.request(full, inside=True) for _ in range(5)]
+    assert [request.reason if request else "" for request in found] == ["", "", "", "reactive_micro", ""]
