@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -14,6 +15,9 @@ from ctxchat.core.record import CompactionRecord
 
 HIDDEN = frozenset({"system", "summary"})
 
+NO_FILES: Mapping[str, str] = MappingProxyType({})
+"""One for all the items that did nothing to files: a long session has tens of thousands."""
+
 
 class Shown(msgspec.Struct, frozen=True):
     """One item of the transcript: a group, or a compaction in force (then `change` is set, and `facts_back` says that the facts
@@ -22,7 +26,7 @@ class Shown(msgspec.Struct, frozen=True):
     group: Group | None = None
     change: Change | None = None
     facts_back: bool = False
-    files: Mapping[str, str] = {}
+    files: Mapping[str, str] = NO_FILES
 
     @property
     def key(self) -> str:
@@ -53,7 +57,7 @@ def items(ledger: Ledger, checkpoints: Sequence[Checkpoint] = ()) -> list[Shown]
         after.setdefault(_place(change, groups, place), []).append(mark)
     for index, group in enumerate(groups):
         shown += after.get(index, ())
-        shown.append(Shown(group=group, files=told.get(group.turn, {}) if group.kind == "round" else {}))
+        shown.append(Shown(group=group, files=told.get(group.turn, NO_FILES) if group.kind == "round" else NO_FILES))
     shown += after.get(len(groups), ())
     return shown
 

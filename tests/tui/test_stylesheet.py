@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
+from weakref import ref
 
 from textual.app import ComposeResult
 from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
-from textual.widgets import Button, Input
+from textual.widgets import Button, Input, Static
 
 from ctxchat.tui.style.stylesheet import RememberingStylesheet
 from ctxchat.tui.style.themed_app import ThemedApp
@@ -78,3 +80,18 @@ async def test_each_state_of_a_widget_has_rules_of_its_own() -> None:
             app.query(Button).first().disabled = state
             await pilot.hover(Button)
             assert not wrong(app), state
+
+
+async def test_a_widget_that_is_gone_leaves_none_of_its_painted_lines() -> None:
+    """Textual's cache of backgrounds held on to those of a thousand widgets."""
+    async with PanelApp().run_test() as pilot:
+        line = Static("gone soon")
+        await pilot.app.mount(line)
+        await pilot.pause()
+        painted = ref(line._styles_cache)
+        await line.remove()
+        del line
+        await pilot.app.mount(Static("in its place"))
+        await pilot.pause()
+        gc.collect()
+        assert painted() is None

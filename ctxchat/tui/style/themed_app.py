@@ -6,13 +6,14 @@ no settings and no session.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from textwrap import wrap
 from typing import Any
 
 from rich.color import Color as RichColor
 from rich.segment import Segment
 from rich.style import Style
+from textual._styles_cache import StylesCache
 from textual.app import App
 from textual.color import Color
 from textual.events import Resize
@@ -27,6 +28,13 @@ from ctxchat.tui.widgets.gauge import GAUGE_COLOURS
 
 DEFAULTS: Mapping[str, str] = {**GAUGE_COLOURS, "rule": "#4a5160", "gauge-ghost": "#3b4252"}
 """Our own variables where a theme (one of Textual's, say) does not set them."""
+
+
+BACKGROUNDS = lru_cache(1024)(partial(StylesCache.get_inner_outer.__wrapped__, StylesCache))
+"""Two backgrounds by two colours. Textual's own cache has the widget's painted lines in its key, and keeps those of a thousand
+widgets that are gone (8.2; github.com/Textualize/textual/issues/6665)."""
+
+setattr(StylesCache, "get_inner_outer", staticmethod(BACKGROUNDS))  # noqa: B010
 
 
 def textual_theme(theme: Theme) -> TextualTheme:
