@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -176,7 +177,8 @@ async def test_a_command_runs_and_its_output_is_shown(root: Path) -> None:
 async def test_the_project_says_how_its_tests_are_run(root: Path) -> None:
     talk = Talk(root)
     answer = await talk.ask("please run the tests")
-    assert "all 12 tests passed" in answer and "`make test`" in answer
+    assert "`make test`" in answer
+    assert ("all 12 tests passed" if which("make") else "exit code 127") in answer  # a bare machine has no make
     assert talk.calls[-1].name == "shell"
 
 
