@@ -23,8 +23,10 @@ from ctxchat.tui.panels.agents import own_words
 from ctxchat.tui.panels.models import ModelsScreen, matching, price_words
 from ctxchat.tui.panels.panel import AskText, Confirm
 from ctxchat.tui.panels.sessions import NEW, SessionsScreen, as_tree
+from ctxchat.tui.panels.themes import ThemesScreen
 from ctxchat.tui.widgets.rows import Rows
-from tests.tui.fakes import FakeServices
+from tests.tui.chatting import chatting, until
+from tests.tui.fakes import FakeServices, FakeSession
 from tests.tui.harbour import ROW, HarbourSession, at, state
 from tests.tui.panel_app import PanelApp
 
@@ -314,3 +316,18 @@ def test_what_an_agent_has_of_its_own_is_said_as_it_stands_in_the_file() -> None
     assert own_words(agent) == (
         'tools: none; context.strategy = "truncate"; context.tool_results = { max_tokens = 4000 }'
     )
+
+
+@pytest.mark.parametrize("way_out", ["enter", "f3", "escape"])
+async def test_a_theme_that_was_only_looked_at_is_not_worn_on(tmp_path: Path, way_out: str) -> None:
+    async with chatting(tmp_path, FakeSession(lambda _: [])) as (app, pilot):
+        before = app.theme
+        await pilot.press(*"/theme", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ThemesScreen))
+        await pilot.press("end")
+        assert app.theme != before
+        if way_out == "enter":
+            await pilot.press("slash", *"zzz", "enter")
+        await pilot.press(way_out)
+        await until(pilot, lambda: not isinstance(app.screen, ThemesScreen))
+        assert app.theme == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Static
@@ -72,11 +73,7 @@ class ThemesScreen(Listing[str]):
         """This one, from now on."""
         self.dismiss(self.rows.current)
 
-    def action_back(self) -> None:
-        if self.focused is self.home:
+    def dismiss(self, result: str | None = None) -> AwaitComplete:
+        if result is None:
             self.app.theme = self._before
-        super().action_back()
-
-    def again(self) -> None:
-        self.app.theme = self._before
-        super().again()
+        return super().dismiss(result)
