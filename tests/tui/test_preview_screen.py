@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from textual.events import Key
 from textual.widgets import Input, Static
 
+from ctxchat.core.errors import LedgerError
 from ctxchat.core.figures import TokenPrice
 from ctxchat.presentation.figures_text import gain
 from ctxchat.tui.panels.panel import Heading
@@ -274,3 +275,24 @@ def test_no_more_is_lost_than_was_cached(cached: int, names: set[str]) -> None:
     asked.state = msgspec.structs.replace(asked.state, cached=cached)
     whole = asyncio.run(asked.preview())
     assert 0 <= asyncio.run(asked.with_steps(whole, tuple(names))).cache_lost <= cached
+
+
+async def test_enter_runs_what_the_stepper_says_however_quickly_it_comes() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("tab", "right", "right", "enter")
+        await until(pilot, lambda: app.result is not UNASKED)
+        assert app.result.preview.keep_recent == 8
+
+
+async def test_where_another_number_cannot_be_looked_at_nothing_is_run_and_the_one_shown_stands() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+
+        async def refused(*_: object) -> None:
+            raise LedgerError("The plan cannot be carried out.")
+
+        app.desk.preview = refused
+        await pilot.press("tab", "right", "enter")
+        await until(pilot, lambda: app._notifications)
+        assert "6 messages" in app.text("#keep") and app.result is UNASKED

@@ -96,9 +96,13 @@ class Stepper(Line, can_focus=True):
         style = "bold $text-accent" if self.has_focus else ""
         return Content.assemble((lead, MUTED), ("◂ ", "$text-accent"), (number, style), (" ▸", "$text-accent"))
 
-    def action_step(self, by: int) -> None:
-        self.messages = max(1, self.messages + by)
+    def stand_at(self, messages: int) -> None:
+        """Say this number."""
+        self.messages = messages
         self.refresh()
+
+    def action_step(self, by: int) -> None:
+        self.stand_at(max(1, self.messages + by))
         self.post_message(self.Changed(self.messages))
 
     def on_click(self, event: events.Click) -> None:
@@ -125,6 +129,8 @@ class PreviewScreen(Panel[PreviewResult]):
         self._preview = self._seen = preview  # with all steps, and with the ticked ones
         self._unticked: frozenset[str] = frozenset()
         self._rows: tuple[Row, ...] = ()
+        self._keep = preview.keep_recent  # messages that stay in what is shown; the stepper may be further
+        self._wish: bool | None = None  # Enter (False) or `e` (True) was pressed before that could be shown
         self._asked = False
 
     def body(self) -> ComposeResult:
@@ -329,17 +335,24 @@ class PreviewScreen(Panel[PreviewResult]):
 
     def on_stepper_changed(self, event: Stepper.Changed) -> None:
         event.stop()
+        self._wish = None
         self.run_worker(partial(self._ask, event.messages), group="preview", exclusive=True, exit_on_error=False)
 
     async def _ask(self, keep: int) -> None:
         await asyncio.sleep(PAUSE)
         found = await self.attempt(self._session.preview(self.query_one(Field).text, keep))
-        if found is not None:
-            self._asked = True
-            self._preview = self._seen = found
-            self._show()
-            self._look_through()
-            self.refresh_bindings()
+        wish, self._wish = self._wish, None
+        if found is None:
+            self.query_one(Stepper).stand_at(self._keep)
+            return
+        self._asked, self._keep = True, keep
+        self._preview = self._seen = found
+        self._show()
+        self._look_through()
+        self.refresh_bindings()
+        if wish is not None and found.plan:
+            self._agree(edit=wish)
+        else:
             await self._reckon()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -359,7 +372,9 @@ class PreviewScreen(Panel[PreviewResult]):
         self.action_apply() if self._preview.plan else self.dismiss(None)
 
     def _agree(self, *, edit: bool) -> None:
-        if not self.ticked:
+        if self.query_one(Stepper).messages != self._keep:
+            self._wish = edit
+        elif not self.ticked:
             self.notify("No step is ticked. Space ticks one, Esc leaves everything as it is.", markup=False)
         else:
             told = self.query_one(Field).text.strip()
