@@ -128,6 +128,14 @@ async def test_an_export_is_masked_and_for_its_owner_only(tmp_path: Path) -> Non
     assert (tmp_path / "out.md").stat().st_mode & 0o777 == 0o600
 
 
+async def test_an_export_goes_to_a_folder_of_the_person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(home := tmp_path / "home"))
+    home.mkdir()
+    async with chatting(tmp_path, FakeSession(messages=[Message(1, "user", "hello")])) as (_, pilot):
+        await pilot.press(*"/export ~/out.md", "enter")
+        await until(pilot, (home / "out.md").exists)
+
+
 @pytest.mark.parametrize("size", [(80, 24), (40, 20)])
 async def test_where_nothing_was_masked_it_says_so(stage: Stage, size: tuple[int, int]) -> None:
     async with stage.opened(size) as (app, pilot):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from os.path import expanduser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ async def tell_found(app: CtxchatApp) -> None:
 
 def placed(app: CtxchatApp, path: str) -> Path:
     """A path as it was written, from the folder at work in."""
-    return app.services.workspace / Path(path).expanduser()
+    return app.services.workspace / expanduser(path)  # noqa: PTH111  (pathlib's raises where nobody has that name)
 
 
 async def import_from(app: CtxchatApp, path: str) -> None:

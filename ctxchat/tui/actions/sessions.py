@@ -9,6 +9,7 @@ from ctxchat.config import paths
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.permissions import Mode
 from ctxchat.presentation.text import clean, one_line
+from ctxchat.tui.actions.importing import placed
 from ctxchat.tui.starting import get_ready
 
 if TYPE_CHECKING:
@@ -119,10 +120,10 @@ async def export(app: CtxchatApp, argument: str = "") -> None:
     from ctxchat.storage.files import write_private
 
     session = app.work.open_session()
-    target = app.services.workspace / (argument or f"ctxchat-{session.id[:8]}.md")
+    target = placed(app, argument or f"ctxchat-{session.id[:8]}.md")
     try:
         text = await to_thread(lambda: masked(as_markdown(session.state)))
-        await to_thread(write_private, target.expanduser(), text.encode("utf-8", "replace"))
+        await to_thread(write_private, target, text.encode("utf-8", "replace"))
     except FileExistsError:
         raise CtxchatError(f"{target} is there already.", "Name another file: /export FILE") from None
     except OSError as problem:
