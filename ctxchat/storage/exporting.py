@@ -25,7 +25,6 @@ from ctxchat.core.secrets import masked
 from ctxchat.core.view import Item
 from ctxchat.storage import archive, files, markdown
 from ctxchat.storage.database import Database
-from ctxchat.storage.faults import faults
 from ctxchat.storage.session_files import read_attached
 
 Format = Literal["openai", "jsonl", "markdown"]
@@ -35,9 +34,6 @@ FOLDER = "ctxchat-archive"
 
 _PICTURE = re.compile(r"data:image/[a-z+.-]+;base64,[A-Za-z0-9+/]*={0,2}")
 """Nobody's secret, and looked through for one it would take long, or be damaged."""
-
-BESIDE = 99
-"""Files for one compaction in a folder, where what is to be written differs each time."""
 
 
 def export_record(state: SessionState, format: Format) -> str:
@@ -102,21 +98,7 @@ def write_pass(folder: Path, archived: archive.Archived) -> Path:
     data = _lines(archive_lines(archived)).encode()
     id = archived.change.id
     stem = (id if id.startswith(archived.session) else f"{archived.session}-{id}")[:80]
-    files.private_folder(folder)
-    for number in range(1, BESIDE + 1):
-        path = folder / files.safe_name(f"{stem}.jsonl" if number == 1 else f"{stem}-{number}.jsonl")
-        with faults(path):
-            try:
-                files.write_private(path, data)
-            except FileExistsError:
-                if not _says(path, data):
-                    continue
-            return path
-    raise StorageError(f"{folder} has {BESIDE} versions of {stem}.jsonl already.", "Choose another folder.")
-
-
-def _says(path: Path, data: bytes) -> bool:
-    return path.is_file() and not path.is_symlink() and path.stat().st_size == len(data) and path.read_bytes() == data
+    return files.write_beside(files.private_folder(folder) / files.safe_name(f"{stem}.jsonl"), data)
 
 
 def archive_lines(archived: archive.Archived) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,9 @@ CHECKPOINTS = "files"
 ASIDE = ".bringing"
 """The file in the folder of a session in which its rows are made ready, while it is being brought in."""
 
+BESIDE = 99
+"""Files of one name that stand beside each other, where what is to be written differs each time."""
+
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32: nothing in it can be mistaken for something else."""
 
@@ -79,6 +82,25 @@ def write_private(path: Path, data: bytes) -> None:
         half.rename(path)
     finally:
         half.unlink(missing_ok=True)
+
+
+def write_beside(path: Path, data: bytes) -> Path:
+    """A new file with 0600. One that says the same is left as it is; where another stands in its place the new one gets a number.
+    Raises StorageError."""
+    for number in range(1, BESIDE + 1):
+        file = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        with faults(file):
+            try:
+                write_private(file, data)
+            except FileExistsError:
+                if not _says(file, data):
+                    continue
+            return file
+    raise StorageError(f"{path.parent} has {BESIDE} versions of {path.name} already.", "Choose another folder.")
+
+
+def _says(path: Path, data: bytes) -> bool:
+    return path.is_file() and not path.is_symlink() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
 def session_folder(data: Path, session: str) -> Path:

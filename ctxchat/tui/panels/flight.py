@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -13,13 +12,13 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ctxchat import __version__
-from ctxchat.core.errors import CtxchatError
 from ctxchat.core.secrets import masked
 from ctxchat.core.strategies.builtin import LABELS
 from ctxchat.presentation.figures_text import count, gain, money, window_words
 from ctxchat.presentation.fill import DONE, REFUSED, UNDONE, moments
 from ctxchat.presentation.passes import REASONS, Pass, passes, tally
 from ctxchat.presentation.text import clock, elapsed, one_line, short
+from ctxchat.storage.files import write_beside
 from ctxchat.storage.markdown import flight_recorder
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.services import Services
@@ -43,8 +42,6 @@ COLUMNS = (
     Column("outcome", 9, rank=1),
 )
 EMPTY = "Nothing was compacted in this session yet. The chart grows with every turn, and each compaction is listed under it."
-KEPT = 99
-"""Reports of one session that are told apart by a number in their name."""
 
 
 class FlightScreen(Panel[str]):
@@ -125,13 +122,13 @@ class FlightScreen(Panel[str]):
 
     @work(group="verb", exclusive=True, exit_on_error=False)
     async def action_export(self) -> None:
-        stem = f"ctxchat-flight-{self._session.id[:8]}"
-        written = await self.attempt(asyncio.to_thread(_write_new, self._services.workspace, stem, self._report()))
+        path = self._services.workspace / f"ctxchat-flight-{self._session.id[:8]}.md"
+        written = await self.attempt(asyncio.to_thread(lambda: write_beside(path, self._report())))
         if written is not None:
             self.say(f"Written to {written}")
 
-    def _report(self) -> str:
-        """The session's flight as Markdown, secrets taken out."""
+    def _report(self) -> bytes:
+        """The session's flight as Markdown, secrets taken out. Slow for a long one."""
         figures = self._session.figures
         facts = {
             "ctxchat": __version__,
@@ -142,7 +139,7 @@ class FlightScreen(Panel[str]):
             "compaction starts at": str(figures.trigger_tokens),
             "used now": f"{'~' if figures.estimated else ''}{figures.used}",
         }
-        return masked(flight_recorder(self._session.state, facts))
+        return masked(flight_recorder(self._session.state, facts)).encode("utf-8", "replace")
 
 
 def _told(one: Pass) -> Content:
@@ -157,19 +154,3 @@ def _told(one: Pass) -> Content:
 
 def _legend() -> Content:
     return Content.styled(f"{DONE} compaction   {UNDONE} undone   {REFUSED} rejected or failed", MUTED)
-
-
-def _write_new(folder: Path, stem: str, text: str) -> Path:
-    """Write a new file that only its owner can read, beside earlier ones. Raises CtxchatError where that cannot be."""
-    for number in range(1, KEPT + 1):
-        path = folder / (f"{stem}.md" if number == 1 else f"{stem}-{number}.md")
-        try:
-            with path.open("x", encoding="utf-8", errors="replace") as file:
-                path.chmod(0o600)
-                file.write(text)
-            return path
-        except FileExistsError:
-            continue
-        except OSError as problem:
-            raise CtxchatError(f"{path}: {problem.strerror or problem}", "No report was written.") from None
-    raise CtxchatError(f"{folder} holds {KEPT} reports of this session already.", "Move them away first.")
