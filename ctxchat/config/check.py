@@ -26,29 +26,107 @@ class _Wrong(Exception):
 
 def check(tree: dict[str, Any], known: KnownNames) -> tuple[dict[str, Any], list[ConfigFault]]:
     """The right part of a settings tree, in plain values, and everything that is wrong with the rest."""
-    faults: list[ConfigFault] = []
-    return _table(tree, Settings, (), faults, known), faults
+    checker = _Checker(known)
+    return checker.table(tree, Settings, ()), checker.faults
 
 
-def _table(tree: Any, table: type[Table], at: KeyPath, faults: list[ConfigFault], known: KnownNames) -> dict[str, Any]:
-    if not isinstance(tree, dict):
-        faults.append(ConfigFault(at, f"is {shown(tree)}", "must be a table"))
-        raise _Wrong
-    fields = members(table)
-    clean: dict[str, Any] = {}
-    for name, value in tree.items():
-        if name not in fields:
-            faults.append(ConfigFault((*at, name), "is unknown", "", nearest(name, fields) or _below(name, table)))
-            continue
+class _Checker:
+    """Goes through one tree; `faults` grows."""
+
+    def __init__(self, known: KnownNames) -> None:
+        self.faults: list[ConfigFault] = []
+        self._known = known
+
+    def _fault(self, at: KeyPath, what: str, allowed: str = "", nearest: str = "") -> _Wrong:
+        """One more; to be raised where the value cannot stay."""
+        self.faults.append(ConfigFault(at, what, allowed, nearest))
+        return _Wrong()
+
+    def table(self, tree: Any, table: type[Table], at: KeyPath) -> dict[str, Any]:
+        if not isinstance(tree, dict):
+            raise self._fault(at, f"is {shown(tree)}", "must be a table")
+        fields = members(table)
+        clean: dict[str, Any] = {}
+        for name, value in tree.items():
+            if name not in fields:
+                self._fault((*at, name), "is unknown", "", nearest(name, fields) or _below(name, table))
+                continue
+            try:
+                clean[name] = self._value(value, fields[name].type, (*at, name))
+            except _Wrong:
+                continue
+        required = [name for name, field in fields.items() if field.required]
+        for name in required:
+            if name not in tree:
+                self._fault((*at, name), "is missing", allowed(fields[name].type))
+        if any(name not in clean for name in required):
+            raise _Wrong
+        return clean
+
+    def _value(self, value: Any, tp: Any, at: KeyPath) -> Any:
+        kind = shape(tp)
+        match kind.kind:
+            case "table":
+                return self.table(value, kind.item, at)
+            case "named":
+                return self._named(value, kind, at)
+            case "array":
+                return self._array(value, kind, at)
+            case "leaf":
+                return self._leaf(value, tp, at)
+
+    def _named(self, value: Any, kind: Shape, at: KeyPath) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self._fault(at, f"is {shown(value)}", "must be a table")
+        clean: dict[str, Any] = {}
+        for name, inner in value.items():
+            if kind.words and name not in kind.words:
+                self._fault((*at, name), "is unknown", _one_of(kind.words), nearest(name, kind.words))
+            elif (right := self._whole(inner, kind.item, (*at, name))) is not None:
+                clean[name] = right
+        return clean
+
+    def _array(self, value: Any, kind: Shape, at: KeyPath) -> list[Any]:
+        if not isinstance(value, list):
+            raise self._fault(at, f"is {shown(value)}", "must be a list of tables")
+        items = [self._whole(inner, kind.item, (*at, i)) for i, inner in enumerate(value)]
+        return [item for item in items if item is not None]
+
+    def _whole(self, value: Any, tp: Any, at: KeyPath) -> Any:
+        """The element if all of it is right, else None: half a hook would do something nobody asked for."""
+        before = len(self.faults)
         try:
-            clean[name] = _value(value, fields[name].type, (*at, name), faults, known)
+            right = self._value(value, tp, at)
         except _Wrong:
-            continue
-    if missing := [n for n, field in fields.items() if field.required and n not in tree]:
-        faults.extend(ConfigFault((*at, name), "is missing", allowed(fields[name].type)) for name in missing)
-    if any(field.required and n not in clean for n, field in fields.items()):
-        raise _Wrong
-    return clean
+            return None
+        if shape(tp).item is HookSettings:
+            self._check_hook(right, at)
+        return right if len(self.faults) == before else None
+
+    def _check_hook(self, hook: dict[str, Any], at: KeyPath) -> None:
+        need = {"run": "command", "notify": "text", "inject": "text"}.get(hook["action"])
+        if need and not hook.get(need, "").strip():
+            self._fault((*at, need), f"is missing for the action {hook['action']}", "must be text")
+
+    def _leaf(self, value: Any, tp: Any, at: KeyPath) -> Any:
+        try:
+            right = _plain(msgspec.to_builtins(msgspec.convert(value, tp)))
+        except (msgspec.ValidationError, OverflowError, RecursionError, TypeError):
+            raise self._fault(at, f"is {shown(value)}", f"must be {allowed(tp)}", _near_word(value, tp)) from None
+        if names := facts(tp).names:
+            self._check_names(right if isinstance(right, list) else [right], names, at)
+        return right
+
+    def _check_names(self, words: Collection[str], names: Names, at: KeyPath) -> None:
+        own = own_names(names)
+        foreign = [w for w in words if w and w not in own]
+        if not foreign:
+            return
+        every = (*own, *self._known(names))
+        wrong = next((w for w in foreign if w not in every), "")
+        if wrong and (every or names != "tools"):  # tools are known to the agent only
+            right = f"one of {', '.join(every) or 'none'}"
+            raise self._fault(at, f"{shown(wrong)} is none of the {names}", right, nearest(wrong, every))
 
 
 def _below(name: str, table: type[Table]) -> str:
@@ -62,70 +140,6 @@ def _one_of(words: Collection[str]) -> str:
     if len(words) > MOST_WORDS:
         return f"one of the {len(words)} names in the reference (`ctxchat config path` says where)"
     return f"one of {', '.join(words)}"
-
-
-def _value(value: Any, tp: Any, at: KeyPath, faults: list[ConfigFault], known: KnownNames) -> Any:
-    kind = shape(tp)
-    match kind.kind:
-        case "table":
-            return _table(value, kind.item, at, faults, known)
-        case "named":
-            return _named(value, kind, at, faults, known)
-        case "array":
-            return _array(value, kind, at, faults, known)
-        case "leaf":
-            return _leaf(value, tp, at, faults, known)
-
-
-def _named(value: Any, kind: Shape, at: KeyPath, faults: list[ConfigFault], known: KnownNames) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        faults.append(ConfigFault(at, f"is {shown(value)}", "must be a table"))
-        raise _Wrong
-    clean: dict[str, Any] = {}
-    for name, inner in value.items():
-        if kind.words and name not in kind.words:
-            faults.append(ConfigFault((*at, name), "is unknown", _one_of(kind.words), nearest(name, kind.words)))
-            continue
-        if (right := _whole(inner, kind.item, (*at, name), faults, known)) is not None:
-            clean[name] = right
-    return clean
-
-
-def _array(value: Any, kind: Shape, at: KeyPath, faults: list[ConfigFault], known: KnownNames) -> list[Any]:
-    if not isinstance(value, list):
-        faults.append(ConfigFault(at, f"is {shown(value)}", "must be a list of tables"))
-        raise _Wrong
-    items = [_whole(inner, kind.item, (*at, i), faults, known) for i, inner in enumerate(value)]
-    return [item for item in items if item is not None]
-
-
-def _whole(value: Any, tp: Any, at: KeyPath, faults: list[ConfigFault], known: KnownNames) -> Any:
-    """The element if all of it is right, else None: half a hook would do something nobody asked for."""
-    before = len(faults)
-    try:
-        right = _value(value, tp, at, faults, known)
-    except _Wrong:
-        return None
-    if shape(tp).item is HookSettings:
-        _check_hook(right, at, faults)
-    return right if len(faults) == before else None
-
-
-def _check_hook(hook: dict[str, Any], at: KeyPath, faults: list[ConfigFault]) -> None:
-    need = {"run": "command", "notify": "text", "inject": "text"}.get(hook["action"])
-    if need and not hook.get(need, "").strip():
-        faults.append(ConfigFault((*at, need), f"is missing for the action {hook['action']}", "must be text"))
-
-
-def _leaf(value: Any, tp: Any, at: KeyPath, faults: list[ConfigFault], known: KnownNames) -> Any:
-    try:
-        right = _plain(msgspec.to_builtins(msgspec.convert(value, tp)))
-    except (msgspec.ValidationError, OverflowError, RecursionError, TypeError):
-        faults.append(ConfigFault(at, f"is {shown(value)}", f"must be {allowed(tp)}", _near_word(value, tp)))
-        raise _Wrong from None
-    if names := facts(tp).names:
-        _check_names(right if isinstance(right, list) else [right], names, at, faults, known)
-    return right
 
 
 def _plain(value: Any) -> Any:
@@ -143,22 +157,3 @@ def _near_word(value: Any, tp: Any) -> str:
 def _words(tp: Any) -> list[Any]:
     args = get_args(tp)
     return [w for a in args for w in (_words(a) if get_args(a) else [a])]
-
-
-def _check_names(
-    words: Collection[str], names: Names, at: KeyPath, faults: list[ConfigFault], known: KnownNames
-) -> None:
-    own = own_names(names)
-    foreign = [w for w in words if w and w not in own]
-    if not foreign:
-        return
-    every = (*own, *known(names))
-    wrong = [w for w in foreign if w not in every]
-    if not every and names == "tools":  # tools are known to the agent only
-        return
-    if wrong:
-        near = nearest(wrong[0], every)
-        faults.append(
-            ConfigFault(at, f"{shown(wrong[0])} is none of the {names}", f"one of {', '.join(every) or 'none'}", near)
-        )
-        raise _Wrong

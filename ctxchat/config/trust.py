@@ -111,8 +111,6 @@ def content(workspace: Path, held: Tree) -> Content:
     """What a project holds now. Reads the files that its commands name."""
     if not held:
         return Content(digest="nothing")
-    from ctxchat.config.trust import held_lines  # most starts have no such settings
-
     files = dict(_named_files(workspace, held))
     digest = hashlib.sha256(msgspec.json.encode([held, files], order="deterministic", enc_hook=str)).hexdigest()
     told = (f"file {_plain(name)}: {mark[:12]}" for name, mark in files.items())
