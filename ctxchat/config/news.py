@@ -9,8 +9,9 @@ import msgspec
 
 from ctxchat.config.files import Loaded, changes
 from ctxchat.config.lines import literal, parse_key
-from ctxchat.config.options import NOW, find
+from ctxchat.config.options import find
 from ctxchat.config.schema import Settings
+from ctxchat.config.schema.option import NOW
 
 MOST = 24
 """Characters a value may take in such a sentence."""

@@ -12,23 +12,7 @@ from msgspec import NODEFAULT, Meta
 from msgspec.structs import FieldInfo, fields
 
 from ctxchat.config.schema import Settings, Table, own_names
-from ctxchat.config.schema.option import Names
-
-NOW = "at once"
-"""The usual time at which an edit comes into force."""
-
-
-class Facts(msgspec.Struct, frozen=True):
-    """What the schema says about one field besides its type."""
-
-    help: str = ""
-    unit: str = ""
-    effect: str = ""
-    trust: bool = False
-    append: bool = False
-    names: Names | None = None
-    partial: type[Table] | None = None
-    counts: str = NOW
+from ctxchat.config.schema.option import NOW, Counts, Facts
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -69,8 +53,8 @@ def facts(tp: Any) -> Facts:
     """What the outermost annotation says."""
     found = Facts()
     for meta in get_args(tp)[1:] if get_origin(tp) is Annotated else ():
-        if isinstance(meta, Meta) and meta.extra is not None:
-            found = Facts(help=meta.description or "", **meta.extra)
+        if isinstance(meta, Meta) and meta.extra:
+            found = meta.extra["facts"]
     return found
 
 
@@ -143,7 +127,7 @@ def allowed(tp: Any) -> str:
     return {bool: "true or false", str: "text"}.get(tp, "any value")
 
 
-def _walk(path: tuple[str, ...], table: type[Table], trust: bool, counts: str = NOW) -> Iterator[Option]:
+def _walk(path: tuple[str, ...], table: type[Table], trust: bool, counts: Counts = NOW) -> Iterator[Option]:
     for name, field in members(table).items():
         told = facts(field.type)
         told = msgspec.structs.replace(told, trust=told.trust or trust, counts=told.counts if counts == NOW else counts)

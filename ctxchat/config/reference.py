@@ -14,8 +14,9 @@ import msgspec
 from ctxchat.config.atomic import write_text
 from ctxchat.config.keys import ACTIONS, PRESETS
 from ctxchat.config.lines import literal
-from ctxchat.config.options import NOW, Option, facts, members, options
+from ctxchat.config.options import Option, facts, members, options
 from ctxchat.config.schema import Settings, Table, own_names
+from ctxchat.config.schema.option import NOW
 
 BEGIN, END = "<!-- table: {} -->", "<!-- end of table -->"
 

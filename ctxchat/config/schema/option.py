@@ -23,6 +23,8 @@ Names = Literal["strategies", "providers", "transforms", "tools"]
 Counts = Literal["at once", "from the next session on", "from the next start on"]
 """When a saved edit comes into force in a program that runs."""
 
+NOW: Counts = "at once"
+
 PROVIDERS = ("skills", "workspace", "identity")
 """The context providers that come with the program, in their order."""
 
@@ -37,6 +39,24 @@ def own_names(names: Names | None) -> tuple[str, ...]:
     return PROVIDERS if names == "providers" else ()
 
 
+class Facts(msgspec.Struct, frozen=True):
+    """What the schema says about one option besides its type.
+
+    `effect` says what more or less of it does. `trust`: in a project's file it counts in a trusted folder only.
+    `append`: layers add to it instead of replacing it. `names`: the open list its words come from (plug-ins add to it).
+    `partial`: a free table that holds any options of this one. `counts`: when an edit comes into force.
+    """
+
+    help: str = ""
+    unit: Unit = ""
+    effect: str = ""
+    trust: bool = False
+    append: bool = False
+    names: Names | None = None
+    partial: type["Table"] | None = None
+    counts: Counts = NOW
+
+
 def opt(
     help: str,
     *,
@@ -45,21 +65,15 @@ def opt(
     trust: bool = False,
     append: bool = False,
     names: Names | None = None,
-    partial: type | None = None,
-    counts: Counts = "at once",
+    partial: type["Table"] | None = None,
+    counts: Counts = NOW,
     ge: float | None = None,
     le: float | None = None,
 ) -> Meta:
-    """The description of one option.
-
-    `effect` says what more or less of it does. `trust`: in a project's file it counts in a trusted folder only.
-    `append`: layers add to it instead of replacing it. `names`: the open list its words come from (plug-ins add to it).
-    `partial`: a free table that holds any options of this one. `counts`: when an edit comes into force.
-    """
-    extra = {"unit": unit, "effect": effect, "trust": trust, "append": append, "names": names, "partial": partial}
-    extra["counts"] = counts
+    """The description of one option: its `Facts`, and the least and the most it may be."""
+    facts = Facts(help, unit, effect, trust, append, names, partial, counts)
     limits: dict[str, Any] = {k: v for k, v in (("ge", ge), ("le", le)) if v is not None}
-    return Meta(description=help, extra=extra, **limits)
+    return Meta(description=help, extra={"facts": facts}, **limits)
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
