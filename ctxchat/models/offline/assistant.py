@@ -15,7 +15,6 @@ from ctxchat.core.calibration import Calibration, level
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.expressions import expression
-from ctxchat.core.messages import ToolCall
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.tokens import Count, Meter, rough_count
 from ctxchat.core.view import View
@@ -23,7 +22,7 @@ from ctxchat.core.words import short
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW, phrases
 from ctxchat.models.offline.commands import carry_out, command
 from ctxchat.models.offline.research import research
-from ctxchat.models.offline.transcript import NextStep, ReadView, Tools, read
+from ctxchat.models.offline.transcript import Reply, read
 
 PIECE = 12
 """Characters of a piece of an answer, or more where that would be over `MOST_PIECES`."""
@@ -61,34 +60,18 @@ _TOLD = expression(
 """Something told rather than asked: a rule, or news of one's own."""
 
 
-class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer in words, or calls of tools that were offered with `reasoning` about them; never both empty."""
-
-    text: str = ""
-    calls: tuple[ToolCall, ...] = ()
-    reasoning: str = ""
-
-
 def decide(view: View) -> Reply:
-    """What to say or do next. The same view gives the same reply. Never raises; every turn ends after at most three rounds."""
+    """What to say or do next, never nothing. The same view gives the same reply. Never raises; every turn ends after at most
+    three rounds."""
     seen = read(view)
-    step = _step(seen, Tools(view.tools))
-    made = tuple(
-        ToolCall(f"{seen.next_id}-{i}", name, msgspec.json.encode(arguments).decode())
-        for i, (name, arguments) in enumerate(step.calls, 1)
-    )
-    return Reply(step.text or ("" if made else phrases.NO_QUESTION), made, step.thought)
-
-
-def _step(seen: ReadView, tools: Tools) -> NextStep:
     text = seen.question.strip()
     if not text:
-        return NextStep(phrases.NO_QUESTION)
+        return Reply(phrases.NO_QUESTION)
     if said := next((said for pattern, said in _TALK if len(text) < 200 and pattern.search(text)), ""):
-        return NextStep(said)
+        return Reply(said)
     if wanted := command(text):
-        return carry_out(wanted, seen, tools)
-    return NextStep(phrases.NOTED) if told_only(text) else research(seen, tools)
+        return carry_out(wanted, seen)
+    return Reply(phrases.NOTED) if told_only(text) else research(seen)
 
 
 def told_only(text: str) -> bool:
@@ -98,6 +81,10 @@ def told_only(text: str) -> bool:
 
 class OfflineAssistant:
     """A ModelPort that needs no key and no network. `count` counts tokens; `delay` is in seconds between two pieces."""
+
+    name = OFFLINE_NAME
+    address = ""
+    keeps_reasoning = False
 
     def __init__(
         self,
@@ -110,21 +97,6 @@ class OfflineAssistant:
         self._meter = Meter(count)
         self._window = window
         self._delay = delay
-
-    @property
-    def name(self) -> str:
-        """`offline/assistant`."""
-        return OFFLINE_NAME
-
-    @property
-    def address(self) -> str:
-        """It is here."""
-        return ""
-
-    @property
-    def keeps_reasoning(self) -> bool:
-        """It does not read its own thoughts again."""
-        return False
 
     def stated(self) -> Window:
         """As handed in."""

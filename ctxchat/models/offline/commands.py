@@ -13,7 +13,7 @@ import msgspec
 from ctxchat.core.expressions import expression
 from ctxchat.models.offline import phrases
 from ctxchat.models.offline.passages import clean, clip, fence, file_lines, head, hits, ref
-from ctxchat.models.offline.transcript import DoneCall, NextStep, ReadView, Tools, calls
+from ctxchat.models.offline.transcript import DoneCall, ReadView, Reply
 from ctxchat.models.offline.words import literal
 
 MOST_READ = 6
@@ -60,23 +60,23 @@ def command(question: str) -> Command | None:
     return None
 
 
-def carry_out(wanted: Command, seen: ReadView, tools: Tools) -> NextStep:
+def carry_out(wanted: Command, seen: ReadView) -> Reply:
     """The next step of a command: its call, or the report."""
     if wanted.paths:
-        return _read(wanted, seen, tools)
+        return _read(wanted, seen)
     if wanted.task:
-        return _task(wanted.task, seen, tools)
+        return _task(wanted.task, seen)
     last = seen.done[-1] if seen.done else None
     unread = last and last.failed and not last.denied and "not read it" in last.text
     if seen.rounds == 1 and unread and wanted.tool == "write_file":
-        first = calls("It is there already: read first.", tools.call("read_file", path=wanted.arguments["path"]))
-        return first or NextStep(_report(wanted, seen.done))
+        first = seen.calls("It is there already: read first.", ("read_file", {"path": wanted.arguments["path"]}))
+        return first or Reply(_report(wanted, seen.done))
     if last and not (seen.rounds == 2 and wanted.tool == "write_file" and last in seen.named("read_file")):
-        return NextStep(_report(wanted, seen.done))
-    call = tools.call(wanted.tool, **wanted.arguments)
-    if call is None and wanted.tool == "list_files":
-        call = tools.call("glob", pattern=f"{wanted.arguments.get('path', '**')}/*")
-    return calls("", call) or _no_tool(wanted.tool)
+        return Reply(_report(wanted, seen.done))
+    call = (wanted.tool, wanted.arguments)
+    if wanted.tool == "list_files" and wanted.tool not in seen.offered:
+        call = ("glob", {"pattern": f"{wanted.arguments.get('path', '**')}/*"})
+    return seen.calls("", call) or _no_tool(wanted.tool)
 
 
 # ── what is told to do ──
@@ -232,16 +232,16 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Command | None
 # ── reading, with a look around for a name without its folder ──
 
 
-def _read(wanted: Command, seen: ReadView, tools: Tools) -> NextStep:
+def _read(wanted: Command, seen: ReadView) -> Reply:
     reads = seen.named("read_file")
     if not seen.done:
-        step = calls("", *(tools.call("read_file", path=path, **wanted.arguments) for path in wanted.paths))
+        step = seen.calls("", *(("read_file", {"path": path, **wanted.arguments}) for path in wanted.paths))
         return step or _no_tool("read_file")
     lost = [d for d in reads if d.failed and not d.denied]
     searched = seen.named("glob")
     if lost and not searched and seen.rounds == 1:
         names = (d.get("path").rsplit("/", 1)[-1] for d in lost)
-        step = calls("Not at that path; looking for the name.", *(tools.call("glob", pattern=f"**/{n}") for n in names))
+        step = seen.calls("Not at that path; looking for the name.", *(("glob", {"pattern": f"**/{n}"}) for n in names))
         if step:
             return step
     rows = [
@@ -250,12 +250,12 @@ def _read(wanted: Command, seen: ReadView, tools: Tools) -> NextStep:
     found = [row for row in rows if re.fullmatch(r"\S*[\w/]\.\w+|\S*/\S+|[A-Z]\w+", row)]
     other = [path for path in found if path not in {d.get("path") for d in reads}]
     if lost and other and len(found) <= len(lost) and seen.rounds == 2:
-        return calls("", *(tools.call("read_file", path=path) for path in other)) or _no_tool("read_file")
+        return seen.calls("", *(("read_file", {"path": path}) for path in other)) or _no_tool("read_file")
     shown = [d for d in reads if not d.failed] or reads
     parts = [_shown(d) for d in shown]
     if found and all(d.failed for d in shown):
         parts.append("Files of that name: " + ", ".join(map(ref, found[:20])) + ".")
-    return NextStep("\n\n".join(parts))
+    return Reply("\n\n".join(parts))
 
 
 def _shown(done: DoneCall) -> str:
@@ -282,20 +282,18 @@ _MARKERS = {
 }  # fmt: skip
 
 
-def _task(name: str, seen: ReadView, tools: Tools) -> NextStep:
+def _task(name: str, seen: ReadView) -> Reply:
     if ran := seen.named("shell"):
-        return NextStep(_report(Command("shell"), ran))
-    if "shell" not in tools:
+        return Reply(_report(Command("shell"), ran))
+    if "shell" not in seen.offered:
         return _no_tool("shell")
     pattern = rf'^{name}\s*:|"{name}"\s*:'
-    looks = calls(
-        f"How does this project {name}?", tools.call("list_files", depth=1), tools.call("grep", pattern=pattern)
-    )
+    looks = seen.calls(f"How does this project {name}?", ("list_files", {"depth": 1}), ("grep", {"pattern": pattern}))
     if not seen.done and looks:
         return looks
     line = _task_line(name, seen)
-    step = calls(f"By its files, this is `{line}`.", tools.call("shell", command=line)) if line else None
-    return step or NextStep(f"I found no way this project runs its {name}. Tell me the command: `run <command>`.")
+    step = seen.calls(f"By its files, this is `{line}`.", ("shell", {"command": line})) if line else None
+    return step or Reply(f"I found no way this project runs its {name}. Tell me the command: `run <command>`.")
 
 
 def _task_line(name: str, seen: ReadView) -> str:
@@ -313,8 +311,8 @@ def _task_line(name: str, seen: ReadView) -> str:
 # ── reports ──
 
 
-def _no_tool(name: str) -> NextStep:
-    return NextStep(phrases.NO_TOOL.format(name=ref(name)))
+def _no_tool(name: str) -> Reply:
+    return Reply(phrases.NO_TOOL.format(name=ref(name)))
 
 
 def _report(wanted: Command, done: Sequence[DoneCall]) -> str:

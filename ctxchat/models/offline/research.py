@@ -31,7 +31,7 @@ from ctxchat.models.offline.passages import (
     said,
     sought,
 )
-from ctxchat.models.offline.transcript import Call, NextStep, ReadView, Source, Tools, calls
+from ctxchat.models.offline.transcript import Call, ReadView, Reply, Source
 from ctxchat.models.offline.words import Topic, literal, pattern, phrase_pattern, stem, terms, together_pattern, topic
 
 MOST_ROUNDS = 3
@@ -244,18 +244,18 @@ Told = tuple[float, Source, str]
 """Something the conversation itself says: how well it fits (0 to 1), where it stands, its words."""
 
 
-def research(seen: ReadView, tools: Tools) -> NextStep:
+def research(seen: ReadView) -> Reply:
     """The next step: searches, then reading, then the answer."""
     named = _named_files(seen)
     if named or _OVERVIEW.match(seen.question[:600]):
-        step = _about_files(seen, tools, named) if named else _overview(seen, tools)
+        step = _about_files(seen, named) if named else _overview(seen)
         if step:
             return step
     asked = _understood(seen)
     if asked.topic.empty and not asked.lesser and not asked.kinds:
-        return NextStep(f"{phrases.LIMITS}\n\n{phrases.GREETING.removeprefix('Hello. ')}")
-    step = _next_step(asked, seen, tools) if seen.rounds < MOST_ROUNDS else None
-    return step or NextStep(_answer(asked, seen))
+        return Reply(f"{phrases.LIMITS}\n\n{phrases.GREETING.removeprefix('Hello. ')}")
+    step = _next_step(asked, seen) if seen.rounds < MOST_ROUNDS else None
+    return step or Reply(_answer(asked, seen))
 
 
 # ── what is asked ──
@@ -289,10 +289,10 @@ def _named_files(seen: ReadView) -> dict[str, str | None]:
     return {name: seen.attached.get(name, read.get(name)) for name in dict.fromkeys([*seen.attached, *like_files])}
 
 
-def _about_files(seen: ReadView, tools: Tools, named: Mapping[str, str | None]) -> NextStep | None:
+def _about_files(seen: ReadView, named: Mapping[str, str | None]) -> Reply | None:
     """What the named files say about the question, or how they begin where it asks for nothing in particular."""
     unread = [name for name, text in named.items() if text is None]
-    if unread and not seen.done and (step := calls("", *(tools.call("read_file", path=name) for name in unread[:3]))):
+    if unread and not seen.done and (step := seen.calls("", *(("read_file", {"path": name}) for name in unread[:3]))):
         return step
     texts = {name: text for name, text in named.items() if text}
     asked = topic(_MENTION.sub(" ", seen.question))
@@ -302,11 +302,11 @@ def _about_files(seen: ReadView, tools: Tools, named: Mapping[str, str | None]) 
         ranking = Ranking(asked, lines)
         good = [p for p in ranking.best(MOST_QUOTES) if ranking.coverage(p) >= 0.5]
         if good:
-            return NextStep("\n\n".join(_from_files(good, True)))
+            return Reply("\n\n".join(_from_files(good, True)))
     parts = (
         [part for name, text in list(texts.items())[:3] for part in _shown(name, text)] if texts else _refusals(seen)
     )
-    return NextStep("\n\n".join(parts)) if parts else None
+    return Reply("\n\n".join(parts)) if parts else None
 
 
 _GENERAL = frozenset(terms("about summary overview content purpose say explain describe folder project do"))
@@ -327,11 +327,11 @@ def _shown(name: str, text: str) -> Iterator[str]:
         yield held or fence(head(text.split("\n"), 12), name)
 
 
-def _overview(seen: ReadView, tools: Tools) -> NextStep | None:
+def _overview(seen: ReadView) -> Reply | None:
     """What this project does: its README's beginning, what its manifest says of it, or at least what lies in it."""
     if not seen.done:
-        looks = tools.call("list_files", depth=1), tools.call("glob", pattern="**/README*")
-        return calls("A README or a manifest says what a project is for.", *looks)
+        looks = ("list_files", {"depth": 1}), ("glob", {"pattern": "**/README*"})
+        return seen.calls("A README or a manifest says what a project is for.", *looks)
     listing = "\n".join(d.text for d in seen.named("list_files") if not d.failed)
     if not seen.named("read_file"):
         text = "\n".join([listing, *(d.text for d in seen.named("glob") if not d.failed)])
@@ -339,8 +339,8 @@ def _overview(seen: ReadView, tools: Tools) -> NextStep | None:
             {p.removeprefix("./") for p in re.findall(r"[\w./-]*README[\w.]*", text)}, key=lambda p: (p.count("/"), p)
         )
         manifests = [m for m in _MANIFEST_NAMES if re.search(rf"(?m)(?<![\w/]){re.escape(m)}", text)]
-        if step := calls(
-            "", *(tools.call("read_file", path=p, start_line=1, end_line=60) for p in (*readmes[:1], *manifests[:1]))
+        if step := seen.calls(
+            "", *(("read_file", {"path": p, "start_line": 1, "end_line": 60}) for p in (*readmes[:1], *manifests[:1]))
         ):
             return step
     parts: list[str] = []
@@ -351,7 +351,7 @@ def _overview(seen: ReadView, tools: Tools) -> NextStep | None:
             parts += [lead.format(ref=ref(f"{done.get('path')}:{number}")), begun]
     if not parts:
         parts = [phrases.NOTHING, fence(head(listing.split("\n"), 40)) if listing else "", *_refusals(seen)]
-    return NextStep("\n\n".join(p for p in parts if p))
+    return Reply("\n\n".join(p for p in parts if p))
 
 
 _MANIFEST_NAMES = ("pyproject.toml", "package.json", "Cargo.toml", "go.mod")
@@ -360,29 +360,29 @@ _MANIFEST_NAMES = ("pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 # ── searching and reading ──
 
 
-def _next_step(asked: Question, seen: ReadView, tools: Tools) -> NextStep | None:
+def _next_step(asked: Question, seen: ReadView) -> Reply | None:
     """Calls to make, or None when it is time to answer."""
     if seen.named("read_file") or (asked.past and _told(asked, seen)):
         return None
     words = " ".join(asked.words)
-    if asked.past and not seen.done and (step := calls(f"Said earlier? {words}.", tools.call("recall", query=words))):
+    if asked.past and not seen.done and (step := seen.calls(f"Said earlier? {words}.", ("recall", {"query": words}))):
         return step
     searched = {d.round for d in seen.named("grep", "glob", "list_files")}
     if not searched:
-        return calls(f"Looking for {words}.", *_searches(asked, tools))
+        return seen.calls(f"Looking for {words}.", *_searches(asked, seen))
     ranking, best = asked.ranked(_pool(seen))
     covered = max((ranking.coverage(p) for p in best), default=0.0)
     if (
         covered < ENOUGH
         and len(searched) == 1
         and not any(k.search for k in asked.kinds)
-        and (step := _widen(asked, seen, tools))
+        and (step := _widen(asked, seen))
     ):
         return step
-    return _read(best, seen, tools, asked)
+    return _read(best, seen, asked)
 
 
-def _searches(asked: Question, tools: Tools) -> Iterator[Call | None]:
+def _searches(asked: Question, seen: ReadView) -> Iterator[Call]:
     """The first searches, side by side: names and phrases as they stand, lines where two of the words meet, and what answers
     this kind of question wherever it stands."""
     about = asked.topic
@@ -394,14 +394,13 @@ def _searches(asked: Question, tools: Tools) -> Iterator[Call | None]:
     meeting = "" if named >= {*about.terms} else together_pattern(groups)
     kinds = [kind.search for kind in asked.kinds if kind.search]
     patterns = [p for p in dict.fromkeys((exact, meeting)) if p] or [pattern([*about.terms, *asked.lesser])]
-    for wanted in dict.fromkeys((_definitions(about), *kinds, *patterns)):
-        yield _grep(tools, wanted)
+    yield from _greps(_definitions(about), *kinds, *patterns)
     files = [n for n in about.names if re.search(r"\.\w{1,8}$", n)]
     for name in files[:2]:
-        yield tools.call("glob", pattern=f"**/{name.rsplit('/', 1)[-1]}")
-    if "grep" not in tools:
-        yield tools.call("list_files", depth=1)
-        yield tools.call("glob", pattern="**/README*")
+        yield ("glob", {"pattern": f"**/{name.rsplit('/', 1)[-1]}"})
+    if "grep" not in seen.offered:
+        yield ("list_files", {"depth": 1})
+        yield ("glob", {"pattern": "**/README*"})
 
 
 def _definitions(about: Topic) -> str:
@@ -410,34 +409,34 @@ def _definitions(about: Topic) -> str:
     return rf"\b(def|class|function|fn|func|struct|interface|type|const|let|var) +({names})\b" if names else ""
 
 
-def _grep(tools: Tools, wanted: str) -> Call | None:
-    return tools.call("grep", pattern=wanted, ignore_case=True, max_hits=MOST_HITS) if wanted else None
+def _greps(*patterns: str) -> Iterator[Call]:
+    """A search for each of these, once, but for empty ones."""
+    wanted = dict.fromkeys(filter(None, patterns))
+    return (("grep", {"pattern": pattern, "ignore_case": True, "max_hits": MOST_HITS}) for pattern in wanted)
 
 
-def _widen(asked: Question, seen: ReadView, tools: Tools) -> NextStep | None:
+def _widen(asked: Question, seen: ReadView) -> Reply | None:
     """A second round with a wider net: any of the words, their roots where that was tried, and file names."""
     known = [*asked.topic.terms, *asked.lesser]
     roots = [t[: max(4, len(t) - 2)] if t.isascii() else t[:1] for t in known if len(t) > 4 or not t.isascii()]
     tried = {d.get("pattern") for d in seen.named("grep")}
     wider = next((p for p in (pattern(known[:16]), pattern([*roots, *asked.topic.terms])) if p and p not in tried), "")
     names = [t for t in sorted(asked.topic.terms, key=len, reverse=True) if re.fullmatch(r"\w+", t)][:2]
-    globs = (tools.call("glob", pattern=f"**/*{t}*") for t in names)
-    return calls("Little found; looking for any of these words, and for file names.", _grep(tools, wider), *globs)
+    globs = (("glob", {"pattern": f"**/*{t}*"}) for t in names)
+    return seen.calls("Little found; looking for any of these words, and for file names.", *_greps(wider), *globs)
 
 
-def _read(best: Sequence[Passage], seen: ReadView, tools: Tools, asked: Question) -> NextStep | None:
+def _read(best: Sequence[Passage], seen: ReadView, asked: Question) -> Reply | None:
     """Read around the best places, several files at once; where no line matched, the files whose names did."""
-    reads: list[Call | None] = []
+    spans: dict[str, tuple[int, int]] = {}
     for path in list(dict.fromkeys(p.line.path for p in best))[:MOST_FILES]:
-        own = [p for p in best if p.line.path == path]
-        first = own[0].line.number
-        near = [p.line.number for p in own if abs(p.line.number - first) < 30]
-        reads.append(
-            tools.call("read_file", path=path, start_line=max(1, min(near) - AROUND), end_line=max(near) + AROUND)
-        )
+        numbers = [p.line.number for p in best if p.line.path == path]
+        near = [number for number in numbers if abs(number - numbers[0]) < 30]
+        spans[path] = max(1, min(near) - AROUND), max(near) + AROUND
     if not best:
-        reads += [tools.call("read_file", path=path, start_line=1, end_line=80) for path in _files_by_name(seen, asked)]
-    return calls(f"Reading {', '.join(str(r[1].get('path', 'a file')) for r in reads if r)}.", *reads)
+        spans = dict.fromkeys(_files_by_name(seen, asked), (1, 80))
+    reads = (("read_file", {"path": p, "start_line": first, "end_line": last}) for p, (first, last) in spans.items())
+    return seen.calls(f"Reading {', '.join(spans)}.", *reads)
 
 
 def _files_by_name(seen: ReadView, asked: Question) -> list[str]:

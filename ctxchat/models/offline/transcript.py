@@ -13,9 +13,9 @@ import msgspec
 
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.expressions import expression
-from ctxchat.core.messages import Text
+from ctxchat.core.messages import Text, ToolCall
 from ctxchat.core.summaries import CLOSING, OPENING, PREFACE
-from ctxchat.core.view import Item, ToolSpec, View
+from ctxchat.core.view import Item, View
 
 _DENIED = expression(
     r"\A\W{0,3}(?:the user did not allow|the session is read-only|.{0,200}\bwas not run\b|denied\b)", re.I
@@ -28,23 +28,16 @@ _FAILED = expression(
 _CONTENT = expression(r"\s*(?:\d{1,8}(?:\t|$)|[^:\n]{1,300}:\d{1,8}:|\S+$)")
 """A numbered line, a hit or a lone path is what was asked for, whatever words it holds."""
 
-Call = tuple[str, dict[str, object]]
+Call = tuple[str, Mapping[str, object]]
 """A tool's name and the arguments for it."""
 
 
-class NextStep(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What to do next: say `text`, or make `calls`, with a thought about why."""
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer in words, or calls of tools that were offered with `reasoning` about them."""
 
     text: str = ""
-    calls: tuple[Call, ...] = ()
-    thought: str = ""
-
-
-def calls(thought: str, *wanted: Call | None) -> NextStep | None:
-    """These calls, without those that cannot be made and without doubles; None where none is left."""
-    made: list[Call] = []
-    made.extend(call for call in wanted if call and call not in made)
-    return NextStep(calls=tuple(made), thought=thought) if made else None
+    calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
 
 
 class DoneCall(msgspec.Struct, frozen=True):
@@ -82,7 +75,8 @@ class Source(msgspec.Struct, frozen=True):
 
 class ReadView(msgspec.Struct, frozen=True):
     """A view, read. `attached` are the files that came with the question, by name. `earlier` are the user's previous messages,
-    the last one first. `rounds` counts this turn's model calls with tools, those that a compaction folded included."""
+    the last one first. `rounds` counts this turn's model calls with tools, those that a compaction folded included. `offered` are
+    the names of the tools that can be called; `next_id` begins the ids of the next calls."""
 
     question: str
     attached: Mapping[str, str]
@@ -91,33 +85,18 @@ class ReadView(msgspec.Struct, frozen=True):
     rounds: int
     sources: tuple[Source, ...]
     last_reply: str
+    offered: frozenset[str]
     next_id: str
 
     def named(self, *names: str) -> list[DoneCall]:
         """This turn's calls of these tools."""
         return [d for d in self.done if d.name in names]
 
-
-class Tools:
-    """The tools that were offered. A call is made only of what its schema knows."""
-
-    def __init__(self, specs: tuple[ToolSpec, ...]) -> None:
-        self._specs = {spec.name: spec for spec in specs}
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._specs
-
-    def call(self, name: str, **arguments: object) -> Call | None:
-        """Name and arguments, without those the schema does not name; None when the tool is not there or wants more."""
-        spec = self._specs.get(name)
-        if spec is None:
-            return None
-        known = spec.parameters.get("properties")
-        kept = {k: v for k, v in arguments.items() if not isinstance(known, dict) or k in known}
-        required = spec.parameters.get("required")
-        if isinstance(required, list | tuple) and any(r not in kept for r in required):
-            return None
-        return name, kept
+    def calls(self, thought: str, *wanted: Call) -> Reply | None:
+        """These calls, each once, of the tools that were offered; None where none is left."""
+        given = ((name, msgspec.json.encode(values).decode()) for name, values in wanted if name in self.offered)
+        made = [ToolCall(f"{self.next_id}-{i}", *call) for i, call in enumerate(dict.fromkeys(given), 1)]
+        return Reply(calls=tuple(made), reasoning=thought) if made else None
 
 
 def read(view: View) -> ReadView:
@@ -136,6 +115,7 @@ def read(view: View) -> ReadView:
         rounds=max((d.round for d in done), default=0) + (2 if folded else 0),
         sources=tuple(_sources(view.items, at)),
         last_reply=replies[-1].message.text if replies else "",
+        offered=frozenset(spec.name for spec in view.tools),
         next_id=f"o{max((item.message.seq for item in view.items), default=0)}",
     )
 
