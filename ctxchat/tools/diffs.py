@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from itertools import takewhile
+from typing import Literal
 
 import msgspec
 
@@ -17,7 +18,18 @@ MAX_LINE = 2000
 _COMPARED = 6000
 """Lines of the differing middle up to which they are matched one by one; beyond it the middle is shown as replaced."""
 
-Span = tuple[str, int, int, int, int]
+Span = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]
+
+
+class _Matched(SequenceMatcher[str]):
+    """What was matched already, for its way of making hunks."""
+
+    def __init__(self, spans: list[Span]) -> None:
+        super().__init__(None, "", "")
+        self._spans = spans
+
+    def get_opcodes(self) -> list[Span]:
+        return self._spans
 
 
 class Diff(msgspec.Struct, frozen=True):
@@ -47,7 +59,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _hunks(before: list[str], after: list[str]) -> Iterator[str]:
-    for group in _grouped(_spans(before, after)):
+    for group in _Matched(_spans(before, after)).get_grouped_opcodes(CONTEXT):
         first, last = group[0], group[-1]
         yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
         for tag, i, j, k, m in group:
@@ -82,28 +94,6 @@ def _middle(a: list[str], b: list[str], offset: int) -> list[Span]:
         return [("replace", offset, offset + len(a), offset, offset + len(b))]
     codes = SequenceMatcher(None, a, b).get_opcodes()
     return [(tag, i + offset, j + offset, k + offset, m + offset) for tag, i, j, k, m in codes]
-
-
-def _grouped(spans: list[Span]) -> Iterator[list[Span]]:
-    """Spans in hunks: long equal stretches are cut down to their edges."""
-    group: list[Span] = []
-    for at, (tag, i, j, k, m) in enumerate(spans):
-        if tag != "equal":
-            group.append((tag, i, j, k, m))
-            continue
-        keep_front = CONTEXT if group else 0
-        keep_back = CONTEXT if at + 1 < len(spans) else 0
-        if group and keep_back and j - i <= keep_front + keep_back:
-            group.append((tag, i, j, k, m))
-            continue
-        if group:
-            size = min(keep_front, j - i)
-            yield [*group, (tag, i, i + size, k, k + size)]
-            group = []
-        size = min(keep_back, j - i)
-        group = [(tag, j - size, j, m - size, m)] if size else []
-    if any(tag != "equal" for tag, *_ in group):
-        yield group
 
 
 def _range(start: int, end: int) -> str:
