@@ -23,25 +23,13 @@ def remove(database: Database, session: str) -> None:
     try:
         database.write(lambda connection, fts: _whole(connection, session, fts=fts))
     except NoRoom:
-        _without_room(database, session)
+        # What can be made anew gives its room to the log in which the deleting is written.
+        database.give_room()
+        _piece_by_piece(database, session)
     except StorageError as problem:
         if not index.damaged(problem.__cause__):
             raise
-        _around_damage(database, session)
-
-
-def _without_room(database: Database, session: str) -> None:
-    """On a full disk: what can be made anew gives its room to the log in which the deleting is written, then the session goes
-    piece by piece. Raises NoRoom where there is still too little, with the session as it was."""
-    database.give_room()
-    with database.transaction(linked=False) as connection:
-        _forget(connection, session)
-    for table, key in OF_A_SESSION.items():
-        with suppress(StorageError):
-            rows = database.read(f"SELECT session, {key} FROM {table} WHERE session = ?", (session,))
-            for first in range(0, len(rows), _AT_ONCE):
-                _take_out(database, table, key, rows[first : first + _AT_ONCE])
-                database.write_back()
+        _piece_by_piece(database, session)
 
 
 def _whole(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
@@ -49,14 +37,17 @@ def _whole(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
     _forget(connection, session)
 
 
-def _around_damage(database: Database, session: str) -> None:
-    """The session first, so that it is gone whatever is met after it."""
+def _piece_by_piece(database: Database, session: str) -> None:
+    """The session first, so that it is gone whatever is met after it; then its rows, each piece written back before the next.
+    Raises NoRoom where there is still too little, with the session as it was."""
     with database.transaction(linked=False) as connection:
         _forget(connection, session)
     for table, key in OF_A_SESSION.items():
         with suppress(StorageError):  # which rows there are is on a damaged page
             rows = database.read(f"SELECT session, {key} FROM {table} WHERE session = ?", (session,))
-            _take_out(database, table, key, rows)
+            for first in range(0, len(rows), _AT_ONCE):
+                _take_out(database, table, key, rows[first : first + _AT_ONCE])
+                database.write_back()
 
 
 def _take_out(database: Database, table: str, key: str, rows: Sequence[tuple[str, object]]) -> None:
