@@ -48,9 +48,8 @@ def utc_now() -> str:
 class Database:
     """An open store. Its functions may be called from any thread; `run` calls them in the storage thread.
 
-    `folder` is the data folder, `fts` whether there is a full-text index, `backups` the copies made by migrations at this
-    opening, `only_read` why nothing can be written here (empty where it can). `count` gives the tokens that search shows
-    beside a hit.
+    `folder` is the data folder, `backups` the copies made by migrations at this opening, `only_read` why nothing can be written
+    here (empty where it can). `count` gives the tokens that search shows beside a hit.
     """
 
     def __init__(
@@ -82,10 +81,15 @@ class Database:
                     raise
                 self.only_read = str(refused)
                 self._connection = self._for_reading(migrations)
-            self.fts = index.prepare(self._connection, wanted=full_text, mode="ro" if self.only_read else "rw")
+            index.prepare(self._connection, wanted=full_text, mode="ro" if self.only_read else "rw")
         if not self.only_read:
             self._reserve()
             self.finish_deletions()
+
+    @property
+    def fts(self) -> bool:
+        """Whether there is a full-text index at hand."""
+        return index.attached(self._connection)
 
     @property
     def version(self) -> int:
@@ -112,34 +116,35 @@ class Database:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def write(self, work: Callable[[sqlite3.Connection, bool], T], *, linked: bool = True) -> T:
-        """Work in one transaction (`linked` as there); it is told whether there is an index to be kept. Where that proves to be
-        damaged nothing is lost for it: the work is undone, and done again without, and the index made anew after it. Raises
-        StorageError."""
+    def write(self, work: Callable[[sqlite3.Connection], T], *, linked: bool = True) -> T:
+        """Work in one transaction (`linked` as there). Where the index proves to be damaged nothing is lost for it: the work is
+        undone, and done again without, and the index made anew after it. Raises StorageError."""
 
-        def written(fts: bool) -> T:
+        def written() -> T:
             with self.transaction(linked=linked) as connection:
-                return work(connection, fts)
+                return work(connection)
 
         with self._mutex:  # nobody writes in between
             try:
-                return written(self.fts)
+                return written()
             except StorageError as problem:
                 if not (self.fts and index.damaged(problem.__cause__)):
                     raise
             if index.attach(self._connection):  # another process made it anew meanwhile
                 with contextlib.suppress(StorageError):
-                    return written(True)
+                    return written()
             index.detach(self._connection)
-            self.fts = False
-            done = written(False)
+            done = written()
             self.renew_index()
             return done
 
     def renew_index(self) -> None:
         """Have the index made anew, or go on without one where that cannot be. `take_in_more` completes it."""
         with self._mutex:
-            self.fts = not self.only_read and index.make_anew(self._connection)
+            if self.only_read:
+                index.detach(self._connection)
+            else:
+                index.make_anew(self._connection)
 
     def take_in_more(self) -> bool:
         """Take some of the messages that wait into the index, in a short transaction; whether more wait. Nobody waits for it:
@@ -186,7 +191,6 @@ class Database:
             with contextlib.suppress(OSError):
                 (self.folder / RESERVE).unlink(missing_ok=True)
             index.give_up(self._connection)
-            self.fts = False
 
     def _reserve(self) -> None:
         with contextlib.suppress(OSError):
@@ -306,7 +310,7 @@ class Database:
         for table, key in schema.OF_A_SESSION.items():
             some = f"SELECT {key} FROM {table} WHERE session = ? LIMIT {_FORGOTTEN_AT_ONCE}"
             while rows := self.read(some, (session,)):
-                self.write(lambda c, fts, table=table, key=key, rows=rows: _forget(c, table, key, session, rows, fts))
+                self.write(lambda c, table=table, key=key, rows=rows: _forget(c, table, key, session, rows))
 
     def close(self) -> None:
         """Finish what was asked for, then close. A second time does nothing."""
@@ -329,9 +333,10 @@ class Database:
             raise NotWritable(self.only_read)
         alone = self._connection.execute("PRAGMA locking_mode").fetchone()[0] == "exclusive"
         if alone and shutil.disk_usage(self.folder).free > _ROOM:
+            wanted = self.fts
             self._connection.close()
             self._connection = _connect(self.path)
-            self.fts = index.prepare(self._connection, wanted=self.fts)
+            index.prepare(self._connection, wanted=wanted)
 
     def _opened(self, connection: sqlite3.Connection, migrations: Sequence[schema.Migration]) -> sqlite3.Connection:
         """The connection, to a database of the newest version."""
@@ -375,12 +380,10 @@ class Database:
         return copy
 
 
-def _forget(
-    connection: sqlite3.Connection, table: str, key: str, session: str, rows: Sequence[tuple[Any]], fts: bool
-) -> None:
+def _forget(connection: sqlite3.Connection, table: str, key: str, session: str, rows: Sequence[tuple[Any]]) -> None:
     if table == "messages":
         for (row,) in rows:
-            index.remove_row(connection, row, fts=fts)
+            index.remove_row(connection, row)
     connection.executemany(f"DELETE FROM {table} WHERE session = ? AND {key} = ?", ((session, row) for (row,) in rows))
 
 

@@ -74,12 +74,10 @@ def append(
     records: Iterable[Record],
     at: str,
     count: Count,
-    *,
-    fts: bool,
 ) -> None:
     """Write entries at the end of a session's journal, with all that is derived from them, within the caller's
     transaction."""
-    writer = _Writer(connection, session, at, count, fts)
+    writer = _Writer(connection, session, at, count)
     for record in records:
         writer.take(record)
     writer.finish()
@@ -88,12 +86,11 @@ def append(
 class _Writer:
     """One append under way: rows gathered, written in a few strokes."""
 
-    def __init__(self, connection: sqlite3.Connection, session: str, at: str, count: Count, fts: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection, session: str, at: str, count: Count) -> None:
         self._connection = connection
         self._session = session
         self._at = at
         self._count = count
-        self._fts = fts
         self._seq = self._last("SELECT max(seq) FROM journal WHERE session = ?")
         self._place = self._last("SELECT max(place) + 1 FROM groups WHERE session = ?")
         self._message = int(connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0])
@@ -229,7 +226,7 @@ class _Writer:
         execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)", self._groups)
         execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._messages)
         if self._messages:
-            index.add(self._connection, ((row[0], row[7], row[4], row[8]) for row in self._messages), fts=self._fts)  # type: ignore[misc]
+            index.add(self._connection, ((row[0], row[7], row[4], row[8]) for row in self._messages))  # type: ignore[misc]
         self._entries, self._groups, self._messages = [], [], []
 
     def _set(self, what: str, *values: object) -> None:

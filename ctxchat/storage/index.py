@@ -81,14 +81,13 @@ def searchable(message: Message) -> str:
     return "\n".join(part for part in (message.text, *calls, *reasoning) if part).replace("\0", "\ufffd")
 
 
-def prepare(connection: sqlite3.Connection, *, wanted: bool = True, mode: str = "rw") -> bool:
-    """Have the index ready, made anew where it is missing, out of step or of an older kind; False where FTS5 is not to be had,
+def prepare(connection: sqlite3.Connection, *, wanted: bool = True, mode: str = "rw") -> None:
+    """Have the index ready, made anew where it is missing, out of step or of an older kind; none where FTS5 is not to be had,
     there is no room for it, or it is missing and nothing may be written (`mode` "ro")."""
     connection.create_function("indexed_words", 1, apart, deterministic=True)
     connection.create_function("indexed_stems", 3, indexed, deterministic=True)
-    if not wanted or not _has_fts5(connection):
-        return False
-    return attach(connection, mode=mode) or (mode == "rw" and make_anew(connection))
+    if wanted and _has_fts5(connection) and not attach(connection, mode=mode) and mode == "rw":
+        make_anew(connection)
 
 
 def attach(connection: sqlite3.Connection, *, mode: str = "rw") -> bool:
@@ -111,16 +110,21 @@ def attach(connection: sqlite3.Connection, *, mode: str = "rw") -> bool:
     return True
 
 
+def attached(connection: sqlite3.Connection) -> bool:
+    """Whether there is an index to work with."""
+    return any(name == "fts" for _, name, _ in connection.execute("PRAGMA database_list"))
+
+
 def detach(connection: sqlite3.Connection) -> None:
     """Work without the index. Its file stays."""
     with suppress(sqlite3.Error):
         connection.execute("DETACH fts")
 
 
-def make_anew(connection: sqlite3.Connection) -> bool:
-    """Whether an index could be made, in a new file beside the older ones. The newest messages are in it; all others that can be
-    read are taken in by `take_in_more`. Whoever has an older file open sees that another is in force when they write next; those
-    are removed."""
+def make_anew(connection: sqlite3.Connection) -> None:
+    """Make an index in a new file beside the older ones, or go on without one where that cannot be. The newest messages are in
+    it; all others that can be read are taken in by `take_in_more`. Whoever has an older file open sees that another is in force
+    when they write next; those are removed."""
     detach(connection)
     folder = _folder(connection)
     made = folder / "index.db"
@@ -149,11 +153,10 @@ def make_anew(connection: sqlite3.Connection) -> bool:
             connection.execute("ROLLBACK")
         detach(connection)
         _remove(made)
-        return False
+        return
     for older in folder.glob(_FILES):
         if 0 < _number(older.stem.replace("-", " ")) < number:
             _remove(older)
-    return True
 
 
 def give_up(connection: sqlite3.Connection) -> None:
@@ -190,17 +193,17 @@ def damaged(problem: BaseException | None) -> bool:
     return name.startswith(_FAULTS) or bool(_UNUSABLE.search(str(problem)))
 
 
-def add(connection: sqlite3.Connection, rows: Iterable[Row], *, fts: bool) -> None:
+def add(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
     """Take in messages, within the caller's transaction, in which they are written already."""
-    if _changed(connection, fts=fts):
+    if _changed(connection):
         pending = connection.execute("SELECT first, last FROM fts.pending").fetchall()
         # where the newest were deleted their row ids are given again
         _take_in(connection, (row for row in rows if not any(first <= row[0] <= last for first, last in pending)))
 
 
-def add_later(connection: sqlite3.Connection, first: int, last: int, *, fts: bool) -> None:
+def add_later(connection: sqlite3.Connection, first: int, last: int) -> None:
     """Leave these rows, just written in the caller's transaction, to `take_in_more`."""
-    if _changed(connection, fts=fts):
+    if _changed(connection):
         joined = "UPDATE fts.pending SET last = max(last, ?) WHERE first <= ? AND last >= ? - 1"
         if not connection.execute(joined, (last, first, first)).rowcount:
             connection.execute("INSERT INTO fts.pending VALUES (?, ?)", (first, last))
@@ -272,17 +275,17 @@ def _alone(connection: sqlite3.Connection, id: int) -> list[Row]:
     return []
 
 
-def remove(connection: sqlite3.Connection, session: str, *, fts: bool, place: int = 0) -> None:
+def remove(connection: sqlite3.Connection, session: str, *, place: int = 0) -> None:
     """Take a session's messages out, those from this place of its groups on, within the caller's transaction and before their
     rows go."""
-    if _changed(connection, fts=fts):
+    if _changed(connection):
         for statement in _LEAVE:
             connection.execute(statement.format("session = ? AND place >= ?"), (session, place))
 
 
-def remove_row(connection: sqlite3.Connection, row: object, *, fts: bool) -> None:
+def remove_row(connection: sqlite3.Connection, row: object) -> None:
     """Take one message out, before its row goes. Raises sqlite3.DatabaseError where it or the index is damaged."""
-    if _changed(connection, fts=fts):
+    if _changed(connection):
         for statement in _LEAVE:
             connection.execute(statement.format("id = ?"), (row,))
 
@@ -304,11 +307,11 @@ def verify(connection: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(_OUT_OF_STEP)
 
 
-def _changed(connection: sqlite3.Connection, *, fts: bool) -> bool:
+def _changed(connection: sqlite3.Connection) -> bool:
     """Write down that the index changes with this transaction, or that it is not kept. Raises sqlite3.DatabaseError where
     another file is in force by now, or the one at hand missed something."""
     now = _named(connection)
-    if not fts:
+    if not attached(connection):
         _mark_stale(connection, _number(now))
         return False
     if not current(connection):

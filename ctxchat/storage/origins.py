@@ -117,14 +117,14 @@ def bring(
         since = _first_that_differs(database, row, entry) if renewed else 0
         left = [] if renewed else _copied_in_pieces(database, _pieces(database), going_on)
 
-        def work(connection: sqlite3.Connection, fts: bool) -> None:
+        def work(connection: sqlite3.Connection) -> None:
             if renewed:
-                _renew(connection, row, since, fts=fts)
+                _renew(connection, row, since)
             else:
                 connection.execute("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", (row, at, at))
                 connection.execute("DELETE FROM doomed WHERE session = ?", (row,))
                 for table, where in (("compactions", "1"), *left):
-                    _copy(connection, table, where, fts=fts)
+                    _copy(connection, table, where)
             connection.execute(
                 f"UPDATE main.sessions SET ({_TOLD}) = (SELECT {_TOLD} FROM aside.sessions) WHERE id = ?", (row,)
             )
@@ -176,7 +176,7 @@ def _make_ready(database: Database, aside: Path, session: str, records: Iterable
         for (table,) in tables:
             connection.execute(table)
         connection.execute("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", (session, at, at))
-        entries.append(connection, session, records, at, database.count, fts=False)
+        entries.append(connection, session, records, at, database.count)
         connection.execute("COMMIT")
         return int(connection.execute("SELECT count(*) FROM journal").fetchone()[0])
 
@@ -202,14 +202,12 @@ def _copied_in_pieces(
     for table, where in pieces:
         going_on()
         began = time.monotonic()
-        database.write(
-            lambda connection, fts, table=table, where=where: _copy(connection, table, where, fts=fts), linked=False
-        )
+        database.write(lambda connection, table=table, where=where: _copy(connection, table, where), linked=False)
         time.sleep(time.monotonic() - began)  # whoever waits to write looks only now and then whether it is their turn
     return ()
 
 
-def _copy(connection: sqlite3.Connection, table: str, where: str, *, fts: bool) -> None:
+def _copy(connection: sqlite3.Connection, table: str, where: str) -> None:
     """Copy rows; the search index takes the words of messages in later."""
     if table == "journal":
         connection.execute(
@@ -223,7 +221,7 @@ def _copy(connection: sqlite3.Connection, table: str, where: str, *, fts: bool) 
             f" SELECT session, seq, place, role, at, tokens, text, tool FROM aside.messages WHERE {where} ORDER BY id"
         ).rowcount
         if copied:
-            index.add_later(connection, last + 1, last + copied, fts=fts)
+            index.add_later(connection, last + 1, last + copied)
     else:
         order = "rowid" if table == "covers" else "place" if table == "groups" else "entry"
         connection.execute(f"INSERT INTO main.{table} SELECT * FROM aside.{table} WHERE {where} ORDER BY {order}")
@@ -239,11 +237,11 @@ def _first_that_differs(database: Database, session: str, entry: int) -> int:
     return found[0][0] or entry + 1
 
 
-def _renew(connection: sqlite3.Connection, session: str, since: int, *, fts: bool) -> None:
+def _renew(connection: sqlite3.Connection, session: str, since: int) -> None:
     """The rows that are ready aside in place of the session's own, from this entry on."""
     place = "SELECT coalesce(min(place), 1 << 40) FROM {}.groups WHERE session = ? AND entry >= ?"
     old, new = (connection.execute(place.format(file), (session, since)).fetchone()[0] for file in ("main", "aside"))
-    index.remove(connection, session, fts=fts, place=old)
+    index.remove(connection, session, place=old)
     for table, where, first in (
         ("covers", "rowid >= ?", 0),
         ("compactions", "entry >= ?", 0),
@@ -259,7 +257,7 @@ def _renew(connection: sqlite3.Connection, session: str, since: int, *, fts: boo
         ("compactions", "1"),
         ("covers", "1"),
     ):
-        _copy(connection, table, where, fts=fts)
+        _copy(connection, table, where)
 
 
 def remember(database: Database, session: str, origin: SessionOrigin) -> None:

@@ -21,7 +21,7 @@ _AT_ONCE = 200  # rows of a transaction where there is little room
 def remove(database: Database, session: str) -> None:
     """All rows of a session; its folder is left to `finish_deletions`. Raises StorageError, having changed nothing."""
     try:
-        database.write(lambda connection, fts: _whole(connection, session, fts=fts))
+        database.write(lambda connection: _whole(connection, session))
     except NoRoom:
         # What can be made anew gives its room to the log in which the deleting is written.
         database.give_room()
@@ -32,8 +32,8 @@ def remove(database: Database, session: str) -> None:
         _piece_by_piece(database, session)
 
 
-def _whole(connection: sqlite3.Connection, session: str, *, fts: bool) -> None:
-    index.remove(connection, session, fts=fts)
+def _whole(connection: sqlite3.Connection, session: str) -> None:
+    index.remove(connection, session)
     _forget(connection, session)
 
 
@@ -56,7 +56,7 @@ def _take_out(database: Database, table: str, key: str, rows: Sequence[tuple[str
         with database.transaction(linked=False) as connection:
             for row in rows:
                 if table == "messages":
-                    index.remove_row(connection, row[1], fts=database.fts)
+                    index.remove_row(connection, row[1])
                 connection.execute(f"DELETE FROM {table} WHERE session = ? AND {key} = ?", row)
     except StorageError as problem:
         if not (index.damaged(problem.__cause__) or isinstance(problem, NoRoom)):

@@ -129,7 +129,7 @@ def _made_anew(old: Database, place: Path, progress: Progress) -> None:
                 connection.execute("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", (row.id, at, at))
                 for seq, record in records:
                     at = times.get((row.id, seq), at)
-                    entries.append(connection, row.id, [record], at, new.count, fts=False)
+                    entries.append(connection, row.id, [record], at, new.count)
                 _as_it_was(connection, row, fold(record for _, record in records).used)
         with new.transaction(linked=False) as connection:
             for table, about in schema.TABLES.items():

@@ -99,9 +99,9 @@ def create(
     }
     written = tuple(records)
 
-    def work(connection: sqlite3.Connection, fts: bool) -> str:
+    def work(connection: sqlite3.Connection) -> str:
         session = insert(connection, at, about)
-        entries.append(connection, session, written, at, database.count, fts=fts)
+        entries.append(connection, session, written, at, database.count)
         unseen(session)
         return session
 
@@ -238,8 +238,8 @@ def append(database: Database, session: str, *records: Record, clear: bool = Fal
     """Write entries for a session the caller holds; `clear` forgets the partial round with them. Raises StorageError."""
     at = database.now()
 
-    def work(connection: sqlite3.Connection, fts: bool) -> None:
-        entries.append(connection, session, records, at, database.count, fts=fts)
+    def work(connection: sqlite3.Connection) -> None:
+        entries.append(connection, session, records, at, database.count)
         if clear:
             connection.execute("DELETE FROM partials WHERE session = ?", (session,))
 

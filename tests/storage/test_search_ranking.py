@@ -139,13 +139,11 @@ def test_filters(passed: tuple[Database, str]) -> None:
 
 
 def test_messages_of_before_the_tools_were_kept_are_found(tmp_path: Path) -> None:
-    with Database(tmp_path, migrations=schema.MIGRATIONS[:1]) as old:
-        old.fts = False  # its writer knew nothing of the new column
-        with old.transaction() as connection:
-            connection.execute("INSERT INTO sessions (id, created, updated) VALUES ('0' , '', '')")
-            connection.execute("INSERT INTO groups VALUES ('0', 0, 'g1', 'user', 1, 1)")
-            connection.execute("INSERT INTO messages VALUES (1, '0', 1, 0, 'user', '', 5, 'an old lighthouse')")
-            connection.execute("INSERT OR REPLACE INTO meta VALUES ('index', 'stale')")
+    with Database(tmp_path, migrations=schema.MIGRATIONS[:1]) as old, old.transaction() as connection:
+        connection.execute("INSERT INTO sessions (id, created, updated) VALUES ('0' , '', '')")
+        connection.execute("INSERT INTO groups VALUES ('0', 0, 'g1', 'user', 1, 1)")
+        connection.execute("INSERT INTO messages VALUES (1, '0', 1, 0, 'user', '', 5, 'an old lighthouse')")
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('index', 'stale')")
     with Database(tmp_path) as database:
         assert [path.name.split("-")[0] for path in database.backups] == [
             f"v{n}" for n in range(1, len(schema.MIGRATIONS))
