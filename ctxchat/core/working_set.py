@@ -28,6 +28,7 @@ OPENING = (
     "unless something further on changed them."
 )
 CLOSING = "</files_now>"
+_CHANGED = " (changed by somebody else since you last saw it)"
 _MARK = "\n[… {lines}{tokens} tokens left out …]\n"
 
 
@@ -79,24 +80,31 @@ def working_set(files: Sequence[CurrentFile], max_tokens: int, count: Count) -> 
     """These files as one text in at most `max_tokens`, with their paths; empty where nothing fits.
 
     The first ones go first, but one that would take more than a `SHARE` waits: a large file shown in part is read again all the
-    same, and would keep out several that fit whole. What is left is for the waiting ones, in part.
+    same, and would keep out several that fit whole. What is left is shared by the waiting ones that were worked on, each with the
+    place; then by the others.
     """
     room = max_tokens - count(OPENING) - count(CLOSING) - 4
     most = int(room * SHARE)
+    titles = {f.path: f"{f.path}{_CHANGED if f.changed else ''}:\n" for f in files}
     parts: dict[str, str] = {}
-    for share in (most, EACH):
-        for file in files:
-            note = " (changed by somebody else since you last saw it)" if file.changed else ""
-            title = f"{file.path}{note}:\n"
-            left = min(EACH, room - count(title) - 2)
-            if (
-                file.path in parts
-                or (share == most and file.tokens > min(share, left))
-                or left < min(LEAST, file.tokens)
-            ):
-                continue
-            parts[file.path] = title + _part(file, left, count)
+
+    def add(file: CurrentFile, tokens: int, least: int) -> None:
+        nonlocal room
+        left = min(EACH, tokens, room) - count(titles[file.path]) - 2
+        if left >= min(least, file.tokens):
+            parts[file.path] = titles[file.path] + _part(file, left, count)
             room -= count(parts[file.path]) + 2
+
+    for file in files:
+        if file.tokens <= most:
+            add(file, room, file.tokens)
+    waiting = [f for f in files if f.path not in parts]
+    worked = [f for f in waiting if f.near]
+    for place, file in enumerate(worked):
+        add(file, max(2 * LEAST, room // (len(worked) - place)), LEAST)
+    for file in waiting:
+        if not file.near:
+            add(file, room, LEAST)
     shown = [file.path for file in files if file.path in parts]
     return ("\n\n".join([OPENING, *(parts[path] for path in shown), CLOSING]), tuple(shown)) if shown else ("", ())
 

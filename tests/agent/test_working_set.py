@@ -127,6 +127,24 @@ def test_of_a_large_file_the_place_that_was_worked_on_is_shown() -> None:
     assert shown == ("pier.py",) and "gauge 700 = 4900" in text and "gauge 20 =" not in text
 
 
+def test_large_files_that_were_worked_on_share_the_room() -> None:
+    """The one changed last is often a list of what changed, and never all that the work stands on."""
+    files = [
+        CurrentFile(name, (name,), text, tokens=rough_count(text), near=near)
+        for name, near in (
+            ("CHANGES", "gauge 2 ="),
+            ("read.py", ""),
+            ("pier.py", "gauge 700 ="),
+            ("mole.py", "gauge 400 ="),
+        )
+        for text in ["\n".join(f"{n:>5}\tgauge {n} = {n * 7}" for n in range(1, 900))]
+    ]
+    text, shown = working_set(files, 1_200, rough_count)
+    assert shown == ("CHANGES", "pier.py", "mole.py") and all(f.near in text for f in files)
+    parts = [rough_count(part) for part in text.split("\n\n")[1:-1]]
+    assert max(parts) < 1.3 * min(parts)
+
+
 async def test_the_place_is_shown_whatever_names_the_file_was_called_by(tmp_path: Path) -> None:
     (tmp_path / "pier.py").write_text("".join(f"gauge {n} = {n * 7}\n" for n in range(1, 900)))
     edit = {"path": "pier.py", "old": "gauge 700 = 4900", "new": "gauge 700 = 1"}
