@@ -87,6 +87,10 @@ _NUMBERED = expression(r"^\s*(\d+)[\t→]")
 _LIST = expression(r"(?:^|[^a-zA-Z])[tT]o_?[dD]o|update_plan")
 
 
+SAVED = "tool-results/"
+"""Where results that were too long to show are kept: what is read there is told by the call that it is the result of."""
+
+
 class Use(msgspec.Struct, frozen=True):
     """One call: what kind of thing it does, and to what."""
 

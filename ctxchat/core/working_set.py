@@ -12,7 +12,7 @@ from ctxchat.core.clip import around, clip
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, ToolCall
 from ctxchat.core.tokens import Count
-from ctxchat.core.tooluse import exchanges, failed, use_of
+from ctxchat.core.tooluse import SAVED, exchanges, failed, use_of
 
 MOST = 12
 """Files that are looked at, those touched last."""
@@ -119,7 +119,8 @@ def _part(file: CurrentFile, max_tokens: int, count: Count) -> str:
 
 def _files_of(group: Group, kinds: set[str]) -> Iterator[str]:
     """The files that calls of these kinds were about and that came to something, the last first."""
-    return (use_of(call).target for call in _calls_of(group, kinds))
+    targets = (use_of(call).target for call in _calls_of(group, kinds))
+    return (path for path in targets if not path.startswith(SAVED))
 
 
 def _calls_of(group: Group, kinds: set[str]) -> Iterator[ToolCall]:

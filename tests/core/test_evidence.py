@@ -28,6 +28,7 @@ from ctxchat.core.messages import Group, Message, Text, ToolCall
 from ctxchat.core.record import Evidence, Fact, FactKind
 from ctxchat.core.tokens import Meter, rough_count
 from ctxchat.core.view import Frame, compile
+from ctxchat.core.working_set import touched
 from tests.core.histories import histories
 
 
@@ -401,6 +402,21 @@ def test_words_in_code_marks_are_names_only_where_they_look_like_one() -> None:
     assert list(by_kind(collect([said("use `render()`, not `10`")]), "symbol")) == ["render"]
 
 
+def test_what_was_saved_and_is_read_again_makes_no_new_facts() -> None:
+    group = ran("read_file", '{"path": "tool-results/m8.txt"}', "    1\tclass Harbour:\n    2\t    depth = 12\n")
+    assert list(facts_of(group)) == [] and touched([group]) == ()
+
+
+def test_what_an_agent_counts_of_its_own_work_is_no_value() -> None:
+    words = "Both pass: 36 tests OK. Total: 12 files"
+    mine, theirs = (Message(1, role, words) for role in ("assistant", "user"))
+    assert [f for f in facts_of(Group("g1", "reply", (mine,), 1)) if f.kind == "number"] == []
+    assert [f.value for f in facts_of(Group("g1", "user", (theirs,), 1)) if f.kind == "number"] == [
+        "36 tests",
+        "12 files",
+    ]
+
+
 def test_what_recall_repeats_makes_no_new_facts() -> None:
     call = Message(1, "assistant", calls=(ToolCall("a", "recall", '{"query": "rates"}'),))
     result = Message(
@@ -714,6 +730,11 @@ def test_two_values_of_one_name_stand_each_with_what_it_belongs_to() -> None:
     }
     later = by_kind(collect([said(told), said("Now timeout: 45 s", turn=2)]), "number")
     assert {name: value for name, value in later.items() if "timeout" in name} == {"timeout": "45 s"}
+
+
+def test_a_value_in_a_list_of_arguments_belongs_to_its_name_alone() -> None:
+    told = "I want class Quay(depth, berths=0.8, keep=None), in quays.py"
+    assert by_kind(collect([said(told)]), "number") == {"berths": "0.8"}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from ctxchat.core.messages import Group, Message, Text, ToolCall
 from ctxchat.core.record import Fact
 from ctxchat.core.sanitize import clean
 from ctxchat.core.tooluse import (
+    SAVED,
     Use,
     command_line,
     exchanges,
@@ -252,8 +253,8 @@ def _words(message: Message) -> str:
 def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]:
     use = use_of(call)
     at: At = (result.seq, "assistant", group.turn)
-    if refused(result) or result.synthetic or (use.kind != "run" and failed(result)):
-        return  # it never happened, or changed nothing
+    if refused(result) or result.synthetic or (use.kind != "run" and failed(result)) or use.target.startswith(SAVED):
+        return  # it never happened, changed nothing, or is told already
     patch = [change.now or change.path for change in patched(call) if change.kind != "delete"]
     yield from (Fact("changed", path, "", *at) for path in patch)
     match use:

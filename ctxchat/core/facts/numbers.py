@@ -82,6 +82,7 @@ def numbers(text: str, at: At, endings: frozenset[str]) -> Iterator[Fact]:
             match[1].rsplit(".", 1)[-1] not in endings
             and _SUBJECT.fullmatch(match[1])
             and not _COUNT.fullmatch(match[0])
+            and (at[1] == "user" or not _REPORT.search(match[2]))
         ):
             whose = _whose(text, match) if match.re.pattern == _NAMED.pattern else ""
             yield Fact("number", whose + match[1], plain(match[2]), *at)
@@ -113,7 +114,8 @@ def _whose(text: str, match: re.Match[str]) -> str:
     if SYMBOL.fullmatch(match[1]):
         return ""
     start = text.rfind("\n", 0, match.start()) + 1
-    words = [w for w in text[start : match.start()].replace("`", " ").split()[-2:] if _SUBJECT.fullmatch(w)]
+    near = _BREAK.split(text[start : match.start()])[-1].replace("`", " ").split()[-2:]
+    words = [w for w in near if _SUBJECT.fullmatch(w)]
     if words or not (above := _ABOVE.search(text, max(0, start - 600), start)):
         return "".join(f"{word} " for word in words)
     return f"{above[1]} "
