@@ -115,14 +115,15 @@ def _newest(groups: Sequence[Group], count: Count) -> list[str]:
     lines: list[str] = []
     room = NEWEST
     calls = {c.id: c for g in groups for c in g.first.calls}
-    for message in (m for g in reversed(groups) for m in reversed(g.messages) if g.kind != "system"):
+    for group, message in ((g, m) for g in reversed(groups) for m in reversed(g.messages) if g.kind != "system"):
         called = "; ".join(f"{c.name} {first_line(use_of(c).target or c.arguments, 80)}" for c in message.calls)
         call = calls.get(message.call_id) if message.role == "tool" else None
         if call and is_to_do(call):
             continue  # it says that the list was kept; the call before it has the list
         text = gist(call, message, RESULT) if call else " ".join(message.text.split())
         words = clip(text, EACH, count, " […] ")
-        line = f"- {message.id} {message.role}: {words}" + (f" [calls {called}]" if called else "")
+        role = "note" if group.kind == "note" else message.role  # as a message it is the person's, who never said it
+        line = f"- {message.id} {role}: {words}" + (f" [calls {called}]" if called else "")
         room -= count(line) + 1
         if room < 0:
             break
@@ -139,7 +140,7 @@ def request_text(
     if beside.strip() and number == of:  # what stays is heeded once, where all of it is written together
         parts.append(f"<stays>\n{beside}\n</stays>")
     if instructions.strip():
-        parts.append(f"The person asks of this record: {instructions.strip()}")
+        parts.append(f"Wanted of this record besides: {instructions.strip()}")  # by the person, the agent or a hook
     if number < of:
         parts.append(
             "More parts follow, so that the end of this one is not the end: write the record up to here, for the next."

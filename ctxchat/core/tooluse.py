@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, cast
@@ -71,6 +72,7 @@ _ERROR_LINE = expression(
 )
 BARE = expression(
     r"\W*(?:\S+\W+)?(?:error|failed)(?:\W+task failed)?\W*"
+    r"|failed \((?:\w+=\d+[, ]*)+\)"
     r"|npm err\w*!? (?:command|location|path|code|errno|lifecycle|workspace)\b.*",
     re.IGNORECASE,
 )
@@ -81,6 +83,10 @@ _DEFINES = expression(
 )
 _NOTE = expression(r"\[(?:exit code|lines? |only |full text|no output|ended by|stopped after|…).*\]\s*")
 """A line that a tool adds about its own output."""
+LOOKS = expression(
+    r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk|git (?:status|log|diff|show))\b"
+)
+"""A command that only looks around: nothing was done, and its troubles are no errors of the work."""
 _NUMBERED = expression(r"^\s*(\d+)[\t→]")
 
 
@@ -200,25 +206,26 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
     use = use_of(call) if call else Use("other", "")
     lines = [line for raw in result.text.splitlines() if any(map(str.isalnum, line := raw.strip()))]
     said = [line for line in lines if not _NOTE.fullmatch(line)]
+    names = ", ".join(dict.fromkeys(found[1] for line in said if (found := _DEFINES.match(line))))
     match use.kind:
         case "run":
             code = exit_code(result.text)
-            wrong = (
-                [line for line in said if _ERROR_LINE.search(line) and not BARE.fullmatch(line)] if code != 0 else []
-            )
-            how = f"exit {code}: " if code else ""
-            told = how + (wrong or said or ["no output"])[-1]
+            if names and not code and LOOKS.match(use.target):  # code that was shown is no error that was met
+                told = f"{len(said)} lines: {names}"
+            else:
+                wrong = [line for line in said if code != 0 and _ERROR_LINE.search(line) and not BARE.fullmatch(line)]
+                told = (f"exit {code}: " if code else "") + (wrong or said or ["no output"])[-1]
         case "read" if not failed(result) and len(said) > 1:
-            names = dict.fromkeys(found[1] for line in said if (found := _DEFINES.match(line)))
             places = [int(found[1]) for line in result.text.splitlines() if (found := _NUMBERED.match(line))]
             where = f"lines {places[0]}–{places[-1]}" if places else f"{len(said)} lines"
-            told = f"{where} of {use.target.rpartition('/')[2]}" + (f": {', '.join(names)}" if names else "")
-        case "search" if not failed(result) and len(said) > 1:
+            told = f"{where} of {'/'.join(use.target.split('/')[-2:])}" + (f": {names}" if names else "")
+        case "search" if not failed(result) and len(said) > 1 and "\n\n" not in result.text:
             told = f"{len(said)} hits, the first {said[0]}"
         case "change" if call and not failed(result) and (changed := _changed(call)):
             told = changed
         case _:
-            told = (said or lines or [""])[0]
+            first = (said or lines or [""])[:2]
+            told = " ".join(first if first[0].endswith(":") else first[:1])
     return told if len(told) <= width else told[: width - 1] + "…"
 
 
@@ -228,10 +235,11 @@ def _changed(call: ToolCall) -> str:
     removed: list[str] = []
     for old, new in exchanges(call):
         before, after = (old or "").splitlines(), new.splitlines()
-        added += (line.strip() for line in after if line.strip() and line not in before)
-        removed += (line.strip() for line in before if line.strip() and line not in after)
+        added += (Counter(after) - Counter(before)).elements()
+        removed += (Counter(before) - Counter(after)).elements()
     counts = [f"+{len(added)}"] * bool(added) + [f"−{len(removed)}"] * bool(removed)
-    return f"{' '.join(counts)}: {(added or removed)[0]}" if counts else ""
+    first = next((line.strip() for line in (*added, *removed) if line.strip()), "")
+    return f"{' '.join(counts)}: {first}" if counts else ""
 
 
 def first_line(text: str, width: int) -> str:

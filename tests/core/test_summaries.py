@@ -178,15 +178,17 @@ def test_what_only_a_recap_stands_for_is_read_again_as_it_was() -> None:
     ledger = folded(Ledger(groups=group_messages(talk(8))), "summarize", 1, "THE SUMMARY")
     known = set(ledger.changes[-1].edits[-1].covers)
     ledger = folded(ledger.append(*group_messages(talk(8, start=8))), "truncate", 2)
-    ledger = ledger.append(*group_messages(talk(8, start=16)))
+    note = single("note", Message(49, "user", "[The user took changes to files back]"), 16)
+    ledger = ledger.append(*group_messages(talk(8, start=16)), note)
     plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
     assert plan is not None
     task = summary_task(ledger, plan.steps[-1], OPTIONS)
+    assert "- m49 note: [The user took" in task.beside
     assert task.previous == "THE SUMMARY"
     assert {g.id for g in task.groups} == set(plan.steps[-1].fold) - known
     assert all(g == ledger.group(g.id) for g in task.groups)
     assert "What the person said last is m47" in task.beside
-    assert re.search(r"These messages stay in view: m\d.*m48\. The newest of them in short:\n- m\d", task.beside)
+    assert re.search(r"These messages stay in view: m\d.*m49\. The newest of them in short:\n- m\d", task.beside)
 
 
 def test_the_summariser_reads_edits_as_diffs_the_last_list_and_the_persons_words_whole() -> None:

@@ -16,8 +16,15 @@ from ctxchat.core.tooluse import gist
         ("shell", {"command": "make"}, "Build…\n\na.c:3: error: missing ;\n[exit code 2]", "exit 2: a.c:3: error: missing ;"),
         ("shell", {"command": "pytest"}, "....\n=====\n41 passed in 2.0s\n", "41 passed in 2.0s"),
         ("shell", {"command": "true"}, "[no output]", "no output"),
+        ("shell", {"command": "python -m unittest"}, "E\nOverflowError: no\n\nRan 2 tests\n\nFAILED (errors=1, skipped=2)",
+         "OverflowError: no"),
+        ("shell", {"command": "sed -n 7,9p pier.py | nl"}, "7\tclass Pier:\n8\t    def moor(x):\n9\t        raise KeyError(x)",
+         "3 lines: Pier, moor"),
+        ("recall", {"query": "ports"}, "m4 (user, turn 2):\nUse port 8080.\n\nm9 (you, turn 3):\nIt is 8080.",
+         "m4 (user, turn 2): Use port 8080."),
+        ("write_file", {"path": "a.py", "content": "import a\n\n\nx = 1\n"}, "Created a.py: +4 −0", "+4: import a"),
         ("read_file", {"path": "src/themes.py"}, "    1\timport a\n    2\t\n    3\tclass Theme:\n    4\t    x\n[lines 1-4 of 9]",
-         "lines 1–4 of themes.py: Theme"),
+         "lines 1–4 of src/themes.py: Theme"),
         ("grep", {"pattern": "x"}, "a.py:1: x\nb.py:2: x\n[only the first 2 hits are shown]", "2 hits, the first a.py:1: x"),
         ("edit_file", {"path": "a.py"}, "Changed a.py: +1 −1, now 3 lines.", "Changed a.py: +1 −1, now 3 lines."),
         ("edit", {"path": "a.py", "oldText": "x = 1\ny = 2", "newText": "x = 1\ny = 3\nz = 4"}, "Successfully replaced.",
@@ -39,7 +46,7 @@ def test_a_result_of_nobody_knows_what_keeps_its_first_words_and_its_width() -> 
 def test_what_a_file_defines_several_times_is_named_once() -> None:
     text = "class Chat:\n    def show(self): ...\nclass Log:\n    def show(self): ...\n"
     call = ToolCall("1", "read_file", '{"path": "ui/chat.py"}')
-    assert gist(call, Message(2, "tool", text, call_id="1"), 160) == "4 lines of chat.py: Chat, show, Log"
+    assert gist(call, Message(2, "tool", text, call_id="1"), 160) == "4 lines of ui/chat.py: Chat, show, Log"
 
 
 def test_the_line_that_mattered_is_the_error_and_not_where_its_log_is() -> None:

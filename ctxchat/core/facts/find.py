@@ -18,6 +18,7 @@ from ctxchat.core.messages import Group, Message, Text, ToolCall
 from ctxchat.core.record import Fact
 from ctxchat.core.sanitize import clean
 from ctxchat.core.tooluse import (
+    LOOKS,
     SAVED,
     Use,
     command_line,
@@ -59,10 +60,6 @@ _PATH = expression(
 )
 _URL = expression(r"\b(?:https?|wss?|ftp|ssh|git|postgres(?:ql)?|mysql|redis|amqp|file)://[^\s<>\"'`)\]}]+")
 _TALLY = expression(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b")
-_LOOKS = expression(
-    r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk|git (?:status|log|diff|show))\b"
-)
-"""A command that only looks around: nothing was done, and its troubles are no errors of the work."""
 _GUIDE = expression(
     r"(?:\A|/)(?:(?:docs?|guides?|skills?)/.*|(?:README|CLAUDE|AGENTS|CONTRIBUTING|SKILL)\b[^/]*)\.(?:md|mdx|rst)\Z"
 )
@@ -285,7 +282,7 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
 
 def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
     line = command_line(command)
-    if _LOOKS.match(line.rest.rpartition("&& ")[2]):
+    if LOOKS.match(line.rest.rpartition("&& ")[2]):
         return
     outcome = _outcome(result, masked=line.masked)
     rest = _in_one_line(line.rest)
